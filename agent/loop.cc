@@ -12,9 +12,12 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr Duration kGatherWindow = milliseconds(5);
-constexpr Duration kEvidenceBound = std::chrono::seconds(1);   // an exit's fact waits no longer for its evidence or last step, said once or never
-constexpr Duration kUnreadBound = std::chrono::seconds(10);    // a good one's, without a byte read, when success is looked for: it decides the job
-constexpr Duration kLastLookBound = std::chrono::seconds(15);  // a sweep's fact waits no longer for the last look at the checkpoints
+// an exit's fact waits no longer for its evidence or last step, said once or never
+constexpr Duration kEvidenceBound = std::chrono::seconds(1);
+// a good one's, without a byte read, when success is looked for: it decides the job
+constexpr Duration kUnreadBound = std::chrono::seconds(10);
+// a sweep's fact waits no longer for the last look at the checkpoints
+constexpr Duration kLastLookBound = std::chrono::seconds(15);
 constexpr Duration kRetryAfter = std::chrono::seconds(1);
 
 bool has_success_file(const v1::RankProcess& rank) { return !rank.success_file().empty(); }
@@ -26,11 +29,18 @@ std::map<std::uint32_t, std::string> success_files(const v1::NodeLaunch& order) 
   return files;
 }
 
-bool tells_steps(const v1::Watching& watching) { return !watching.step_regex().empty() || (!watching.grammar().empty() && watching.grammar() != "none"); }
+bool tells_steps(const v1::Watching& watching) {
+  return !watching.step_regex().empty() ||
+         (!watching.grammar().empty() && watching.grammar() != "none");
+}
 
-bool all_ended(const RunSeen* seen) { return seen != nullptr && seen->exits.size() >= seen->ranks.size(); }
+bool all_ended(const RunSeen* seen) {
+  return seen != nullptr && seen->exits.size() >= seen->ranks.size();
+}
 
-std::string name_of(const RunKey& run) { return run.first.str() + "." + std::to_string(run.second.value); }
+std::string name_of(const RunKey& run) {
+  return run.first.str() + "." + std::to_string(run.second.value);
+}
 
 }  // namespace
 
@@ -66,41 +76,53 @@ Result<void> Agent::open() {
     const std::lock_guard lock(log_hello_mutex_);
     return log_hello_;
   };
-  files_ = std::make_shared<FileStreams>(FileStreams::Options{.endpoint = options_.endpoint, .self = self});
-  host.bring = [files = files_](const v1::NodeLaunch& order, int number, const UserEntry* owner) { return files->bring(order, number, owner); };
+  files_ = std::make_shared<FileStreams>(
+      FileStreams::Options{.endpoint = options_.endpoint, .self = self});
+  host.bring = [files = files_](const v1::NodeLaunch& order, int number, const UserEntry* owner) {
+    return files->bring(order, number, owner);
+  };
   if (options_.probe) {
-    host.prepare = [prepare = std::move(host.prepare), devices = device_ids_](StartRequest request) {
+    host.prepare = [prepare = std::move(host.prepare),
+                    devices = device_ids_](StartRequest request) {
       devices->fill(request.node);
       return prepare(std::move(request));
     };
   }
   auto opened = Host::open(loop_, std::move(host),
-                           {.changed = [this](const RunKey& run) { run_changed(run); }, .trouble = [](const std::string& text) { log::warn(text); }});
+                           {.changed = [this](const RunKey& run) { run_changed(run); },
+                            .trouble = [](const std::string& text) { log::warn(text); }});
   if (!opened) return fail(std::move(opened).error());
   host_ = std::move(*opened);
-  auto watch = Watch::start(options_.watch, [loop = &loop_](std::function<void()> task) { loop->post("watch", std::move(task)); },
-                            {.on_first_step =
-                                 [this](const RunKey& run, std::int64_t step) {
-                                   if (stopped_) return;
-                                   host_->note_first_step(run, step);
-                                   pulse_soon();
-                                 },
-                             .on_rank_end =
-                                 [this](const RunKey& run, RankNo rank, const RankEnd& end) {
-                                   if (stopped_) return;
-                                   host_->note_rank_end(run, rank.value, end.evidence, end.success_seen, end.evidence_kind, end.step, end.total);
-                                   if (end.step && all_ended(host_->seen(run))) pulse();  // the last loss, before the job has ended and nobody listens
-                                   run_changed(run);  // also when the disk did not take the mark: the fact must not wait for it
-                                   if (const auto at = watched_.find(run); at != watched_.end()) at->second.asked[rank.value] = ExitWait();
-                                 },
-                             .on_shard_finished = [this](const RunKey&) { pulse_soon(); },
-                             .on_last_look = [this](const RunKey& run) { last_look(run); },
-                             .on_trouble = [](const std::string& text) { log::warn(text); }});
+  auto watch = Watch::start(
+      options_.watch,
+      [loop = &loop_](std::function<void()> task) { loop->post("watch", std::move(task)); },
+      {.on_first_step =
+           [this](const RunKey& run, std::int64_t step) {
+             if (stopped_) return;
+             host_->note_first_step(run, step);
+             pulse_soon();
+           },
+       .on_rank_end =
+           [this](const RunKey& run, RankNo rank, const RankEnd& end) {
+             if (stopped_) return;
+             host_->note_rank_end(run, rank.value, end.evidence, end.success_seen,
+                                  end.evidence_kind, end.step, end.total);
+             // the last loss, before the job has ended and nobody listens
+             if (end.step && all_ended(host_->seen(run))) pulse();
+             // also when the disk did not take the mark: the fact must not wait for it
+             run_changed(run);
+             if (const auto at = watched_.find(run); at != watched_.end())
+               at->second.asked[rank.value] = ExitWait();
+           },
+       .on_shard_finished = [this](const RunKey&) { pulse_soon(); },
+       .on_last_look = [this](const RunKey& run) { last_look(run); },
+       .on_trouble = [](const std::string& text) { log::warn(text); }});
   if (!watch) return fail(std::move(watch).error());
   watch_ = std::move(*watch);
   for (const auto& [run, seen] : host_->seen()) {
-    log::info(seen.worker == WorkerState::Alive ? "adopted a run" : "found a run of an earlier life",
-              {{"job", run.first.str()}, {"attempt", run.second.value}});
+    log::info(
+        seen.worker == WorkerState::Alive ? "adopted a run" : "found a run of an earlier life",
+        {{"job", run.first.str()}, {"attempt", run.second.value}});
     dirty_.insert(run);
   }
   turn();
@@ -117,7 +139,8 @@ void Agent::stop() {
   std::promise<void> closed;
   loop_.post("stop", [this, &closed] {
     stopped_ = true;
-    for (async::Timer* timer : {&pulse_timer_, &gather_timer_, &evidence_timer_, &retry_timer_, &identity_timer_, &first_look_timer_, &network_timer_}) {
+    for (async::Timer* timer : {&pulse_timer_, &gather_timer_, &evidence_timer_, &retry_timer_,
+                                &identity_timer_, &first_look_timer_, &network_timer_}) {
       timer->cancel();
     }
     news_ready_.reset();
@@ -139,9 +162,10 @@ void Agent::stop() {
   disk_.stop();
 }
 
-// --- turns -----------------------------------------------------------------------------------------------------------------------------------
+// --- turns ---------------------------------------------------------------------------------------
 
-// May be called from inside the host: everything else happens in a turn of its own. What has changed meanwhile goes with it.
+// May be called from inside the host: everything else happens in a turn of its own. What has
+// changed meanwhile goes with it.
 void Agent::run_changed(const RunKey& run) {
   dirty_.insert(run);
   if (turn_posted_ || stopped_) return;
@@ -169,28 +193,34 @@ void Agent::add_to_watch(const RunKey& run, const RunSeen& seen, WatchedRun& wat
   const BootTime now = options_.clock->now().boot;
   if (watched.added || watched.add_again > now) return;
   const v1::NodeLaunch& order = *host_->order(run);
-  auto added = watch_->add(run, host_->directory(run), order.watching(), seen.ranks, companion_logs(order), success_files(order));
+  auto added = watch_->add(run, host_->directory(run), order.watching(), seen.ranks,
+                           companion_logs(order), success_files(order));
   watched.added = added.has_value();
   if (added) return;
-  const bool for_good = added.error().code == ErrorCode::InvalidArgument || added.error().code == ErrorCode::Unsupported;
+  const bool for_good = added.error().code == ErrorCode::InvalidArgument ||
+                        added.error().code == ErrorCode::Unsupported;
   watched.add_again = for_good ? BootTime::max() : now + kRetryAfter;
   if (std::exchange(watched.refused, added.error().message) == added.error().message) return;
-  log::warn("watching the logs of run '" + name_of(run) + "': " + added.error().message + "; its progress is not seen" +
-            (for_good ? "" : ", trying again until it is"));
+  log::warn("watching the logs of run '" + name_of(run) + "': " + added.error().message +
+            "; its progress is not seen" + (for_good ? "" : ", trying again until it is"));
 }
 
 void Agent::tell_watch(const RunKey& run, const RunSeen& seen) {
   WatchedRun& watched = watched_[run];
   const v1::NodeLaunch* order = host_->order(run);
-  if (order == nullptr) return;  // nothing ever ran, or the record is damaged: there are no logs that could be named
+  // nothing ever ran, or the record is damaged: there are no logs that could be named
+  if (order == nullptr) return;
   add_to_watch(run, seen, watched);
   for (; watched.added && watched.followed < seen.script_logs.size(); ++watched.followed) {
     const ScriptLogSeen& log = seen.script_logs[watched.followed];
     if (auto follows = watch_->follow(run, script_log(log)); !follows)
-      log::warn("following the log of rank " + std::to_string(log.rank) + " of run '" + name_of(run) + "': " + follows.error().message + "; it is left out");
+      log::warn("following the log of rank " + std::to_string(log.rank) + " of run '" +
+                name_of(run) + "': " + follows.error().message + "; it is left out");
   }
-  const bool success_wanted = !order->watching().success_regex().empty() || !order->watching().success_file().empty() ||
-                              order->watching().success_last_step() || std::ranges::any_of(order->ranks(), has_success_file);
+  const bool success_wanted = !order->watching().success_regex().empty() ||
+                              !order->watching().success_file().empty() ||
+                              order->watching().success_last_step() ||
+                              std::ranges::any_of(order->ranks(), has_success_file);
   const BootTime now = options_.clock->now().boot;
   for (const auto& [rank, exit] : seen.exits) {
     const bool failed = (exit.code != 0 || exit.signal != 0) && !exit.stop_requested;
@@ -204,15 +234,19 @@ void Agent::tell_watch(const RunKey& run, const RunSeen& seen) {
         wait = ExitWait::at_most(now, kEvidenceBound);
       } else if (!failed && success_wanted && !exit.stop_requested) {
         wait = ExitWait::while_read(now, kUnreadBound, watch_->bytes_read(run));
-      } else if (!failed && !exit.stop_requested && watched.added && tells_steps(order->watching())) {
+      } else if (!failed && !exit.stop_requested && watched.added &&
+                 tells_steps(order->watching())) {
         wait = ExitWait::at_most(now, kEvidenceBound);
       }
     }
-    if (watched.added && watched.ended.insert(rank).second) watch_->rank_ended(run, RankNo(rank), failed);
+    if (watched.added && watched.ended.insert(rank).second)
+      watch_->rank_ended(run, RankNo(rank), failed);
   }
   if (seen.swept && watched.added && !watched.swept_told) {
     watched.swept_told = true;
-    const bool checkpoints = !order->watching().save_dir().empty() && !order->watching().layout().empty() && order->watching().layout() != "none";
+    const bool checkpoints = !order->watching().save_dir().empty() &&
+                             !order->watching().layout().empty() &&
+                             order->watching().layout() != "none";
     if (checkpoints) watched.swept_waits = now + kLastLookBound;
     watch_->run_swept(run);
   }
@@ -224,10 +258,12 @@ bool Agent::ready(const RunKey& run, const v1::RankExited& exited) const {
   if (watched == watched_.end()) return true;
   const auto asked = watched->second.asked.find(exited.rank());
   if (asked == watched->second.asked.end()) return true;
-  return asked->second.until() <= options_.clock->now().boot || host_->rank_end_known(run, exited.rank());
+  return asked->second.until() <= options_.clock->now().boot ||
+         host_->rank_end_known(run, exited.rank());
 }
 
-// What the run has saved last goes first, then its sweep: the next attempt is placed by what is known then.
+// What the run has saved last goes first, then its sweep: the next attempt is placed by what is
+// known then.
 void Agent::last_look(const RunKey& run) {
   const auto watched = watched_.find(run);
   if (stopped_ || watched == watched_.end()) return;
@@ -243,7 +279,9 @@ bool Agent::looked(const RunKey& run) const {
 
 void Agent::gather(const RunKey& run, const RunSeen& seen) {
   if (!link_ || !link_->up()) return;
-  const bool urgent = outbox_.gather(run, facts_of(run, seen), [&](const v1::RankExited& exited) { return ready(run, exited); }, looked(run));
+  const bool urgent = outbox_.gather(
+      run, facts_of(run, seen), [&](const v1::RankExited& exited) { return ready(run, exited); },
+      looked(run));
   if (urgent) {
     flush();
   } else if (!outbox_.empty() && !gathering_) {
@@ -278,24 +316,30 @@ void Agent::arm_evidence_timer() {
   if (!next) return evidence_timer_.cancel();
   evidence_timer_.arm(*next - now, [this] {
     for (const auto& [run, watched] : watched_) {
-      if (!watched.asked.empty() || watched.swept_waits != BootTime{} || watched.add_again != BootTime{}) dirty_.insert(run);
+      if (!watched.asked.empty() || watched.swept_waits != BootTime{} ||
+          watched.add_again != BootTime{})
+        dirty_.insert(run);
     }
     turn();
   });
 }
 
 void Agent::reconcile_now() {
-  const auto actions = reconcile(options_.host.self, orders_ ? &*orders_ : nullptr, host_->seen(), starting_up_);
+  const auto actions =
+      reconcile(options_.host.self, orders_ ? &*orders_ : nullptr, host_->seen(), starting_up_);
   for (const Action& action : actions) {
     if (const auto* start = std::get_if<StartRun>(&action))
-      log::info("starting a run", {{"job", start->run.first.str()}, {"attempt", start->run.second.value}});
+      log::info("starting a run",
+                {{"job", start->run.first.str()}, {"attempt", start->run.second.value}});
     if (const auto* refuse = std::get_if<RefuseRun>(&action)) {
-      log::info("refusing a run: " + refuse->text, {{"job", refuse->run.first.str()}, {"attempt", refuse->run.second.value}});
+      log::info("refusing a run: " + refuse->text,
+                {{"job", refuse->run.first.str()}, {"attempt", refuse->run.second.value}});
     }
     if (const auto* gone = std::get_if<ForgetRun>(&action)) forget(gone->run);
     host_->perform(action);
   }
-  // What the disk or the kernel refused is asked for again; what was done makes the next look find nothing to do.
+  // What the disk or the kernel refused is asked for again; what was done makes the next look find
+  // nothing to do.
   if (actions.empty()) {
     retry_timer_.cancel();
   } else {
@@ -304,10 +348,12 @@ void Agent::reconcile_now() {
 }
 
 void Agent::forget(const RunKey& run) {
-  // The order may be older than the run's end, where its job was archived without it: whoever keeps the node's devices for it has to hear that it is swept.
+  // The order may be older than the run's end, where its job was archived without it: whoever keeps
+  // the node's devices for it has to hear that it is swept.
   const auto& seen = host_->seen();
   if (const auto last = seen.find(run); last != seen.end() && link_ && link_->up()) {
-    (void)outbox_.gather(run, facts_of(run, last->second), [](const v1::RankExited&) { return true; });
+    (void)outbox_.gather(run, facts_of(run, last->second),
+                         [](const v1::RankExited&) { return true; });
     flush();
   }
   const auto watched = watched_.find(run);
@@ -315,7 +361,8 @@ void Agent::forget(const RunKey& run) {
   watched_.erase(run);
   outbox_.forget(run);
   trimmed_.erase(run);
-  log::info("forgetting a run: everything of it is with the controller", {{"job", run.first.str()}, {"attempt", run.second.value}});
+  log::info("forgetting a run: everything of it is with the controller",
+            {{"job", run.first.str()}, {"attempt", run.second.value}});
 }
 
 }  // namespace muster::agent

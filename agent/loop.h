@@ -1,16 +1,20 @@
-// The agent's life: observe (host, watch), decide (agent/core), do (host), tell (link). Owns all of the agent's state; everything happens on one
-// loop, others post to it.
+// The agent's life: observe (host, watch), decide (agent/core), do (host), tell (link). Owns all of
+// the agent's state; everything happens on one loop, others post to it.
 //
-//   start:  host opened -> watch -> runs found are watched -> reconcile(no orders, starting up) -> log push -> devices that an earlier life announced, or the
-//           first look at them -> link
-//   turn:   something changed -> facts of that run go out -> reconcile -> actions -> (their effects are changes)
-//   look:   now and then, by a thread of its own: readings go with the next pulse; other devices, with a new Hello
+//   start:  host opened -> watch -> runs found are watched -> reconcile(no orders, starting up) ->
+//           log push -> devices that an earlier life announced, or the first look at them -> link
+//   turn:   something changed -> facts of that run go out -> reconcile -> actions -> (their effects
+//           are changes)
+//   look:   now and then, by a thread of its own: readings go with the next pulse; other devices,
+//           with a new Hello
 //   news:   of the kernel's network interfaces and routes: other ones, with a new Hello
 //   stop:   prober, link, log push, watch, host. Workers and ranks stay; a later start adopts them.
 //
-// Bounds: an exit waits at most 1 s for its evidence or last step (milliseconds where machine and file system do as they should), a good one whose success is
-// looked for until 10 s go by in which nothing of the run's logs was read, a sweep at most 15 s for the last look at the run's checkpoints. Nothing polls
-// here: the pulse is the only timer of an idle agent, a retry timer runs only while an action is outstanding.
+// Bounds: an exit waits at most 1 s for its evidence or last step (milliseconds where machine and
+// file system do as they should), a good one whose success is looked for until 10 s go by in which
+// nothing of the run's logs was read, a sweep at most 15 s for the last look at the run's
+// checkpoints. Nothing polls here: the pulse is the only timer of an idle agent, a retry timer runs
+// only while an action is outstanding.
 #pragma once
 
 #include <atomic>
@@ -40,20 +44,27 @@ namespace muster::agent {
 
 struct AgentOptions {
   HostOptions host;
-  v1::Inventory inventory;                               // without devices, where these are looked for
-  std::function<void(v1::Inventory&)> network;           // reads anew what of it is the network's; none: that is never another
-  std::optional<probe::ProbeOptions> probe;              // how they are; none: those of the inventory are all
-  Duration probe_interval{};                             // zero: one look
-  Duration first_look_bound = std::chrono::seconds(21);  // the first Hello waits no longer for it, nor at all for devices that were kept
+  // without devices, where these are looked for
+  v1::Inventory inventory;
+  // reads anew what of it is the network's; none: that is never another
+  std::function<void(v1::Inventory&)> network;
+  // how they are; none: those of the inventory are all
+  std::optional<probe::ProbeOptions> probe;
+  Duration probe_interval{};  // zero: one look
+  // the first Hello waits no longer for it, nor at all for devices that were kept
+  Duration first_look_bound = std::chrono::seconds(21);
   std::string version;
-  std::string life;  // one of a kind a process, also among those with a copy of the state directory; empty: not told
+  // one of a kind a process, also among those with a copy of the state directory; empty: not told
+  std::string life;
   WatchOptions watch;
   std::function<Result<rpc::Endpoint>()> endpoint;  // thread-safe
-  std::function<void(const Error&)> on_permanent;   // this agent can never be taken by that controller; on the loop
+  // this agent can never be taken by that controller; on the loop
+  std::function<void(const Error&)> on_permanent;
   const Clock* clock = &system_clock();
 };
 
-// The devices of this node, which others may become while a start is prepared on a thread of its own. Thread-safe.
+// The devices of this node, which others may become while a start is prepared on a thread of its
+// own. Thread-safe.
 class DeviceIds {
  public:
   void set(std::set<std::uint32_t> ids, NumaNodes numa_nodes) {
@@ -81,7 +92,8 @@ class Agent {
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Blocks until the runs of earlier lives are adopted. Then stop() must be called, also after an error.
+  // Blocks until the runs of earlier lives are adopted. Then stop() must be called, also after an
+  // error.
   Result<void> start();
   // Blocks. Workers and ranks stay.
   void stop();
@@ -94,8 +106,9 @@ class Agent {
     std::set<std::uint32_t> ended;  // ranks whose end the watch was told
     std::size_t followed = 0;       // of its script's logs, those that the watch was told
     bool swept_told = false;
-    std::map<std::uint32_t, ExitWait> asked;         // ranks whose logs are being read to their end
-    BootTime swept_waits{};                          // until then, for the last look at the checkpoints
+    std::map<std::uint32_t, ExitWait> asked;  // ranks whose logs are being read to their end
+    // until then, for the last look at the checkpoints
+    BootTime swept_waits{};
     std::optional<std::set<std::uint32_t>> devices;  // of its launch record, read once
   };
 
@@ -157,7 +170,8 @@ class Agent {
   Epoch stored_epoch_;  // on disk, or refused by it: the orders of a higher one wait
   std::optional<BootTime> disk_looked_at_;
   bool disk_looking_ = false;
-  int disk_error_ = 0;  // errno with which the state directory's disk refused the last look; 0: it takes writes
+  // errno with which the state directory's disk refused the last look; 0: it takes writes
+  int disk_error_ = 0;
 
   std::unique_ptr<Host> host_;
   std::unique_ptr<Watch> watch_;
@@ -172,10 +186,14 @@ class Agent {
   std::shared_ptr<DeviceIds> device_ids_ = std::make_shared<DeviceIds>();
   std::vector<std::string> findings_said_;
   std::uint64_t looks_ = 0;
-  std::uint64_t look_acked_ = 0;                                                                    // whose readings the controller has; 0 with each connection
-  std::optional<BootTime> announced_at_;                                                            // by this life
-  std::string kept_;                                                                                // what is in the file, or is on its way there
-  std::shared_ptr<std::atomic<bool>> keeping_failed_ = std::make_shared<std::atomic<bool>>(false);  // disk_'s thread tells
+  // whose readings the controller has; 0 with each connection
+  std::uint64_t look_acked_ = 0;
+  // by this life
+  std::optional<BootTime> announced_at_;
+  // what is in the file, or is on its way there
+  std::string kept_;
+  // disk_'s thread tells
+  std::shared_ptr<std::atomic<bool>> keeping_failed_ = std::make_shared<std::atomic<bool>>(false);
 
   std::optional<InterfaceNews> interface_news_;
   std::unique_ptr<async::Readable> news_ready_;
@@ -205,13 +223,16 @@ class Agent {
   std::uint64_t readings_acked_ = 0;  // mark; 0 with each connection
   BootTime pulsed_at_{};
   std::map<std::uint64_t, PulseSent> pulses_sent_;  // of this connection, not acknowledged yet
-  std::set<RunKey> trimmed_;                        // whose shards were too many for a pulse, and the log says so
+  // whose shards were too many for a pulse, and the log says so
+  std::set<RunKey> trimmed_;
 
-  async::Timer pulse_timer_, gather_timer_, evidence_timer_, retry_timer_, identity_timer_, first_look_timer_, network_timer_;
+  async::Timer pulse_timer_, gather_timer_, evidence_timer_, retry_timer_, identity_timer_,
+      first_look_timer_, network_timer_;
 
   std::mutex log_hello_mutex_;
-  std::optional<v1::LogHello> log_hello_;  // for log push's thread; nothing while the control stream is down
-  bool takes_companion_logs_ = false;      // the controller, which said so in its newest Welcome
+  // for log push's thread; nothing while the control stream is down
+  std::optional<v1::LogHello> log_hello_;
+  bool takes_companion_logs_ = false;  // the controller, which said so in its newest Welcome
 };
 
 }  // namespace muster::agent

@@ -1,4 +1,5 @@
-// The agent's devices: what is known of them before the first Hello, and what becomes of each look after it.
+// The agent's devices: what is known of them before the first Hello, and what becomes of each look
+// after it.
 #include <algorithm>
 
 #include "agent/loop.h"
@@ -9,7 +10,9 @@
 namespace muster::agent {
 namespace {
 
-constexpr int kLooksApart = 3;  // between two Hellos for the devices' sake: a tool that cannot make up its mind costs the controller a record each time
+// between two Hellos for the devices' sake: a tool that cannot make up its mind costs the
+// controller a record each time
+constexpr int kLooksApart = 3;
 
 }  // namespace
 
@@ -17,11 +20,12 @@ Result<void> Agent::start_devices() {
   const bool restored = restore_devices();
   probe::ProbeOptions options = *options_.probe;
   options.own = own_processes_;
-  auto started = probe::Prober::start(std::move(options), options_.probe_interval, [this](probe::Probed look) {
-    loop_.post("devices", [this, look = std::move(look)]() mutable {
-      if (!stopped_) on_look(std::move(look));
-    });
-  });
+  auto started =
+      probe::Prober::start(std::move(options), options_.probe_interval, [this](probe::Probed look) {
+        loop_.post("devices", [this, look = std::move(look)]() mutable {
+          if (!stopped_) on_look(std::move(look));
+        });
+      });
   if (!started) return fail(std::move(started).error());
   prober_ = std::move(*started);
   if (restored) {
@@ -29,15 +33,19 @@ Result<void> Agent::start_devices() {
     return {};
   }
   first_look_timer_.arm(hello_bound(), [this] {
-    on_look({.findings = {"the tools have not answered yet: the devices are told as soon as they are known"}});
+    on_look(
+        {.findings = {
+             "the tools have not answered yet: the devices are told as soon as they are known"}});
     looks_ = 0;  // that was none
   });
   return {};
 }
 
-// Nothing is placed on them before the first look: no reading of them is sent until then, and their feature says that readings come.
+// Nothing is placed on them before the first look: no reading of them is sent until then, and their
+// feature says that readings come.
 bool Agent::restore_devices() {
-  auto kept = probe::load_kept(options_.host.layout.devices(), options_.host.self.instance, options_.host.self.boot_id);
+  auto kept = probe::load_kept(options_.host.layout.devices(), options_.host.self.instance,
+                               options_.host.self.boot_id);
   if (!kept) {
     log::warn(kept.error().message + "; ignored: the first Hello waits for a look at the devices");
     return false;
@@ -45,12 +53,16 @@ bool Agent::restore_devices() {
   if (!*kept) return false;
   devices_.restore((*kept)->inventory, (*kept)->this_boot);
   device_ids_->set(devices_.ids(), devices_.numa_nodes());
-  log::info("devices, as they were told last: until the tools have answered nothing new is placed on them",
-            {{"count", devices_.ids().size()}, {"told", (*kept)->this_boot ? "on this boot" : "on another boot"}});
+  log::info(
+      "devices, as they were told last: until the tools have answered nothing new is placed on "
+      "them",
+      {{"count", devices_.ids().size()},
+       {"told", (*kept)->this_boot ? "on this boot" : "on another boot"}});
   return true;
 }
 
-// Ranks of an earlier life must not end because a tool hangs: half of what is left of their grace is for the way to the controller and back.
+// Ranks of an earlier life must not end because a tool hangs: half of what is left of their grace
+// is for the way to the controller and back.
 Duration Agent::hello_bound() const {
   Duration bound = options_.first_look_bound;
   const BootTime now = options_.clock->now().boot;
@@ -68,7 +80,8 @@ void Agent::on_look(probe::Probed look) {
   first_look_timer_.cancel();
   const bool restored = devices_.restored();
   const bool others = devices_.take(std::move(look));
-  if (restored && !devices_.restored() && !others) keep_devices();  // they are those of this boot now
+  // they are those of this boot now
+  if (restored && !devices_.restored() && !others) keep_devices();
   if (keeping_failed_->exchange(false)) store_devices();
   ++looks_;
   say_findings();
@@ -76,7 +89,8 @@ void Agent::on_look(probe::Probed look) {
     announce_devices();
     return start_link();
   }
-  const bool soon = announced_at_ && options_.clock->now().boot - *announced_at_ < kLooksApart * options_.probe_interval;
+  const bool soon = announced_at_ && options_.clock->now().boot - *announced_at_ <
+                                         kLooksApart * options_.probe_interval;
   if (others && (restored || !soon || !link_->up() || devices_.ids().empty())) {
     log::info("the devices are others than before; they are told with a new Hello");
     announce_devices();
@@ -97,25 +111,31 @@ void Agent::keep_devices() {
   if (devices_.ids().empty()) return;
   v1::Inventory told;
   devices_.fill(told);
-  std::string bytes = probe::encode_kept(options_.host.self.instance, options_.host.self.boot_id, options_.version, told);
+  std::string bytes = probe::encode_kept(options_.host.self.instance, options_.host.self.boot_id,
+                                         options_.version, told);
   if (bytes == kept_) return;
   kept_ = std::move(bytes);
   store_devices();
 }
 
 void Agent::store_devices() {
-  disk_.post("keep devices", [file = options_.host.layout.devices(), bytes = kept_, failed = keeping_failed_] {
-    auto stored = probe::store_kept(file, bytes);
-    *failed = !stored;
-    if (!stored) log::warn(stored.error().message + "; trying again with the next look at them, else the agent's next start waits for the tools");
-  });
+  disk_.post("keep devices",
+             [file = options_.host.layout.devices(), bytes = kept_, failed = keeping_failed_] {
+               auto stored = probe::store_kept(file, bytes);
+               *failed = !stored;
+               if (!stored)
+                 log::warn(stored.error().message +
+                           "; trying again with the next look at them, else the agent's next start "
+                           "waits for the tools");
+             });
 }
 
 // Once, until they are others.
 void Agent::say_findings() {
   if (devices_.findings() == findings_said_) return;
   findings_said_ = devices_.findings();
-  for (std::size_t at = 0; at < std::min(findings_said_.size(), probe::kFindingsMax); ++at) log::warn("looking at the devices: " + findings_said_[at]);
+  for (std::size_t at = 0; at < std::min(findings_said_.size(), probe::kFindingsMax); ++at)
+    log::warn("looking at the devices: " + findings_said_[at]);
 }
 
 void Agent::note_own_processes() {
@@ -132,7 +152,8 @@ void Agent::note_own_processes() {
   own_processes_->set(std::move(pids), std::move(devices));
 }
 
-// The record is there before the first rank, and for every later life. One that cannot be read has none: what is on its cards counts as a stranger's.
+// The record is there before the first rank, and for every later life. One that cannot be read has
+// none: what is on its cards counts as a stranger's.
 const std::set<std::uint32_t>& Agent::devices_of(const RunKey& run) {
   auto& known = watched_[run].devices;
   if (known) return *known;
@@ -140,7 +161,8 @@ const std::set<std::uint32_t>& Agent::devices_of(const RunKey& run) {
   const auto launch = rundir::read_launch(rundir::RunLayout(host_->directory(run)));
   v1::NodeLaunch order;
   if (!launch || !*launch || !order.ParseFromString((*launch)->order())) return *known;
-  for (const v1::RankProcess& rank : order.ranks()) known->insert(rank.devices().begin(), rank.devices().end());
+  for (const v1::RankProcess& rank : order.ranks())
+    known->insert(rank.devices().begin(), rank.devices().end());
   return *known;
 }
 

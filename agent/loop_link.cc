@@ -1,4 +1,5 @@
-// The agent's half of the control stream: what is said to the controller, and what is believed of what it says.
+// The agent's half of the control stream: what is said to the controller, and what is believed of
+// what it says.
 #include <cerrno>
 #include <random>
 #include <utility>
@@ -23,7 +24,8 @@ Duration to_duration(const google::protobuf::Duration& duration) {
 
 v1::AttemptReading& reading_of(v1::Pulse& pulse, const RunKey& run) {
   for (v1::AttemptReading& reading : *pulse.mutable_readings()) {
-    if (reading.job_id() == run.first.str() && reading.attempt() == run.second.value) return reading;
+    if (reading.job_id() == run.first.str() && reading.attempt() == run.second.value)
+      return reading;
   }
   v1::AttemptReading& reading = *pulse.add_readings();
   reading.set_job_id(run.first.str());
@@ -34,41 +36,49 @@ v1::AttemptReading& reading_of(v1::Pulse& pulse, const RunKey& run) {
 }  // namespace
 
 void Agent::start_link() {
-  link_ = std::make_unique<Link>(loop_, LinkOptions{.endpoint = options_.endpoint, .seed = std::random_device{}(), .clock = options_.clock},
-                                 LinkHandlers{.hello = [this] { return hello(); },
-                                              .on_welcome = [this](const v1::Welcome& welcome, BootTime sent) { return on_welcome(welcome, sent); },
-                                              .on_orders = [this](v1::Orders orders) { on_orders(std::move(orders)); },
-                                              .on_files_wanted = [this](v1::FilesWanted wanted) { files_->send(std::move(wanted)); },
-                                              .on_fact_ack = [this](const v1::FactAck& ack) { on_fact_ack(ack); },
-                                              .on_pulse_ack = [this](const v1::PulseAck& ack) { on_pulse_ack(ack); },
-                                              .on_down = [this] { on_down(); },
-                                              .on_refused = [this](const Error& error, bool other_cluster) { return on_refused(error, other_cluster); }});
+  link_ = std::make_unique<Link>(
+      loop_,
+      LinkOptions{
+          .endpoint = options_.endpoint, .seed = std::random_device{}(), .clock = options_.clock},
+      LinkHandlers{
+          .hello = [this] { return hello(); },
+          .on_welcome = [this](const v1::Welcome& welcome,
+                               BootTime sent) { return on_welcome(welcome, sent); },
+          .on_orders = [this](v1::Orders orders) { on_orders(std::move(orders)); },
+          .on_files_wanted = [this](v1::FilesWanted wanted) { files_->send(std::move(wanted)); },
+          .on_fact_ack = [this](const v1::FactAck& ack) { on_fact_ack(ack); },
+          .on_pulse_ack = [this](const v1::PulseAck& ack) { on_pulse_ack(ack); },
+          .on_down = [this] { on_down(); },
+          .on_refused = [this](const Error& error,
+                               bool other_cluster) { return on_refused(error, other_cluster); }});
   link_->start();
 }
 
 void Agent::start_log_push() {
-  log_push_ = LogPush::start({},
-                             {.channel = [endpoint = options_.endpoint]() -> std::shared_ptr<grpc::Channel> {
-                                auto found = endpoint();
-                                return rpc::make_channel(found ? *found : rpc::Endpoint{.address = "unix:/nonexistent/muster"});
-                              },
-                              .prepare =
-                                  [endpoint = options_.endpoint](grpc::ClientContext& context) {
-                                    if (auto found = endpoint()) rpc::authorize(context, found->token);
-                                  },
-                              .takes_companions =
-                                  [this] {
-                                    const std::lock_guard lock(log_hello_mutex_);
-                                    return takes_companion_logs_;
-                                  },
-                              .hello =
-                                  [this] {
-                                    const std::lock_guard lock(log_hello_mutex_);
-                                    return log_hello_;
-                                  },
-                              .on_trouble = [](const std::string& text) { log::warn(text); },
-                              .on_complete = [](const RunKey&) {}},
-                             *watch_);
+  log_push_ = LogPush::start(
+      {},
+      {.channel = [endpoint = options_.endpoint]() -> std::shared_ptr<grpc::Channel> {
+         auto found = endpoint();
+         return rpc::make_channel(found ? *found
+                                        : rpc::Endpoint{.address = "unix:/nonexistent/muster"});
+       },
+       .prepare =
+           [endpoint = options_.endpoint](grpc::ClientContext& context) {
+             if (auto found = endpoint()) rpc::authorize(context, found->token);
+           },
+       .takes_companions =
+           [this] {
+             const std::lock_guard lock(log_hello_mutex_);
+             return takes_companion_logs_;
+           },
+       .hello =
+           [this] {
+             const std::lock_guard lock(log_hello_mutex_);
+             return log_hello_;
+           },
+       .on_trouble = [](const std::string& text) { log::warn(text); },
+       .on_complete = [](const RunKey&) {}},
+      *watch_);
 }
 
 v1::Hello Agent::hello() const {
@@ -85,9 +95,11 @@ v1::Hello Agent::hello() const {
   hello.set_boot_id(options_.host.self.boot_id.str());
   const Duration uptime = options_.clock->now().boot.time_since_epoch();
   hello.mutable_uptime()->set_seconds(uptime / std::chrono::seconds(1));
-  hello.mutable_uptime()->set_nanos(static_cast<std::int32_t>((uptime % std::chrono::seconds(1)).count()));
+  hello.mutable_uptime()->set_nanos(
+      static_cast<std::int32_t>((uptime % std::chrono::seconds(1)).count()));
   *hello.mutable_inventory() = options_.inventory;
-  for (const std::string_view feature : kLaunchFeatures) hello.mutable_inventory()->add_features(std::string(feature));
+  for (const std::string_view feature : kLaunchFeatures)
+    hello.mutable_inventory()->add_features(std::string(feature));
   if (options_.probe) devices_.fill(*hello.mutable_inventory());
   for (const auto& [run, seen] : host_->seen()) {
     v1::HeldAttempt* held = hello.add_held();
@@ -102,20 +114,24 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
   const ClusterId cluster(welcome.cluster_id());
   const Epoch epoch(welcome.epoch());
   if (!identity_.cluster.empty() && identity_.cluster != cluster) {
-    return fail(ErrorCode::NotAllowed, "the controller is of cluster '" + cluster.str() + "', this agent belongs to cluster '" + identity_.cluster.str() +
-                                           "'; give the agent another state directory (--state-dir) to move it");
+    return fail(ErrorCode::NotAllowed,
+                "the controller is of cluster '" + cluster.str() +
+                    "', this agent belongs to cluster '" + identity_.cluster.str() +
+                    "'; give the agent another state directory (--state-dir) to move it");
   }
   if (epoch < identity_.highest_epoch) {
-    return fail(ErrorCode::Conflict, "the controller is at epoch " + std::to_string(epoch.value) + ", this agent has seen epoch " +
-                                         std::to_string(identity_.highest_epoch.value) +
-                                         ": it is an old controller, or one with an old copy of its journal; stop it");
+    return fail(ErrorCode::Conflict,
+                "the controller is at epoch " + std::to_string(epoch.value) +
+                    ", this agent has seen epoch " + std::to_string(identity_.highest_epoch.value) +
+                    ": it is an old controller, or one with an old copy of its journal; stop it");
   }
   if (identity_.cluster != cluster) {
     // Durable before the first order of this cluster is obeyed: its cookies are made of it.
     Identity joined = identity_;
     joined.cluster = cluster;
     joined.highest_epoch = epoch;
-    if (auto stored = state_->store(joined); !stored) return fail(std::move(stored).error().in("joining cluster '" + cluster.str() + "'"));
+    if (auto stored = state_->store(joined); !stored)
+      return fail(std::move(stored).error().in("joining cluster '" + cluster.str() + "'"));
     identity_ = joined;
     host_->set_cluster(cluster);
     stored_epoch_ = epoch;
@@ -136,7 +152,8 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
     takes_companion_logs_ = has_feature(welcome, kCompanionLogs);
   }
   if (log_push_) log_push_->look_again();
-  if (const Duration interval = to_duration(welcome.pulse_interval()); interval > Duration::zero()) pulse_interval_ = interval;
+  if (const Duration interval = to_duration(welcome.pulse_interval()); interval > Duration::zero())
+    pulse_interval_ = interval;
   refused_orders_.clear();
   unsupported_.clear();
   pulses_sent_.clear();
@@ -144,13 +161,15 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
   look_acked_ = 0;
   host_->renew_leases(hello_sent);
   outbox_.reconnected();
-  pulse();  // before the facts: a sweep among them must not come before the checkpoints that its run left
+  // before the facts: a sweep among them must not come before the checkpoints that its run left
+  pulse();
   for (const auto& [run, seen] : host_->seen()) gather(run, seen);
   flush();
   return {};
 }
 
-// Log push waits with the control stream, instead of knocking at the same closed door as often again.
+// Log push waits with the control stream, instead of knocking at the same closed door as often
+// again.
 void Agent::on_down() {
   pulse_timer_.cancel();
   const std::lock_guard lock(log_hello_mutex_);
@@ -158,8 +177,10 @@ void Agent::on_down() {
 }
 
 bool Agent::on_refused(const Error& error, bool other_cluster) {
-  // An agent that this controller has taken before is not given up for what a controller says today.
-  if (!other_cluster || welcomed_once_ || identity_.cluster.empty() || !options_.on_permanent) return false;
+  // An agent that this controller has taken before is not given up for what a controller says
+  // today.
+  if (!other_cluster || welcomed_once_ || identity_.cluster.empty() || !options_.on_permanent)
+    return false;
   options_.on_permanent(error);
   return true;
 }
@@ -167,9 +188,11 @@ bool Agent::on_refused(const Error& error, bool other_cluster) {
 void Agent::on_orders(v1::Orders orders) {
   std::string why;
   if (orders.cluster_id() != identity_.cluster.str()) {
-    why = "ignoring orders of another cluster '" + orders.cluster_id() + "': this agent belongs to '" + identity_.cluster.str() + "'";
+    why = "ignoring orders of another cluster '" + orders.cluster_id() +
+          "': this agent belongs to '" + identity_.cluster.str() + "'";
   } else if (Epoch(orders.epoch()) < identity_.highest_epoch) {
-    why = "ignoring orders of epoch " + std::to_string(orders.epoch()) + ": a controller of epoch " + std::to_string(identity_.highest_epoch.value) +
+    why = "ignoring orders of epoch " + std::to_string(orders.epoch()) +
+          ": a controller of epoch " + std::to_string(identity_.highest_epoch.value) +
           " has been seen";
   }
   if (!why.empty()) {
@@ -179,7 +202,8 @@ void Agent::on_orders(v1::Orders orders) {
   }
   see_epoch(Epoch(orders.epoch()));
   if (stored_epoch_ < identity_.highest_epoch) {
-    waiting_orders_ = merged(std::exchange(waiting_orders_, {}).value_or(v1::Orders()), std::move(orders), host_->seen());
+    waiting_orders_ = merged(std::exchange(waiting_orders_, {}).value_or(v1::Orders()),
+                             std::move(orders), host_->seen());
   } else {
     obey(std::move(orders));
   }
@@ -191,7 +215,8 @@ void Agent::see_epoch(Epoch epoch) {
   store_identity(true);
 }
 
-// A disk that takes nothing holds no order back for longer than it takes to say so: a stop must not wait for room.
+// A disk that takes nothing holds no order back for longer than it takes to say so: a stop must not
+// wait for room.
 void Agent::epoch_stored(Epoch epoch) {
   if (stopped_ || epoch <= stored_epoch_) return;
   stored_epoch_ = epoch;
@@ -200,15 +225,17 @@ void Agent::epoch_stored(Epoch epoch) {
 }
 
 void Agent::obey(v1::Orders orders) {
-  orders_ = merged(std::exchange(orders_, {}).value_or(v1::Orders()), std::move(orders), host_->seen());
+  orders_ =
+      merged(std::exchange(orders_, {}).value_or(v1::Orders()), std::move(orders), host_->seen());
   for (const RunKey& run : unsupported(*orders_)) {
     if (!unsupported_.insert(run).second) continue;
     v1::Unsupported told;
     told.set_job_id(run.first.str());
     told.set_attempt(run.second.value);
     told.set_text("an order of a kind that agent " + options_.version + " does not know");
-    log::error("leaving an order alone: it is of a kind that this agent does not know; upgrade the agent",
-               {{"job", told.job_id()}, {"attempt", told.attempt()}});
+    log::error(
+        "leaving an order alone: it is of a kind that this agent does not know; upgrade the agent",
+        {{"job", told.job_id()}, {"attempt", told.attempt()}});
     link_->send_unsupported(std::move(told));
   }
   reconcile_now();
@@ -220,15 +247,17 @@ void Agent::on_fact_ack(const v1::FactAck& ack) {
   store_identity(false);
 }
 
-// An epoch at once, and before its orders are obeyed. An acknowledged index lazily: what is lost of it by a crash only makes the check against an old
-// journal a second less sharp.
+// An epoch at once, and before its orders are obeyed. An acknowledged index lazily: what is lost of
+// it by a crash only makes the check against an old journal a second less sharp.
 void Agent::store_identity(bool now) {
   if (now) {
     identity_dirty_ = false;
     identity_timer_.cancel();
     disk_.post("store identity", [this, state = state_, identity = identity_] {
-      if (auto stored = state->store(identity); !stored) log::warn(stored.error().message + "; trying again with the next change");
-      loop_.post("identity stored", [this, epoch = identity.highest_epoch] { epoch_stored(epoch); });
+      if (auto stored = state->store(identity); !stored)
+        log::warn(stored.error().message + "; trying again with the next change");
+      loop_.post("identity stored",
+                 [this, epoch = identity.highest_epoch] { epoch_stored(epoch); });
     });
     return;
   }
@@ -263,7 +292,8 @@ void Agent::pulse() {
     *pulse.add_readings() = std::move(reading);
     watched.insert(key);
   }
-  for (const auto& [run, state] : host_->seen()) {  // its image is on its way: nothing of it is watched yet
+  // its image is on its way: nothing of it is watched yet
+  for (const auto& [run, state] : host_->seen()) {
     if (!state.setting_up || watched.contains(run)) continue;
     v1::AttemptReading& reading = *pulse.add_readings();
     reading.set_job_id(run.first.str());
@@ -272,19 +302,25 @@ void Agent::pulse() {
     reading.set_setup_text(host_->setup_text(run));
   }
   if (looks_ > look_acked_) {
-    for (v1::DeviceReading& reading : devices_.readings()) *pulse.add_devices() = std::move(reading);
+    for (v1::DeviceReading& reading : devices_.readings())
+      *pulse.add_devices() = std::move(reading);
   }
   for (const RunKey& run : trim_pulse(pulse, kPulseBytesMost)) {
     if (!trimmed_.insert(run).second) continue;
-    log::warn("leaving out checkpoints: the shards in a save directory are too many for a message; none of its checkpoints comes to be known",
-              {{"job", run.first.str()}, {"attempt", run.second.value}});
+    log::warn(
+        "leaving out checkpoints: the shards in a save directory are too many for a message; none "
+        "of its checkpoints comes to be known",
+        {{"job", run.first.str()}, {"attempt", run.second.value}});
   }
   look_at_disk();
   if (disk_error_ != 0) pulse.set_disk_trouble(disk_text());
-  const bool full = disk_error_ == ENOSPC || disk_error_ == EDQUOT;  // a lease is renewed in its own room
+  // a lease is renewed in its own room
+  const bool full = disk_error_ == ENOSPC || disk_error_ == EDQUOT;
   for (const auto& [run, state] : host_->seen()) {
     if (const auto left = host_->lease_left(run, disk_error_ == 0 || full)) {
-      reading_of(pulse, run).mutable_lease_left()->set_seconds(std::chrono::duration_cast<std::chrono::seconds>(*left).count());
+      reading_of(pulse, run)
+          .mutable_lease_left()
+          ->set_seconds(std::chrono::duration_cast<std::chrono::seconds>(*left).count());
     }
   }
   pulses_sent_[pulse_number_] = {.at = now.boot, .mark = seen.mark, .look = looks_};
@@ -307,14 +343,17 @@ void Agent::look_at_disk() {
       if (error == 0) {
         log::info("the disk of the state directory takes writes again");
       } else {
-        log::warn("writing to the state directory " + disk_text() + "; ends of ranks that need room there are not seen before it takes writes");
+        log::warn("writing to the state directory " + disk_text() +
+                  "; ends of ranks that need room there are not seen before it takes writes");
       }
       pulse_soon();
     });
   });
 }
 
-std::string Agent::disk_text() const { return fail_errno("'" + options_.host.layout.root().string() + "'", disk_error_).error().message; }
+std::string Agent::disk_text() const {
+  return fail_errno("'" + options_.host.layout.root().string() + "'", disk_error_).error().message;
+}
 
 // Something a person waits for was seen: out of turn, but a burst of it is one pulse.
 void Agent::pulse_soon() {

@@ -1,10 +1,12 @@
-// The agent's network interfaces and routes: what the kernel says of them while the agent runs is told with a new Hello.
+// The agent's network interfaces and routes: what the kernel says of them while the agent runs is
+// told with a new Hello.
 //
 //   listening --news--> waits (deaf) --1 s--> look --nothing that is told is another--> listening
 //                         ^                     |--told a minute ago or longer--> new Hello, listening
 //                         +---the minute's rest-+
 //
-// While it waits it hears nothing, so that routes that flap, on a host with many containers or one that is a router, cost a look a second at the most.
+// While it waits it hears nothing, so that routes that flap, on a host with many containers or one
+// that is a router, cost a look a second at the most.
 #include <google/protobuf/util/message_differencer.h>
 
 #include "agent/loop.h"
@@ -13,8 +15,10 @@
 namespace muster::agent {
 namespace {
 
-constexpr Duration kSettle = std::chrono::seconds(1);       // a bond or a lease of DHCP comes in several steps
-constexpr Duration kHellosApart = std::chrono::minutes(1);  // for the network's sake: an interface or route that flaps costs the controller a record each time
+// a bond or a lease of DHCP comes in several steps
+constexpr Duration kSettle = std::chrono::seconds(1);
+// for the network's sake: an interface or route that flaps costs the controller a record each time
+constexpr Duration kHellosApart = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -22,7 +26,8 @@ void Agent::watch_network() {
   if (!options_.network) return;
   auto news = InterfaceNews::open();
   if (!news) {
-    log::warn(news.error().message + "; they stay as they are told now until the agent is started again");
+    log::warn(news.error().message +
+              "; they stay as they are told now until the agent is started again");
     return;
   }
   interface_news_.emplace(std::move(*news));
@@ -42,7 +47,8 @@ void Agent::look_at_network_after(Duration after) {
 }
 
 void Agent::listen_to_network() {
-  news_ready_ = std::make_unique<async::Readable>(loop_, "network", interface_news_->fd(), [this] { look_at_network_after(kSettle); });
+  news_ready_ = std::make_unique<async::Readable>(loop_, "network", interface_news_->fd(),
+                                                  [this] { look_at_network_after(kSettle); });
 }
 
 void Agent::look_at_network() {
@@ -51,10 +57,13 @@ void Agent::look_at_network() {
   options_.network(now);
   if (google::protobuf::util::MessageDifferencer::Equals(now, options_.inventory)) return;
   const BootTime at = options_.clock->now().boot;
-  if (network_told_at_ && at - *network_told_at_ < kHellosApart) return look_at_network_after(*network_told_at_ + kHellosApart - at);
+  if (network_told_at_ && at - *network_told_at_ < kHellosApart)
+    return look_at_network_after(*network_told_at_ + kHellosApart - at);
   network_told_at_ = at;
   options_.inventory = std::move(now);
-  log::info("the network interfaces or routes are others than before; they are told with a new Hello", {{"address", options_.inventory.address()}});
+  log::info(
+      "the network interfaces or routes are others than before; they are told with a new Hello",
+      {{"address", options_.inventory.address()}});
   if (link_) link_->say_hello_again();
 }
 

@@ -1,5 +1,6 @@
-// muster-agent: wiring only. Exit codes: 0 told to leave (SIGTERM, SIGINT); 12 a second agent on this state directory; 64 usage; 70 everything else that
-// trying again cannot mend (another cluster's agent included).
+// muster-agent: wiring only. Exit codes: 0 told to leave (SIGTERM, SIGINT); 12 a second agent on
+// this state directory; 64 usage; 70 everything else that trying again cannot mend (another
+// cluster's agent included).
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -31,9 +32,11 @@ int exit_code(const Error& error) {
 }
 
 // Those that no tool is asked for; nothing: they are to be looked for.
-Result<std::optional<std::vector<agent::probe::Device>>> known_devices(const agent::CommandLine& line) {
+Result<std::optional<std::vector<agent::probe::Device>>> known_devices(
+    const agent::CommandLine& line) {
   agent::probe::ProbeOptions options{.slots = line.devices};
-  if (!line.devices && line.devices_from.empty()) return std::optional<std::vector<agent::probe::Device>>();
+  if (!line.devices && line.devices_from.empty())
+    return std::optional<std::vector<agent::probe::Device>>();
   if (!line.devices) {
     const std::string reading = "reading the devices of '" + line.devices_from.string() + "'";
     auto text = io::read_file(line.devices_from, agent::probe::kFixedInventoryBytesMax);
@@ -50,7 +53,9 @@ Result<int> run(const agent::CommandLine& line) {
   auto state = agent::StateDir::open(line.state_dir);
   if (!state) return fail(std::move(state).error());
   if (::access(line.worker.c_str(), X_OK) != 0) {
-    return fail(ErrorCode::InvalidArgument, "looking for the worker: '" + line.worker.string() + "' is not there or not executable; name it with --worker");
+    return fail(ErrorCode::InvalidArgument,
+                "looking for the worker: '" + line.worker.string() +
+                    "' is not there or not executable; name it with --worker");
   }
   auto boot = agent::read_boot_id();
   if (!boot) return fail(std::move(boot).error());
@@ -81,19 +86,24 @@ Result<int> run(const agent::CommandLine& line) {
   if (!own) return fail(Error(own.error()));
 
   const char* own_path = std::getenv("PATH");
-  agent::AgentOptions options{.host = {.layout = state->layout(),
-                                       .self = {.instance = state->identity().instance, .boot_id = *boot},
-                                       .node = line.name,
-                                       .worker = line.worker,
-                                       .path = own_path == nullptr ? "" : own_path,
-                                       .cgroup_base = cgroup->base,
-                                       .container = line.container,
-                                       .min_free_bytes = line.min_free_bytes},
-                              .inventory = agent::probe_inventory({.address = address, .address_given = !way, .labels = line.labels}),
-                              .network = [way](v1::Inventory& inventory) { agent::read_network(inventory, way ? &*way : nullptr); },
-                              .version = MUSTER_VERSION,
-                              .life = fmt::format("{}/{}/{}", boot->str(), ::getpid(), own->start_time),
-                              .endpoint = endpoint};
+  agent::AgentOptions options{
+      .host = {.layout = state->layout(),
+               .self = {.instance = state->identity().instance, .boot_id = *boot},
+               .node = line.name,
+               .worker = line.worker,
+               .path = own_path == nullptr ? "" : own_path,
+               .cgroup_base = cgroup->base,
+               .container = line.container,
+               .min_free_bytes = line.min_free_bytes},
+      .inventory = agent::probe_inventory(
+          {.address = address, .address_given = !way, .labels = line.labels}),
+      .network =
+          [way](v1::Inventory& inventory) {
+            agent::read_network(inventory, way ? &*way : nullptr);
+          },
+      .version = MUSTER_VERSION,
+      .life = fmt::format("{}/{}/{}", boot->str(), ::getpid(), own->start_time),
+      .endpoint = endpoint};
   if (*known) {
     for (v1::Device& device : agent::probe::to_v1(**known)) {
       options.host.devices.insert(device.id());
@@ -104,7 +114,10 @@ Result<int> run(const agent::CommandLine& line) {
     options.probe = agent::probe::ProbeOptions{.cores = agent::usable_cores()};
     options.probe_interval = line.probe_interval;
   }
-  log::info("starting", {{"node", line.name.str()}, {"instance", state->identity().instance.str()}, {"address", address}, {"state", line.state_dir.string()}});
+  log::info("starting", {{"node", line.name.str()},
+                         {"instance", state->identity().instance.str()},
+                         {"address", address},
+                         {"state", line.state_dir.string()}});
 
   async::Loop loop("agent");
   std::promise<int> ended;
@@ -119,7 +132,8 @@ Result<int> run(const agent::CommandLine& line) {
   Result<int> result = 0;
   if (auto started = agent.start(); started) {
     result = ended.get_future().get();
-    log::info(*result == 0 ? "leaving as told; workers and ranks stay, the next start adopts them" : "leaving; workers and ranks stay");
+    log::info(*result == 0 ? "leaving as told; workers and ranks stay, the next start adopts them"
+                           : "leaving; workers and ranks stay");
   } else {
     result = fail(std::move(started).error());
   }
@@ -139,13 +153,16 @@ int main(int argc, char** argv) {
     return exit_code(line.error());
   }
   if (!*line) return 0;
-  if (auto logging =
-          log::set_up({.daemon = "muster-agent", .level = (*line)->log_level, .file = (*line)->log_file, .stderr_to_file = !(*line)->log_file.empty()});
+  if (auto logging = log::set_up({.daemon = "muster-agent",
+                                  .level = (*line)->log_level,
+                                  .file = (*line)->log_file,
+                                  .stderr_to_file = !(*line)->log_file.empty()});
       !logging) {
     std::fprintf(stderr, "muster-agent: %s\n", logging.error().message.c_str());
     return 64;
   }
-  if (const std::string missing = io::descriptors_missing(kDescriptorsWanted); !missing.empty()) log::warn(missing);
+  if (const std::string missing = io::descriptors_missing(kDescriptorsWanted); !missing.empty())
+    log::warn(missing);
   auto result = run(**line);
   if (!result) log::error(result.error().message);
   log::flush();

@@ -16,15 +16,19 @@
 namespace muster::agent {
 namespace {
 
-// A look is some thirty short programs on a node with eight cards: often enough to keep a sick one from the next job, seldom enough to cost nothing.
+// A look is some thirty short programs on a node with eight cards: often enough to keep a sick one
+// from the next job, seldom enough to cost nothing.
 constexpr const char* kProbeInterval = "30s";
 constexpr Duration kProbeIntervalMost = std::chrono::hours(24);
 
-bool is_file_name(const std::string& controller) { return controller.find('/') != std::string::npos && !rpc::is_unix(controller); }
+bool is_file_name(const std::string& controller) {
+  return controller.find('/') != std::string::npos && !rpc::is_unix(controller);
+}
 
 std::filesystem::path default_state_dir() {
   if (geteuid() == 0) return "/var/lib/muster/agent";
-  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/') return std::filesystem::path(state) / "muster/agent";
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/')
+    return std::filesystem::path(state) / "muster/agent";
   const char* home = std::getenv("HOME");
   return std::filesystem::path(home != nullptr ? home : "/tmp") / ".local/state/muster/agent";
 }
@@ -38,7 +42,8 @@ std::filesystem::path beside_own_binary(const char* name) {
 bool sound_name(const std::string& name) {
   const auto alnum = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
   if (name.empty() || name.size() > 63 || !alnum(name.front())) return false;
-  return std::ranges::all_of(name, [&](char c) { return alnum(c) || c == '.' || c == '_' || c == '-'; });
+  return std::ranges::all_of(name,
+                             [&](char c) { return alnum(c) || c == '.' || c == '_' || c == '-'; });
 }
 
 }  // namespace
@@ -47,42 +52,78 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   CommandLine line;
   line.state_dir = default_state_dir();
   line.worker = beside_own_binary("muster-worker");
-  std::string name = host_name(), state_dir = line.state_dir.string(), worker = line.worker.string(), token_file, devices_from, probe_interval = kProbeInterval;
+  std::string name = host_name(), state_dir = line.state_dir.string(),
+              worker = line.worker.string(), token_file, devices_from,
+              probe_interval = kProbeInterval;
   std::vector<std::string> labels;
   std::uint32_t devices = 0;
-  CLI::App app{"muster-agent: starts, minds and reports a node's training processes. Ends with SIGTERM; the processes stay and are adopted by the next start."};
+  CLI::App app{
+      "muster-agent: starts, minds and reports a node's training processes. Ends with SIGTERM; the "
+      "processes stay and are adopted by the next start."};
   app.set_version_flag("--version", "muster-agent " MUSTER_VERSION);
-  app.add_option("--controller", line.controller, "the controller: unix:/path, host:port, or its endpoint file")->envname("MUSTER_CONTROLLER")->required();
-  app.add_option("--token-file", token_file, "the cluster's token (mode 0600); an endpoint file names its own")->envname("MUSTER_TOKEN_FILE");
-  app.add_option("--name", name, "this node's name in the cluster")->envname("MUSTER_NODE_NAME")->capture_default_str();
-  app.add_option("--state-dir", state_dir, "this agent's own directory")->envname("MUSTER_STATE_DIR")->capture_default_str();
+  app.add_option("--controller", line.controller,
+                 "the controller: unix:/path, host:port, or its endpoint file")
+      ->envname("MUSTER_CONTROLLER")
+      ->required();
+  app.add_option("--token-file", token_file,
+                 "the cluster's token (mode 0600); an endpoint file names its own")
+      ->envname("MUSTER_TOKEN_FILE");
+  app.add_option("--name", name, "this node's name in the cluster")
+      ->envname("MUSTER_NODE_NAME")
+      ->capture_default_str();
+  app.add_option("--state-dir", state_dir, "this agent's own directory")
+      ->envname("MUSTER_STATE_DIR")
+      ->capture_default_str();
   CLI::Option* devices_option =
       app.add_option("--devices", devices,
-                     "device slots of type cpu, and no look for cards (default: the cards that npu-smi or nvidia-smi shows, else one a core)")
+                     "device slots of type cpu, and no look for cards (default: the cards that "
+                     "npu-smi or nvidia-smi shows, else one a core)")
           ->envname("MUSTER_DEVICES")
           ->check(CLI::Range(0U, 65'536U));
-  app.add_option("--devices-from", devices_from, "a file with one device a line, in place of asking the tools: id=0 type=ascend910b address=192.1.1.4 ...")
+  app.add_option("--devices-from", devices_from,
+                 "a file with one device a line, in place of asking the tools: id=0 "
+                 "type=ascend910b address=192.1.1.4 ...")
       ->envname("MUSTER_DEVICES_FROM")
       ->excludes(devices_option);
-  app.add_option("--probe-interval", probe_interval, "time between looks at the health of devices, as 30s; 0: they are looked at once")
+  app.add_option("--probe-interval", probe_interval,
+                 "time between looks at the health of devices, as 30s; 0: they are looked at once")
       ->envname("MUSTER_PROBE_INTERVAL")
       ->type_name("TIME")
       ->capture_default_str();
-  app.add_option("--address", line.address, "training address of this node (default: of the interface towards the controller, or to a job's other nodes)")
+  app.add_option("--address", line.address,
+                 "training address of this node (default: of the interface towards the controller, "
+                 "or to a job's other nodes)")
       ->envname("MUSTER_ADDRESS");
-  app.add_option("--label", labels, "key=value, may be repeated; MUSTER_LABELS: separated by commas")->envname("MUSTER_LABELS")->delimiter(',');
-  app.add_option("--worker", worker, "the muster-worker binary")->envname("MUSTER_WORKER")->capture_default_str();
-  app.add_option("--cgroup", line.cgroup, "auto, none, or a writable cgroup v2 directory for the runs")->envname("MUSTER_CGROUP")->capture_default_str();
-  app.add_option("--container-tool", line.container.tool, "what runs jobs with runtime.image: a path, or a name on PATH (default: podman, else docker)")
+  app.add_option("--label", labels,
+                 "key=value, may be repeated; MUSTER_LABELS: separated by commas")
+      ->envname("MUSTER_LABELS")
+      ->delimiter(',');
+  app.add_option("--worker", worker, "the muster-worker binary")
+      ->envname("MUSTER_WORKER")
+      ->capture_default_str();
+  app.add_option("--cgroup", line.cgroup,
+                 "auto, none, or a writable cgroup v2 directory for the runs")
+      ->envname("MUSTER_CGROUP")
+      ->capture_default_str();
+  app.add_option("--container-tool", line.container.tool,
+                 "what runs jobs with runtime.image: a path, or a name on PATH (default: podman, "
+                 "else docker)")
       ->envname("MUSTER_CONTAINER_TOOL");
-  app.add_option("--container-arg", line.container.args, "--container-arg=--runtime=runc: an argument before the tool's verb, may be repeated");
-  app.add_option("--min-free", line.min_free_bytes, "bytes that a run's disks must have free before it starts (below 256 MiB, logs lose their oldest bytes)")
+  app.add_option(
+      "--container-arg", line.container.args,
+      "--container-arg=--runtime=runc: an argument before the tool's verb, may be repeated");
+  app.add_option("--min-free", line.min_free_bytes,
+                 "bytes that a run's disks must have free before it starts (below 256 MiB, logs "
+                 "lose their oldest bytes)")
       ->envname("MUSTER_MIN_FREE")
       ->capture_default_str();
   app.add_option("--log-file", line.log_file,
-                 "lines, and all else that would go to stderr, go into this file; at 64 MiB of lines it is turned over, and three old ones are kept")
+                 "lines, and all else that would go to stderr, go into this file; at 64 MiB of "
+                 "lines it is turned over, and three old ones are kept")
       ->envname("MUSTER_LOG_FILE");
-  app.add_option("--log-level", line.log_level, "debug, info, warn, error or off")->envname("MUSTER_LOG_LEVEL")->capture_default_str();
+  app.add_option("--log-level", line.log_level, "debug, info, warn, error or off")
+      ->envname("MUSTER_LOG_LEVEL")
+      ->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -92,21 +133,27 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
     std::puts("muster-agent " MUSTER_VERSION);
     return std::optional<CommandLine>();
   } catch (const CLI::ParseError& error) {
-    return fail(ErrorCode::InvalidArgument, std::string("reading the command line: ") + error.what() + "; muster-agent --help lists what there is");
+    return fail(ErrorCode::InvalidArgument, std::string("reading the command line: ") +
+                                                error.what() +
+                                                "; muster-agent --help lists what there is");
   }
   if (!sound_name(name)) {
     return fail(ErrorCode::InvalidArgument, "reading the command line: '" + name +
-                                                "' is not a node name: letters, digits, '.', '_', '-', at most 63, the first a letter or digit; "
+                                                "' is not a node name: letters, digits, '.', '_', "
+                                                "'-', at most 63, the first a letter or digit; "
                                                 "give one with --name");
   }
-  if (!is_utf8(line.address)) return fail(ErrorCode::InvalidArgument, "reading the command line: --address '" + as_utf8(line.address) + "' is not UTF-8 text");
+  if (!is_utf8(line.address))
+    return fail(ErrorCode::InvalidArgument, "reading the command line: --address '" +
+                                                as_utf8(line.address) + "' is not UTF-8 text");
   for (const std::string& text : labels) {
     auto label = parse_label(text);
     if (!label) return fail(std::move(label).error());
     line.labels[label->first] = label->second;
   }
   if (!is_file_name(line.controller)) {
-    if (auto sound = rpc::check_address(line.controller); !sound) return fail(std::move(sound).error().in("reading the command line: --controller"));
+    if (auto sound = rpc::check_address(line.controller); !sound)
+      return fail(std::move(sound).error().in("reading the command line: --controller"));
   }
   line.name = NodeName(name);
   line.state_dir = state_dir;
@@ -115,15 +162,18 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   if (devices_option->count() > 0) line.devices = devices;
   line.devices_from = devices_from;
   auto interval = parse_duration(probe_interval);
-  if (!interval) return fail(std::move(interval.error()).in("reading the command line: --probe-interval"));
+  if (!interval)
+    return fail(std::move(interval.error()).in("reading the command line: --probe-interval"));
   if (*interval > kProbeIntervalMost)
-    return fail(ErrorCode::InvalidArgument, "reading the command line: --probe-interval '" + probe_interval + "': at most 24h");
+    return fail(ErrorCode::InvalidArgument,
+                "reading the command line: --probe-interval '" + probe_interval + "': at most 24h");
   line.probe_interval = *interval;
   return std::optional(std::move(line));
 }
 
 std::function<Result<rpc::Endpoint>()> endpoint_source(const CommandLine& command_line) {
-  return [controller = command_line.controller, token_file = command_line.token_file]() -> Result<rpc::Endpoint> {
+  return [controller = command_line.controller,
+          token_file = command_line.token_file]() -> Result<rpc::Endpoint> {
     rpc::Endpoint endpoint{.address = controller};
     if (is_file_name(controller)) {
       auto loaded = rpc::load_endpoint(controller);

@@ -1,4 +1,5 @@
-// The agent's command line and MUSTER_* variables, as values. Reads files only when asked for the endpoint.
+// The agent's command line and MUSTER_* variables, as values. Reads files only when asked for the
+// endpoint.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ struct CommandLine {
   NodeName name;
   std::filesystem::path state_dir;
   std::optional<std::uint32_t> devices;  // CPU slots
-  std::filesystem::path devices_from;    // a written list (agent/probe/fixed_inventory.h); empty: the tools are asked
+  // a written list (agent/probe/fixed_inventory.h); empty: the tools are asked
+  std::filesystem::path devices_from;
   Duration probe_interval{};
   std::string address;
   std::map<std::string, std::string> labels;
@@ -37,7 +39,8 @@ struct CommandLine {
 // Nothing: help or version was asked for and printed. Errors are InvalidArgument.
 Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv);
 
-// Where the controller is, read anew at each call: an endpoint file is written again by each controller. Thread-safe.
+// Where the controller is, read anew at each call: an endpoint file is written again by each
+// controller. Thread-safe.
 std::function<Result<rpc::Endpoint>()> endpoint_source(const CommandLine& command_line);
 
 }  // namespace muster::agent

@@ -2,7 +2,9 @@
 
 namespace muster::agent {
 
-bool is_bad_exit(const v1::RankExited& exited) { return !exited.stop_requested() && (exited.lost() || exited.code() != 0 || exited.signal() != 0); }
+bool is_bad_exit(const v1::RankExited& exited) {
+  return !exited.stop_requested() && (exited.lost() || exited.code() != 0 || exited.signal() != 0);
+}
 
 void Outbox::reconnected() {
   told_.clear();
@@ -13,11 +15,13 @@ void Outbox::reconnected() {
 
 void Outbox::forget(const RunKey& run) { told_.erase(run); }
 
-bool Outbox::gather(const RunKey& run, const std::vector<v1::Fact>& facts, const Ready& ready, bool looked) {
+bool Outbox::gather(const RunKey& run, const std::vector<v1::Fact>& facts, const Ready& ready,
+                    bool looked) {
   std::set<Kind>& told = told_[run];
   bool exits_wait = false;
   for (const v1::Fact& fact : facts) {
-    const Kind kind{fact.what_case(), fact.has_exited() ? fact.exited().rank() : 0, fact.has_companion_exited() ? fact.companion_exited().name() : ""};
+    const Kind kind{fact.what_case(), fact.has_exited() ? fact.exited().rank() : 0,
+                    fact.has_companion_exited() ? fact.companion_exited().name() : ""};
     if (told.contains(kind)) continue;
     if (fact.has_exited() && !ready(fact.exited())) {
       exits_wait = true;
@@ -34,7 +38,9 @@ bool Outbox::gather(const RunKey& run, const std::vector<v1::Fact>& facts, const
 v1::Facts Outbox::take() {
   auto& gathered = *gathered_.mutable_facts();
   int count = 0;
-  for (std::size_t bytes = 0; count < gathered.size() && (count == 0 || bytes < kMessageBytes); ++count) bytes += gathered[count].ByteSizeLong();
+  for (std::size_t bytes = 0; count < gathered.size() && (count == 0 || bytes < kMessageBytes);
+       ++count)
+    bytes += gathered[count].ByteSizeLong();
   v1::Facts facts;
   for (int i = 0; i < count; ++i) *facts.add_facts() = std::move(gathered[i]);
   gathered.DeleteSubrange(0, count);

@@ -1,8 +1,10 @@
-// Which facts this connection has been told, and in what order the rest may go. Pure values; owned by the agent's loop.
+// Which facts this connection has been told, and in what order the rest may go. Pure values; owned
+// by the agent's loop.
 //
-// Rules: after a reconnect everything is told again. An exit may wait for its evidence (`ready`); a sweep waits for its run's exits, and for the last look at
-// its checkpoints (`looked`); nothing else waits for anything. A bad exit, a companion's end, a start and a sweep go at once; exits that muster asked for, or
-// that are well, may be gathered for a few milliseconds.
+// Rules: after a reconnect everything is told again. An exit may wait for its evidence (`ready`); a
+// sweep waits for its run's exits, and for the last look at its checkpoints (`looked`); nothing
+// else waits for anything. A bad exit, a companion's end, a start and a sweep go at once; exits
+// that muster asked for, or that are well, may be gathered for a few milliseconds.
 #pragma once
 
 #include <cstddef>
@@ -28,16 +30,21 @@ class Outbox {
   void reconnected();  // nothing is told any more, sequence numbers start anew
   void forget(const RunKey& run);
 
-  // Takes up what is new and ready among all facts of the run, oldest first. True: something that must not wait is among what is gathered.
-  bool gather(const RunKey& run, const std::vector<v1::Fact>& facts, const Ready& ready, bool looked = true);
+  // Takes up what is new and ready among all facts of the run, oldest first. True: something that
+  // must not wait is among what is gathered.
+  bool gather(const RunKey& run, const std::vector<v1::Fact>& facts, const Ready& ready,
+              bool looked = true);
   [[nodiscard]] bool empty() const { return gathered_.facts().empty(); }
-  // The oldest of what was gathered, with the sequence number of its last: as many as a message holds. What is left is taken next.
+  // The oldest of what was gathered, with the sequence number of its last: as many as a message
+  // holds. What is left is taken next.
   v1::Facts take();
 
-  static constexpr std::size_t kMessageBytes = 4U << 20U;  // about: a single fact may be as long as it is
+  // about: a single fact may be as long as it is
+  static constexpr std::size_t kMessageBytes = 4U << 20U;
 
  private:
-  using Kind = std::tuple<int, std::uint32_t, std::string>;  // which fact, which rank, which companion: with the run, the natural key
+  // which fact, which rank, which companion: with the run, the natural key
+  using Kind = std::tuple<int, std::uint32_t, std::string>;
   std::map<RunKey, std::set<Kind>> told_;
   v1::Facts gathered_;
   std::uint64_t sequence_ = 0;

@@ -23,9 +23,12 @@ constexpr const char* kFirstSteps =
     "first steps:  muster local up            a private cluster on this machine\n"
     "              muster run job.yaml        submit and follow; Ctrl-C detaches, the job goes on\n"
     "              muster ps | why | logs     where it stands, why it waits, what it wrote\n"
-    "exit codes:   0 success  1 the job failed  2 cannot be placed  3 cancelled  4 timed out  10 not found  11 not allowed\n"
-    "              12 conflict or ambiguous  13 controller unreachable  64 usage or invalid spec  70 internal\n"
-    "variables:    every flag has one: MUSTER_CONTROLLER, MUSTER_TOKEN_FILE, MUSTER_OUTPUT for every -o, else MUSTER_<VERB>_<FLAG>: MUSTER_LOGS_TAIL=100";
+    "exit codes:   0 success  1 the job failed  2 cannot be placed  3 cancelled  4 timed out  10 "
+    "not found  11 not allowed\n"
+    "              12 conflict or ambiguous  13 controller unreachable  64 usage or invalid spec  "
+    "70 internal\n"
+    "variables:    every flag has one: MUSTER_CONTROLLER, MUSTER_TOKEN_FILE, MUSTER_OUTPUT for "
+    "every -o, else MUSTER_<VERB>_<FLAG>: MUSTER_LOGS_TAIL=100";
 
 int run_verb(int argc, char** argv) {
   Context context;
@@ -33,23 +36,32 @@ int run_verb(int argc, char** argv) {
   context.err = muster::render::style_of(STDERR_FILENO);
   int exit = kOk;
   // The parser would split what looks like a list ("[0,8]") in another program's words.
-  char** const behind = std::find_if(argv + std::min(1, argc), argv + argc, [](const char* word) { return std::string_view(word) == "--"; });
+  char** const behind = std::find_if(argv + std::min(1, argc), argv + argc, [](const char* word) {
+    return std::string_view(word) == "--";
+  });
   if (behind != argv + argc) {
     context.command.emplace(behind + 1, argv + argc);
     argc = static_cast<int>(behind - argv);
   }
 
   CLI::App app(
-      "muster launches large-model training on the nodes of a cluster and keeps it alive: after any failure the job goes on from its last whole checkpoint.",
+      "muster launches large-model training on the nodes of a cluster and keeps it alive: after "
+      "any failure the job goes on from its last whole checkpoint.",
       "muster");
   app.formatter(help_formatter());
   app.set_version_flag("--version", std::string(muster::kVersion));
   app.require_subcommand(1);
   app.fallthrough(false);
-  app.add_option("--controller", context.controller, "unix:/path, host:port, or an endpoint file (default: the private cluster's)")->type_name("ADDRESS");
-  app.add_option("--token-file", context.token_file, "the cluster's token, for host:port; an endpoint file names its own")->type_name("FILE");
-  for (const auto add : {add_run,   add_import, add_plan,   add_validate, add_explain, add_ps,        add_show, add_why,  add_logs,  add_events,
-                         add_watch, add_wait,   add_cancel, add_resume,   add_ckpt,    add_ranktable, add_env,  add_node, add_local, add_version}) {
+  app.add_option("--controller", context.controller,
+                 "unix:/path, host:port, or an endpoint file (default: the private cluster's)")
+      ->type_name("ADDRESS");
+  app.add_option("--token-file", context.token_file,
+                 "the cluster's token, for host:port; an endpoint file names its own")
+      ->type_name("FILE");
+  for (const auto add :
+       {add_run,  add_import,    add_plan,   add_validate, add_explain, add_ps,     add_show,
+        add_why,  add_logs,      add_events, add_watch,    add_wait,    add_cancel, add_resume,
+        add_ckpt, add_ranktable, add_env,    add_node,     add_local,   add_version}) {
     add(app, context, exit);
   }
   app.footer(kFirstSteps);  // behind the verbs, which would take it over
@@ -72,7 +84,8 @@ int run_verb(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 0 && muster::import::is_stand_in(argv[0])) return muster::import::run_stand_in(argc, argv);
+  if (argc > 0 && muster::import::is_stand_in(argv[0]))
+    return muster::import::run_stand_in(argc, argv);
   std::signal(SIGPIPE, SIG_DFL);  // `muster logs | head` ends quietly
   try {
     const int exit = run_verb(argc, argv);

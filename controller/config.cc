@@ -16,23 +16,30 @@ constexpr int kUsage = 64;
 constexpr const char* kAbout =
     "muster-controller: decides which job runs where, and remembers it.\n"
     "\n"
-    "One a cluster. Everything it knows is below its state directory; started again on the same one it goes on where it was, whatever killed it,\n"
-    "and no training process notices. Agents and clients find it by its address, or by the endpoint file on this machine.";
+    "One a cluster. Everything it knows is below its state directory; started again on the same "
+    "one it goes on where it was, whatever killed it,\n"
+    "and no training process notices. Agents and clients find it by its address, or by the "
+    "endpoint file on this machine.";
 
 constexpr const char* kFooter =
     "Examples:\n"
-    "  muster-controller --state-dir ~/.muster/controller                         private, over a unix socket\n"
-    "  muster-controller --state-dir /var/lib/muster --listen 127.0.0.1:7070      loopback, with a token: /var/lib/muster/token\n"
-    "  muster-controller --dump /var/lib/muster                                   what is in a journal, as text\n"
+    "  muster-controller --state-dir ~/.muster/controller                         private, over a "
+    "unix socket\n"
+    "  muster-controller --state-dir /var/lib/muster --listen 127.0.0.1:7070      loopback, with a "
+    "token: /var/lib/muster/token\n"
+    "  muster-controller --dump /var/lib/muster                                   what is in a "
+    "journal, as text\n"
     "\n"
-    "Exit status: 0 stopped by SIGTERM or SIGINT, 64 wrong usage, 70 cannot go on (the last line says why).";
+    "Exit status: 0 stopped by SIGTERM or SIGINT, 64 wrong usage, 70 cannot go on (the last line "
+    "says why).";
 
 }  // namespace
 
 std::string_view version() { return MUSTER_VERSION; }
 
 bool Config::listens_on_tcp() const {
-  return std::ranges::any_of(listen, [](const std::string& address) { return !rpc::is_unix(address); });
+  return std::ranges::any_of(listen,
+                             [](const std::string& address) { return !rpc::is_unix(address); });
 }
 
 Result<std::pair<std::uint16_t, std::uint16_t>> parse_port_range(std::string_view text) {
@@ -41,11 +48,13 @@ Result<std::pair<std::uint16_t, std::uint16_t>> parse_port_range(std::string_vie
   const auto [middle, error] = std::from_chars(text.data(), end, first);
   if (error == std::errc() && middle != end && *middle == '-') {
     const auto [rest, error_last] = std::from_chars(middle + 1, end, last);
-    if (error_last == std::errc() && rest == end && first >= 1'024 && first <= last && last <= 65'535) {
+    if (error_last == std::errc() && rest == end && first >= 1'024 && first <= last &&
+        last <= 65'535) {
       return std::pair{static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last)};
     }
   }
-  return fail(ErrorCode::InvalidArgument, "port range '" + std::string(text) + "': give FIRST-LAST, 1024..65535");
+  return fail(ErrorCode::InvalidArgument,
+              "port range '" + std::string(text) + "': give FIRST-LAST, 1024..65535");
 }
 
 Result<void> check_listen(const Config& config) {
@@ -55,7 +64,8 @@ Result<void> check_listen(const Config& config) {
     if (!config.allow_plain_tcp) {
       return fail(ErrorCode::NotAllowed,
                   "listening on '" + address +
-                      "': other machines could reach it, and there is no TLS yet, so the token and all jobs would cross the network in the clear; "
+                      "': other machines could reach it, and there is no TLS yet, so the token and "
+                      "all jobs would cross the network in the clear; "
                       "on a network you trust give --allow-plain-tcp");
     }
   }
@@ -65,57 +75,72 @@ Result<void> check_listen(const Config& config) {
 CommandLine parse_command_line(int argc, const char* const* argv) {
   CommandLine line;
   Config& config = line.config;
-  std::string archive_after = "10m", archive_keep = "90d", pulse_interval = "1s", port_range = "20000-29999";
+  std::string archive_after = "10m", archive_keep = "90d", pulse_interval = "1s",
+              port_range = "20000-29999";
   CLI::App app(kAbout, "muster-controller");
   app.footer(kFooter);
   app.set_version_flag("--version", std::string(version()));
   const auto option = [&](const char* flag, auto& value, const char* variable, const char* help) {
     return app.add_option(flag, value, help)->envname(variable);
   };
-  option("--state-dir", config.state_dir, "MUSTER_CONTROLLER_STATE_DIR", "Directory of journal, logs and outputs; made with mode 0700 where missing. Required")
+  option("--state-dir", config.state_dir, "MUSTER_CONTROLLER_STATE_DIR",
+         "Directory of journal, logs and outputs; made with mode 0700 where missing. Required")
       ->type_name("DIR");
   option("--listen", config.listen, "MUSTER_CONTROLLER_LISTEN",
-         "Address to serve, repeatable: unix:/path or host:port (port 0: a free one); one that other machines reach wants --allow-plain-tcp. Default "
+         "Address to serve, repeatable: unix:/path or host:port (port 0: a free one); one that "
+         "other machines reach wants --allow-plain-tcp. Default "
          "unix:STATE_DIR/controller.sock")
       ->type_name("ADDRESS");
   option("--token-file", config.token_file, "MUSTER_CONTROLLER_TOKEN_FILE",
-         "File with the token that callers over TCP must bring, mode 0600; made, in a directory that is there, when the controller listens on TCP and it is "
+         "File with the token that callers over TCP must bring, mode 0600; made, in a directory "
+         "that is there, when the controller listens on TCP and it is "
          "missing. Default STATE_DIR/token")
       ->type_name("FILE");
-  app.add_flag("--allow-plain-tcp", config.allow_plain_tcp, "Serve other machines without TLS: only on a network you trust")
+  app.add_flag("--allow-plain-tcp", config.allow_plain_tcp,
+               "Serve other machines without TLS: only on a network you trust")
       ->envname("MUSTER_CONTROLLER_ALLOW_PLAIN_TCP");
   option("--endpoint-file", config.endpoint_file, "MUSTER_CONTROLLER_ENDPOINT_FILE",
-         "Where to write the address for clients and agents on this machine. Default STATE_DIR/endpoint.json")
+         "Where to write the address for clients and agents on this machine. Default "
+         "STATE_DIR/endpoint.json")
       ->type_name("FILE");
-  option("--log-level", config.log_level, "MUSTER_CONTROLLER_LOG_LEVEL", "debug, info, warn, error or off; lines go to stderr and STATE_DIR/controller.log")
+  option("--log-level", config.log_level, "MUSTER_CONTROLLER_LOG_LEVEL",
+         "debug, info, warn, error or off; lines go to stderr and STATE_DIR/controller.log")
       ->capture_default_str();
   option("--log-file", config.log_file, "MUSTER_CONTROLLER_LOG_FILE",
-         "Lines, and all else that would go to stderr, go into this file alone; at 64 MiB of lines it is turned over, and three old ones are kept")
+         "Lines, and all else that would go to stderr, go into this file alone; at 64 MiB of lines "
+         "it is turned over, and three old ones are kept")
       ->type_name("FILE");
   option("--log-quota", config.log_quota, "MUSTER_CONTROLLER_LOG_QUOTA",
-         "Room for all ranks' logs together, as 20GB, where the disk has it beside the 320 MiB that logs leave free; the oldest finished jobs' logs go first. "
+         "Room for all ranks' logs together, as 20GB, where the disk has it beside the 320 MiB "
+         "that logs leave free; the oldest finished jobs' logs go first. "
          "Default 20GB")
       ->transform(CLI::AsSizeValue(false))
       ->type_name("SIZE");
-  app.add_flag(
-         "--accept-loss", config.accept_loss,
-         "For one start: go on with a damaged or older journal, whose newest records are gone, though none may be seen to be missing. No job of before is "
-         "placed until every node has said what it runs")
+  app.add_flag("--accept-loss", config.accept_loss,
+               "For one start: go on with a damaged or older journal, whose newest records are "
+               "gone, though none may be seen to be missing. No job of before is "
+               "placed until every node has said what it runs")
       ->envname("MUSTER_CONTROLLER_ACCEPT_LOSS");
-  option("--archive-after", archive_after, "MUSTER_CONTROLLER_ARCHIVE_AFTER", "How long a finished job stays at hand before it moves to the archive")
+  option("--archive-after", archive_after, "MUSTER_CONTROLLER_ARCHIVE_AFTER",
+         "How long a finished job stays at hand before it moves to the archive")
       ->capture_default_str()
       ->type_name("TIME");
   option("--archive-keep", archive_keep, "MUSTER_CONTROLLER_ARCHIVE_KEEP",
-         "How long the archive keeps a job after its end; older ones go, a few whenever another one comes. 7d or more")
+         "How long the archive keeps a job after its end; older ones go, a few whenever another "
+         "one comes. 7d or more")
       ->capture_default_str()
       ->type_name("TIME");
-  option("--pulse-interval", pulse_interval, "MUSTER_CONTROLLER_PULSE_INTERVAL", "How often an agent says that it is there; silent after 3.2 of them")
+  option("--pulse-interval", pulse_interval, "MUSTER_CONTROLLER_PULSE_INTERVAL",
+         "How often an agent says that it is there; silent after 3.2 of them")
       ->capture_default_str()
       ->type_name("TIME");
-  option("--port-range", port_range, "MUSTER_CONTROLLER_PORT_RANGE", "Ports that jobs get on each node: rank 0's and HCCL's blocks")
+  option("--port-range", port_range, "MUSTER_CONTROLLER_PORT_RANGE",
+         "Ports that jobs get on each node: rank 0's and HCCL's blocks")
       ->capture_default_str()
       ->type_name("FIRST-LAST");
-  app.add_option("--dump", config.dump, "Print what the journal of this state directory adds up to, then end; the controller must not be running")
+  app.add_option("--dump", config.dump,
+                 "Print what the journal of this state directory adds up to, then end; the "
+                 "controller must not be running")
       ->type_name("DIR");
   const auto end = [&](int code, std::string text) {
     line.exit_code = code;
@@ -129,17 +154,24 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   } catch (const CLI::CallForHelp&) {
     return end(0, app.help());
   } catch (const CLI::ParseError& error) {
-    return end(kUsage, std::string("muster-controller: ") + error.what() + "; --help lists the flags\n");
+    return end(kUsage,
+               std::string("muster-controller: ") + error.what() + "; --help lists the flags\n");
   }
   if (!config.dump.empty()) return line;
-  const auto wrong = [&](const Error& error) { return end(kUsage, "muster-controller: " + error.message + "\n"); };
-  if (config.state_dir.empty()) return end(kUsage, "muster-controller: --state-dir is required; --help lists the flags\n");
+  const auto wrong = [&](const Error& error) {
+    return end(kUsage, "muster-controller: " + error.message + "\n");
+  };
+  if (config.state_dir.empty())
+    return end(kUsage, "muster-controller: --state-dir is required; --help lists the flags\n");
   std::error_code ignored;
   config.state_dir = std::filesystem::absolute(config.state_dir, ignored).lexically_normal();
-  if (config.listen.empty()) config.listen.push_back("unix:" + (config.state_dir / "controller.sock").string());
+  if (config.listen.empty())
+    config.listen.push_back("unix:" + (config.state_dir / "controller.sock").string());
   if (auto sound = check_listen(config); !sound) return wrong(sound.error());
-  if (config.listens_on_tcp() && config.token_file.empty()) config.token_file = config.state_dir / "token";
-  if (!config.token_file.empty()) config.token_file = std::filesystem::absolute(config.token_file, ignored);
+  if (config.listens_on_tcp() && config.token_file.empty())
+    config.token_file = config.state_dir / "token";
+  if (!config.token_file.empty())
+    config.token_file = std::filesystem::absolute(config.token_file, ignored);
   if (config.endpoint_file.empty()) config.endpoint_file = config.state_dir / "endpoint.json";
   auto archive = parse_duration(archive_after);
   if (!archive) return wrong(std::move(archive.error()).in("--archive-after"));
@@ -147,11 +179,14 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   auto keep = parse_duration(archive_keep);
   if (!keep) return wrong(std::move(keep.error()).in("--archive-keep"));
   if (*keep < core::Limits().tombstone_keep)
-    return end(kUsage, "muster-controller: --archive-keep must be 7d or more: so long a finished job is known by its id\n");
+    return end(kUsage,
+               "muster-controller: --archive-keep must be 7d or more: so long a finished job is "
+               "known by its id\n");
   config.archive_keep = *keep;
   auto pulse = parse_duration(pulse_interval);
   if (!pulse) return wrong(std::move(pulse.error()).in("--pulse-interval"));
-  if (*pulse < std::chrono::milliseconds(10) || *pulse > std::chrono::minutes(1)) return end(kUsage, "muster-controller: --pulse-interval must be 10ms..1m\n");
+  if (*pulse < std::chrono::milliseconds(10) || *pulse > std::chrono::minutes(1))
+    return end(kUsage, "muster-controller: --pulse-interval must be 10ms..1m\n");
   config.pulse_interval = *pulse;
   auto ports = parse_port_range(port_range);
   if (!ports) return wrong(ports.error());

@@ -1,4 +1,5 @@
-// The controller's command line: flags, each with a MUSTER_CONTROLLER_* variable, checked as a whole. Reads nothing but arguments and environment.
+// The controller's command line: flags, each with a MUSTER_CONTROLLER_* variable, checked as a
+// whole. Reads nothing but arguments and environment.
 #pragma once
 
 #include <cstdint>

@@ -8,14 +8,17 @@ namespace muster::controller {
 
 Result<std::string> dump_journal(const std::filesystem::path& state_dir) {
   const std::filesystem::path dir = state_dir / "journal";
-  if (!std::filesystem::is_directory(dir)) return fail(ErrorCode::NotFound, "dumping the journal of '" + state_dir.string() + "': there is none");
+  if (!std::filesystem::is_directory(dir))
+    return fail(ErrorCode::NotFound,
+                "dumping the journal of '" + state_dir.string() + "': there is none");
   auto journal = journal::SqliteJournal::open({.dir = dir, .read_only = true});
   if (!journal) return fail(std::move(journal.error()).in("dumping the journal"));
   Replay replay;
   if (auto loaded = (*journal)->load([&](const journal::Row& row) { replay.row(row); }); !loaded)
     return fail(std::move(loaded.error()).in("dumping the journal"));
   std::string text;
-  for (const auto& [job, why] : replay.set_aside()) text += "set aside: job '" + job.str() + "': " + why + "\n";
+  for (const auto& [job, why] : replay.set_aside())
+    text += "set aside: job '" + job.str() + "': " + why + "\n";
   return text + core::dump(replay.ledger());
 }
 

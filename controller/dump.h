@@ -1,4 +1,5 @@
-// `muster-controller --dump DIR`: what a journal adds up to, as text on stdout. Changes nothing on the disk.
+// `muster-controller --dump DIR`: what a journal adds up to, as text on stdout. Changes nothing on
+// the disk.
 #pragma once
 
 #include <filesystem>

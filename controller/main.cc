@@ -1,5 +1,6 @@
-// Wiring only. Start: state directory, journal, fold, services, listen, endpoint file. Stop (SIGTERM, SIGINT): log receivers, calls, shell, work loop, journal;
-// each waits for the one before. kill -9 at any moment is as good.
+// Wiring only. Start: state directory, journal, fold, services, listen, endpoint file. Stop
+// (SIGTERM, SIGINT): log receivers, calls, shell, work loop, journal; each waits for the one
+// before. kill -9 at any moment is as good.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -30,8 +31,10 @@ namespace muster::controller {
 namespace {
 
 constexpr int kInternal = 70;
-constexpr std::uint64_t kStartBytes = 256ull << 20;  // an agent of this machine wants so much free where a run's outputs lie: here, as a rule
-constexpr std::size_t kDescriptorsWanted = 1'024;    // 256 logs, two connections a node and one a client, for some 200 nodes
+// an agent of this machine wants so much free where a run's outputs lie: here, as a rule
+constexpr std::uint64_t kStartBytes = 256ull << 20;
+// 256 logs, two connections a node and one a client, for some 200 nodes
+constexpr std::size_t kDescriptorsWanted = 1'024;
 
 int give_up(const Error& error) {
   log::error(error.message);
@@ -39,33 +42,38 @@ int give_up(const Error& error) {
   return kInternal;
 }
 
-// Nothing may be released any more, so nothing is tidied either: the next start goes on from what is durable.
+// Nothing may be released any more, so nothing is tidied either: the next start goes on from what
+// is durable.
 [[noreturn]] void die(const Error& error) {
   give_up(error);
   std::_Exit(kInternal);
 }
 
-// Durable: started again, it would give orders until the agent that knows better comes, and its own rows would soon hide it.
+// Durable: started again, it would give orders until the agent that knows better comes, and its own
+// rows would soon hide it.
 void mark_behind(Shell& shell, journal::SqliteJournal& journal, const Error& error) {
   log::error(pause_text(error.message));
   shell.with_journal("behind", [&journal, why = error.message](journal::Journal&) {
-    if (auto marked = journal.mark_behind(why); !marked) log::error(marked.error().message + "; the next start will not know it");
+    if (auto marked = journal.mark_behind(why); !marked)
+      log::error(marked.error().message + "; the next start will not know it");
   });
 }
 
 Result<std::string> load_token(const Config& config) {
   if (!config.listens_on_tcp()) return std::string();
   auto token = rpc::read_token_file(config.token_file);
-  if (!token && token.error().code == ErrorCode::NotFound) return rpc::make_token_file(config.token_file);
+  if (!token && token.error().code == ErrorCode::NotFound)
+    return rpc::make_token_file(config.token_file);
   return token;
 }
 
 Result<void> write_endpoint(const Config& config, const Server& server, const ClusterId& cluster) {
   const std::string& address = server.bound().front();
-  return rpc::write_endpoint_file(config.endpoint_file, {.address = address,
-                                                         .token_file = rpc::is_unix(address) ? "" : config.token_file.string(),
-                                                         .cluster_id = cluster.str(),
-                                                         .pid = static_cast<std::uint64_t>(::getpid())});
+  return rpc::write_endpoint_file(
+      config.endpoint_file, {.address = address,
+                             .token_file = rpc::is_unix(address) ? "" : config.token_file.string(),
+                             .cluster_id = cluster.str(),
+                             .pid = static_cast<std::uint64_t>(::getpid())});
 }
 
 std::string random_hex(std::random_device& random) {
@@ -79,26 +87,33 @@ int run(const Config& config) {
     std::fprintf(stderr, "muster-controller: %s\n", made.error().message.c_str());
     return kInternal;
   }
-  ::chmod(config.state_dir.c_str(), 0700);  // one that was there before; failing is met by the next open
+  // one that was there before; failing is met by the next open
+  ::chmod(config.state_dir.c_str(), 0700);
   const bool own_file = config.log_file.empty();
-  if (auto ready = log::set_up({.daemon = "muster-controller",
-                                .level = config.log_level,
-                                .file = own_file ? config.state_dir / "controller.log" : config.log_file,
-                                .stderr_to_file = !own_file});
+  if (auto ready =
+          log::set_up({.daemon = "muster-controller",
+                       .level = config.log_level,
+                       .file = own_file ? config.state_dir / "controller.log" : config.log_file,
+                       .stderr_to_file = !own_file});
       !ready) {
     std::fprintf(stderr, "muster-controller: %s\n", ready.error().message.c_str());
     return kInternal;
   }
-  if (const std::string missing = io::descriptors_missing(kDescriptorsWanted); !missing.empty()) log::warn(missing);
+  if (const std::string missing = io::descriptors_missing(kDescriptorsWanted); !missing.empty())
+    log::warn(missing);
   auto token = load_token(config);
   if (!token) return give_up(token.error());
 
-  const journal::SqliteOptions kept{.dir = config.state_dir / "journal", .accept_loss = config.accept_loss, .archive_keep = config.archive_keep};
+  const journal::SqliteOptions kept{.dir = config.state_dir / "journal",
+                                    .accept_loss = config.accept_loss,
+                                    .archive_keep = config.archive_keep};
   auto journal = journal::SqliteJournal::open(kept);
   if (!journal) return give_up(journal.error());
-  // Before the journal is read: on a full disk the start's own row needs the room that old logs give.
-  const logs::RoomKept room_kept{.wanted = std::max(kept.low_space_bytes, kStartBytes) + kept.ballast_bytes,
-                                 .least = kept.low_space_bytes + kept.ballast_bytes};
+  // Before the journal is read: on a full disk the start's own row needs the room that old logs
+  // give.
+  const logs::RoomKept room_kept{
+      .wanted = std::max(kept.low_space_bytes, kStartBytes) + kept.ballast_bytes,
+      .least = kept.low_space_bytes + kept.ballast_bytes};
   auto store = logs::LogStore::open(config.state_dir / "logs", config.log_quota, {}, room_kept);
   if (!store) return give_up(store.error());
 
@@ -115,13 +130,17 @@ int run(const Config& config) {
   options.version = version();
   options.new_cluster = ClusterId(random_hex(random));
   options.epochs_lost = [&]() -> std::optional<std::uint64_t> {
-    return (*journal)->lost().value_or(core::rows_unknown((*journal)->unknown_losses(), static_cast<std::uint64_t>(::time(nullptr))));
+    return (*journal)->lost().value_or(core::rows_unknown(
+        (*journal)->unknown_losses(), static_cast<std::uint64_t>(::time(nullptr))));
   };
-  options.paused = [&] { return (*journal)->behind().empty() ? std::string() : pause_text((*journal)->behind()); };
+  options.paused = [&] {
+    return (*journal)->behind().empty() ? std::string() : pause_text((*journal)->behind());
+  };
   options.describe = describe;
   options.on_fatal = [](const Error& error) { die(error); };
   options.limits.silent_after = config.pulse_interval * 16 / 5;
-  options.limits.hear_first = std::min<Duration>(options.limits.silent_after, std::chrono::seconds(5));
+  options.limits.hear_first =
+      std::min<Duration>(options.limits.silent_after, std::chrono::seconds(5));
   options.limits.archive_after = config.archive_after;
   options.limits.port_first = config.port_first;
   options.limits.port_last = config.port_last;
@@ -143,22 +162,27 @@ int run(const Config& config) {
     started->set_aside.clear();  // nothing is done about them now
   }
   for (const auto& [job, why] : started->set_aside)
-    log::error("a job was set aside and is being stopped, the others go on", {{"job", job.str()}, {"why", why}});
+    log::error("a job was set aside and is being stopped, the others go on",
+               {{"job", job.str()}, {"why", why}});
 
   LogsCollected collected(shell, **store, work);
-  const std::unique_ptr<links::LogReceiver> receiver =
-      links::LogReceiver::start(**store, {.known = [&](const JobId& job, AttemptNo) { return collected.known(job); },
-                                          .on_complete = [&](const JobId& job, AttemptNo attempt, RankNo rank) { collected.on_complete(job, attempt, rank); },
-                                          .on_trouble = [](const std::string& line) { log::warn(line); }});
+  const std::unique_ptr<links::LogReceiver> receiver = links::LogReceiver::start(
+      **store, {.known = [&](const JobId& job, AttemptNo) { return collected.known(job); },
+                .on_complete = [&](const JobId& job, AttemptNo attempt,
+                                   RankNo rank) { collected.on_complete(job, attempt, rank); },
+                .on_trouble = [](const std::string& line) { log::warn(line); }});
   Hub hub(shell, **store, work, collected, clock,
           {.version = std::string(version()),
            .pulse_interval = config.pulse_interval,
            .cluster_out = cluster_out,
            .on_behind = [&](const Error& error) { mark_behind(shell, **journal, error); }},
           [&](grpc::CallbackServerContext* context) { return receiver->push_logs(context); });
-  Edge edge{.shell = shell, .logs = **store, .work = work, .cluster_out = cluster_out, .version = std::string(version()), .shortage = [&] {
-              return (*journal)->shortage();
-            }};
+  Edge edge{.shell = shell,
+            .logs = **store,
+            .work = work,
+            .cluster_out = cluster_out,
+            .version = std::string(version()),
+            .shortage = [&] { return (*journal)->shortage(); }};
   JobService jobs(edge, (std::uint64_t{random()} << 32) | random());
   NodeService nodes(edge, kProtocolMin, kProtocolMax);
   collected.start(shell.started_ledger());
@@ -169,14 +193,18 @@ int run(const Config& config) {
                         .give_room =
                             [&] {
                               (*store)->make_room();
-                              shell.with_journal("ballast", [&](journal::Journal&) { (*journal)->restore_ballast(); });
+                              shell.with_journal("ballast", [&](journal::Journal&) {
+                                (*journal)->restore_ballast();
+                              });
                             },
                         .ballast_is_there = [&] { return (*journal)->ballast_is_there(); }});
 
   auto server = Server::start(config.listen, {&hub, &jobs, &nodes}, *token);
-  Result<void> announced = server ? write_endpoint(config, **server, started->cluster) : Result<void>(std::unexpected(server.error()));
+  Result<void> announced = server ? write_endpoint(config, **server, started->cluster)
+                                  : Result<void>(std::unexpected(server.error()));
   if (announced) {
-    for (const std::string& address : (*server)->bound()) log::info("listening", {{"address", address}});
+    for (const std::string& address : (*server)->bound())
+      log::info("listening", {{"address", address}});
     log::info("ready", {{"cluster", started->cluster.str()},
                         {"epoch", started->epoch.value},
                         {"jobs", started->jobs},

@@ -8,11 +8,16 @@
 namespace muster::controller {
 
 RoomWatch::RoomWatch(async::Loop& work, RoomWatchHooks hooks, Duration apart)
-    : work_(work), hooks_(std::move(hooks)), apart_(apart), timer_(std::make_unique<async::Timer>(work, "room")) {
+    : work_(work),
+      hooks_(std::move(hooks)),
+      apart_(apart),
+      timer_(std::make_unique<async::Timer>(work, "room")) {
   work_.post("room", [this] { look(); });
 }
 
-RoomWatch::~RoomWatch() { MUSTER_ASSERT(timer_ == nullptr, "a room watch was destroyed before stop()"); }
+RoomWatch::~RoomWatch() {
+  MUSTER_ASSERT(timer_ == nullptr, "a room watch was destroyed before stop()");
+}
 
 void RoomWatch::stop() {
   if (timer_ == nullptr) return;

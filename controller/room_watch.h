@@ -1,5 +1,7 @@
-// Looks once a second how much room the controller's disk has: says so once when there is a shortage, and once when it is over; has logs of finished jobs give
-// room, and a ballast that was spent made again, also while nothing is appended or logged. Works on the work loop; stop() before that loop's.
+// Looks once a second how much room the controller's disk has: says so once when there is a
+// shortage, and once when it is over; has logs of finished jobs give room, and a ballast that was
+// spent made again, also while nothing is appended or logged. Works on the work loop; stop() before
+// that loop's.
 #pragma once
 
 #include <functional>
@@ -12,7 +14,8 @@ namespace muster::controller {
 
 struct RoomWatchHooks {
   std::function<std::string()> shortage;  // why the disk takes no new jobs; empty: it does
-  std::function<void()> give_room;        // while there is a shortage, and until the ballast is there again
+  // while there is a shortage, and until the ballast is there again
+  std::function<void()> give_room;
   std::function<bool()> ballast_is_there;
 };
 

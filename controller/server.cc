@@ -21,17 +21,20 @@ std::string socket_path(const std::string& address) {
 }
 
 Result<io::UniqueFd> lock_socket(const std::string& address) {
-  const std::string doing = "listening on '" + address + "': ", file = socket_path(address) + ".lock";
+  const std::string doing = "listening on '" + address + "': ",
+                    file = socket_path(address) + ".lock";
   io::UniqueFd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock) return fail_errno(doing + "opening its lock file '" + file + "'", errno);
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
   if (errno != EWOULDBLOCK) return fail_errno(doing + "locking '" + file + "'", errno);
-  return fail(ErrorCode::Io, doing + "another controller serves this socket (it holds '" + file + "'); stop that one, or choose another path");
+  return fail(ErrorCode::Io, doing + "another controller serves this socket (it holds '" + file +
+                                 "'); stop that one, or choose another path");
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& addresses, const std::vector<grpc::Service*>& services,
+Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& addresses,
+                                              const std::vector<grpc::Service*>& services,
                                               const std::string& token) {
   auto server = std::make_unique<Server>();
   for (const std::string& address : addresses) {
@@ -48,25 +51,33 @@ Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& ad
   std::vector<int> ports(addresses.size(), -1);
   const auto with_token = rpc::token_credentials(token);
   for (std::size_t i = 0; i < addresses.size(); ++i)
-    builder.AddListeningPort(addresses[i], rpc::is_unix(addresses[i]) ? grpc::InsecureServerCredentials() : with_token, &ports[i]);
+    builder.AddListeningPort(
+        addresses[i], rpc::is_unix(addresses[i]) ? grpc::InsecureServerCredentials() : with_token,
+        &ports[i]);
   for (grpc::Service* service : services) builder.RegisterService(service);
   server->server_ = builder.BuildAndStart();
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     const bool bound = ports[i] > 0;
     if (!bound || server->server_ == nullptr) {
       const std::string& address = bound ? addresses.back() : addresses[i];
-      return fail(ErrorCode::Io, "listening on '" + address + "': the address is taken, or not this machine's; choose another one, or port 0 for a free one");
+      return fail(ErrorCode::Io, "listening on '" + address +
+                                     "': the address is taken, or not this machine's; choose "
+                                     "another one, or port 0 for a free one");
     }
     // Made under umask 077, so nobody else could come in between.
     if (rpc::is_unix(addresses[i])) ::chmod(socket_path(addresses[i]).c_str(), 0600);
-    server->bound_.push_back(rpc::is_unix(addresses[i]) ? addresses[i] : addresses[i].substr(0, addresses[i].rfind(':') + 1) + std::to_string(ports[i]));
+    server->bound_.push_back(rpc::is_unix(addresses[i])
+                                 ? addresses[i]
+                                 : addresses[i].substr(0, addresses[i].rfind(':') + 1) +
+                                       std::to_string(ports[i]));
   }
   return server;
 }
 
 void Server::shut_down() {
   if (server_ == nullptr) return;
-  // Open streams do not end by themselves: they are cancelled at once, unary calls with them; clients and agents try again.
+  // Open streams do not end by themselves: they are cancelled at once, unary calls with them;
+  // clients and agents try again.
   server_->Shutdown(std::chrono::system_clock::now());
   server_->Wait();
 }

@@ -1,5 +1,6 @@
-// The worker's own log: what it could not do, one line each, in the run directory's logs/worker.log. Opened at the first line, so that a
-// run without trouble pays nothing for it. The worker is single-threaded.
+// The worker's own log: what it could not do, one line each, in the run directory's
+// logs/worker.log. Opened at the first line, so that a run without trouble pays nothing for it. The
+// worker is single-threaded.
 #pragma once
 
 #include <filesystem>

@@ -11,7 +11,8 @@ constexpr std::uint64_t kBytesARun = 4096;
 
 }  // namespace
 
-Result<EventQueue> EventQueue::open(const rundir::RunLayout& run, const BootId& boot, const Clock& clock) {
+Result<EventQueue> EventQueue::open(const rundir::RunLayout& run, const BootId& boot,
+                                    const Clock& clock) {
   auto writer = rundir::EventWriter::open(run.events());
   if (!writer) return fail(std::move(writer.error()));
   EventQueue queue(std::move(*writer), rundir::Bell::open(run), boot, clock);
@@ -45,7 +46,8 @@ bool EventQueue::flush() {
 bool EventQueue::end_waits() const {
   using rundir::v1::Event;
   return std::ranges::any_of(waiting_, [](const Event& event) {
-    return event.has_exited() || event.has_companion_exited() || event.has_setup_ended() || event.has_start_failed() || event.has_swept();
+    return event.has_exited() || event.has_companion_exited() || event.has_setup_ended() ||
+           event.has_start_failed() || event.has_swept();
   });
 }
 

@@ -1,6 +1,7 @@
-// Events on their way to the run directory, in order. What cannot be written (disk full) stays here and is tried again: as long as the
-// worker lives no exit is lost, and nothing is ever written out of order. Rings the run's bell after each write, and once when it is opened:
-// by then the claim stands. The worker is single-threaded.
+// Events on their way to the run directory, in order. What cannot be written (disk full) stays here
+// and is tried again: as long as the worker lives no exit is lost, and nothing is ever written out
+// of order. Rings the run's bell after each write, and once when it is opened: by then the claim
+// stands. The worker is single-threaded.
 #pragma once
 
 #include <optional>
@@ -15,7 +16,8 @@ namespace muster::worker {
 
 class EventQueue {
  public:
-  static Result<EventQueue> open(const rundir::RunLayout& run, const BootId& boot, const Clock& clock);
+  static Result<EventQueue> open(const rundir::RunLayout& run, const BootId& boot,
+                                 const Clock& clock);
 
   // An empty event stamped with this moment, at the end of the queue: fill it in.
   rundir::v1::Event& add();
@@ -31,8 +33,12 @@ class EventQueue {
   void reserve(std::size_t ranks);
 
  private:
-  EventQueue(rundir::EventWriter writer, std::optional<rundir::Bell> bell, BootId boot, const Clock& clock)
-      : writer_(std::move(writer)), bell_(std::move(bell)), boot_(std::move(boot)), clock_(&clock) {}
+  EventQueue(rundir::EventWriter writer, std::optional<rundir::Bell> bell, BootId boot,
+             const Clock& clock)
+      : writer_(std::move(writer)),
+        bell_(std::move(bell)),
+        boot_(std::move(boot)),
+        clock_(&clock) {}
   void ring() const;
   rundir::EventWriter writer_;
   std::optional<rundir::Bell> bell_;

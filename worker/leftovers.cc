@@ -17,19 +17,23 @@ constexpr long kLookAgainNs = 10'000'000;
 
 Result<void> watch(int epoll, int fd, std::uint32_t events) {
   epoll_event event{.events = events, .data = {.fd = fd}};
-  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) return fail_errno("watching for processes that are left", errno);
+  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+    return fail_errno("watching for processes that are left", errno);
   return {};
 }
 
 }  // namespace
 
-Result<Leftovers> Leftovers::start(std::string cookie, const process::Cgroup* cgroup, std::uint64_t since) {
+Result<Leftovers> Leftovers::start(std::string cookie, const process::Cgroup* cgroup,
+                                   std::uint64_t since) {
   io::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   io::UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!epoll || !timer) return fail_errno("starting to sweep", errno);
-  if (auto watched = watch(epoll.get(), timer.get(), EPOLLIN); !watched) return fail(std::move(watched.error()));
+  if (auto watched = watch(epoll.get(), timer.get(), EPOLLIN); !watched)
+    return fail(std::move(watched.error()));
   if (cgroup != nullptr) {
-    if (auto watched = watch(epoll.get(), cgroup->events_fd(), EPOLLPRI); !watched) return fail(std::move(watched.error()));
+    if (auto watched = watch(epoll.get(), cgroup->events_fd(), EPOLLPRI); !watched)
+      return fail(std::move(watched.error()));
   }
   return Leftovers(std::move(cookie), cgroup, since, std::move(epoll), std::move(timer));
 }
@@ -47,7 +51,8 @@ bool Leftovers::kill_children() {
     ::kill(pid, SIGKILL);
     fresh |= killed_.insert(pid).second;
   }
-  // Each death is a SIGCHLD, by which time its children are ours. The timer is for a list that left some out.
+  // Each death is a SIGCHLD, by which time its children are ours. The timer is for a list that left
+  // some out.
   if (!fresh) look_again_soon();
   return true;
 }
@@ -69,7 +74,8 @@ Result<bool> Leftovers::step() {
     auto sweep = process::CookieSweep::start(rundir::kCookieVariable, cookie_, since_);
     if (!sweep) return fail(std::move(sweep.error()));
     sweep_.emplace(std::move(*sweep));
-    if (auto watched = watch(epoll_.get(), sweep_->fd(), EPOLLIN); !watched) return fail(std::move(watched.error()));
+    if (auto watched = watch(epoll_.get(), sweep_->fd(), EPOLLIN); !watched)
+      return fail(std::move(watched.error()));
   }
   auto progress = sweep_->step();
   if (!progress) return fail(std::move(progress.error()));

@@ -8,11 +8,15 @@
 namespace muster::worker {
 namespace {
 
-std::string text_of(rlim_t value) { return value == RLIM_INFINITY ? "unlimited" : std::to_string(value); }
+std::string text_of(rlim_t value) {
+  return value == RLIM_INFINITY ? "unlimited" : std::to_string(value);
+}
 
 void complain(Complaints& complaints, const char* name, rlim_t wanted, rlim_t most) {
-  complaints.say(std::string("setting limit '") + name + "' to " + text_of(wanted) + ": the hard limit is " + text_of(most) +
-                 ", and going above it takes CAP_SYS_RESOURCE, which root has, but not in most containers; raise it for the agent");
+  complaints.say(std::string("setting limit '") + name + "' to " + text_of(wanted) +
+                 ": the hard limit is " + text_of(most) +
+                 ", and going above it takes CAP_SYS_RESOURCE, which root has, but not in most "
+                 "containers; raise it for the agent");
 }
 
 void raise(__rlimit_resource which, std::uint64_t asked, const char* name, Complaints& complaints) {
@@ -23,7 +27,8 @@ void raise(__rlimit_resource which, std::uint64_t asked, const char* name, Compl
   if (limit.rlim_cur == wanted && limit.rlim_max == wanted) return;
   const rlimit both{.rlim_cur = wanted, .rlim_max = wanted};
   if (::setrlimit(which, &both) == 0) return;
-  const rlimit soft{.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max, .rlim_max = limit.rlim_max};
+  const rlimit soft{.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max,
+                    .rlim_max = limit.rlim_max};
   ::setrlimit(which, &soft);
   if (soft.rlim_cur != wanted) complain(complaints, name, wanted, limit.rlim_max);
 }

@@ -1,5 +1,6 @@
-// muster-worker RUN_DIR: claims the run directory and minds its ranks to the end (supervisor.h). Exit 0: it was claimed by somebody, or all is
-// swept; 1: it could not even begin; 64: usage. By the name of a launcher (torchrun, msrun, python) it is the launcher shim (shim/shim.h).
+// muster-worker RUN_DIR: claims the run directory and minds its ranks to the end (supervisor.h).
+// Exit 0: it was claimed by somebody, or all is swept; 1: it could not even begin; 64: usage. By
+// the name of a launcher (torchrun, msrun, python) it is the launcher shim (shim/shim.h).
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -47,10 +48,13 @@ int main(int argc, char** argv) {
     if (muster::shim::is_shim_name(name)) return muster::shim::run_shim(name, argc, argv);
   }
   if (argc != 2 || argv[1][0] == '-') {
-    std::fprintf(stderr, "usage: muster-worker RUN_DIR\nstarted by muster-agent; minds the ranks of one attempt on one node\n");
+    std::fprintf(stderr,
+                 "usage: muster-worker RUN_DIR\nstarted by muster-agent; minds the ranks of one "
+                 "attempt on one node\n");
     return 64;
   }
-  // 0 to 2 are taken, and nothing else of the agent's (sockets, journals) lives on in a process that outlives it.
+  // 0 to 2 are taken, and nothing else of the agent's (sockets, journals) lives on in a process
+  // that outlives it.
   while (true) {
     const int fd = ::open("/dev/null", O_RDWR);
     if (fd < 0) break;

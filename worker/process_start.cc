@@ -53,7 +53,9 @@ Program program_of(const rundir::v1::Launch& launch, const ProcessOf& process) {
       const auto& companion = launch.companions(index);
       return {.argv = companion.argv(), .cwd = companion.cwd(), .log = companion.log()};
     }
-    case ProcessKind::Setup: return {.argv = launch.setup().argv(), .cwd = launch.setup().cwd(), .log = launch.setup().log()};
+    case ProcessKind::Setup:
+      return {
+          .argv = launch.setup().argv(), .cwd = launch.setup().cwd(), .log = launch.setup().log()};
   }
   const auto& rank = launch.ranks(index);
   return {.argv = rank.argv(), .cwd = rank.cwd(), .log = rank.log()};
@@ -62,14 +64,18 @@ Program program_of(const rundir::v1::Launch& launch, const ProcessOf& process) {
 std::string name_of(const rundir::v1::Launch& launch, const ProcessOf& process) {
   switch (process.kind) {
     case ProcessKind::Rank: break;
-    case ProcessKind::Companion: return "companion '" + launch.companions(static_cast<int>(process.index)).name() + "'";
+    case ProcessKind::Companion:
+      return "companion '" + launch.companions(static_cast<int>(process.index)).name() + "'";
     case ProcessKind::Setup: return "runtime.setup";
   }
   return "rank " + std::to_string(launch.ranks(static_cast<int>(process.index)).rank());
 }
 
-// The user may do with the file what its mode says, by /proc/self/fd, though its directory is closed to him.
-int hand_over(const rundir::v1::Launch& launch, int fd) { return launch.set_user() && ::fchown(fd, launch.uid(), launch.gid()) != 0 ? errno : 0; }
+// The user may do with the file what its mode says, by /proc/self/fd, though its directory is
+// closed to him.
+int hand_over(const rundir::v1::Launch& launch, int fd) {
+  return launch.set_user() && ::fchown(fd, launch.uid(), launch.gid()) != 0 ? errno : 0;
+}
 
 int open_log(const StartContext& context, const std::string& path) {
   const int log = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -79,12 +85,14 @@ int open_log(const StartContext& context, const std::string& path) {
   return 0;
 }
 
-// The setup's script and the file for its environment, open beyond the numbers that scripts use themselves. 0, or errno.
+// The setup's script and the file for its environment, open beyond the numbers that scripts use
+// themselves. 0, or errno.
 struct SetupFiles {
   std::string script;       // a path to it that the user may open
   std::string environment;  // NAME=path
 };
-int open_for_setup(const rundir::v1::Launch& launch, const std::string& path, int flags, std::string& way) {
+int open_for_setup(const rundir::v1::Launch& launch, const std::string& path, int flags,
+                   std::string& way) {
   constexpr int kBeyondScripts = 230;
   const int fd = ::open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return errno;
@@ -98,9 +106,13 @@ int open_for_setup(const rundir::v1::Launch& launch, const std::string& path, in
 int open_setup_files(const rundir::v1::Launch& launch, SetupFiles& files) {
   const auto& setup = launch.setup();
   if (setup.argv().empty()) return EINVAL;
-  if (const int error = open_for_setup(launch, *setup.argv().rbegin(), O_RDONLY, files.script); error != 0) return error;
+  if (const int error = open_for_setup(launch, *setup.argv().rbegin(), O_RDONLY, files.script);
+      error != 0)
+    return error;
   std::string way;
-  if (const int error = open_for_setup(launch, setup.env_file(), O_RDWR | O_CREAT | O_TRUNC, way); error != 0) return error;
+  if (const int error = open_for_setup(launch, setup.env_file(), O_RDWR | O_CREAT | O_TRUNC, way);
+      error != 0)
+    return error;
   files.environment = std::string(rundir::kSetupEnvironmentVariable) + "=" + way;
   return 0;
 }
@@ -114,17 +126,22 @@ int become_user(const rundir::v1::Launch& launch) {
   return 0;
 }
 
-// The rank dies with its worker. The check is for a worker that died before the signal was armed; a change of user disarms it.
+// The rank dies with its worker. The check is for a worker that died before the signal was armed; a
+// change of user disarms it.
 void die_with_worker(pid_t worker) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != worker) ::_exit(kStartFailedStatus);
 }
 
-// A cgroup that was removed meanwhile stops no start: the supervisor sees that too, and what the ranks leave behind is found by its environment.
-int join(int cgroup_procs_fd) { return ::write(cgroup_procs_fd, "0", 1) < 0 && errno != ENODEV ? errno : 0; }
+// A cgroup that was removed meanwhile stops no start: the supervisor sees that too, and what the
+// ranks leave behind is found by its environment.
+int join(int cgroup_procs_fd) {
+  return ::write(cgroup_procs_fd, "0", 1) < 0 && errno != ENODEV ? errno : 0;
+}
 
-// A fork whose child begins in the cgroup; -1 where that cannot be done (before Linux 5.7, a seccomp filter, no right to), which a fork and
-// joining the group then find out again with the error to report. Past glibc's fork: sound because the worker has one thread.
+// A fork whose child begins in the cgroup; -1 where that cannot be done (before Linux 5.7, a
+// seccomp filter, no right to), which a fork and joining the group then find out again with the
+// error to report. Past glibc's fork: sound because the worker has one thread.
 pid_t fork_into_cgroup(int cgroup_dir_fd) {
 #if defined(__SANITIZE_THREAD__)
   (void)cgroup_dir_fd;
@@ -138,7 +155,8 @@ pid_t fork_into_cgroup(int cgroup_dir_fd) {
 #endif
 }
 
-// As execvp would, but on the PATH of the environment that is handed over; returns errno. A name with a slash is a path, and that is all there is to do.
+// As execvp would, but on the PATH of the environment that is handed over; returns errno. A name
+// with a slash is a path, and that is all there is to do.
 int execute(std::vector<char*>& argv, std::vector<const char*>& environment) {
   const auto try_path = [&](const char* path) {
     ::execve(path, argv.data(), const_cast<char**>(environment.data()));
@@ -148,23 +166,29 @@ int execute(std::vector<char*>& argv, std::vector<const char*>& environment) {
   if (name.empty() || name.find('/') != std::string::npos) return try_path(name.c_str());
   std::string_view path;
   for (const char* variable : environment) {
-    if (variable != nullptr && name_of(variable) == "PATH") path = std::string_view(variable).substr(5);
+    if (variable != nullptr && name_of(variable) == "PATH")
+      path = std::string_view(variable).substr(5);
   }
   int error = ENOENT;
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find(':', begin), path.size());
-    std::string candidate = end == begin ? "./" + name : std::string(path.substr(begin, end - begin)) + "/" + name;
+    std::string candidate =
+        end == begin ? "./" + name : std::string(path.substr(begin, end - begin)) + "/" + name;
     argv.front() = candidate.data();
     const int failed = try_path(candidate.c_str());
     if (failed == EACCES) error = EACCES;
-    if (failed != EACCES && failed != ENOENT && failed != ENOTDIR && failed != ELOOP && failed != ENAMETOOLONG) return failed;
+    if (failed != EACCES && failed != ENOENT && failed != ENOTDIR && failed != ELOOP &&
+        failed != ENAMETOOLONG)
+      return failed;
     begin = end + 1;
   }
   return error;
 }
 
-// PATH=... with the launcher shim first, whatever the setup or the job has made of it; empty: there is none.
-std::string path_with_shim(const rundir::v1::Launch& launch, const std::vector<const char*>& environment) {
+// PATH=... with the launcher shim first, whatever the setup or the job has made of it; empty: there
+// is none.
+std::string path_with_shim(const rundir::v1::Launch& launch,
+                           const std::vector<const char*>& environment) {
   if (launch.shim_dir().empty()) return {};
   std::string path = "PATH=" + launch.shim_dir();
   for (const char* variable : environment) {
@@ -173,13 +197,14 @@ std::string path_with_shim(const rundir::v1::Launch& launch, const std::vector<c
   return path;
 }
 
-// Where another binds its threads itself, by what the setup has left, or the kernel refuses, the rank runs where the worker may. What was done, as a variable;
-// empty: nothing.
+// Where another binds its threads itself, by what the setup has left, or the kernel refuses, the
+// rank runs where the worker may. What was done, as a variable; empty: nothing.
 std::string bind_to(const std::string& cpus, const std::vector<const char*>& environment) {
   if (cpus.empty()) return {};
   for (const char* variable : environment) {
     const auto name = name_of(variable);
-    if (name == "CPU_AFFINITY_CONF" || name == "GOMP_CPU_AFFINITY" || name == "KMP_AFFINITY") return {};
+    if (name == "CPU_AFFINITY_CONF" || name == "GOMP_CPU_AFFINITY" || name == "KMP_AFFINITY")
+      return {};
   }
   const auto list = process::parse_cpu_list(cpus);
   return list && process::run_on_cpus(*list) == 0 ? "MUSTER_CPUS=" + cpus : std::string();
@@ -195,13 +220,16 @@ std::string bind_to(const std::string& cpus, const std::vector<const char*>& env
   };
   die_with_worker(context.worker);
   check(StartStage::Session, ::setsid() < 0 ? errno : 0);
-  if (context.cgroup_procs_fd >= 0 && !in_cgroup) check(StartStage::Cgroup, join(context.cgroup_procs_fd));
+  if (context.cgroup_procs_fd >= 0 && !in_cgroup)
+    check(StartStage::Cgroup, join(context.cgroup_procs_fd));
   check(StartStage::Log, open_log(context, program.log));
   SetupFiles files;
-  if (process.kind == ProcessKind::Setup) check(StartStage::Script, open_setup_files(*context.launch, files));
+  if (process.kind == ProcessKind::Setup)
+    check(StartStage::Script, open_setup_files(*context.launch, files));
   check(StartStage::User, become_user(*context.launch));
   die_with_worker(context.worker);
-  if (!program.cwd.empty()) check(StartStage::Directory, ::chdir(program.cwd.c_str()) != 0 ? errno : 0);
+  if (!program.cwd.empty())
+    check(StartStage::Directory, ::chdir(program.cwd.c_str()) != 0 ? errno : 0);
   ::umask(022);
 
   std::vector<char*> argv;
@@ -212,16 +240,23 @@ std::string bind_to(const std::string& cpus, const std::vector<const char*>& env
     argv.back() = files.script.data();
     put(environment, files.environment.c_str());
   }
-  const std::string path = process.kind == ProcessKind::Rank ? path_with_shim(*context.launch, environment) : std::string();
+  const std::string path = process.kind == ProcessKind::Rank
+                               ? path_with_shim(*context.launch, environment)
+                               : std::string();
   if (!path.empty()) put(environment, path.c_str());
-  const std::string bound = process.kind == ProcessKind::Rank ? bind_to(context.launch->ranks(static_cast<int>(process.index)).cpus(), environment) : std::string();
+  const std::string bound =
+      process.kind == ProcessKind::Rank
+          ? bind_to(context.launch->ranks(static_cast<int>(process.index)).cpus(), environment)
+          : std::string();
   if (!bound.empty()) put(environment, bound.c_str());
   argv.push_back(nullptr);
   environment.push_back(nullptr);
 
-  if (context.nofile) (void)::setrlimit(RLIMIT_NOFILE, &*context.nofile);  // within what the worker may: cannot fail
+  // within what the worker may: cannot fail
+  if (context.nofile) (void)::setrlimit(RLIMIT_NOFILE, &*context.nofile);
 
-  // Last, so that a stop that came meanwhile ends the child here and not in the rank's program. Dispositions are all default in the worker.
+  // Last, so that a stop that came meanwhile ends the child here and not in the rank's program.
+  // Dispositions are all default in the worker.
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -237,8 +272,11 @@ std::vector<const char*> environment_of(const StartContext& context, const Proce
   const auto& first = own ? launch.companions(static_cast<int>(process.index)).env() : launch.env();
   const std::size_t inherited = context.inherited == nullptr ? 0 : context.inherited->size();
   std::vector<const char*> environment;
-  const rundir::v1::RankLaunch* rank = process.kind == ProcessKind::Rank ? &launch.ranks(static_cast<int>(process.index)) : nullptr;
-  environment.reserve(static_cast<std::size_t>(first.size() + (rank == nullptr ? 0 : rank->env_size())) + inherited + 3);
+  const rundir::v1::RankLaunch* rank =
+      process.kind == ProcessKind::Rank ? &launch.ranks(static_cast<int>(process.index)) : nullptr;
+  environment.reserve(
+      static_cast<std::size_t>(first.size() + (rank == nullptr ? 0 : rank->env_size())) +
+      inherited + 3);
   for (const auto& variable : first) put(environment, variable.c_str());
   if (rank != nullptr) {
     for (const auto& variable : rank->env()) put(environment, variable.c_str());
@@ -248,7 +286,8 @@ std::vector<const char*> environment_of(const StartContext& context, const Proce
   const auto set = static_cast<std::ptrdiff_t>(environment.size());
   for (const std::string& variable : *context.inherited) {
     const auto name = name_of(variable.c_str());
-    if (std::none_of(environment.begin(), environment.begin() + set, [name](const char* there) { return name_of(there) == name; }))
+    if (std::none_of(environment.begin(), environment.begin() + set,
+                     [name](const char* there) { return name_of(there) == name; }))
       environment.push_back(variable.c_str());
   }
   return environment;
@@ -262,7 +301,10 @@ Result<pid_t> start_process(const StartContext& context, const ProcessOf& proces
   if (pid < 0) {
     const int error = errno;
     return fail_errno(
-        "forking " + name_of(*context.launch, process) + (error == EAGAIN ? " (the limit of processes: 'ulimit -u', or pids.max of the cgroup)" : ""), error);
+        "forking " + name_of(*context.launch, process) +
+            (error == EAGAIN ? " (the limit of processes: 'ulimit -u', or pids.max of the cgroup)"
+                             : ""),
+        error);
   }
   return pid;
 }
@@ -280,7 +322,8 @@ std::string describe(const StartReport& report, const rundir::v1::Launch& launch
     case StartStage::Directory: doing = "entering '" + program.cwd + "'"; break;
     case StartStage::Exec: doing = "executing '" + first + "'"; break;
   }
-  if (report.process.kind != ProcessKind::Rank) doing = "starting " + name_of(launch, report.process) + ": " + doing;
+  if (report.process.kind != ProcessKind::Rank)
+    doing = "starting " + name_of(launch, report.process) + ": " + doing;
   std::string text = fail_errno(doing, report.error).error().message;
   if (report.stage != StartStage::Exec) return text;
   if (report.error == ENOEXEC) text += "; a script needs a first line '#!INTERPRETER'";
@@ -288,7 +331,8 @@ std::string describe(const StartReport& report, const rundir::v1::Launch& launch
   if (report.error == ENOENT && first.starts_with('/') && ::access(first.c_str(), F_OK) == 0)
     text += "; the file is there: the interpreter that its first line names is not";
   if (first.find('/') == std::string::npos)
-    text += launch.has_setup() ? "; it was looked for on the PATH that runtime.setup left" : "; it was looked for on the container's PATH";
+    text += launch.has_setup() ? "; it was looked for on the PATH that runtime.setup left"
+                               : "; it was looked for on the container's PATH";
   return text;
 }
 

@@ -12,7 +12,9 @@
 
 namespace muster::worker {
 
-ScriptRanks::ScriptRanks(const std::filesystem::path& logs, std::optional<std::uint32_t> scripts_own) : scripts_own_(scripts_own) {
+ScriptRanks::ScriptRanks(const std::filesystem::path& logs,
+                         std::optional<std::uint32_t> scripts_own)
+    : scripts_own_(scripts_own) {
   std::error_code error;
   const auto canonical = std::filesystem::canonical(logs, error);  // as /proc has it
   logs_ = (error ? logs : canonical).string() + "/";
@@ -20,16 +22,21 @@ ScriptRanks::ScriptRanks(const std::filesystem::path& logs, std::optional<std::u
 
 std::string ScriptRanks::log_of(pid_t pid) const {
   std::array<char, PATH_MAX> path{};
-  const ssize_t length = ::readlink(("/proc/" + std::to_string(pid) + "/fd/1").c_str(), path.data(), path.size());
+  const ssize_t length =
+      ::readlink(("/proc/" + std::to_string(pid) + "/fd/1").c_str(), path.data(), path.size());
   if (length <= 0 || static_cast<std::size_t>(length) >= path.size()) return {};
   const std::string_view log(path.data(), static_cast<std::size_t>(length));
   // A pipe and a socket have names without a slash in front.
-  const bool device = (log.starts_with("/dev/") && !log.starts_with("/dev/shm/")) || log.starts_with("/proc/");
-  return log.front() == '/' && !device && !log.starts_with(logs_) && !log.ends_with(" (deleted)") ? std::string(log) : std::string();
+  const bool device =
+      (log.starts_with("/dev/") && !log.starts_with("/dev/shm/")) || log.starts_with("/proc/");
+  return log.front() == '/' && !device && !log.starts_with(logs_) && !log.ends_with(" (deleted)")
+             ? std::string(log)
+             : std::string();
 }
 
 std::vector<ScriptRank> ScriptRanks::look(BootTime until) {
-  const auto ticks = static_cast<std::uint64_t>(std::max<std::int64_t>(0, until.time_since_epoch() / std::chrono::milliseconds(1))) *
+  const auto ticks = static_cast<std::uint64_t>(std::max<std::int64_t>(
+                         0, until.time_since_epoch() / std::chrono::milliseconds(1))) *
                      static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK)) / 1000;
   std::vector<ScriptRank> found;
   std::vector<pid_t> wait = children();

@@ -1,8 +1,10 @@
-// The processes of a node's script that say which rank of a training they are (RANK_ID or RANK in their environment), each told once: of a rank and all that it
-// has started with its environment, the outermost process. Ranks of the launcher shim have their logs, and are none of these.
+// The processes of a node's script that say which rank of a training they are (RANK_ID or RANK in
+// their environment), each told once: of a rank and all that it has started with its environment,
+// the outermost process. Ranks of the launcher shim have their logs, and are none of these.
 //
-// Looks only below this process, by the kernel's lists of children, and not below a rank: what ranks start costs nothing. Never asks a file system of the
-// job's, which may hang: where a rank's output goes is read from /proc as a name, and nothing is opened.
+// Looks only below this process, by the kernel's lists of children, and not below a rank: what
+// ranks start costs nothing. Never asks a file system of the job's, which may hang: where a rank's
+// output goes is read from /proc as a name, and nothing is opened.
 #pragma once
 
 #include <sys/types.h>
@@ -31,11 +33,12 @@ class ScriptRanks {
   static constexpr std::size_t kToldMost = 1024;      // then no look finds any more
   static constexpr std::size_t kLookedAtMost = 4096;  // processes, in one look
 
-  // `logs`: the run's own, which nobody need follow. `scripts_own`: the rank that the script's own environment names, which all that it starts has too.
+  // `logs`: the run's own, which nobody need follow. `scripts_own`: the rank that the script's own
+  // environment names, which all that it starts has too.
   ScriptRanks(const std::filesystem::path& logs, std::optional<std::uint32_t> scripts_own);
 
-  // Those that were not told before, and were started before `until`: what a script does for a rank before it starts it (mkdir, env > env.log) has the rank's
-  // environment as well.
+  // Those that were not told before, and were started before `until`: what a script does for a rank
+  // before it starts it (mkdir, env > env.log) has the rank's environment as well.
   std::vector<ScriptRank> look(BootTime until);
   [[nodiscard]] bool full() const { return told_.size() >= kToldMost; }
 

@@ -20,15 +20,18 @@ constexpr std::size_t kLineMost = 400;
 constexpr std::size_t kTailBytes = 4096;
 
 bool is_kept(std::string_view name) {
-  constexpr std::array<std::string_view, 6> kNot = {"PWD", "OLDPWD", "SHLVL", "_", rundir::kCookieVariable, rundir::kSetupEnvironmentVariable};
+  constexpr std::array<std::string_view, 6> kNot = {
+      "PWD", "OLDPWD", "SHLVL", "_", rundir::kCookieVariable, rundir::kSetupEnvironmentVariable};
   return !name.empty() && std::ranges::find(kNot, name) == kNot.end();
 }
 
 std::unexpected<Error> too_much(const std::string& what) {
-  return fail(ErrorCode::InvalidArgument, "its environment at the end has " + what + "; unset what the ranks do not need");
+  return fail(ErrorCode::InvalidArgument,
+              "its environment at the end has " + what + "; unset what the ranks do not need");
 }
 
-// A file, and nothing that a reader would wait for: whoever writes into it may have put a pipe in its place.
+// A file, and nothing that a reader would wait for: whoever writes into it may have put a pipe in
+// its place.
 io::UniqueFd open_file(const std::filesystem::path& path, struct stat& info) {
   io::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   if (fd && (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))) fd.reset();
@@ -39,7 +42,8 @@ std::string read_at(const io::UniqueFd& fd, off_t from, std::size_t most) {
   std::string bytes(most, '\0');
   std::size_t used = 0;
   while (used < most) {
-    const ssize_t count = ::pread(fd.get(), bytes.data() + used, most - used, from + static_cast<off_t>(used));
+    const ssize_t count =
+        ::pread(fd.get(), bytes.data() + used, most - used, from + static_cast<off_t>(used));
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
     used += static_cast<std::size_t>(count);
@@ -48,7 +52,8 @@ std::string read_at(const io::UniqueFd& fd, off_t from, std::size_t most) {
   return bytes;
 }
 
-// bash names its script in front of what it says of it: the number of a descriptor tells nobody anything.
+// bash names its script in front of what it says of it: the number of a descriptor tells nobody
+// anything.
 std::string_view without_script(std::string_view line) {
   if (!line.starts_with("/proc/self/fd/")) return line;
   const auto end = line.find(": ");
@@ -58,8 +63,13 @@ std::string_view without_script(std::string_view line) {
 }  // namespace
 
 Result<std::vector<std::string>> parse_setup_environment(std::string_view bytes) {
-  if (bytes.empty()) return fail(ErrorCode::InvalidArgument, "it left before its last line, and its environment with it; 'exit' and 'exec' end the shell");
-  if (bytes.back() != '\0') return fail(ErrorCode::InvalidArgument, "its environment was written in part; is the disk full?");
+  if (bytes.empty())
+    return fail(ErrorCode::InvalidArgument,
+                "it left before its last line, and its environment with it; 'exit' and 'exec' end "
+                "the shell");
+  if (bytes.back() != '\0')
+    return fail(ErrorCode::InvalidArgument,
+                "its environment was written in part; is the disk full?");
   std::vector<std::string> variables;
   while (!bytes.empty()) {
     const std::string_view variable = bytes.substr(0, bytes.find('\0'));
@@ -67,8 +77,11 @@ Result<std::vector<std::string>> parse_setup_environment(std::string_view bytes)
     const auto equals = variable.find('=');
     if (equals == std::string_view::npos || !is_kept(variable.substr(0, equals))) continue;
     if (variable.size() > kSetupStringMost)
-      return too_much("a variable '" + std::string(variable.substr(0, std::min<std::size_t>(equals, 64))) + "' of more than 128 KiB");
-    if (variables.size() == kSetupVariablesMost) return too_much("more than " + std::to_string(kSetupVariablesMost) + " variables");
+      return too_much("a variable '" +
+                      std::string(variable.substr(0, std::min<std::size_t>(equals, 64))) +
+                      "' of more than 128 KiB");
+    if (variables.size() == kSetupVariablesMost)
+      return too_much("more than " + std::to_string(kSetupVariablesMost) + " variables");
     variables.emplace_back(variable);
   }
   return variables;
@@ -77,18 +90,23 @@ Result<std::vector<std::string>> parse_setup_environment(std::string_view bytes)
 Result<std::vector<std::string>> read_setup_environment(const std::filesystem::path& path) {
   struct stat info{};
   const io::UniqueFd fd = open_file(path, info);
-  if (!fd) return fail(ErrorCode::Io, "the file of its environment, '" + path.string() + "', cannot be read");
-  if (info.st_size > static_cast<off_t>(kSetupBytesMost)) return too_much("more than " + std::to_string(kSetupBytesMost) + " bytes");
+  if (!fd)
+    return fail(ErrorCode::Io,
+                "the file of its environment, '" + path.string() + "', cannot be read");
+  if (info.st_size > static_cast<off_t>(kSetupBytesMost))
+    return too_much("more than " + std::to_string(kSetupBytesMost) + " bytes");
   return parse_setup_environment(read_at(fd, 0, static_cast<std::size_t>(info.st_size)));
 }
 
-std::string failed_command(const std::filesystem::path& environment, const std::filesystem::path& script) {
+std::string failed_command(const std::filesystem::path& environment,
+                           const std::filesystem::path& script) {
   constexpr std::size_t kMost = 120;
   struct stat info{};
   const io::UniqueFd left = open_file(environment, info);
   if (!left) return {};
   std::string command = read_at(left, 0, kTailBytes);
-  if (command.empty() || command.find('\0') != std::string::npos) return {};  // a part of an environment
+  // a part of an environment
+  if (command.empty() || command.find('\0') != std::string::npos) return {};
   std::size_t number = 0;
   const auto read = std::from_chars(command.data(), command.data() + command.size(), number);
   if (read.ptr == command.data() + command.size()) {
@@ -97,7 +115,8 @@ std::string failed_command(const std::filesystem::path& environment, const std::
     const std::string text = read_at(fd, 0, static_cast<std::size_t>(info.st_size));
     std::string_view rest(text);
     if (rest.starts_with(rundir::kSetupPrefix)) rest.remove_prefix(rundir::kSetupPrefix.size());
-    for (; number > 1 && !rest.empty(); --number) rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
+    for (; number > 1 && !rest.empty(); --number)
+      rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
     command = rest.substr(0, rest.find('\n'));
   }
   std::erase_if(command, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
@@ -110,7 +129,8 @@ std::string last_line(const std::filesystem::path& log) {
   struct stat info{};
   const io::UniqueFd fd = open_file(log, info);
   if (!fd) return {};
-  const std::string tail = read_at(fd, std::max<off_t>(0, info.st_size - static_cast<off_t>(kTailBytes)), kTailBytes);
+  const std::string tail =
+      read_at(fd, std::max<off_t>(0, info.st_size - static_cast<off_t>(kTailBytes)), kTailBytes);
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
   const auto end = tail.find_last_not_of(" \t\r\n");
   if (end == std::string::npos) return {};

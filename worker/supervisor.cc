@@ -23,14 +23,17 @@ namespace {
 using rundir::v1::StopRequested;
 
 constexpr auto kRetryAfter = std::chrono::milliseconds(200);
-// A device that loses its way for a moment (EIO) comes back within it; a file system that has turned read-only does not.
+// A device that loses its way for a moment (EIO) comes back within it; a file system that has
+// turned read-only does not.
 constexpr auto kErrorsLast = std::chrono::seconds(5);
 
 sigset_t watched_signals() {
   sigset_t set;
   ::sigemptyset(&set);
-  // INT and HUP are read and ignored: a terminal or a caller that goes is no order. XFSZ and PIPE: write() says it, too.
-  for (const int number : {SIGTERM, SIGCHLD, SIGINT, SIGHUP, SIGXFSZ, SIGPIPE}) ::sigaddset(&set, number);
+  // INT and HUP are read and ignored: a terminal or a caller that goes is no order. XFSZ and PIPE:
+  // write() says it, too.
+  for (const int number : {SIGTERM, SIGCHLD, SIGINT, SIGHUP, SIGXFSZ, SIGPIPE})
+    ::sigaddset(&set, number);
   return set;
 }
 
@@ -46,7 +49,11 @@ void block_signals() {
 }
 
 Supervisor::Supervisor(rundir::RunLayout run, BootId boot, EventQueue events, const Clock& clock)
-    : run_(std::move(run)), boot_(std::move(boot)), events_(std::move(events)), clock_(clock), complaints_(run_.worker_log()) {}
+    : run_(std::move(run)),
+      boot_(std::move(boot)),
+      events_(std::move(events)),
+      clock_(clock),
+      complaints_(run_.worker_log()) {}
 
 Result<void> Supervisor::run() {
   if (auto opened = open_descriptors(); !opened) return opened;
@@ -62,13 +69,16 @@ Result<void> Supervisor::run() {
   }
   loop();
   if (!events_.empty())
-    return fail(ErrorCode::Io, "minding '" + run_.root().string() + "': its disk takes no writes; everything is swept, and nothing recorded");
+    return fail(ErrorCode::Io,
+                "minding '" + run_.root().string() +
+                    "': its disk takes no writes; everything is swept, and nothing recorded");
   return {};
 }
 
 Result<void> Supervisor::watch(int fd) {
   epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return fail_errno("watching a descriptor", errno);
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+    return fail_errno("watching a descriptor", errno);
   return {};
 }
 
@@ -78,7 +88,8 @@ Result<void> Supervisor::open_descriptors() {
   signals_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   timer_.reset(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   null_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!epoll_ || !signals_ || !timer_ || !null_) return fail_errno("opening the worker's descriptors", errno);
+  if (!epoll_ || !signals_ || !timer_ || !null_)
+    return fail_errno("opening the worker's descriptors", errno);
   if (auto watched = watch(signals_.get()); !watched) return watched;
   return watch(timer_.get());
 }
@@ -104,7 +115,8 @@ void Supervisor::loop() {
     if (reports_) read_reports();
     reap();  // before a stop: an exit that is already there is not the stop's doing
     (void)follows();
-    if (std::exchange(companion_failed_, false) && ranks_running_ > 0) stop(StopRequested::WHY_COMPANION_FAILED, false);
+    if (std::exchange(companion_failed_, false) && ranks_running_ > 0)
+      stop(StopRequested::WHY_COMPANION_FAILED, false);
     if (stop_asked) stop(StopRequested::WHY_ASKED, false);
     on_time();
     advance();
@@ -113,14 +125,16 @@ void Supervisor::loop() {
 
 void Supervisor::read_signals(bool& stop_asked) {
   signalfd_siginfo info{};
-  while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) stop_asked |= info.ssi_signo == SIGTERM;
+  while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+    stop_asked |= info.ssi_signo == SIGTERM;
 }
 
 void Supervisor::reap() {
   for (;;) {
     siginfo_t info{};
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-    if (reports_) read_reports();  // a failed start was told before the exit that it led to: it is recorded before it, too
+    // a failed start was told before the exit that it led to: it is recorded before it, too
+    if (reports_) read_reports();
     const auto found = processes_.find(info.si_pid);
     const bool ours = found != processes_.end();
     const ProcessOf process = ours ? found->second : ProcessOf{};
@@ -131,7 +145,8 @@ void Supervisor::reap() {
       descendant_ended(info.si_pid, code_of(info), signal_of(info));
     }
     siginfo_t reaped{};
-    ::waitid(P_PID, static_cast<id_t>(info.si_pid), &reaped, WEXITED | WNOHANG);  // the number may be anybody's from here on
+    // the number may be anybody's from here on
+    ::waitid(P_PID, static_cast<id_t>(info.si_pid), &reaped, WEXITED | WNOHANG);
     if (ours && process.kind == ProcessKind::Setup) setup_ended(code_of(info), signal_of(info));
   }
 }
@@ -143,7 +158,8 @@ void Supervisor::exited(pid_t pid, const ProcessOf& process, const siginfo_t& in
   const auto index = static_cast<int>(process.index);
   switch (process.kind) {
     case ProcessKind::Rank: return rank_exited(launch_.ranks(index).rank(), code, signal);
-    case ProcessKind::Companion: return companion_exited(launch_.companions(index).name(), code, signal);
+    case ProcessKind::Companion:
+      return companion_exited(launch_.companions(index).name(), code, signal);
     case ProcessKind::Setup: return;  // when it is reaped: what follows it is started then
   }
 }
@@ -157,12 +173,14 @@ void Supervisor::rank_exited(std::uint32_t rank, int code, int signal) {
   exited.set_signal(signal);
   exited.set_stop_requested(phase_ != Phase::Running);
   exited.set_oom(oom_killed(signal));
-  // Its status is seen only when its memory is gone, and a peer's, which fell over its end, may have come first.
+  // Its status is seen only when its memory is gone, and a peer's, which fell over its end, may
+  // have come first.
   exited.set_killed_unasked(phase_ == Phase::Stopping && signal == SIGKILL && !kill_sent_);
   --ranks_running_;
 }
 
-// What ended before it may lie unreaped yet: its ranks are stopped when all that is there is recorded.
+// What ended before it may lie unreaped yet: its ranks are stopped when all that is there is
+// recorded.
 void Supervisor::companion_exited(const std::string& name, int code, int signal) {
   auto& exited = *events_.add().mutable_companion_exited();
   exited.set_name(name);
@@ -203,7 +221,8 @@ void Supervisor::stop(StopRequested::Why why, bool at_once) {
 void Supervisor::signal_all(int number) {
   kill_sent_ = kill_sent_ || number == SIGKILL;
   for (const auto& [pid, process] : processes_) {
-    // No group yet: it has not come as far as its setsid. The leader is our unreaped child, so the number is its own.
+    // No group yet: it has not come as far as its setsid. The leader is our unreaped child, so the
+    // number is its own.
     if (::kill(-pid, number) != 0 && errno == ESRCH) ::kill(pid, number);
   }
   signal_descendants(number);
@@ -211,7 +230,8 @@ void Supervisor::signal_all(int number) {
 
 void Supervisor::on_time() {
   const auto now = clock_.now().boot;
-  if (phase_ == Phase::Running && now >= lease_until_ && !lease_allows()) stop(StopRequested::WHY_ORPHANED, false);
+  if (phase_ == Phase::Running && now >= lease_until_ && !lease_allows())
+    stop(StopRequested::WHY_ORPHANED, false);
   if (phase_ == Phase::Running && setup_by_ && now >= *setup_by_) {
     setup_by_.reset();
     setup_timed_out_ = true;
@@ -238,7 +258,9 @@ void Supervisor::advance() {
     phase_ = Phase::Sweeping;
     for (auto* time : {&kill_at_, &setup_by_}) time->reset();
     const auto own = process::self();
-    auto leftovers = own ? Leftovers::start(launch_.cookie(), cgroup_ ? &*cgroup_ : nullptr, own->start_time) : Result<Leftovers>(fail(Error(own.error())));
+    auto leftovers =
+        own ? Leftovers::start(launch_.cookie(), cgroup_ ? &*cgroup_ : nullptr, own->start_time)
+            : Result<Leftovers>(fail(Error(own.error())));
     if (!leftovers) {
       complaints_.say(leftovers.error().message);
       phase_ = Phase::Stopping;  // again, when the timer rings
@@ -252,7 +274,8 @@ void Supervisor::advance() {
 }
 
 void Supervisor::sweep() {
-  // Nothing ever ran: nothing can be left. (Without a launch record there is no cookie to look for either.)
+  // Nothing ever ran: nothing can be left. (Without a launch record there is no cookie to look for
+  // either.)
   if (!launch_.cookie().empty()) {
     auto clean = leftovers_->step();
     if (!clean) {
@@ -266,7 +289,8 @@ void Supervisor::sweep() {
   leftovers_.reset();  // with what is ready in it for ever
   phase_ = Phase::Swept;
   if (!launch_.cgroup().empty()) {
-    if (auto removed = process::remove_run_group(launch_.cgroup()); !removed) complaints_.say(removed.error().message);
+    if (auto removed = process::remove_run_group(launch_.cgroup()); !removed)
+      complaints_.say(removed.error().message);
   }
 }
 
@@ -276,7 +300,8 @@ void Supervisor::flush() {
     failing_since_.reset();
     return;
   }
-  if (auto complaint = events_.take_complaint()) complaints_.say(complaint->message + "; the events wait, trying again");
+  if (auto complaint = events_.take_complaint())
+    complaints_.say(complaint->message + "; the events wait, trying again");
   retry_at_ = clock_.now().boot + kRetryAfter;
   judge_disk();
 }
@@ -290,7 +315,8 @@ void Supervisor::judge_disk() {
   }
   const BootTime now = clock_.now().boot;
   if (!failing_since_) failing_since_ = now;
-  if (disk_lost_ || !events_.end_waits() || (error == EIO && now - *failing_since_ < kErrorsLast)) return;
+  if (disk_lost_ || !events_.end_waits() || (error == EIO && now - *failing_since_ < kErrorsLast))
+    return;
   disk_lost_ = true;
   stop(StopRequested::WHY_RANK_FAILED, true);
 }

@@ -1,4 +1,5 @@
-// The worker: parent of an attempt's processes on one node. One thread, one epoll; owns them, the events file and the claim.
+// The worker: parent of an attempt's processes on one node. One thread, one epoll; owns them, the
+// events file and the claim.
 //
 //   claim ──> setup, if there is one ──> fork companions, ranks ──> ..Started ──(last exec)──> Started      Exited.. as they come (one may come before Started)
 //               │                            │                                                                 │ all of them have ended
@@ -6,18 +7,26 @@
 //   SIGTERM, lease past or gone, a companion's bad end ──────────────────────┴─> StopRequested ──> SIGTERM, grace, SIGKILL ──> sweep ──> Swept, end
 //
 // Promises:
-//   - StopRequested is written before the first signal is sent, and an exit that was there before the stop is recorded before it.
-//   - A process group is killed before its leader is reaped: nobody can have the group's number in between.
-//   - Swept is the last event, and only when it is true. Without it the worker was killed, and whoever finds that sweeps.
-//   - One rank's end stops no other: to stop is the controller's decision. A companion's bad end stops the ranks: they cannot do without it. A companion
-//     outlives the ranks of its node for those of others, until it ends by itself or is asked to stop.
-//   - A script's (launch.per: node) end is that of the last process that it started, and bad when one of those that were there at its own end ended
-//     badly. What ended before that was its own business.
+//   - StopRequested is written before the first signal is sent, and an exit that was there before
+//     the stop is recorded before it.
+//   - A process group is killed before its leader is reaped: nobody can have the group's number in
+//     between.
+//   - Swept is the last event, and only when it is true. Without it the worker was killed, and
+//     whoever finds that sweeps.
+//   - One rank's end stops no other: to stop is the controller's decision. A companion's bad end
+//     stops the ranks: they cannot do without it. A companion outlives the ranks of its node for
+//     those of others, until it ends by itself or is asked to stop.
+//   - A script's (launch.per: node) end is that of the last process that it started, and bad when
+//     one of those that were there at its own end ended badly. What ended before that was its own
+//     business.
 //   - Nothing here waits but epoll. Events that the disk has no room for are kept and tried again.
-//   - On a disk that takes nothing for another reason (read-only after an error, errors that last) no end can be recorded, and nobody would ever hear of one.
+//   - On a disk that takes nothing for another reason (read-only after an error, errors that last)
+//     no end can be recorded, and nobody would ever hear of one.
 //   So
-//     with the first end all is killed and swept, and the worker ends without its last word: the agent sweeps once more, and reports.
-// Leaves to others: making the run directory and the lease (agent), judging (controller), logs (the ranks write their own files).
+//     with the first end all is killed and swept, and the worker ends without its last word: the
+//     agent sweeps once more, and reports.
+// Leaves to others: making the run directory and the lease (agent), judging (controller), logs (the
+// ranks write their own files).
 #pragma once
 
 #include <signal.h>
@@ -50,7 +59,8 @@ class Supervisor {
   Supervisor& operator=(const Supervisor&) = delete;
   ~Supervisor() = default;
 
-  // From the launch record to Swept. Errors: this process could not get what it needs to mind ranks, and has started none.
+  // From the launch record to Swept. Errors: this process could not get what it needs to mind
+  // ranks, and has started none.
   Result<void> run();
 
  private:
@@ -121,10 +131,11 @@ class Supervisor {
   bool start_failed_ = false;
   bool setting_up_ = false;  // the setup runs
   bool setup_timed_out_ = false;
-  bool companion_failed_ = false;         // in this round of reaping
-  std::map<pid_t, ProcessOf> processes_;  // that run, by pid of the leader, which is its group's number
-  std::size_t ranks_running_ = 0;         // of them
-  std::vector<std::string> inherited_;    // of the setup
+  bool companion_failed_ = false;  // in this round of reaping
+  // that run, by pid of the leader, which is its group's number
+  std::map<pid_t, ProcessOf> processes_;
+  std::size_t ranks_running_ = 0;       // of them
+  std::vector<std::string> inherited_;  // of the setup
   std::uint64_t oom_kills_ = 0;
   struct End {
     int code = 0, signal = 0;
@@ -150,11 +161,13 @@ class Supervisor {
   bool kill_sent_ = false;                 // to all that run
   std::optional<BootTime> retry_at_;       // events wait for room on the disk
   std::optional<BootTime> failing_since_;  // the disk, otherwise than for want of room
-  bool disk_lost_ = false;                 // and an end has to be recorded: it is not waited for any more
-  std::optional<BootTime> resweep_at_;     // a sweep met an error
+  // and an end has to be recorded: it is not waited for any more
+  bool disk_lost_ = false;
+  std::optional<BootTime> resweep_at_;  // a sweep met an error
 };
 
-// SIGTERM, SIGCHLD, SIGINT, SIGHUP and the like are blocked, all dispositions default: signalfd reads what matters, the ranks get a clean slate.
+// SIGTERM, SIGCHLD, SIGINT, SIGHUP and the like are blocked, all dispositions default: signalfd
+// reads what matters, the ranks get a clean slate.
 void block_signals();
 
 }  // namespace muster::worker

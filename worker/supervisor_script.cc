@@ -1,4 +1,5 @@
-// A rank that is a script (launch.per: node): it has ended with the last process that it started, and well only when all of them have.
+// A rank that is a script (launch.per: node): it has ended with the last process that it started,
+// and well only when all of them have.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -20,8 +21,10 @@ namespace {
 constexpr std::size_t kNamedMost = 4096;
 constexpr int kKilledBase = 128;  // a shell's status for a child that signal N ended is 128 + N
 constexpr auto kNameAgainAfter = std::chrono::milliseconds(200);
-// Nobody tells of a process that a script starts. A look takes a fraction of a millisecond: at once often, then seldom.
-constexpr Duration kLookFirst = std::chrono::milliseconds(100), kLookApartMost = std::chrono::seconds(10);
+// Nobody tells of a process that a script starts. A look takes a fraction of a millisecond: at once
+// often, then seldom.
+constexpr Duration kLookFirst = std::chrono::milliseconds(100),
+                   kLookApartMost = std::chrono::seconds(10);
 
 // "rank 5", "rank 5, which the script had left running, ...".
 std::optional<std::uint32_t> number_of_rank(std::string_view name) {
@@ -30,17 +33,25 @@ std::optional<std::uint32_t> number_of_rank(std::string_view name) {
   std::uint32_t number = 0;
   const char* const end = name.data() + name.size();
   const auto parsed = std::from_chars(name.data() + kRank.size(), end, number);
-  return parsed.ec == std::errc() && (parsed.ptr == end || *parsed.ptr == ',') ? std::optional(number) : std::nullopt;
+  return parsed.ec == std::errc() && (parsed.ptr == end || *parsed.ptr == ',')
+             ? std::optional(number)
+             : std::nullopt;
 }
 
-std::string how(int code, int signal) { return signal != 0 ? "was ended by signal " + std::to_string(signal) : "ended with status " + std::to_string(code); }
+std::string how(int code, int signal) {
+  return signal != 0 ? "was ended by signal " + std::to_string(signal)
+                     : "ended with status " + std::to_string(code);
+}
 
 }  // namespace
 
 // One script and nothing beside it: whoever else is a child of this process has come from it.
-bool Supervisor::runs_script() const { return launch_.scripts() && launch_.ranks_size() == 1 && launch_.companions().empty(); }
+bool Supervisor::runs_script() const {
+  return launch_.scripts() && launch_.ranks_size() == 1 && launch_.companions().empty();
+}
 
-// The script has ended. True: what it has started may go on. A bad end of the script is the end of all, unless a stop gives them time.
+// The script has ended. True: what it has started may go on. A bad end of the script is the end of
+// all, unless a stop gives them time.
 bool Supervisor::goes_on_without_script(int code, int signal) {
   if (!runs_script()) return false;
   begin_looking();
@@ -51,7 +62,8 @@ bool Supervisor::goes_on_without_script(int code, int signal) {
   script_end_ = {.code = code, .signal = signal};
   script_ended_ = true;
   for (const pid_t pid : children()) {
-    if (left_running_.size() < kNamedMost) left_running_.emplace(pid, LeftRunning{.rank = {}, .dying = is_dying(pid)});
+    if (left_running_.size() < kNamedMost)
+      left_running_.emplace(pid, LeftRunning{.rank = {}, .dying = is_dying(pid)});
   }
   name_descendants();
   name_again_at_ = clock_.now().boot + kNameAgainAfter;
@@ -78,7 +90,8 @@ void Supervisor::begin_looking() {
   look_at_ = clock_.now().boot + look_apart_;
 }
 
-// The ranks of a launch that muster answers have logs of their own: while the script has made one, it is not looked at again and again, but at its end.
+// The ranks of a launch that muster answers have logs of their own: while the script has made one,
+// it is not looked at again and again, but at its end.
 void Supervisor::look_for_ranks(Duration least_age) {
   look_at_.reset();
   if (!script_ranks_ || phase_ != Phase::Running) return;
@@ -106,7 +119,9 @@ bool Supervisor::look_at_launches() {
   }
   // Without a process: nobody had the file before, so that all of it is the rank's.
   for (const LaunchLog& log : launches.logs) {
-    if (launch_logs_told_.size() >= ScriptRanks::kToldMost || !launch_logs_told_.insert(log.path).second) continue;
+    if (launch_logs_told_.size() >= ScriptRanks::kToldMost ||
+        !launch_logs_told_.insert(log.path).second)
+      continue;
     auto& seen = *events_.add().mutable_script_rank_seen();
     seen.set_rank(log.rank);
     seen.set_log(log.path);
@@ -114,29 +129,36 @@ bool Supervisor::look_at_launches() {
   return launches.any;
 }
 
-// Those whose parent the script was: a dead one's environment cannot be read any more, and one that is about to exec has the script's still.
+// Those whose parent the script was: a dead one's environment cannot be read any more, and one that
+// is about to exec has the script's still.
 void Supervisor::name_descendants() {
   for (auto& [pid, left] : left_running_) {
     if (left.rank.empty()) left.rank = rank_of_process(pid);
   }
 }
 
-// While the script lives, the end of an orphan is nobody's business; later that of a process which was not there when the script ended: one of those has
-// started it. What is no rank may be ended as one ends a monitor, above all by the script in its last lines.
+// While the script lives, the end of an orphan is nobody's business; later that of a process which
+// was not there when the script ended: one of those has started it. What is no rank may be ended as
+// one ends a monitor, above all by the script in its last lines.
 void Supervisor::descendant_ended(pid_t pid, int code, int signal) {
   const auto found = left_running_.find(pid);
   if (found == left_running_.end()) return;
   const LeftRunning left = found->second;
   left_running_.erase(found);
-  if (!script_ended_ || phase_ != Phase::Running || (code == 0 && signal == 0) || !descendant_failure_.empty()) return;
-  const bool asked = signal == SIGTERM || signal == SIGINT || signal == SIGHUP || code == kKilledBase + SIGTERM;
+  if (!script_ended_ || phase_ != Phase::Running || (code == 0 && signal == 0) ||
+      !descendant_failure_.empty())
+    return;
+  const bool asked =
+      signal == SIGTERM || signal == SIGINT || signal == SIGHUP || code == kKilledBase + SIGTERM;
   if (left.rank.empty() && (asked || (left.dying && signal == SIGKILL))) return;
-  descendant_failure_ = (left.rank.empty() ? "process " + std::to_string(pid) : left.rank) + ", which the script had left running, " + how(code, signal);
+  descendant_failure_ = (left.rank.empty() ? "process " + std::to_string(pid) : left.rank) +
+                        ", which the script had left running, " + how(code, signal);
   descendant_end_ = {.code = code, .signal = signal};
   rank_lost_ = !left.rank.empty();
 }
 
-// True: the script's descendants are waited for. Not when one that is a rank has ended badly: the others would wait for it.
+// True: the script's descendants are waited for. Not when one that is a rank has ended badly: the
+// others would wait for it.
 bool Supervisor::follows() {
   if (!script_ended_) return false;
   const bool killed = phase_ == Phase::Stopping && !kill_at_;
@@ -146,8 +168,9 @@ bool Supervisor::follows() {
   return false;
 }
 
-// What a launcher inside has told, or one that was left running, counts for the script, whose own status may be that of a `tee`. A launcher that has told
-// nothing may have been killed with the script: that is no better reason than the script's own.
+// What a launcher inside has told, or one that was left running, counts for the script, whose own
+// status may be that of a `tee`. A launcher that has told nothing may have been killed with the
+// script: that is no better reason than the script's own.
 // Which rank of the training it was, where it was one.
 std::optional<std::uint32_t> Supervisor::judge_script(int& code, int& signal) {
   if (!runs_script() || phase_ != Phase::Running || signal != 0) return std::nullopt;
@@ -157,14 +180,16 @@ std::optional<std::uint32_t> Supervisor::judge_script(int& code, int& signal) {
   std::optional<std::uint32_t> rank = number_of_rank(why);
   if (told.bad() && (code == 0 || !told.name.empty())) {
     true_end = {.code = told.code, .signal = told.signal};
-    why = told.name.empty() ? "the launcher inside was killed" : told.name + " of the launcher inside " + how(told.code, told.signal);
+    why = told.name.empty() ? "the launcher inside was killed"
+                            : told.name + " of the launcher inside " + how(told.code, told.signal);
     rank = number_of_rank(told.name);
   } else if (code != 0) {
     return std::nullopt;
   } else if (why.empty()) {
     if (!told.launched && !launch_.shim_dir().empty())
       say_in_log(
-          "muster: the script called no launcher that muster answers (torchrun, msrun, python -m torch.distributed.run, by the PATH it was given): what it "
+          "muster: the script called no launcher that muster answers (torchrun, msrun, python -m "
+          "torch.distributed.run, by the PATH it was given): what it "
           "started had its place from the script alone");
     return std::nullopt;
   }
@@ -177,7 +202,8 @@ std::optional<std::uint32_t> Supervisor::judge_script(int& code, int& signal) {
 
 // The job's user may have put anything in its log's place.
 void Supervisor::say_in_log(const std::string& line) const {
-  const io::UniqueFd log(::open(launch_.ranks(0).log().c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  const io::UniqueFd log(::open(launch_.ranks(0).log().c_str(),
+                                O_WRONLY | O_APPEND | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   struct stat info{};
   if (!log || ::fstat(log.get(), &info) != 0 || !S_ISREG(info.st_mode)) return;
   std::size_t written = 0;

@@ -13,7 +13,8 @@
 namespace muster::worker {
 namespace {
 
-constexpr int kShellSignalBase = 128;  // a shell's status for a command that signal N ended is this and N (POSIX, 2.8.2)
+// a shell's status for a command that signal N ended is this and N (POSIX, 2.8.2)
+constexpr int kShellSignalBase = 128;
 
 using rundir::v1::StopRequested;
 
@@ -34,11 +35,14 @@ bool Supervisor::take_launch() {
   } else if (!*launch) {
     refuse(0, ENOENT, "reading '" + run_.launch().string() + "': it is not there");
   } else if ((*launch)->boot_id() != boot_.str()) {
-    refuse(
-        0, 0,
-        "starting attempt " + std::to_string((*launch)->attempt()) + ": it was to run on boot '" + (*launch)->boot_id() + "', this is '" + boot_.str() + "'");
+    refuse(0, 0,
+           "starting attempt " + std::to_string((*launch)->attempt()) +
+               ": it was to run on boot '" + (*launch)->boot_id() + "', this is '" + boot_.str() +
+               "'");
   } else if ((*launch)->ranks_size() == 0 || (*launch)->cookie().empty()) {
-    refuse(0, EINVAL, "starting attempt " + std::to_string((*launch)->attempt()) + ": its launch record has no ranks or no cookie");
+    refuse(0, EINVAL,
+           "starting attempt " + std::to_string((*launch)->attempt()) +
+               ": its launch record has no ranks or no cookie");
   } else {
     launch_ = std::move(**launch);
     if (lease_allows()) return true;
@@ -47,17 +51,20 @@ bool Supervisor::take_launch() {
   return false;
 }
 
-// Unreadable is gone: past the grace somebody else may run the next attempt, so doubt ends this one.
+// Unreadable is gone: past the grace somebody else may run the next attempt, so doubt ends this
+// one.
 bool Supervisor::lease_allows() {
   auto lease = rundir::read_lease(run_);
   // On a full disk it is written over in place: who reads in that moment looks again.
-  for (int again = 0; again < 3 && !lease && lease.error().code == ErrorCode::DataLoss; ++again) lease = rundir::read_lease(run_);
+  for (int again = 0; again < 3 && !lease && lease.error().code == ErrorCode::DataLoss; ++again)
+    lease = rundir::read_lease(run_);
   if (!lease) {
     complaints_.say(lease.error().message);
     return false;
   }
   if (!*lease) {
-    complaints_.say("reading '" + run_.lease().string() + "': it is not there; the agent removed it or never made it");
+    complaints_.say("reading '" + run_.lease().string() +
+                    "': it is not there; the agent removed it or never made it");
     return false;
   }
   const auto until = rundir::lease_end(**lease, boot_);
@@ -71,14 +78,16 @@ void Supervisor::join_cgroup() {
   if (launch_.cgroup().empty()) return;
   auto cgroup = process::Cgroup::make(launch_.cgroup());
   if (!cgroup) {
-    complaints_.say(cgroup.error().message + "; going on without it: what ranks leave behind is found by its environment");
+    complaints_.say(cgroup.error().message +
+                    "; going on without it: what ranks leave behind is found by its environment");
     return;
   }
   cgroup_.emplace(std::move(*cgroup));
   oom_kills_ = count_oom_kills();
 }
 
-// One pipe a start: its end is the moment in which nobody stands between fork and exec any more. Nothing: the start is refused.
+// One pipe a start: its end is the moment in which nobody stands between fork and exec any more.
+// Nothing: the start is refused.
 io::UniqueFd Supervisor::open_reports() {
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0) {
@@ -103,7 +112,8 @@ StartContext Supervisor::start_context(int report_fd) const {
           .cgroup_procs_fd = cgroup_ ? cgroup_->procs_fd() : -1};
 }
 
-// Forks them in this order, and tells of them when all are: nothing stands between one fork and the next.
+// Forks them in this order, and tells of them when all are: nothing stands between one fork and the
+// next.
 void Supervisor::start(const std::vector<ProcessOf>& wanted) {
   const io::UniqueFd write_end = open_reports();
   if (!write_end) return;
@@ -112,7 +122,10 @@ void Supervisor::start(const std::vector<ProcessOf>& wanted) {
   for (const ProcessOf& process : wanted) {
     auto pid = start_process(context, process);
     if (!pid) {
-      failure.emplace(process.kind == ProcessKind::Rank ? launch_.ranks(static_cast<int>(process.index)).rank() : 0, std::move(pid.error()));
+      failure.emplace(process.kind == ProcessKind::Rank
+                          ? launch_.ranks(static_cast<int>(process.index)).rank()
+                          : 0,
+                      std::move(pid.error()));
       break;
     }
     processes_.emplace(*pid, process);
@@ -124,7 +137,8 @@ void Supervisor::start(const std::vector<ProcessOf>& wanted) {
   if (failure) refuse(failure->first, EAGAIN, failure->second.message);
   if (cgroup_ && cgroup_->gone()) {
     complaints_.say("starting in cgroup '" + launch_.cgroup() +
-                    "': it was removed meanwhile; going on without it: what ranks leave behind is found by its environment");
+                    "': it was removed meanwhile; going on without it: what ranks leave behind is "
+                    "found by its environment");
     cgroup_.reset();
   }
 }
@@ -138,14 +152,20 @@ void Supervisor::tell_started(pid_t pid, const ProcessOf& process) {
   auto& event = events_.add();
   const auto index = static_cast<int>(process.index);
   switch (process.kind) {
-    case ProcessKind::Rank: event.mutable_rank_started()->set_rank(launch_.ranks(index).rank()); return fill(*event.mutable_rank_started());
-    case ProcessKind::Companion: event.mutable_companion_started()->set_name(launch_.companions(index).name()); return fill(*event.mutable_companion_started());
+    case ProcessKind::Rank:
+      event.mutable_rank_started()->set_rank(launch_.ranks(index).rank());
+      return fill(*event.mutable_rank_started());
+    case ProcessKind::Companion:
+      event.mutable_companion_started()->set_name(launch_.companions(index).name());
+      return fill(*event.mutable_companion_started());
     case ProcessKind::Setup: return fill(*event.mutable_setup_started());
   }
 }
 
 Duration Supervisor::setup_time() const {
-  return launch_.setup().timeout_ms() > 0 ? Duration(std::chrono::milliseconds(launch_.setup().timeout_ms())) : Duration(kSetupTimeDefault);
+  return launch_.setup().timeout_ms() > 0
+             ? Duration(std::chrono::milliseconds(launch_.setup().timeout_ms()))
+             : Duration(kSetupTimeDefault);
 }
 
 void Supervisor::start_setup() {
@@ -170,12 +190,16 @@ void Supervisor::setup_ended(int code, int signal) {
   };
   if (setup_timed_out_) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(setup_time()).count();
-    return failed(ETIMEDOUT, "it did not end within " + std::to_string(seconds) + " s", "; give it longer by runtime.setup.timeout");
+    return failed(ETIMEDOUT, "it did not end within " + std::to_string(seconds) + " s",
+                  "; give it longer by runtime.setup.timeout");
   }
-  // Killed, or one of its commands was: want of memory, a person. Another start may do better (EAGAIN), which is not so of what a command says itself.
+  // Killed, or one of its commands was: want of memory, a person. Another start may do better
+  // (EAGAIN), which is not so of what a command says itself.
   if (signal != 0) return failed(EAGAIN, "it was ended by signal " + std::to_string(signal));
-  const std::string command = code != 0 ? failed_command(setup.env_file(), *setup.argv().rbegin()) : "";
-  const std::string status = (command.empty() ? "it" : "'" + command + "'") + " ended with status " + std::to_string(code);
+  const std::string command =
+      code != 0 ? failed_command(setup.env_file(), *setup.argv().rbegin()) : "";
+  const std::string status =
+      (command.empty() ? "it" : "'" + command + "'") + " ended with status " + std::to_string(code);
   if (code > kShellSignalBase) return failed(EAGAIN, status);
   auto environment = read_setup_environment(setup.env_file());
   if (code == 0 && environment) {
@@ -184,20 +208,24 @@ void Supervisor::setup_ended(int code, int signal) {
     // On a full disk nothing is its commands' fault, and of their words the log may have none.
     const std::string how = code != 0 ? status : environment.error().message;
     const std::string line = last_line(setup.log());
-    const bool said = line.contains("No space left on device") || line.contains("Disk quota exceeded");
+    const bool said =
+        line.contains("No space left on device") || line.contains("Disk quota exceeded");
     const bool full = is_full(run_.root());
     if (!said && !full) return failed(EINVAL, how);
     return failed(ENOSPC, how, full ? "; the disk of '" + run_.root().string() + "' is full" : "");
   }
-  if (clock_.now().boot >= lease_until_ && !lease_allows()) return stop(StopRequested::WHY_ORPHANED, true);
+  if (clock_.now().boot >= lease_until_ && !lease_allows())
+    return stop(StopRequested::WHY_ORPHANED, true);
   start_all();
 }
 
 void Supervisor::start_all() {
   std::vector<ProcessOf> wanted;
   wanted.reserve(static_cast<std::size_t>(launch_.companions_size() + launch_.ranks_size()));
-  for (int i = 0; i < launch_.companions_size(); ++i) wanted.push_back({.kind = ProcessKind::Companion, .index = static_cast<std::uint32_t>(i)});
-  for (int i = 0; i < launch_.ranks_size(); ++i) wanted.push_back({.kind = ProcessKind::Rank, .index = static_cast<std::uint32_t>(i)});
+  for (int i = 0; i < launch_.companions_size(); ++i)
+    wanted.push_back({.kind = ProcessKind::Companion, .index = static_cast<std::uint32_t>(i)});
+  for (int i = 0; i < launch_.ranks_size(); ++i)
+    wanted.push_back({.kind = ProcessKind::Rank, .index = static_cast<std::uint32_t>(i)});
   start(wanted);
   begin_looking();
   inherited_ = {};
@@ -208,8 +236,10 @@ void Supervisor::read_reports() {
     StartReport report;
     const ssize_t count = ::read(reports_.get(), &report, sizeof report);
     if (count == static_cast<ssize_t>(sizeof report)) {
-      refuse(report.process.kind == ProcessKind::Rank ? launch_.ranks(static_cast<int>(report.process.index)).rank() : 0, report.error,
-             describe(report, launch_));
+      refuse(report.process.kind == ProcessKind::Rank
+                 ? launch_.ranks(static_cast<int>(report.process.index)).rank()
+                 : 0,
+             report.error, describe(report, launch_));
       continue;
     }
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;

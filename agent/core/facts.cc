@@ -31,7 +31,8 @@ v1::Fact started_fact(const RunKey& run, const RunSeen& seen) {
   return fact;
 }
 
-v1::Fact start_failed_fact(const RunKey& run, WallTime at, v1::StartFailure why, const std::string& text) {
+v1::Fact start_failed_fact(const RunKey& run, WallTime at, v1::StartFailure why,
+                           const std::string& text) {
   v1::Fact fact = fact_at(run, at);
   fact.mutable_start_failed()->set_why(why);
   fact.mutable_start_failed()->set_text(text);
@@ -75,15 +76,18 @@ bool breaks_the_attempt(const CompanionExitSeen& exit, const RunSeen& seen) {
   });
 }
 
-// A program that cannot be executed is the job's own fault, wherever it starts. A want of processes, memory, descriptors or room, a broken disk, and a launch
-// record that cannot be read are this node's.
+// A program that cannot be executed is the job's own fault, wherever it starts. A want of
+// processes, memory, descriptors or room, a broken disk, and a launch record that cannot be read
+// are this node's.
 v1::StartFailure why_not_started(int error) {
   if (error == ENOSPC || error == EDQUOT) return v1::START_FAILURE_DISK;
   constexpr std::array kOfNode = {0, EAGAIN, ENOMEM, EMFILE, ENFILE, EIO, ESTALE};
-  return std::ranges::find(kOfNode, error) != kOfNode.end() ? v1::START_FAILURE_NODE : v1::START_FAILURE_LAUNCH;
+  return std::ranges::find(kOfNode, error) != kOfNode.end() ? v1::START_FAILURE_NODE
+                                                            : v1::START_FAILURE_LAUNCH;
 }
 
-// The status died with the worker or with the boot. A stop that was written before means that muster may have killed it: not a cause.
+// The status died with the worker or with the boot. A stop that was written before means that
+// muster may have killed it: not a cause.
 v1::Fact lost_fact(const RunKey& run, const RunSeen& seen, std::uint32_t rank) {
   v1::Fact fact = fact_at(run, seen.swept_at);
   v1::RankExited* exited = fact.mutable_exited();
@@ -101,7 +105,8 @@ std::optional<BootTime> ended_at(const v1::Fact& fact, const RunSeen& seen) {
     return exit == seen.exits.end() ? std::nullopt : std::optional(exit->second.boot);
   }
   if (!fact.has_companion_exited()) return std::nullopt;
-  const auto exit = std::ranges::find(seen.companion_exits, fact.companion_exited().name(), &CompanionExitSeen::name);
+  const auto exit = std::ranges::find(seen.companion_exits, fact.companion_exited().name(),
+                                      &CompanionExitSeen::name);
   return exit == seen.companion_exits.end() ? std::nullopt : std::optional(exit->boot);
 }
 
@@ -110,10 +115,12 @@ std::optional<BootTime> ended_at(const v1::Fact& fact, const RunSeen& seen) {
 void set_ages(v1::Facts& facts, const Self& self, const std::map<RunKey, RunSeen>& seen, Now now) {
   for (v1::Fact& fact : *facts.mutable_facts()) {
     const auto run = seen.find({JobId(fact.job_id()), AttemptNo(fact.attempt())});
-    const WallTime at(std::chrono::seconds(fact.at().seconds()) + std::chrono::nanoseconds(fact.at().nanos()));
+    const WallTime at(std::chrono::seconds(fact.at().seconds()) +
+                      std::chrono::nanoseconds(fact.at().nanos()));
     Duration age = now.wall - at;
     if (run != seen.end() && run->second.boot_id == self.boot_id) {
-      if (const std::optional<BootTime> ended = ended_at(fact, run->second)) age = now.boot - *ended;
+      if (const std::optional<BootTime> ended = ended_at(fact, run->second))
+        age = now.boot - *ended;
     }
     const auto ns = std::max(age, Duration::zero()).count();
     fact.mutable_age()->set_seconds(ns / 1'000'000'000);
@@ -124,11 +131,15 @@ void set_ages(v1::Facts& facts, const Self& self, const std::map<RunKey, RunSeen
 std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
   std::vector<v1::Fact> facts;
   if (seen.refused && seen.refused->first != v1::START_FAILURE_UNSPECIFIED) {
-    facts.push_back(start_failed_fact(run, seen.refused_at, seen.refused->first, seen.refused->second));
-    if (seen.refused->first == v1::START_FAILURE_CHECKPOINT) *facts.back().mutable_start_failed()->mutable_checkpoint() = seen.refused_for;
+    facts.push_back(
+        start_failed_fact(run, seen.refused_at, seen.refused->first, seen.refused->second));
+    if (seen.refused->first == v1::START_FAILURE_CHECKPOINT)
+      *facts.back().mutable_start_failed()->mutable_checkpoint() = seen.refused_for;
   }
   if (seen.started) facts.push_back(started_fact(run, seen));
-  if (seen.start_failed) facts.push_back(start_failed_fact(run, seen.start_failed_at, why_not_started(seen.start_failed_error), *seen.start_failed));
+  if (seen.start_failed)
+    facts.push_back(start_failed_fact(
+        run, seen.start_failed_at, why_not_started(seen.start_failed_error), *seen.start_failed));
   if (seen.first_step) {
     v1::Fact fact = fact_at(run, seen.first_step_at);
     fact.mutable_first_step()->set_step(*seen.first_step);
@@ -143,12 +154,14 @@ std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
     launched->set_weights_alone(seen.script_launch->weights_alone);
     facts.push_back(std::move(fact));
   }
-  // By the clock that nobody sets: the first to end is the one that is asked why. Equal times keep rank order: the same directory always gives the same facts
-  // in the same order.
+  // By the clock that nobody sets: the first to end is the one that is asked why. Equal times keep
+  // rank order: the same directory always gives the same facts in the same order.
   std::vector<std::pair<std::pair<BootTime, WallTime>, v1::Fact>> exits;
-  for (const auto& [rank, exit] : seen.exits) exits.emplace_back(std::pair(exit.boot, exit.at), exited_fact(run, exit));
+  for (const auto& [rank, exit] : seen.exits)
+    exits.emplace_back(std::pair(exit.boot, exit.at), exited_fact(run, exit));
   for (const CompanionExitSeen& exit : seen.companion_exits) {
-    if (breaks_the_attempt(exit, seen)) exits.emplace_back(std::pair(exit.boot, exit.at), companion_fact(run, exit));
+    if (breaks_the_attempt(exit, seen))
+      exits.emplace_back(std::pair(exit.boot, exit.at), companion_fact(run, exit));
   }
   std::ranges::stable_sort(exits, {}, [](const auto& one) { return one.first; });
   for (auto& [when, fact] : exits) facts.push_back(std::move(fact));
@@ -156,7 +169,8 @@ std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
     if (!seen.refused) {
       for (const std::uint32_t rank : seen.ranks) {
         // Of a start that failed, or that was stopped in its setup, a rank was never there.
-        const bool was_there = seen.pids.contains(rank) || !(seen.start_failed || seen.swept_by_worker);
+        const bool was_there =
+            seen.pids.contains(rank) || !(seen.start_failed || seen.swept_by_worker);
         if (was_there && !seen.exits.contains(rank)) facts.push_back(lost_fact(run, seen, rank));
       }
     }

@@ -7,35 +7,52 @@
 namespace muster::agent {
 namespace {
 
-RunKey key_of(const v1::Order& order) { return {JobId(order.job_id()), AttemptNo(order.attempt())}; }
+RunKey key_of(const v1::Order& order) {
+  return {JobId(order.job_id()), AttemptNo(order.attempt())};
+}
 
-RefuseRun refuse(const RunKey& run, v1::StartFailure why, std::string text) { return {.run = run, .why = why, .text = std::move(text)}; }
+RefuseRun refuse(const RunKey& run, v1::StartFailure why, std::string text) {
+  return {.run = run, .why = why, .text = std::move(text)};
+}
 
-RefuseRun refuse_stopped(const RunKey& run) { return refuse(run, v1::START_FAILURE_UNSPECIFIED, "asked to stop before it was started"); }
+RefuseRun refuse_stopped(const RunKey& run) {
+  return refuse(run, v1::START_FAILURE_UNSPECIFIED, "asked to stop before it was started");
+}
 
-// What the run directory alone calls for, whatever the controller wants. Nothing: it is for the orders to say.
-std::optional<Action> proof_needed(const Self& self, const RunKey& run, const RunSeen& seen, bool stop_ordered, bool starting_up) {
+// What the run directory alone calls for, whatever the controller wants. Nothing: it is for the
+// orders to say.
+std::optional<Action> proof_needed(const Self& self, const RunKey& run, const RunSeen& seen,
+                                   bool stop_ordered, bool starting_up) {
   if (seen.swept) return std::nullopt;
-  // No process outlives its boot: there is nobody to look for, and the pids of the records may be anybody's now.
-  if (!seen.boot_id.empty() && seen.boot_id != self.boot_id) return MarkSwept{.run = run, .reason = "rebooted"};
+  // No process outlives its boot: there is nobody to look for, and the pids of the records may be
+  // anybody's now.
+  if (!seen.boot_id.empty() && seen.boot_id != self.boot_id)
+    return MarkSwept{.run = run, .reason = "rebooted"};
   switch (seen.worker) {
     case WorkerState::None:
-      // Its worker, or an agent that refused it, had claimed it, and the claim is gone: as one of a worker that cannot be found.
-      if (seen.worker_spoke || seen.refused) return SweepRun{.run = run, .reason = "its claim was lost"};
-      // A crash between the directory and the claim, or a worker that died before it claimed. The claim settles it: if the agent gets it,
-      // nothing ever ran here; if a worker was quicker, the next look finds it alive and adopts it. Never a second spawn.
+      // Its worker, or an agent that refused it, had claimed it, and the claim is gone: as one of a
+      // worker that cannot be found.
+      if (seen.worker_spoke || seen.refused)
+        return SweepRun{.run = run, .reason = "its claim was lost"};
+      // A crash between the directory and the claim, or a worker that died before it claimed. The
+      // claim settles it: if the agent gets it, nothing ever ran here; if a worker was quicker, the
+      // next look finds it alive and adopts it. Never a second spawn.
       if (stop_ordered) return refuse_stopped(run);
       return refuse(run, v1::START_FAILURE_GONE,
-                    starting_up ? "the agent was restarted before the worker had claimed the run" : "the worker ended before it had claimed the run");
+                    starting_up ? "the agent was restarted before the worker had claimed the run"
+                                : "the worker ended before it had claimed the run");
     case WorkerState::Spawned:
     case WorkerState::Alive: return std::nullopt;
     case WorkerState::Dead: return SweepRun{.run = run, .reason = kWorkerDied};
     case WorkerState::Never:
       // Claimed by an agent that did not live to say why.
       if (!seen.refused) {
-        return stop_ordered ? refuse_stopped(run) : refuse(run, v1::START_FAILURE_GONE, "the agent was restarted while it refused the run");
+        return stop_ordered ? refuse_stopped(run)
+                            : refuse(run, v1::START_FAILURE_GONE,
+                                     "the agent was restarted while it refused the run");
       }
-      // An earlier claim may be gone, or the whole directory with it, while the processes live on: look for them.
+      // An earlier claim may be gone, or the whole directory with it, while the processes live on:
+      // look for them.
       return SweepRun{.run = run, .reason = "never started"};
   }
   return std::nullopt;
@@ -46,37 +63,44 @@ std::optional<Action> ordered_unseen(const Self& self, const RunKey& run, const 
     case v1::Order::kRun: {
       const v1::NodeLaunch& launch = order.run();
       if (launch.boot_id() != self.boot_id.str()) {
-        return refuse(
-            run, v1::START_FAILURE_GONE,
-            fmt::format("placed on boot '{}' of this node, which has been restarted since: it is boot '{}' now", launch.boot_id(), self.boot_id.str()));
+        return refuse(run, v1::START_FAILURE_GONE,
+                      fmt::format("placed on boot '{}' of this node, which has been restarted "
+                                  "since: it is boot '{}' now",
+                                  launch.boot_id(), self.boot_id.str()));
       }
       if (launch.instance() != self.instance.str()) {
         return refuse(run, v1::START_FAILURE_GONE,
-                      fmt::format("placed on agent instance '{}', whose state directory is no longer here: it is instance '{}' now", launch.instance(),
-                                  self.instance.str()));
+                      fmt::format("placed on agent instance '{}', whose state directory is no "
+                                  "longer here: it is instance '{}' now",
+                                  launch.instance(), self.instance.str()));
       }
       return StartRun{.run = run, .launch = launch};
     }
     case v1::Order::kStop: return refuse_stopped(run);
     case v1::Order::kForget: return std::nullopt;
     case v1::Order::WANT_NOT_SET:
-      return refuse(run, v1::START_FAILURE_LAUNCH, "unsupported: the controller's order is of a kind that this agent does not know; upgrade the agent");
+      return refuse(run, v1::START_FAILURE_LAUNCH,
+                    "unsupported: the controller's order is of a kind that this agent does not "
+                    "know; upgrade the agent");
   }
   return std::nullopt;
 }
 
 std::optional<Action> ordered_seen(const RunKey& run, const RunSeen& seen, const v1::Order& order) {
   switch (order.want_case()) {
-    case v1::Order::kRun: return std::nullopt;  // start once: whatever this directory has come to is the answer
+    // start once: whatever this directory has come to is the answer
+    case v1::Order::kRun: return std::nullopt;
     case v1::Order::kStop:
       if (seen.swept || seen.stop_requested) return std::nullopt;
       if (seen.worker == WorkerState::Alive) return SignalStop{.run = run};
-      // Spawned: racing it for the claim is kinder than a signal that may come before its handler. A worker that was quicker is adopted.
+      // Spawned: racing it for the claim is kinder than a signal that may come before its handler.
+      // A worker that was quicker is adopted.
       if (seen.worker == WorkerState::Spawned) return refuse_stopped(run);
       return std::nullopt;
     case v1::Order::kForget:
       // Never under a living worker: its last words would go to a removed directory.
-      if (seen.swept && seen.worker != WorkerState::Alive && seen.worker != WorkerState::Spawned) return ForgetRun{.run = run};
+      if (seen.swept && seen.worker != WorkerState::Alive && seen.worker != WorkerState::Spawned)
+        return ForgetRun{.run = run};
       return std::nullopt;
     case v1::Order::WANT_NOT_SET: return std::nullopt;  // unsupported() tells
   }
@@ -90,7 +114,8 @@ v1::Orders merged(v1::Orders earlier, v1::Orders next, const std::map<RunKey, Ru
   for (const v1::Order& order : next.orders()) mentioned.insert(key_of(order));
   for (v1::Order& order : *earlier.mutable_orders()) {
     const RunKey run = key_of(order);
-    if (order.has_run() && !mentioned.contains(run) && !seen.contains(run)) *next.add_orders() = std::move(order);
+    if (order.has_run() && !mentioned.contains(run) && !seen.contains(run))
+      *next.add_orders() = std::move(order);
   }
   return next;
 }
@@ -103,7 +128,8 @@ std::vector<RunKey> unsupported(const v1::Orders& orders) {
   return {unknown.begin(), unknown.end()};
 }
 
-std::vector<Action> reconcile(const Self& self, const v1::Orders* orders, const std::map<RunKey, RunSeen>& seen, bool starting_up) {
+std::vector<Action> reconcile(const Self& self, const v1::Orders* orders,
+                              const std::map<RunKey, RunSeen>& seen, bool starting_up) {
   std::map<RunKey, const v1::Order*> ordered;
   if (orders != nullptr) {
     for (const v1::Order& order : orders->orders()) ordered[key_of(order)] = &order;
@@ -119,7 +145,8 @@ std::vector<Action> reconcile(const Self& self, const v1::Orders* orders, const 
   // Starts come last, so that what makes room comes before what needs it.
   for (const auto& [run, order] : ordered) {
     if (seen.contains(run)) continue;
-    if (std::optional<Action> action = ordered_unseen(self, run, *order)) actions.push_back(*std::move(action));
+    if (std::optional<Action> action = ordered_unseen(self, run, *order))
+      actions.push_back(*std::move(action));
   }
   return actions;
 }

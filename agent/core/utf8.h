@@ -1,5 +1,5 @@
-// A path, an environment or a log may hold any bytes; a `string` of a message that travels only UTF-8: the reader of one with anything else in it cannot parse
-// the whole message. Pure.
+// A path, an environment or a log may hold any bytes; a `string` of a message that travels only
+// UTF-8: the reader of one with anything else in it cannot parse the whole message. Pure.
 #pragma once
 
 #include <string>

@@ -28,17 +28,22 @@ std::string try_base(const std::filesystem::path& base) {
   return !opened ? opened.error().message : !removed ? removed.error().message : std::string();
 }
 
-// Of this instance under another node name: it ran nothing any more when it was renamed, or its groups would not be empty.
-void remove_former(const std::filesystem::path& parent, const std::filesystem::path& base, const InstanceId& instance) {
+// Of this instance under another node name: it ran nothing any more when it was renamed, or its
+// groups would not be empty.
+void remove_former(const std::filesystem::path& parent, const std::filesystem::path& base,
+                   const InstanceId& instance) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(parent, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (entry.path() == base || !name.starts_with(process::kBasePrefix) || !name.ends_with("-" + instance.str())) continue;
+    if (entry.path() == base || !name.starts_with(process::kBasePrefix) ||
+        !name.ends_with("-" + instance.str()))
+      continue;
     if (auto former = process::Cgroup::make(entry.path())) (void)former->remove();
   }
 }
 
-// Whose a base is: an agent's process, and its state directory as nobody else has it: in other namespaces the same words may mean another one.
+// Whose a base is: an agent's process, and its state directory as nobody else has it: in other
+// namespaces the same words may mean another one.
 struct Owner {
   process::ProcessId agent;
   std::uint64_t processes = 0;  // namespaces
@@ -52,14 +57,20 @@ std::optional<Owner> owner_now(const rundir::AgentLayout& layout) {
   struct stat processes{}, mounts{}, state{};
   std::error_code error;
   const auto root = std::filesystem::canonical(layout.root(), error);
-  if (!self || error || ::stat("/proc/self/ns/pid", &processes) != 0 || ::stat("/proc/self/ns/mnt", &mounts) != 0 || ::stat(root.c_str(), &state) != 0) {
+  if (!self || error || ::stat("/proc/self/ns/pid", &processes) != 0 ||
+      ::stat("/proc/self/ns/mnt", &mounts) != 0 || ::stat(root.c_str(), &state) != 0) {
     return std::nullopt;
   }
-  return Owner{.agent = *self, .processes = processes.st_ino, .mounts = mounts.st_ino, .device = state.st_dev, .root = root.string()};
+  return Owner{.agent = *self,
+               .processes = processes.st_ino,
+               .mounts = mounts.st_ino,
+               .device = state.st_dev,
+               .root = root.string()};
 }
 
 std::string encode(const Owner& owner) {
-  return fmt::format("{} {} {} {} {} {}", owner.agent.pid, owner.agent.start_time, owner.processes, owner.mounts, owner.device, owner.root);
+  return fmt::format("{} {} {} {} {} {}", owner.agent.pid, owner.agent.start_time, owner.processes,
+                     owner.mounts, owner.device, owner.root);
 }
 
 std::optional<Owner> decode_owner(const std::string& text) {
@@ -71,7 +82,9 @@ std::optional<Owner> decode_owner(const std::string& text) {
     at = taken.ptr + 1;
     return true;
   };
-  if (!take(owner.agent.pid) || !take(owner.agent.start_time) || !take(owner.processes) || !take(owner.mounts) || !take(owner.device)) return std::nullopt;
+  if (!take(owner.agent.pid) || !take(owner.agent.start_time) || !take(owner.processes) ||
+      !take(owner.mounts) || !take(owner.device))
+    return std::nullopt;
   owner.root.assign(at, end);
   return owner;
 }
@@ -83,18 +96,23 @@ bool is_running(const process::ProcessId& agent) {
 }
 
 // "muster-NODE-" of "muster-NODE-INSTANCE".
-std::string_view before_instance(std::string_view name) { return name.substr(0, name.rfind('-') + 1); }
+std::string_view before_instance(std::string_view name) {
+  return name.substr(0, name.rfind('-') + 1);
+}
 
-// Its agent is gone, and where its state directory was is none, or another instance's: no agent can take its runs up again, whoever has the lock there now. A
-// directory that cannot be read for another reason may still be its.
+// Its agent is gone, and where its state directory was is none, or another instance's: no agent can
+// take its runs up again, whoever has the lock there now. A directory that cannot be read for
+// another reason may still be its.
 bool is_left_behind(const std::filesystem::path& base, const Owner& self) {
   const auto word = process::owner_of(base);
   const auto owner = word ? decode_owner(*word) : std::nullopt;
   if (!owner || owner->processes != self.processes || is_running(owner->agent)) return false;
-  if (owner->mounts != self.mounts) return owner->device == self.device && owner->root == self.root;  // only of our own do we know what is there
+  // only of our own do we know what is there
+  if (owner->mounts != self.mounts) return owner->device == self.device && owner->root == self.root;
   const std::string name = base.filename().string();
   const auto there = read_identity(rundir::AgentLayout(owner->root));
-  return there ? name.substr(before_instance(name).size()) != there->instance.str() : there.error().code == ErrorCode::NotFound;
+  return there ? name.substr(before_instance(name).size()) != there->instance.str()
+               : there.error().code == ErrorCode::NotFound;
 }
 
 }  // namespace
@@ -103,49 +121,67 @@ void own_base(const std::filesystem::path& base, const rundir::AgentLayout& layo
   if (const auto owner = owner_now(layout)) process::note_owner(base, encode(*owner));
 }
 
-std::vector<std::filesystem::path> earlier_bases(const std::filesystem::path& base, const rundir::AgentLayout& layout, const InstanceId& instance) {
+std::vector<std::filesystem::path> earlier_bases(const std::filesystem::path& base,
+                                                 const rundir::AgentLayout& layout,
+                                                 const InstanceId& instance) {
   std::vector<std::filesystem::path> bases;
   const auto self = owner_now(layout);
   if (!self) return bases;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(base.parent_path(), ignored)) {
     const std::string name = entry.path().filename().string();
-    if (entry.path() == base || !name.starts_with(process::kBasePrefix) || name.ends_with("-" + instance.str())) continue;
+    if (entry.path() == base || !name.starts_with(process::kBasePrefix) ||
+        name.ends_with("-" + instance.str()))
+      continue;
     if (is_left_behind(entry.path(), *self)) bases.push_back(entry.path());
   }
   // Those of this node's name first: runs of one name are on many nodes of a machine.
   const std::string own = base.filename().string();
-  std::ranges::stable_partition(bases, [&](const auto& one) { return before_instance(one.filename().string()) == before_instance(own); });
+  std::ranges::stable_partition(bases, [&](const auto& one) {
+    return before_instance(one.filename().string()) == before_instance(own);
+  });
   return bases;
 }
 
-Result<CgroupChoice> choose_cgroup_base(const std::string& wanted, const NodeName& node, const InstanceId& instance) {
+Result<CgroupChoice> choose_cgroup_base(const std::string& wanted, const NodeName& node,
+                                        const InstanceId& instance) {
   const std::string name = process::kBasePrefix + node.str() + "-" + instance.str();
-  if (wanted == "none") return CgroupChoice{.note = "control groups are switched off: runs are swept by their cookie"};
+  if (wanted == "none")
+    return CgroupChoice{.note = "control groups are switched off: runs are swept by their cookie"};
   if (wanted != "auto") {
     if (!wanted.starts_with('/'))
-      return fail(ErrorCode::InvalidArgument, fmt::format("using control group '{}': give 'auto', 'none' or an absolute directory", wanted));
+      return fail(
+          ErrorCode::InvalidArgument,
+          fmt::format("using control group '{}': give 'auto', 'none' or an absolute directory",
+                      wanted));
     const std::filesystem::path base = std::filesystem::path(wanted) / name;
     ::mkdir(wanted.c_str(), 0755);
     if (const std::string why = try_base(base); !why.empty()) {
       return fail(ErrorCode::InvalidArgument,
-                  fmt::format("using control group '{}': {}; give a directory of a cgroup v2 tree that this user may write, or --cgroup none", wanted, why));
+                  fmt::format("using control group '{}': {}; give a directory of a cgroup v2 tree "
+                              "that this user may write, or --cgroup none",
+                              wanted, why));
     }
     remove_former(wanted, base, instance);
-    return CgroupChoice{.base = base, .note = fmt::format("runs get control groups below '{}'", base.string())};
+    return CgroupChoice{.base = base,
+                        .note = fmt::format("runs get control groups below '{}'", base.string())};
   }
   auto own = process::own_cgroup();
   if (!own)
-    return CgroupChoice{.note =
-                            fmt::format("no control groups ({}): runs are swept by their cookie, and a kill for want of memory looks like any other SIGKILL",
-                                        own.error().message)};
+    return CgroupChoice{
+        .note = fmt::format("no control groups ({}): runs are swept by their cookie, and a kill "
+                            "for want of memory looks like any other SIGKILL",
+                            own.error().message)};
   const std::filesystem::path base = *own / name;
   if (const std::string why = try_base(base); !why.empty()) {
     return CgroupChoice{
-        .note = fmt::format("no control groups ({}): runs are swept by their cookie, and a kill for want of memory looks like any other SIGKILL", why)};
+        .note = fmt::format("no control groups ({}): runs are swept by their cookie, and a kill "
+                            "for want of memory looks like any other SIGKILL",
+                            why)};
   }
   remove_former(*own, base, instance);
-  return CgroupChoice{.base = base, .note = fmt::format("runs get control groups below '{}'", base.string())};
+  return CgroupChoice{.base = base,
+                      .note = fmt::format("runs get control groups below '{}'", base.string())};
 }
 
 }  // namespace muster::agent

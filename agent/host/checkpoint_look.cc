@@ -25,8 +25,11 @@ bool is_own(const engine::FoundShard& shard, const v1::ResumeLinks& resume) {
   return false;
 }
 
-std::optional<engine::FoundCheckpoint> find_step(const engine::CheckpointLayout& layout, const engine::FileView& files, const v1::ResumeLinks& resume) {
-  for (std::size_t newest = 2;; newest *= 4) {  // as a rule it is one of the newest two, and a look costs reads on a network file system
+std::optional<engine::FoundCheckpoint> find_step(const engine::CheckpointLayout& layout,
+                                                 const engine::FileView& files,
+                                                 const v1::ResumeLinks& resume) {
+  // as a rule it is one of the newest two, and a look costs reads on a network file system
+  for (std::size_t newest = 2;; newest *= 4) {
     std::vector<engine::FoundCheckpoint> found = layout.scan(files, resume.source(), newest);
     for (engine::FoundCheckpoint& one : found) {
       if (one.step == resume.step()) return std::move(one);
@@ -54,15 +57,20 @@ v1::CheckpointLook look_of(const std::vector<engine::FoundShard>& shards, std::s
 std::string torn_text(const v1::CheckpointLook& look, std::size_t whole) {
   std::string text = fmt::format("torn: {} of its {} shards are whole", whole, look.needed());
   if (!look.torn().empty())
-    text += fmt::format("; short or damaged: {}{}", look.torn(0), look.torn_size() > 1 ? fmt::format(" and {} more", look.torn_size() - 1) : "");
-  if (look.there() < look.needed())
     text +=
-        fmt::format("; not there: {}; keep checkpoints on a file system that every node sees, or say checkpoint.storage: local", look.needed() - look.there());
+        fmt::format("; short or damaged: {}{}", look.torn(0),
+                    look.torn_size() > 1 ? fmt::format(" and {} more", look.torn_size() - 1) : "");
+  if (look.there() < look.needed())
+    text += fmt::format(
+        "; not there: {}; keep checkpoints on a file system that every node sees, or say "
+        "checkpoint.storage: local",
+        look.needed() - look.there());
   return text;
 }
 
 bool is_whole(const engine::FoundCheckpoint& found) {
-  return found.sealed && found.expected > 0 && found.shards.size() >= found.expected && std::ranges::all_of(found.shards, &engine::FoundShard::finished);
+  return found.sealed && found.expected > 0 && found.shards.size() >= found.expected &&
+         std::ranges::all_of(found.shards, &engine::FoundShard::finished);
 }
 
 // "attempt-3", as engine::save_dir makes it.
@@ -77,60 +85,83 @@ std::optional<std::uint32_t> attempt_of(const engine::FileView::Entry& entry) {
 
 }  // namespace
 
-// The controller chose the step by what was seen of it once: it may have been removed or spoilt since, or lie on a disk of another node.
-// The tracker is not asked: the attempt that ended may have torn it while it saved the next step.
-Result<engine::LinkPlan> plan_resume_links(const v1::ResumeLinks& resume, v1::CheckpointLook& look) {
-  const std::uint32_t all = resume.ranks() > 0 ? 0 : resume.shards();  // checkpoint.storage: local: on a disk of its own a node has a part of them
-  auto layout = engine::make_layout(resume.layout(), {.shards = all, .sealed_step = resume.given() ? -1 : resume.step()});
+// The controller chose the step by what was seen of it once: it may have been removed or spoilt
+// since, or lie on a disk of another node. The tracker is not asked: the attempt that ended may
+// have torn it while it saved the next step.
+Result<engine::LinkPlan> plan_resume_links(const v1::ResumeLinks& resume,
+                                           v1::CheckpointLook& look) {
+  // checkpoint.storage: local: on a disk of its own a node has a part of them
+  const std::uint32_t all = resume.ranks() > 0 ? 0 : resume.shards();
+  auto layout = engine::make_layout(
+      resume.layout(), {.shards = all, .sealed_step = resume.given() ? -1 : resume.step()});
   if (!layout) return fail(std::move(layout).error().in("making the directory of links"));
   std::string trouble;
   const DiskView files(&trouble);
-  const auto doing = [&] { return fmt::format("resuming from step {} in '{}'", resume.step(), resume.source()); };
+  const auto doing = [&] {
+    return fmt::format("resuming from step {} in '{}'", resume.step(), resume.source());
+  };
   const auto gone = [&]() -> std::unexpected<Error> {
-    if (!trouble.empty()) return fail(ErrorCode::Io, fmt::format("{}: {}; this node cannot tell whether its checkpoint is whole", doing(), trouble));
+    if (!trouble.empty())
+      return fail(ErrorCode::Io,
+                  fmt::format("{}: {}; this node cannot tell whether its checkpoint is whole",
+                              doing(), trouble));
     if (resume.given()) {
       return fail(ErrorCode::NotFound,
-                  fmt::format("start.from: '{}' holds no checkpoint of step {} on this node; name a directory that every node sees, and a step that is in it "
-                              "(weights alone, as in checkpoint_network, are no checkpoint: start.as: weights takes them)",
+                  fmt::format("start.from: '{}' holds no checkpoint of step {} on this node; name "
+                              "a directory that every node sees, and a step that is in it "
+                              "(weights alone, as in checkpoint_network, are no checkpoint: "
+                              "start.as: weights takes them)",
                               resume.source(), resume.step()));
     }
-    return fail(ErrorCode::DataLoss, fmt::format("{}: its checkpoint is not there on this node; keep checkpoints on a file system that every node sees, and "
-                                                 "leave the newest two of a job that runs",
-                                                 doing()));
+    return fail(ErrorCode::DataLoss,
+                fmt::format("{}: its checkpoint is not there on this node; keep checkpoints on a "
+                            "file system that every node sees, and "
+                            "leave the newest two of a job that runs",
+                            doing()));
   };
   engine::LinkPlan plan = (*layout)->resume_links(files, resume.source(), resume.step());
   if (plan.links.empty()) return gone();
   std::optional<engine::FoundCheckpoint> step = find_step(**layout, files, resume);
   if (!step) return gone();
-  // The count of when it was whole goes before what its neighbours have: a directory may be missing in all of them.
-  std::size_t needed = std::max<std::size_t>({all > 0 ? all : step->expected, step->shards.size(), 1});
-  if (resume.ranks() > 0 && std::ranges::any_of(step->shards, &is_of_rank)) {  // the others' lie on disks of other nodes
-    std::erase_if(step->shards, [&](const engine::FoundShard& shard) { return !is_own(shard, resume); });
+  // The count of when it was whole goes before what its neighbours have: a directory may be missing
+  // in all of them.
+  std::size_t needed =
+      std::max<std::size_t>({all > 0 ? all : step->expected, step->shards.size(), 1});
+  // the others' lie on disks of other nodes
+  if (resume.ranks() > 0 && std::ranges::any_of(step->shards, &is_of_rank)) {
+    std::erase_if(step->shards,
+                  [&](const engine::FoundShard& shard) { return !is_own(shard, resume); });
     needed = resume.ranks();
   }
-  const auto finished = static_cast<std::size_t>(std::ranges::count_if(step->shards, &engine::FoundShard::finished));
+  const auto finished =
+      static_cast<std::size_t>(std::ranges::count_if(step->shards, &engine::FoundShard::finished));
   if (finished >= needed) return plan;
   if (!trouble.empty()) return gone();
   const v1::CheckpointLook read = look_of(step->shards, needed);
   if (resume.given()) {
-    return fail(ErrorCode::NotFound, fmt::format("start.from: the checkpoint of step {} in '{}' is {}; name a step that is whole, or another directory",
-                                                 resume.step(), resume.source(), torn_text(read, finished)));
+    return fail(ErrorCode::NotFound,
+                fmt::format("start.from: the checkpoint of step {} in '{}' is {}; name a step that "
+                            "is whole, or another directory",
+                            resume.step(), resume.source(), torn_text(read, finished)));
   }
   look = read;
-  return fail(ErrorCode::DataLoss, fmt::format("{}: its checkpoint is {}", doing(), torn_text(read, finished)));
+  return fail(ErrorCode::DataLoss,
+              fmt::format("{}: its checkpoint is {}", doing(), torn_text(read, finished)));
 }
 
 std::string look_for_newer(const v1::NodeLaunch& order, v1::CheckpointLook& look) {
   const v1::LookFirst& first = order.look_first();
   const v1::Watching& watching = order.watching();
-  const auto layout = engine::make_layout(watching.layout(), {.world_size = watching.world_size(), .shards = watching.shards()});
+  const auto layout = engine::make_layout(
+      watching.layout(), {.world_size = watching.world_size(), .shards = watching.shards()});
   if (!layout) return {};
   const DiskView files;
   std::vector<v1::FoundStep> found;
   for (const engine::FileView::Entry& entry : files.list(first.dir())) {
     const auto attempt = attempt_of(entry);
     if (!attempt || *attempt >= order.attempt()) continue;
-    for (const engine::FoundCheckpoint& one : (*layout)->scan(files, fmt::format("{}/{}", first.dir(), entry.name), kNewestMost)) {
+    for (const engine::FoundCheckpoint& one :
+         (*layout)->scan(files, fmt::format("{}/{}", first.dir(), entry.name), kNewestMost)) {
       if (one.step <= first.beyond() || !is_whole(one)) continue;
       v1::FoundStep& step = found.emplace_back();
       step.set_attempt(*attempt);
@@ -141,11 +172,15 @@ std::string look_for_newer(const v1::NodeLaunch& order, v1::CheckpointLook& look
     }
   }
   if (found.empty()) return {};
-  std::ranges::sort(found, std::greater{}, [](const v1::FoundStep& one) { return std::tuple(one.step(), one.attempt()); });
+  std::ranges::sort(found, std::greater{},
+                    [](const v1::FoundStep& one) { return std::tuple(one.step(), one.attempt()); });
   found.resize(std::min(found.size(), kFoundMost));
   for (const v1::FoundStep& one : found) *look.add_found() = one;
-  return fmt::format("looking for checkpoints that the journal has lost: '{}' holds step {} of attempt {}, whole and newer than {}", first.dir(),
-                     found[0].step(), found[0].attempt(), first.beyond() < 0 ? "the beginning" : fmt::format("step {}", first.beyond()));
+  return fmt::format(
+      "looking for checkpoints that the journal has lost: '{}' holds step {} of attempt {}, whole "
+      "and newer than {}",
+      first.dir(), found[0].step(), found[0].attempt(),
+      first.beyond() < 0 ? "the beginning" : fmt::format("step {}", first.beyond()));
 }
 
 }  // namespace muster::agent

@@ -43,7 +43,8 @@ class Maker {
         place_(code_.path()),
         node_(place_.parent_path()),
         dir_(node_.parent_path()),
-        whose_(fmt::format("muster code copy 1\njob {}\nsource {}\npatches {}\n", order.job_id(), code_.source(), code_.sha256())) {}
+        whose_(fmt::format("muster code copy 1\njob {}\nsource {}\npatches {}\n", order.job_id(),
+                           code_.source(), code_.sha256())) {}
 
   Result<void> run() {
     if (auto good = check(); !good) return good;
@@ -54,30 +55,43 @@ class Maker {
     if (!work) return fail(work.error());
     auto made = make(*work);
     std::error_code ignored;
-    if (!made && !fs::exists(*work, ignored)) return quicker();  // whatever it was that failed for want of it
+    // whatever it was that failed for want of it
+    if (!made && !fs::exists(*work, ignored)) return quicker();
     if (!made) fs::remove_all(*work, ignored);
     return made;
   }
 
  private:
-  [[nodiscard]] std::string doing() const { return fmt::format("making the copy of the code at '{}'", place_.string()); }
+  [[nodiscard]] std::string doing() const {
+    return fmt::format("making the copy of the code at '{}'", place_.string());
+  }
 
   // The other one took away what this one was making, or has put its own in place.
   [[nodiscard]] Result<void> quicker() const {
-    return fail(ErrorCode::Conflict, fmt::format("{}: another start on the same directory was at it as well; the next one finds what that has made", doing()));
+    return fail(ErrorCode::Conflict,
+                fmt::format("{}: another start on the same directory was at it as well; the next "
+                            "one finds what that has made",
+                            doing()));
   }
 
   [[nodiscard]] Result<void> check() const {
-    const auto wrong = [this](const char* why) { return fail(ErrorCode::InvalidArgument, fmt::format("{}: {}", doing(), why)); };
+    const auto wrong = [this](const char* why) {
+      return fail(ErrorCode::InvalidArgument, fmt::format("{}: {}", doing(), why));
+    };
     for (const std::string* path : {&code_.path(), &code_.source()})
-      if (!path->starts_with('/') || path->find('\0') != std::string::npos) return wrong("it is not an absolute path");
-    if (place_.lexically_normal() != place_ || !place_.has_filename()) return wrong("it is not written plainly");
-    if (std::ranges::none_of(order_.make_dirs(), [this](const std::string& made) { return fs::path(made) == dir_; }))
+      if (!path->starts_with('/') || path->find('\0') != std::string::npos)
+        return wrong("it is not an absolute path");
+    if (place_.lexically_normal() != place_ || !place_.has_filename())
+      return wrong("it is not written plainly");
+    if (std::ranges::none_of(order_.make_dirs(),
+                             [this](const std::string& made) { return fs::path(made) == dir_; }))
       return wrong("its directory is none that the order has made");
     return {};
   }
 
-  [[nodiscard]] std::string hidden(const char* kind) const { return fmt::format(".{}.{}-", node_.filename().string(), kind); }
+  [[nodiscard]] std::string hidden(const char* kind) const {
+    return fmt::format(".{}.{}-", node_.filename().string(), kind);
+  }
 
   // Under a name of its own nobody else puts anything into it.
   Result<void> take_away(const fs::path& what) const {
@@ -86,15 +100,20 @@ class Maker {
       if (::renameat2(AT_FDCWD, what.c_str(), AT_FDCWD, away.c_str(), RENAME_NOREPLACE) != 0) {
         if (errno == ENOENT) return {};
         if (errno == EEXIST) continue;
-        if (errno != EINVAL && errno != ENOSYS) return fail_errno(fmt::format("{}: moving '{}' out of the way", doing(), what.string()), errno);
-        if (::rename(what.c_str(), away.c_str()) != 0 && errno != ENOENT)  // a file system that knows no such thing
-          return fail_errno(fmt::format("{}: moving '{}' out of the way", doing(), what.string()), errno);
+        if (errno != EINVAL && errno != ENOSYS)
+          return fail_errno(fmt::format("{}: moving '{}' out of the way", doing(), what.string()),
+                            errno);
+        // a file system that knows no such thing
+        if (::rename(what.c_str(), away.c_str()) != 0 && errno != ENOENT)
+          return fail_errno(fmt::format("{}: moving '{}' out of the way", doing(), what.string()),
+                            errno);
       }
       std::error_code ignored;
       fs::remove_all(away, ignored);  // what stays is tried again at the next start
       return {};
     }
-    return fail(ErrorCode::Io, fmt::format("{}: no name was free to move '{}' to", doing(), what.string()));
+    return fail(ErrorCode::Io,
+                fmt::format("{}: no name was free to move '{}' to", doing(), what.string()));
   }
 
   Result<void> clean() const {
@@ -106,7 +125,8 @@ class Maker {
       std::error_code ignored;
       if (name.starts_with(hidden("old"))) fs::remove_all(at->path(), ignored);
     }
-    if (error) return fail_errno(fmt::format("{}: reading '{}'", doing(), dir_.string()), error.value());
+    if (error)
+      return fail_errno(fmt::format("{}: reading '{}'", doing(), dir_.string()), error.value());
     for (const fs::path& one : left)
       if (auto taken = take_away(one); !taken) return taken;
     return {};
@@ -114,7 +134,9 @@ class Maker {
 
   [[nodiscard]] bool is_whole() const {
     struct stat info{};
-    if (::lstat(node_.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || ::lstat(place_.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return false;
+    if (::lstat(node_.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) ||
+        ::lstat(place_.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
+      return false;
     const auto made = io::read_regular_file(node_ / kMade, kMadeMost);
     return made && *made == whose_;
   }
@@ -123,22 +145,32 @@ class Maker {
     for (int tried = 0; tried < kNamesTried; ++tried) {
       const fs::path work = dir_ / (hidden("new") + random_name());
       if (::mkdir(work.c_str(), 0777) == 0) return work;
-      if (errno != EEXIST) return fail_errno(fmt::format("{}: making '{}'", doing(), work.string()), errno);
+      if (errno != EEXIST)
+        return fail_errno(fmt::format("{}: making '{}'", doing(), work.string()), errno);
     }
     return fail(ErrorCode::Io, fmt::format("{}: no name was free in '{}'", doing(), dir_.string()));
   }
 
   Result<void> make(const fs::path& work) const {
     now_preparing(fmt::format("copying the code '{}' to '{}'", code_.source(), place_.string()));
-    const TreeCopy copy{.source = code_.source(), .target = work / place_.filename(), .place = place_, .left_out = dir_.parent_path()};
+    const TreeCopy copy{.source = code_.source(),
+                        .target = work / place_.filename(),
+                        .place = place_,
+                        .left_out = dir_.parent_path()};
     if (auto copied = copy_tree(copy, {.until = until_}); !copied) return copied;
-    if (auto applied = apply_patches(code_.patches(), {.tree = copy.target, .beside = work, .path = agent_path_, .source = code_.source(), .until = until_});
+    if (auto applied = apply_patches(code_.patches(), {.tree = copy.target,
+                                                       .beside = work,
+                                                       .path = agent_path_,
+                                                       .source = code_.source(),
+                                                       .until = until_});
         !applied)
       return applied;
     now_preparing(fmt::format("writing the copy of the code at '{}' to its disk", place_.string()));
-    if (auto written = io::replace_file(work / kMade, whose_, io::Durable::No); !written) return fail(std::move(written.error()).in(doing()));
+    if (auto written = io::replace_file(work / kMade, whose_, io::Durable::No); !written)
+      return fail(std::move(written.error()).in(doing()));
     // What is whole must be so after a power cut, too; once a job and node.
-    if (const io::UniqueFd fd(::open(work.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); !fd || ::syncfs(fd.get()) != 0)
+    if (const io::UniqueFd fd(::open(work.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        !fd || ::syncfs(fd.get()) != 0)
       return fail_errno(fmt::format("{}: writing it to its disk", doing()), errno);
     return put_in_place(work);
   }
@@ -155,7 +187,8 @@ class Maker {
       if (error == ENOTEMPTY || error == EEXIST || error == ENOENT) return quicker();
       return fail_errno(fmt::format("{}: putting it in place", doing()), error);
     }
-    if (const io::UniqueFd fd(::open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); fd) ::fsync(fd.get());
+    if (const io::UniqueFd fd(::open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); fd)
+      ::fsync(fd.get());
     return {};
   }
 
@@ -169,10 +202,13 @@ class Maker {
 
 }  // namespace
 
-Result<void> make_code_copy(const v1::NodeLaunch& order, const std::string& path, const UserEntry* owner, std::chrono::milliseconds most) {
+Result<void> make_code_copy(const v1::NodeLaunch& order, const std::string& path,
+                            const UserEntry* owner, std::chrono::milliseconds most) {
   if (!order.has_code()) return {};
   if (owner != nullptr)
-    return fail(ErrorCode::Unsupported, "code.patches: a copy of the code for another user than the agent's is known but not in this release");
+    return fail(ErrorCode::Unsupported,
+                "code.patches: a copy of the code for another user than the agent's is known but "
+                "not in this release");
   return Maker(order, path, std::chrono::steady_clock::now() + most).run();
 }
 

@@ -1,8 +1,10 @@
-// Puts patches on a tree that nobody else uses yet: diffs by `git apply` (docs/decisions/0010-code-patches-by-git-apply.md), muster's own by
-// common/code_patch. Blocking; any thread.
+// Puts patches on a tree that nobody else uses yet: diffs by `git apply`
+// (docs/decisions/0010-code-patches-by-git-apply.md), muster's own by common/code_patch. Blocking;
+// any thread.
 //
-// A diff is hostile: it was read before for what is never put on (common/code_patch/unified.h), and git refuses names out of the tree and whatever lies behind
-// a symbolic link, puts all of a patch on or nothing, and takes no context that is not there word for word.
+// A diff is hostile: it was read before for what is never put on (common/code_patch/unified.h), and
+// git refuses names out of the tree and whatever lies behind a symbolic link, puts all of a patch
+// on or nothing, and takes no context that is not there word for word.
 #pragma once
 
 #include <chrono>
@@ -22,8 +24,9 @@ struct PatchGround {
   std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
 };
 
-// In this order. Errors: InvalidArgument: it does not apply (the job's): with patch, file and part; Unsatisfiable: there is no git; TimedOut, Io: this node's
-// trouble.
-Result<void> apply_patches(const google::protobuf::RepeatedPtrField<v1::CodeCopyPatch>& patches, const PatchGround& ground);
+// In this order. Errors: InvalidArgument: it does not apply (the job's): with patch, file and part;
+// Unsatisfiable: there is no git; TimedOut, Io: this node's trouble.
+Result<void> apply_patches(const google::protobuf::RepeatedPtrField<v1::CodeCopyPatch>& patches,
+                           const PatchGround& ground);
 
 }  // namespace muster::agent

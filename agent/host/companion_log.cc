@@ -18,22 +18,28 @@ namespace muster::agent {
 std::vector<std::string> companion_logs(const v1::NodeLaunch& order) {
   std::vector<std::string> names;
   for (const v1::CompanionProcess& companion : order.companions()) {
-    if (rundir::is_companion_name(companion.name()) && companion.name() != rundir::kSetupLog) names.push_back(companion.name());
+    if (rundir::is_companion_name(companion.name()) && companion.name() != rundir::kSetupLog)
+      names.push_back(companion.name());
   }
   if (order.has_setup()) names.emplace_back(rundir::kSetupLog);
   return names;
 }
 
 ScriptLog script_log(const ScriptLogSeen& seen) {
-  ScriptLog log{.name = seen.name,
-                .rank = seen.rank,
-                .process = {.pid = static_cast<pid_t>(seen.pid), .start_time = seen.start_time},
-                .path = seen.path,
-                .mount = seen.mount,
-                .root = {.pid = static_cast<pid_t>(seen.root_pid), .start_time = seen.root_start_time},
-                .rights = {}};
+  ScriptLog log{
+      .name = seen.name,
+      .rank = seen.rank,
+      .process = {.pid = static_cast<pid_t>(seen.pid), .start_time = seen.start_time},
+      .path = seen.path,
+      .mount = seen.mount,
+      .root = {.pid = static_cast<pid_t>(seen.root_pid), .start_time = seen.root_start_time},
+      .rights = {}};
   if (!seen.user) return log;
-  const UserEntry user{.name = {}, .home = {}, .uid = seen.user->uid, .gid = seen.user->gid, .groups = seen.user->groups};
+  const UserEntry user{.name = {},
+                       .home = {},
+                       .uid = seen.user->uid,
+                       .gid = seen.user->gid,
+                       .groups = seen.user->groups};
   log.rights = [user] {
     struct Rights {
       explicit Rights(UserEntry whose) : user(std::move(whose)) {}

@@ -14,10 +14,12 @@ namespace muster::agent {
 // Names of the logs, as in RunLayout::log_beside.
 std::vector<std::string> companion_logs(const v1::NodeLaunch& order);
 
-// The files of ranks that a node's script writes, as the watch follows them: opened with the rights of the run's user.
+// The files of ranks that a node's script writes, as the watch follows them: opened with the rights
+// of the run's user.
 ScriptLog script_log(const ScriptLogSeen& seen);
 
-// Blocking, bounded; any thread. The line of the last 64 KiB that tells best why it ended, at most 1,024 bytes; empty: none does, or the log cannot be read.
+// Blocking, bounded; any thread. The line of the last 64 KiB that tells best why it ended, at most
+// 1,024 bytes; empty: none does, or the log cannot be read.
 std::string evidence_of_log(const std::filesystem::path& log);
 
 }  // namespace muster::agent

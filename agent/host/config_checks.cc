@@ -20,13 +20,16 @@ constexpr std::size_t kFilesMost = 16;  // read for one configuration
 
 class Reader {
  public:
-  // The word that stands at the place, and in which file; an empty one: no word is there, and the files before this one do not count.
-  std::optional<std::pair<std::string, std::filesystem::path>> word(const std::filesystem::path& path, const std::vector<patch::Step>& place,
-                                                                    std::size_t deep = 0) {
+  // The word that stands at the place, and in which file; an empty one: no word is there, and the
+  // files before this one do not count.
+  std::optional<std::pair<std::string, std::filesystem::path>> word(
+      const std::filesystem::path& path, const std::vector<patch::Step>& place,
+      std::size_t deep = 0) {
     if (deep > kBasesDeep || ++files_ > kFilesMost) return std::nullopt;
     const auto text = io::read_regular_file(path, patch::kFileBytesMax);
     if (!text) return std::nullopt;
-    const auto document = patch::read(patch::format_of(path.native()).value_or(patch::Format::Yaml), *text);
+    const auto document =
+        patch::read(patch::format_of(path.native()).value_or(patch::Format::Yaml), *text);
     if (!document) return std::nullopt;
     if (const patch::Node* found = patch::value_at(*document, place)) {
       return std::pair{found->kind == patch::Node::Kind::Plain ? found->text : std::string(), path};
@@ -34,16 +37,21 @@ class Reader {
     const std::vector<std::filesystem::path> bases = bases_of(*document, path.parent_path());
     for (auto base = bases.rbegin(); base != bases.rend(); ++base)
       if (auto found = word(*base, place, deep + 1)) return found;
-    return patch::value_at(*document, std::span(place).first(1)) != nullptr ? std::optional(std::pair{std::string(), path}) : std::nullopt;
+    return patch::value_at(*document, std::span(place).first(1)) != nullptr
+               ? std::optional(std::pair{std::string(), path})
+               : std::nullopt;
   }
 
  private:
-  static std::vector<std::filesystem::path> bases_of(const patch::Document& document, const std::filesystem::path& dir) {
+  static std::vector<std::filesystem::path> bases_of(const patch::Document& document,
+                                                     const std::filesystem::path& dir) {
     std::vector<std::filesystem::path> paths;
-    const std::vector<patch::Step> key = {{.kind = patch::Step::Kind::Key, .name = "base_config", .value = {}}};
+    const std::vector<patch::Step> key = {
+        {.kind = patch::Step::Kind::Key, .name = "base_config", .value = {}}};
     const patch::Node* named = patch::value_at(document, key);
     const auto add = [&](const patch::Node& one) {
-      if ((one.kind == patch::Node::Kind::Plain || one.kind == patch::Node::Kind::Quoted) && !one.text.empty())
+      if ((one.kind == patch::Node::Kind::Plain || one.kind == patch::Node::Kind::Quoted) &&
+          !one.text.empty())
         paths.push_back((dir / one.text).lexically_normal());
     };
     if (named == nullptr) return paths;
@@ -65,8 +73,11 @@ std::optional<std::string> config_refusal(const v1::PatchedFile& file) {
     const auto place = patch::parse_path(file.items(i).at());
     if (!place || colon == std::string::npos) continue;  // of a later release's making
     const auto found = Reader().word(file.source(), *place);
-    if (!found || !engine::says(found->first, text.starts_with("true:")) || (!text.starts_with("true:") && !text.starts_with("false:"))) continue;
-    return fmt::format("{}: '{}': {} is {}: {}", file.items(0).at(), patch::shown_path(found->second.native()), file.items(i).at(), found->first,
+    if (!found || !engine::says(found->first, text.starts_with("true:")) ||
+        (!text.starts_with("true:") && !text.starts_with("false:")))
+      continue;
+    return fmt::format("{}: '{}': {} is {}: {}", file.items(0).at(),
+                       patch::shown_path(found->second.native()), file.items(i).at(), found->first,
                        text.substr(colon + 2));
   }
   return std::nullopt;

@@ -27,19 +27,27 @@ constexpr auto kVendorMounts = std::to_array<VendorMount>({
     {.source = "/var/log/npu", .target = "/usr/slog", .read_only = false},
     {.source = "/etc/localtime", .target = {}},
 });
-constexpr auto kAscendDevices = std::to_array<std::string_view>({"/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc"});
+constexpr auto kAscendDevices =
+    std::to_array<std::string_view>({"/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc"});
 // One of these a mount; no path has a comma in it.
-constexpr std::string_view kMount = "--mount", kSource = "type=bind,source=", kTarget = ",target=", kReadOnly = ",readonly";
+constexpr std::string_view kMount = "--mount", kSource = "type=bind,source=", kTarget = ",target=",
+                           kReadOnly = ",readonly";
 constexpr std::string_view kUntellable = ",\"\n";  // in a word of comma-separated values
 constexpr std::string_view kNvidia = "/dev/nvidiactl";
 
-bool is_below(std::string_view path, std::string_view dir) { return path == dir || (path.starts_with(dir) && path.substr(dir.size()).starts_with('/')); }
+bool is_below(std::string_view path, std::string_view dir) {
+  return path == dir || (path.starts_with(dir) && path.substr(dir.size()).starts_with('/'));
+}
 
-// Which of the worker's own files, that nothing may cover, a mount would cover; empty: none. Of a directory above them, at its own place, they are mounted over
-// it; elsewhere they would be made there.
-std::string covered_by(const std::string& source, const std::string& target, const ContainerRun& run) {
-  if (is_below(target, run.directory) || (source != target && is_below(run.directory, target))) return run.directory;
-  return target == run.worker || (source != target && is_below(run.worker, target)) ? run.worker : std::string();
+// Which of the worker's own files, that nothing may cover, a mount would cover; empty: none. Of a
+// directory above them, at its own place, they are mounted over it; elsewhere they would be made
+// there.
+std::string covered_by(const std::string& source, const std::string& target,
+                       const ContainerRun& run) {
+  if (is_below(target, run.directory) || (source != target && is_below(run.directory, target)))
+    return run.directory;
+  return target == run.worker || (source != target && is_below(run.worker, target)) ? run.worker
+                                                                                    : std::string();
 }
 
 class Mounts {
@@ -49,7 +57,9 @@ class Mounts {
     if (bad_.empty() && target.find_first_of(kUntellable) != std::string::npos) bad_ = target;
     if (!targets_.insert(target).second) return;
     // Not --volume: docker makes a directory of what is not there.
-    words_.insert(words_.end(), {std::string(kMount), fmt::format("{}{}{}{}{}", kSource, source, kTarget, target, read_only ? kReadOnly : "")});
+    words_.insert(words_.end(),
+                  {std::string(kMount), fmt::format("{}{}{}{}{}", kSource, source, kTarget, target,
+                                                    read_only ? kReadOnly : "")});
   }
   [[nodiscard]] const std::string& bad() const { return bad_; }
   [[nodiscard]] const std::vector<std::string>& words() const { return words_; }
@@ -65,13 +75,17 @@ std::string trimmed(std::string path) {
   return path;
 }
 
-// The directory of the job's that a mount from elsewhere would take what is written there away from; empty: none. Of one that is above all of them, at its own
-// place, they are mounted over it.
+// The directory of the job's that a mount from elsewhere would take what is written there away
+// from; empty: none. Of one that is above all of them, at its own place, they are mounted over it.
 std::string hidden_by(const v1::ContainerMount& mount, const v1::NodeLaunch& order) {
   if (mount.target().empty() || mount.source() == mount.target()) return {};
-  const bool inside = std::ranges::any_of(order.make_dirs(), [&](const std::string& dir) { return is_below(mount.target(), trimmed(dir)); });
+  const bool inside = std::ranges::any_of(order.make_dirs(), [&](const std::string& dir) {
+    return is_below(mount.target(), trimmed(dir));
+  });
   if (!inside) return {};
-  const auto hidden = std::ranges::find_if(order.make_dirs(), [&](const std::string& dir) { return is_below(trimmed(dir), mount.target()); });
+  const auto hidden = std::ranges::find_if(order.make_dirs(), [&](const std::string& dir) {
+    return is_below(trimmed(dir), mount.target());
+  });
   return hidden == order.make_dirs().end() ? std::string() : trimmed(*hidden);
 }
 
@@ -79,10 +93,13 @@ std::string hidden_by(const v1::ContainerMount& mount, const v1::NodeLaunch& ord
 void add_made(Mounts& mounts, const v1::NodeLaunch& order) {
   std::set<std::string> dirs;
   for (const std::string& dir : order.make_dirs()) dirs.insert(trimmed(dir));
-  if (order.has_resume()) dirs.insert({trimmed(order.resume().source()), trimmed(std::filesystem::path(order.resume().dir()).parent_path().string())});
+  if (order.has_resume())
+    dirs.insert({trimmed(order.resume().source()),
+                 trimmed(std::filesystem::path(order.resume().dir()).parent_path().string())});
   dirs.erase("");
   for (const std::string& dir : dirs) {
-    const bool inside = std::ranges::any_of(dirs, [&](const std::string& other) { return other != dir && is_below(dir, other); });
+    const bool inside = std::ranges::any_of(
+        dirs, [&](const std::string& other) { return other != dir && is_below(dir, other); });
     if (!inside) mounts.add(dir, dir, false);
   }
 }
@@ -90,15 +107,21 @@ void add_made(Mounts& mounts, const v1::NodeLaunch& order) {
 bool uses_nvidia(const v1::NodeLaunch& order) {
   constexpr const char* kVariable = "CUDA_VISIBLE_DEVICES";
   return order.env().contains(kVariable) ||
-         std::ranges::any_of(order.ranks(), [kVariable](const v1::RankProcess& rank) { return rank.env().contains(kVariable); });
+         std::ranges::any_of(order.ranks(), [kVariable](const v1::RankProcess& rank) {
+           return rank.env().contains(kVariable);
+         });
 }
 
-std::string limit_text(std::uint64_t value) { return value == UINT64_MAX ? "-1" : std::to_string(value); }
+std::string limit_text(std::uint64_t value) {
+  return value == UINT64_MAX ? "-1" : std::to_string(value);
+}
 
-void add_devices(std::vector<std::string>& words, const v1::NodeLaunch& order, const ContainerTool& tool, const ContainerNode& node) {
+void add_devices(std::vector<std::string>& words, const v1::NodeLaunch& order,
+                 const ContainerTool& tool, const ContainerNode& node) {
   for (const std::string& card : node.cards) words.insert(words.end(), {"--device", card});
   for (const std::string_view device : kAscendDevices)
-    if (!node.cards.empty() && node.there.contains(std::string(device))) words.insert(words.end(), {"--device", std::string(device)});
+    if (!node.cards.empty() && node.there.contains(std::string(device)))
+      words.insert(words.end(), {"--device", std::string(device)});
   if (!uses_nvidia(order) || !node.there.contains(std::string(kNvidia))) return;
   if (tool.docker)
     words.insert(words.end(), {"--gpus", "all"});
@@ -118,7 +141,10 @@ std::span<const std::string_view> container_looks() {
   return looks;
 }
 
-Result<std::vector<std::string>> container_command(const v1::NodeLaunch& order, const ContainerTool& tool, const ContainerNode& node, const ContainerRun& run) {
+Result<std::vector<std::string>> container_command(const v1::NodeLaunch& order,
+                                                   const ContainerTool& tool,
+                                                   const ContainerNode& node,
+                                                   const ContainerRun& run) {
   Mounts mounts;
   mounts.add(run.directory, run.directory, false);
   mounts.add(run.worker, run.worker, true);
@@ -126,11 +152,14 @@ Result<std::vector<std::string>> container_command(const v1::NodeLaunch& order, 
     const std::string& target = mount.target().empty() ? mount.source() : mount.target();
     if (mount.target().empty() && !node.there.contains(mount.source())) continue;
     if (const std::string covered = covered_by(mount.source(), target, run); !covered.empty())
-      return fail(ErrorCode::InvalidArgument,
-                  fmt::format("mounting '{}' at '{}': muster's own '{}' is there; mount it elsewhere", mount.source(), target, covered));
+      return fail(
+          ErrorCode::InvalidArgument,
+          fmt::format("mounting '{}' at '{}': muster's own '{}' is there; mount it elsewhere",
+                      mount.source(), target, covered));
     if (const std::string hidden = hidden_by(mount, order); !hidden.empty())
       return fail(ErrorCode::InvalidArgument,
-                  fmt::format("mounting '{}' at '{}': the job's own directory '{}' would be hidden by it, where muster looks for what "
+                  fmt::format("mounting '{}' at '{}': the job's own directory '{}' would be hidden "
+                              "by it, where muster looks for what "
                               "the job writes; mount it elsewhere",
                               mount.source(), target, hidden));
     mounts.add(mount.source(), target, mount.read_only());
@@ -138,11 +167,14 @@ Result<std::vector<std::string>> container_command(const v1::NodeLaunch& order, 
   add_made(mounts, order);
   for (const VendorMount& mount : kVendorMounts) {
     if (node.there.contains(std::string(mount.source)))
-      mounts.add(std::string(mount.source), std::string(mount.target.empty() ? mount.source : mount.target), mount.read_only);
+      mounts.add(std::string(mount.source),
+                 std::string(mount.target.empty() ? mount.source : mount.target), mount.read_only);
   }
   if (!mounts.bad().empty())
     return fail(ErrorCode::InvalidArgument,
-                fmt::format("mounting '{}': it has a ',', a '\"' or a line feed in it, which podman and docker cannot be told", mounts.bad()));
+                fmt::format("mounting '{}': it has a ',', a '\"' or a line feed in it, which "
+                            "podman and docker cannot be told",
+                            mounts.bad()));
 
   std::vector<std::string> words = {tool.program};
   words.insert(words.end(), tool.args.begin(), tool.args.end());
@@ -176,8 +208,11 @@ Result<std::vector<std::string>> container_command(const v1::NodeLaunch& order, 
                              "--env",
                              fmt::format("{}={}", rundir::kCookieVariable, run.cookie)});
   for (const ContainerLimit& limit : node.limits)
-    words.insert(words.end(), {"--ulimit", fmt::format("{}={}:{}", limit.name, limit_text(limit.soft), limit_text(limit.hard))});
-  if (const std::uint64_t memory = order.container().memory(); memory != 0) words.insert(words.end(), {"--memory", fmt::format("{}b", memory)});
+    words.insert(words.end(),
+                 {"--ulimit", fmt::format("{}={}:{}", limit.name, limit_text(limit.soft),
+                                          limit_text(limit.hard))});
+  if (const std::uint64_t memory = order.container().memory(); memory != 0)
+    words.insert(words.end(), {"--memory", fmt::format("{}b", memory)});
   if (const std::uint32_t cpus = order.container().millicpus(); cpus != 0)
     words.insert(words.end(), {"--cpus", fmt::format("{}.{:03}", cpus / 1000, cpus % 1000)});
   add_devices(words, order, tool, node);
@@ -186,13 +221,18 @@ Result<std::vector<std::string>> container_command(const v1::NodeLaunch& order, 
   return words;
 }
 
-std::string container_name(const std::string& cluster, const std::string& node, const std::string& job, std::uint32_t attempt) {
+std::string container_name(const std::string& cluster, const std::string& node,
+                           const std::string& job, std::uint32_t attempt) {
   std::string name = fmt::format("muster-{}-{}-{}-{}", cluster.substr(0, 8), node, job, attempt);
-  std::ranges::replace_if(name, [](unsigned char c) { return std::isalnum(c) == 0 && c != '-' && c != '_' && c != '.'; }, '-');
+  std::ranges::replace_if(
+      name,
+      [](unsigned char c) { return std::isalnum(c) == 0 && c != '-' && c != '_' && c != '.'; },
+      '-');
   return name;
 }
 
-std::optional<MountedFrom> mounted_from(const rundir::v1::ContainerLaunch& container, std::string_view path) {
+std::optional<MountedFrom> mounted_from(const rundir::v1::ContainerLaunch& container,
+                                        std::string_view path) {
   std::string_view best;
   std::optional<MountedFrom> found;
   for (int i = 0; i + 1 < container.argv_size(); ++i) {
@@ -204,7 +244,8 @@ std::optional<MountedFrom> mounted_from(const rundir::v1::ContainerLaunch& conta
     const std::string_view source = mount.substr(0, comma);
     std::string_view target = mount.substr(comma + kTarget.size());
     if (target.ends_with(kReadOnly)) target.remove_suffix(kReadOnly.size());
-    if (!is_below(path, target) || target.size() < best.size()) continue;  // the innermost is what is seen
+    // the innermost is what is seen
+    if (!is_below(path, target) || target.size() < best.size()) continue;
     best = target;
     found = {.source = std::string(source), .rest = std::string(path.substr(target.size()))};
   }
@@ -212,14 +253,19 @@ std::optional<MountedFrom> mounted_from(const rundir::v1::ContainerLaunch& conta
 }
 
 bool is_nodes_own(const v1::NodeLaunch& order, const std::string& path) {
-  if (order.has_code() && is_below(path, order.code().path())) return true;  // in a directory of the job's, which is mounted
+  // in a directory of the job's, which is mounted
+  if (order.has_code() && is_below(path, order.code().path())) return true;
   struct stat info{};
-  const bool covered = std::ranges::any_of(order.container().mounts(), [&](const v1::ContainerMount& mount) {
-    return !mount.target().empty() && mount.source() != mount.target() && is_below(path, mount.target());
-  });
-  return !covered && std::ranges::any_of(order.container().mounts(), [&](const v1::ContainerMount& mount) {
-    return mount.target().empty() && is_below(path, mount.source()) && ::stat(mount.source().c_str(), &info) == 0;
-  });
+  const bool covered =
+      std::ranges::any_of(order.container().mounts(), [&](const v1::ContainerMount& mount) {
+        return !mount.target().empty() && mount.source() != mount.target() &&
+               is_below(path, mount.target());
+      });
+  return !covered &&
+         std::ranges::any_of(order.container().mounts(), [&](const v1::ContainerMount& mount) {
+           return mount.target().empty() && is_below(path, mount.source()) &&
+                  ::stat(mount.source().c_str(), &info) == 0;
+         });
 }
 
 }  // namespace muster::agent

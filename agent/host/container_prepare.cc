@@ -38,27 +38,37 @@ bool may_raise_limits() {
   constexpr std::string_view kField = "\nCapEff:\t";
   const std::size_t at = status->find(kField);
   std::uint64_t mask = 0;
-  if (at == std::string::npos || std::from_chars(status->data() + at + kField.size(), status->data() + status->size(), mask, 16).ec != std::errc())
+  if (at == std::string::npos || std::from_chars(status->data() + at + kField.size(),
+                                                 status->data() + status->size(), mask, 16)
+                                         .ec != std::errc())
     return false;
   return (mask >> kCapSysResource & 1U) != 0;
 }
 
-// Asked for: as far as this agent may; not: as the agent itself has it, for podman has defaults of its own that need more rights.
-ContainerLimit limit_of(__rlimit_resource which, const char* name, std::uint64_t asked, bool may_raise) {
+// Asked for: as far as this agent may; not: as the agent itself has it, for podman has defaults of
+// its own that need more rights.
+ContainerLimit limit_of(__rlimit_resource which, const char* name, std::uint64_t asked,
+                        bool may_raise) {
   rlimit own{};
   ::getrlimit(which, &own);
-  const auto number = [](rlim_t value) { return value == RLIM_INFINITY ? UINT64_MAX : static_cast<std::uint64_t>(value); };
+  const auto number = [](rlim_t value) {
+    return value == RLIM_INFINITY ? UINT64_MAX : static_cast<std::uint64_t>(value);
+  };
   if (asked == 0) return {.name = name, .soft = number(own.rlim_cur), .hard = number(own.rlim_max)};
   const std::uint64_t given = may_raise ? asked : std::min(asked, number(own.rlim_max));
   return {.name = name, .soft = given, .hard = given};
 }
 
-// podman lowers its own limit of processes to the highest number of a process, which without the right to raise limits is the most that it can give.
+// podman lowers its own limit of processes to the highest number of a process, which without the
+// right to raise limits is the most that it can give.
 ContainerLimit processes_limit(bool may_raise) {
   ContainerLimit limit = limit_of(RLIMIT_NPROC, "nproc", 0, may_raise);
   const auto text = io::read_file("/proc/sys/kernel/pid_max", 64);
   std::uint64_t most = 0;
-  if (may_raise || !text || std::from_chars(text->data(), text->data() + text->size(), most).ec != std::errc() || most == 0) return limit;
+  if (may_raise || !text ||
+      std::from_chars(text->data(), text->data() + text->size(), most).ec != std::errc() ||
+      most == 0)
+    return limit;
   limit.soft = std::min(limit.soft, most);
   limit.hard = std::min(limit.hard, most);
   return limit;
@@ -67,14 +77,17 @@ ContainerLimit processes_limit(bool may_raise) {
 std::vector<ContainerLimit> limits_of(const v1::NodeLaunch& order, const ContainerTool& tool) {
   std::vector<ContainerLimit> limits;
   if (tool.docker) {  // its daemon has the rights, and limits of its own
-    if (order.nofile() != 0) limits.push_back({.name = "nofile", .soft = order.nofile(), .hard = order.nofile()});
-    if (order.memlock() != 0) limits.push_back({.name = "memlock", .soft = order.memlock(), .hard = order.memlock()});
+    if (order.nofile() != 0)
+      limits.push_back({.name = "nofile", .soft = order.nofile(), .hard = order.nofile()});
+    if (order.memlock() != 0)
+      limits.push_back({.name = "memlock", .soft = order.memlock(), .hard = order.memlock()});
     return limits;
   }
   const bool may_raise = may_raise_limits();
   limits.push_back(limit_of(RLIMIT_NOFILE, "nofile", order.nofile(), may_raise));
   limits.push_back(processes_limit(may_raise));
-  if (order.memlock() != 0) limits.push_back(limit_of(RLIMIT_MEMLOCK, "memlock", order.memlock(), may_raise));
+  if (order.memlock() != 0)
+    limits.push_back(limit_of(RLIMIT_MEMLOCK, "memlock", order.memlock(), may_raise));
   return limits;
 }
 
@@ -82,8 +95,10 @@ std::optional<unsigned> card_number(std::string_view name) {
   constexpr std::string_view kCard = "davinci";
   unsigned number = 0;
   if (!name.starts_with(kCard)) return std::nullopt;
-  const auto [end, error] = std::from_chars(name.data() + kCard.size(), name.data() + name.size(), number);
-  return error == std::errc() && end == name.data() + name.size() ? std::optional(number) : std::nullopt;
+  const auto [end, error] =
+      std::from_chars(name.data() + kCard.size(), name.data() + name.size(), number);
+  return error == std::errc() && end == name.data() + name.size() ? std::optional(number)
+                                                                  : std::nullopt;
 }
 
 std::vector<std::string> cards_of_node() {
@@ -97,16 +112,19 @@ std::vector<std::string> cards_of_node() {
   return cards;
 }
 
-// podman without root, and as root, makes the agent's user the container's 0; docker's daemon makes whom it is told.
+// podman without root, and as root, makes the agent's user the container's 0; docker's daemon makes
+// whom it is told.
 ContainerNode look_at_node(const v1::NodeLaunch& order, const ContainerTool& tool) {
-  ContainerNode node{.cards = cards_of_node(), .there = {}, .limits = limits_of(order, tool), .user = "0:0"};
+  ContainerNode node{
+      .cards = cards_of_node(), .there = {}, .limits = limits_of(order, tool), .user = "0:0"};
   if (tool.docker) node.user = fmt::format("{}:{}", ::geteuid(), ::getegid());
   struct stat info{};
   for (const std::string_view path : container_looks()) {
     if (::stat(std::string(path).c_str(), &info) == 0) node.there.emplace(path);
   }
   for (const v1::ContainerMount& mount : order.container().mounts()) {
-    if (mount.target().empty() && ::stat(mount.source().c_str(), &info) == 0) node.there.insert(mount.source());
+    if (mount.target().empty() && ::stat(mount.source().c_str(), &info) == 0)
+      node.there.insert(mount.source());
   }
   return node;
 }
@@ -117,9 +135,12 @@ Result<void> check_sources(const v1::NodeLaunch& order) {
     struct stat info{};
     if (mount.target().empty() || ::stat(mount.source().c_str(), &info) == 0) continue;
     const int number = errno;
-    auto error = fail_errno(fmt::format("mounting '{}' at '{}'", mount.source(), mount.target()), number);
-    if (number == ENOENT || number == ENOTDIR || number == EACCES || number == ELOOP) error.error().code = ErrorCode::NotFound;
-    error.error().message += " (is it on a file system that this node sees?)" + nearest_text(mount.source());
+    auto error =
+        fail_errno(fmt::format("mounting '{}' at '{}'", mount.source(), mount.target()), number);
+    if (number == ENOENT || number == ENOTDIR || number == EACCES || number == ELOOP)
+      error.error().code = ErrorCode::NotFound;
+    error.error().message +=
+        " (is it on a file system that this node sees?)" + nearest_text(mount.source());
     return error;
   }
   return {};
@@ -127,7 +148,9 @@ Result<void> check_sources(const v1::NodeLaunch& order) {
 
 }  // namespace
 
-Result<PreparedContainer> prepare_container(const v1::NodeLaunch& order, const ContainerOptions& options, const LaunchContext& context,
+Result<PreparedContainer> prepare_container(const v1::NodeLaunch& order,
+                                            const ContainerOptions& options,
+                                            const LaunchContext& context,
                                             const ImageBringing& bringing) {
   auto tool = find_container_tool(options, context.path);
   if (!tool) return fail(std::move(tool).error());
@@ -137,7 +160,8 @@ Result<PreparedContainer> prepare_container(const v1::NodeLaunch& order, const C
   if (!image) return fail(std::move(image).error());
 
   const ContainerRun run{
-      .name = container_name(context.cookie.substr(0, context.cookie.find('/')), context.node.str(), context.run.first.str(), context.run.second.value),
+      .name = container_name(context.cookie.substr(0, context.cookie.find('/')), context.node.str(),
+                             context.run.first.str(), context.run.second.value),
       .image = image->id,
       .cookie = context.cookie,
       .worker = context.worker.string(),

@@ -1,5 +1,6 @@
-// What a run in a container needs before its worker is started: podman or docker, the image, what is to be mounted, and from these the command. Blocking, as
-// long as a registry takes; on a start's own thread.
+// What a run in a container needs before its worker is started: podman or docker, the image, what
+// is to be mounted, and from these the command. Blocking, as long as a registry takes; on a start's
+// own thread.
 #pragma once
 
 #include <string>
@@ -19,8 +20,11 @@ struct PreparedContainer {
   std::vector<std::string> env;  // the image's own variables
 };
 
-// The directories that the order makes are there. Errors as of failure_of(): those of ready_image(), Unsatisfiable (no tool), NotFound (what is to be mounted).
-Result<PreparedContainer> prepare_container(const v1::NodeLaunch& order, const ContainerOptions& options, const LaunchContext& context,
+// The directories that the order makes are there. Errors as of failure_of(): those of
+// ready_image(), Unsatisfiable (no tool), NotFound (what is to be mounted).
+Result<PreparedContainer> prepare_container(const v1::NodeLaunch& order,
+                                            const ContainerOptions& options,
+                                            const LaunchContext& context,
                                             const ImageBringing& bringing);
 
 }  // namespace muster::agent

@@ -17,11 +17,17 @@ constexpr auto kRemovalMost = std::chrono::seconds(60);
 
 }  // namespace
 
-Result<std::unique_ptr<ContainerRemoval>> ContainerRemoval::start(async::Loop& loop, const rundir::v1::ContainerLaunch& container, Then then) {
-  if (container.tool().empty()) return fail(ErrorCode::InvalidArgument, "its launch record does not say by which tool");
-  process::SpawnRequest request{.path = container.tool(0), .argv = {container.tool().begin(), container.tool().end()}, .env = container_tool_environment()};
-  request.argv.insert(request.argv.end(), {"rm", "--force", "--volumes"});  // those that the image asks for
-  const bool docker = std::filesystem::path(container.tool(0)).filename().string().starts_with("docker");
+Result<std::unique_ptr<ContainerRemoval>> ContainerRemoval::start(
+    async::Loop& loop, const rundir::v1::ContainerLaunch& container, Then then) {
+  if (container.tool().empty())
+    return fail(ErrorCode::InvalidArgument, "its launch record does not say by which tool");
+  process::SpawnRequest request{.path = container.tool(0),
+                                .argv = {container.tool().begin(), container.tool().end()},
+                                .env = container_tool_environment()};
+  // those that the image asks for
+  request.argv.insert(request.argv.end(), {"rm", "--force", "--volumes"});
+  const bool docker =
+      std::filesystem::path(container.tool(0)).filename().string().starts_with("docker");
   if (!docker) request.argv.emplace_back("--ignore");  // as a rule it has removed itself
   request.argv.push_back(container.name());
   request.cwd = "/";
@@ -35,12 +41,19 @@ Result<std::unique_ptr<ContainerRemoval>> ContainerRemoval::start(async::Loop& l
     }
     return fail(std::move(handle).error());
   }
-  return std::unique_ptr<ContainerRemoval>(new ContainerRemoval(loop, *pid, std::move(*handle), docker ? "" : container.tool(0), std::move(then)));
+  return std::unique_ptr<ContainerRemoval>(new ContainerRemoval(
+      loop, *pid, std::move(*handle), docker ? "" : container.tool(0), std::move(then)));
 }
 
-ContainerRemoval::ContainerRemoval(async::Loop& loop, pid_t pid, process::Pidfd handle, std::string tool, Then then)
-    : pid_(pid), handle_(std::move(handle)), tool_(std::move(tool)), then_(std::move(then)), timer_(loop, "container removal") {
-  ready_ = std::make_unique<async::Readable>(loop, "container removed", handle_.fd(), [this] { ended(); });
+ContainerRemoval::ContainerRemoval(async::Loop& loop, pid_t pid, process::Pidfd handle,
+                                   std::string tool, Then then)
+    : pid_(pid),
+      handle_(std::move(handle)),
+      tool_(std::move(tool)),
+      then_(std::move(then)),
+      timer_(loop, "container removal") {
+  ready_ = std::make_unique<async::Readable>(loop, "container removed", handle_.fd(),
+                                             [this] { ended(); });
   timer_.arm(kRemovalMost, [this] {
     late_ = true;
     ::kill(-pid_, SIGKILL);
@@ -71,7 +84,8 @@ void ContainerRemoval::ended() {
   if (late_) {
     trouble = fmt::format("it did not end within {} s", kRemovalMost.count());
   } else if (status != 0 && !tool_.empty()) {
-    trouble = fmt::format("'{} rm --force' ended badly (status {})", tool_, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+    trouble = fmt::format("'{} rm --force' ended badly (status {})", tool_,
+                          WIFEXITED(status) ? WEXITSTATUS(status) : -1);
   }
   const Then then = std::move(then_);
   then(trouble);

@@ -1,5 +1,6 @@
-// `podman rm --force NAME`, on the loop: what is left of a container whose processes are gone. Owns the process until it has ended. A tool that does not end is
-// killed after a while: the sweep before it has found no process of the run.
+// `podman rm --force NAME`, on the loop: what is left of a container whose processes are gone. Owns
+// the process until it has ended. A tool that does not end is killed after a while: the sweep
+// before it has found no process of the run.
 #pragma once
 
 #include <sys/types.h>
@@ -17,15 +18,18 @@ namespace muster::agent {
 
 class ContainerRemoval {
  public:
-  // `then` is called on the loop, never from inside this call, with what went wrong, or nothing. It may destroy this object.
+  // `then` is called on the loop, never from inside this call, with what went wrong, or nothing. It
+  // may destroy this object.
   using Then = std::function<void(const std::string& trouble)>;
-  static Result<std::unique_ptr<ContainerRemoval>> start(async::Loop& loop, const rundir::v1::ContainerLaunch& container, Then then);
+  static Result<std::unique_ptr<ContainerRemoval>> start(
+      async::Loop& loop, const rundir::v1::ContainerLaunch& container, Then then);
   ~ContainerRemoval();
   ContainerRemoval(const ContainerRemoval&) = delete;
   ContainerRemoval& operator=(const ContainerRemoval&) = delete;
 
  private:
-  ContainerRemoval(async::Loop& loop, pid_t pid, process::Pidfd handle, std::string tool, Then then);
+  ContainerRemoval(async::Loop& loop, pid_t pid, process::Pidfd handle, std::string tool,
+                   Then then);
   void ended();
   int reap();
   pid_t pid_;

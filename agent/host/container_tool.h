@@ -1,5 +1,6 @@
-// podman or docker: which of them this node has, how it is asked, and what it says when it fails. By their command lines alone
-// (docs/decisions/0008-containers-by-podman-or-docker.md). Blocking; any thread.
+// podman or docker: which of them this node has, how it is asked, and what it says when it fails.
+// By their command lines alone (docs/decisions/0008-containers-by-podman-or-docker.md). Blocking;
+// any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -36,12 +37,14 @@ struct ContainerAnswer {
   bool ended = false;  // by itself, with a status
   [[nodiscard]] bool good() const { return why.empty(); }
 };
-// `words`: a verb and what follows it. What it says on stderr is in the output, too, when `all` is true. `look`: once a second, as ToolLimits::look.
-ContainerAnswer ask_container_tool(const ContainerTool& tool, const std::vector<std::string>& words, std::chrono::milliseconds most, bool all,
+// `words`: a verb and what follows it. What it says on stderr is in the output, too, when `all` is
+// true. `look`: once a second, as ToolLimits::look.
+ContainerAnswer ask_container_tool(const ContainerTool& tool, const std::vector<std::string>& words,
+                                   std::chrono::milliseconds most, bool all,
                                    std::function<void(pid_t, std::string_view)> look = {});
 
-// What the tool gets: the agent's own environment (credentials of registries are found by it), without what would make it a process of a run, or of the
-// agent's service.
+// What the tool gets: the agent's own environment (credentials of registries are found by it),
+// without what would make it a process of a run, or of the agent's service.
 std::vector<std::string> container_tool_environment();
 
 // The last line with something in it, printable, at most 400 bytes; empty: none.

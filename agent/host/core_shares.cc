@@ -32,15 +32,20 @@ std::set<std::uint32_t> nodes_of(const v1::RankProcess& rank, const NumaNodes& d
 
 }  // namespace
 
-NumaCores read_cores(const std::filesystem::path& sys, const NumaNodes& devices, const process::CpuList& allowed) {
+NumaCores read_cores(const std::filesystem::path& sys, const NumaNodes& devices,
+                     const process::CpuList& allowed) {
   NumaCores found;
   for (const auto& [device, node] : devices) {
     if (found.contains(node)) continue;
     std::vector<process::CpuList>& cores = found[node];
     std::set<unsigned> seen;
-    for (const unsigned cpu : allowed_of(sys / "devices/system/node" / ("node" + std::to_string(node)) / "cpulist", allowed)) {
+    for (const unsigned cpu : allowed_of(
+             sys / "devices/system/node" / ("node" + std::to_string(node)) / "cpulist", allowed)) {
       if (seen.contains(cpu)) continue;
-      process::CpuList threads = allowed_of(sys / "devices/system/cpu" / ("cpu" + std::to_string(cpu)) / "topology/thread_siblings_list", allowed);
+      process::CpuList threads =
+          allowed_of(sys / "devices/system/cpu" / ("cpu" + std::to_string(cpu)) /
+                         "topology/thread_siblings_list",
+                     allowed);
       if (!std::ranges::binary_search(threads, cpu)) threads = {cpu};
       seen.insert(threads.begin(), threads.end());
       cores.push_back(std::move(threads));
@@ -49,10 +54,13 @@ NumaCores read_cores(const std::filesystem::path& sys, const NumaNodes& devices,
   return found;
 }
 
-std::vector<process::CpuList> share_cores(const v1::NodeLaunch& order, const NumaNodes& devices, const NumaCores& cores) {
-  std::map<std::uint32_t, std::vector<std::size_t>> sharers;  // of a NUMA node: places in order.ranks
+std::vector<process::CpuList> share_cores(const v1::NodeLaunch& order, const NumaNodes& devices,
+                                          const NumaCores& cores) {
+  // of a NUMA node: places in order.ranks
+  std::map<std::uint32_t, std::vector<std::size_t>> sharers;
   for (int at = 0; at < order.ranks_size(); ++at)
-    for (const std::uint32_t node : nodes_of(order.ranks(at), devices)) sharers[node].push_back(static_cast<std::size_t>(at));
+    for (const std::uint32_t node : nodes_of(order.ranks(at), devices))
+      sharers[node].push_back(static_cast<std::size_t>(at));
   std::vector<process::CpuList> shares(static_cast<std::size_t>(order.ranks_size()));
   for (const auto& [node, ranks] : sharers) {
     const auto known = cores.find(node);
@@ -60,8 +68,10 @@ std::vector<process::CpuList> share_cores(const v1::NodeLaunch& order, const Num
     const std::vector<process::CpuList>& all = known->second;
     const bool divided = all.size() >= ranks.size();
     for (std::size_t i = 0; i < ranks.size(); ++i) {
-      const std::size_t first = divided ? all.size() * i / ranks.size() : 0, end = divided ? all.size() * (i + 1) / ranks.size() : all.size();
-      for (std::size_t core = first; core < end; ++core) shares[ranks[i]].insert(shares[ranks[i]].end(), all[core].begin(), all[core].end());
+      const std::size_t first = divided ? all.size() * i / ranks.size() : 0,
+                        end = divided ? all.size() * (i + 1) / ranks.size() : all.size();
+      for (std::size_t core = first; core < end; ++core)
+        shares[ranks[i]].insert(shares[ranks[i]].end(), all[core].begin(), all[core].end());
     }
   }
   for (process::CpuList& share : shares) {
@@ -71,7 +81,8 @@ std::vector<process::CpuList> share_cores(const v1::NodeLaunch& order, const Num
   return shares;
 }
 
-void bind_ranks(rundir::v1::Launch& launch, const v1::NodeLaunch& order, const NumaNodes& devices, const std::filesystem::path& sys) {
+void bind_ranks(rundir::v1::Launch& launch, const v1::NodeLaunch& order, const NumaNodes& devices,
+                const std::filesystem::path& sys) {
   NumaNodes used;
   for (const v1::RankProcess& rank : order.ranks())
     for (const std::uint32_t device : rank.devices())
@@ -80,7 +91,8 @@ void bind_ranks(rundir::v1::Launch& launch, const v1::NodeLaunch& order, const N
   if (used.empty() || !allowed) return;
   const auto shares = share_cores(order, devices, read_cores(sys, used, *allowed));
   for (int at = 0; at < launch.ranks_size() && at < order.ranks_size(); ++at)
-    launch.mutable_ranks(at)->set_cpus(process::cpu_list_text(shares[static_cast<std::size_t>(at)]));
+    launch.mutable_ranks(at)->set_cpus(
+        process::cpu_list_text(shares[static_cast<std::size_t>(at)]));
 }
 
 }  // namespace muster::agent

@@ -1,4 +1,5 @@
-// What this agent carries out of an order beyond the first release's: Inventory.features. A controller places what needs one of them only where it is named.
+// What this agent carries out of an order beyond the first release's: Inventory.features. A
+// controller places what needs one of them only where it is named.
 #pragma once
 
 #include <array>
@@ -7,7 +8,7 @@
 namespace muster::agent {
 
 inline constexpr auto kLaunchFeatures = std::to_array<std::string_view>(
-    {"launch-files", "companions", "setup", "last-step", "node-script", "patched-files", "containers", "rank-files", "code-patches", "container-limits",
-     "bring-files"});
+    {"launch-files", "companions", "setup", "last-step", "node-script", "patched-files",
+     "containers", "rank-files", "code-patches", "container-limits", "bring-files"});
 
 }  // namespace muster::agent

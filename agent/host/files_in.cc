@@ -25,7 +25,8 @@ Result<void> make_dir(const fs::path& dir, const UserEntry* owner) {
 }
 
 bool stays_below(std::string_view path) {
-  if (path.empty() || path.size() > kPathMost || path.find('\0') != std::string_view::npos) return false;
+  if (path.empty() || path.size() > kPathMost || path.find('\0') != std::string_view::npos)
+    return false;
   for (std::size_t from = 0; from <= path.size();) {
     const std::size_t end = std::min(path.find('/', from), path.size());
     const std::string_view part = path.substr(from, end - from);
@@ -46,7 +47,8 @@ std::unexpected<Error> failed(const std::string& doing, int error) {
 
 }  // namespace
 
-FilesIn::FilesIn(fs::path path, fs::path beside, const UserEntry* owner) : path_(std::move(path)), beside_(std::move(beside)), owner_(owner) {}
+FilesIn::FilesIn(fs::path path, fs::path beside, const UserEntry* owner)
+    : path_(std::move(path)), beside_(std::move(beside)), owner_(owner) {}
 
 FilesIn::~FilesIn() {
   std::error_code ignored;
@@ -59,17 +61,21 @@ std::unexpected<Error> FilesIn::wrong(const std::string& what) const {
   return fail(ErrorCode::InvalidArgument, fmt::format("bringing '{}': {}", path_.string(), what));
 }
 
-Result<FilesIn> FilesIn::begin(const std::string& path, const std::string& mark, std::uint32_t attempt, const UserEntry* owner) {
+Result<FilesIn> FilesIn::begin(const std::string& path, const std::string& mark,
+                               std::uint32_t attempt, const UserEntry* owner) {
   const fs::path place = fs::path(path).lexically_normal();
   if (!place.is_absolute() || !place.has_relative_path())
-    return fail(ErrorCode::InvalidArgument, fmt::format("bringing '{}': it is not an absolute path", path));
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("bringing '{}': it is not an absolute path", path));
   fs::path beside = place.has_filename() ? place : place.parent_path();
   const std::string all = fmt::format("{}.bring-{}.", beside.filename().string(), mark);
   beside += fmt::format(".bring-{}.{}", mark, attempt);
-  if (auto made = make_dir(beside.parent_path(), owner); !made) return fail(std::move(made.error()));
+  if (auto made = make_dir(beside.parent_path(), owner); !made)
+    return fail(std::move(made.error()));
   const WithRightsOf rights(owner);
   std::error_code ignored;
-  for (fs::directory_iterator at(beside.parent_path(), ignored), end; !ignored && at != end; at.increment(ignored)) {
+  for (fs::directory_iterator at(beside.parent_path(), ignored), end; !ignored && at != end;
+       at.increment(ignored)) {
     std::error_code stays;
     if (at->path().filename().string().starts_with(all)) fs::remove_all(at->path(), stays);
   }
@@ -87,11 +93,14 @@ Result<void> FilesIn::take(const v1::FilePart& part) {
       return begin_file(part.begin());
     }
     case v1::FilePart::kData: {
-      if (file_.get() < 0 || part.data().size() > left_) return wrong("more bytes came than the file has");
+      if (file_.get() < 0 || part.data().size() > left_)
+        return wrong("more bytes came than the file has");
       for (std::string_view rest = part.data(); !rest.empty();) {
         const ssize_t wrote = ::write(file_.get(), rest.data(), rest.size());
         if (wrote < 0 && errno == EINTR) continue;
-        if (wrote < 0) return failed(fmt::format("bringing '{}': writing '{}'", path_.string(), files_.back()), errno);
+        if (wrote < 0)
+          return failed(fmt::format("bringing '{}': writing '{}'", path_.string(), files_.back()),
+                        errno);
         rest.remove_prefix(static_cast<std::size_t>(wrote));
       }
       left_ -= part.data().size();
@@ -101,7 +110,8 @@ Result<void> FilesIn::take(const v1::FilePart& part) {
     case v1::FilePart::kEnd: {
       if (auto ended = end_file(); !ended) return ended;
       if (part.end().files() != files_.size() || part.end().bytes() != bytes_)
-        return wrong(fmt::format("{} files and {} bytes came of {} and {}", files_.size(), bytes_, part.end().files(), part.end().bytes()));
+        return wrong(fmt::format("{} files and {} bytes came of {} and {}", files_.size(), bytes_,
+                                 part.end().files(), part.end().bytes()));
       whole_ = true;
       return {};
     }
@@ -112,11 +122,15 @@ Result<void> FilesIn::take(const v1::FilePart& part) {
 }
 
 Result<void> FilesIn::begin_file(const v1::FileBegin& file) {
-  if (!stays_below(file.path())) return wrong(fmt::format("a file came whose name ('{}') does not stay below it", file.path().substr(0, 200)));
+  if (!stays_below(file.path()))
+    return wrong(fmt::format("a file came whose name ('{}') does not stay below it",
+                             file.path().substr(0, 200)));
   const fs::path place = beside_ / file.path();
   if (auto made = make_dir(place.parent_path(), owner_); !made) return made;
-  file_ = io::UniqueFd(::open(place.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (file_.get() < 0) return failed(fmt::format("bringing '{}': making '{}'", path_.string(), file.path()), errno);
+  file_ = io::UniqueFd(
+      ::open(place.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (file_.get() < 0)
+    return failed(fmt::format("bringing '{}': making '{}'", path_.string(), file.path()), errno);
   files_.push_back(file.path());
   left_ = file.size();
   mode_ = file.mode() & 0777;
@@ -126,9 +140,12 @@ Result<void> FilesIn::begin_file(const v1::FileBegin& file) {
 Result<void> FilesIn::end_file() {
   if (file_.get() < 0) return {};
   if (left_ != 0) return wrong(fmt::format("'{}' is {} bytes short", files_.back(), left_));
-  const auto doing = [&](const char* what) { return fmt::format("bringing '{}': {} '{}'", path_.string(), what, files_.back()); };
+  const auto doing = [&](const char* what) {
+    return fmt::format("bringing '{}': {} '{}'", path_.string(), what, files_.back());
+  };
   if (::fchmod(file_.get(), mode_) != 0) return failed(doing("setting the mode of"), errno);
-  // A later start takes what is in place for whole (lies_here): its name must not outlive a power loss that its bytes do not.
+  // A later start takes what is in place for whole (lies_here): its name must not outlive a power
+  // loss that its bytes do not.
   if (::fsync(file_.get()) != 0) return failed(doing("writing to the disk"), errno);
   file_ = io::UniqueFd();
   return {};
@@ -140,7 +157,9 @@ Result<void> FilesIn::put() {
   for (const std::string& file : files_) {
     const fs::path place = path_ / file;
     if (auto made = make_dir(place.parent_path(), owner_); !made) return made;
-    if (::rename((beside_ / file).c_str(), place.c_str()) != 0) return failed(fmt::format("bringing '{}': putting '{}' in place", path_.string(), file), errno);
+    if (::rename((beside_ / file).c_str(), place.c_str()) != 0)
+      return failed(fmt::format("bringing '{}': putting '{}' in place", path_.string(), file),
+                    errno);
   }
   return {};
 }

@@ -1,4 +1,5 @@
-// A worker that was stopped (SIGSTOP, a debugger) and whose ranks have all ended: it cannot say so, and nothing but its own end would be seen.
+// A worker that was stopped (SIGSTOP, a debugger) and whose ranks have all ended: it cannot say so,
+// and nothing but its own end would be seen.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -36,13 +37,15 @@ std::optional<std::vector<pid_t>> children_of(pid_t pid) {
   return children;
 }
 
-// Once all are started its records tell the ranks; what they left behind them may live on as the worker's children. Before that, it has only children.
+// Once all are started its records tell the ranks; what they left behind them may live on as the
+// worker's children. Before that, it has only children.
 bool ranks_have_ended(const RunView& view, pid_t worker) {
   if (view.seen().started) {
     std::set<std::uint64_t> ranks;
     for (const auto& [rank, pid] : view.seen().pids) ranks.insert(pid);
-    return std::ranges::all_of(view.leaders(),
-                               [&](const process::ProcessId& leader) { return !ranks.contains(static_cast<std::uint64_t>(leader.pid)) || has_ended(leader); });
+    return std::ranges::all_of(view.leaders(), [&](const process::ProcessId& leader) {
+      return !ranks.contains(static_cast<std::uint64_t>(leader.pid)) || has_ended(leader);
+    });
   }
   const auto children = children_of(worker);
   return children && !children->empty() && std::ranges::all_of(*children, [](pid_t child) {
@@ -54,33 +57,42 @@ bool ranks_have_ended(const RunView& view, pid_t worker) {
 bool minds_nobody_now(const RunView& view) {
   const auto worker = static_cast<pid_t>(view.seen().worker_pid);
   const auto stat = process::read_stat(worker);
-  return stat && (stat->state == 'T' || stat->state == 't') && !view.worker()->exited() && ranks_have_ended(view, worker);
+  return stat && (stat->state == 'T' || stat->state == 't') && !view.worker()->exited() &&
+         ranks_have_ended(view, worker);
 }
 
 }  // namespace
 
 void Host::Impl::look_for_frozen_soon() {
-  if (!std::exchange(looking_for_frozen, true)) frozen_timer.arm(options.worker_margin, [this] { look_for_frozen(); });
+  if (!std::exchange(looking_for_frozen, true))
+    frozen_timer.arm(options.worker_margin, [this] { look_for_frozen(); });
 }
 
 // Two looks in a row: whoever was only held for a moment has gone on by then.
 void Host::Impl::look_for_frozen() {
   looking_for_frozen = false;
   for (const auto& [run, entry] : entries) {
-    if (entry->worker_killed || entry->seen.worker != WorkerState::Alive || entry->view.worker() == nullptr) continue;
+    if (entry->worker_killed || entry->seen.worker != WorkerState::Alive ||
+        entry->view.worker() == nullptr)
+      continue;
     look_for_frozen_soon();
     const bool now = minds_nobody_now(entry->view);
-    if (std::exchange(entry->minds_nobody, now) && now) kill_worker(run, *entry, "is stopped though its ranks have ended");
+    if (std::exchange(entry->minds_nobody, now) && now)
+      kill_worker(run, *entry, "is stopped though its ranks have ended");
   }
 }
 
 void Host::Impl::kill_worker(const RunKey& run, Entry& entry, std::string_view why) {
   entry.worker_killed = true;  // its end is seen by its pidfd
   entry.obey_timer.reset();
-  trouble(fmt::format("minding run '{}.{}': its worker, process {}, {}; it is killed, its ranks with it (was it frozen by SIGSTOP?)", run.first.str(),
-                      run.second.value, entry.seen.worker_pid, why));
-  if (auto sent = entry.view.worker()->signal(SIGKILL); !sent && sent.error().code != ErrorCode::NotFound) {
-    trouble(fmt::format("killing the worker of run '{}.{}': {}", run.first.str(), run.second.value, sent.error().message));
+  trouble(
+      fmt::format("minding run '{}.{}': its worker, process {}, {}; it is killed, its ranks with "
+                  "it (was it frozen by SIGSTOP?)",
+                  run.first.str(), run.second.value, entry.seen.worker_pid, why));
+  if (auto sent = entry.view.worker()->signal(SIGKILL);
+      !sent && sent.error().code != ErrorCode::NotFound) {
+    trouble(fmt::format("killing the worker of run '{}.{}': {}", run.first.str(), run.second.value,
+                        sent.error().message));
   }
 }
 

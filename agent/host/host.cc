@@ -19,14 +19,16 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr Duration kDiskGivenUp = std::chrono::seconds(5);
-constexpr int kDiscardMs = 10'000;  // what hangs longer than this in its exit is met again at the next start
+// what hangs longer than this in its exit is met again at the next start
+constexpr int kDiscardMs = 10'000;
 
 }  // namespace
 
 Host::Host(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Host::~Host() { close(); }
 
-Result<std::unique_ptr<Host>> Host::open(async::Loop& loop, HostOptions options, HostCallbacks callbacks) {
+Result<std::unique_ptr<Host>> Host::open(async::Loop& loop, HostOptions options,
+                                         HostCallbacks callbacks) {
   auto impl = std::make_unique<Impl>(loop, std::move(options), std::move(callbacks));
   impl->remove_leftovers();
   auto found = rundir::list_runs(impl->options.layout);
@@ -65,7 +67,9 @@ const v1::NodeLaunch* Host::order(const RunKey& run) const {
   return entry == nullptr || !entry->view.order_known() ? nullptr : &entry->view.order();
 }
 
-fs::path Host::directory(const RunKey& run) const { return impl_->options.layout.run(run.first, run.second); }
+fs::path Host::directory(const RunKey& run) const {
+  return impl_->options.layout.run(run.first, run.second);
+}
 
 bool Host::rank_end_known(const RunKey& run, std::uint32_t rank) const {
   const Entry* entry = impl_->find(run);
@@ -84,7 +88,9 @@ void Host::renew_leases(BootTime heard) {
 
 std::optional<Duration> Host::lease_left(const RunKey& run, bool refused_only) const {
   const Entry* entry = impl_->find(run);
-  if (entry == nullptr || entry->seen.worker != WorkerState::Alive || entry->seen.swept || entry->lease_until == BootTime{}) return std::nullopt;
+  if (entry == nullptr || entry->seen.worker != WorkerState::Alive || entry->seen.swept ||
+      entry->lease_until == BootTime{})
+    return std::nullopt;
   if (refused_only && !entry->lease_refused) return std::nullopt;
   return std::max(Duration::zero(), entry->lease_until - impl_->options.clock->now().boot);
 }
@@ -97,8 +103,9 @@ void Host::note_first_step(const RunKey& run, std::int64_t step) {
   impl_->remember(run, *entry, {mark});
 }
 
-void Host::note_rank_end(const RunKey& run, std::uint32_t rank, const std::string& evidence, bool success_seen, v1::EvidenceKind kind,
-                         std::optional<std::int64_t> step, std::optional<std::int64_t> total) {
+void Host::note_rank_end(const RunKey& run, std::uint32_t rank, const std::string& evidence,
+                         bool success_seen, v1::EvidenceKind kind, std::optional<std::int64_t> step,
+                         std::optional<std::int64_t> total) {
   Entry* entry = impl_->find(run);
   if (entry == nullptr || entry->view.marked_end(rank)) return;
   std::vector<rundir::v1::Mark> marks;
@@ -116,7 +123,7 @@ void Host::note_rank_end(const RunKey& run, std::uint32_t rank, const std::strin
   impl_->remember(run, *entry, marks);
 }
 
-// --- what the implementation shares --------------------------------------------------------------------------------------------------------
+// --- what the implementation shares --------------------------------------------------------------
 
 Host::Entry* Host::Impl::find(const RunKey& run) const {
   const auto at = entries.find(run);
@@ -124,7 +131,8 @@ Host::Entry* Host::Impl::find(const RunKey& run) const {
 }
 
 Host::Entry& Host::Impl::add(const RunKey& run) {
-  auto entry = std::make_unique<Entry>(rundir::RunLayout(options.layout.run(run.first, run.second)), options.self.boot_id, all_seen[run]);
+  auto entry = std::make_unique<Entry>(rundir::RunLayout(options.layout.run(run.first, run.second)),
+                                       options.self.boot_id, all_seen[run]);
   listen(run, *entry);
   return *(entries[run] = std::move(entry));
 }
@@ -141,7 +149,8 @@ void Host::Impl::listen(const RunKey& run, Entry& entry) {
   });
 }
 
-// Runs that nobody rings for, as long as there is something to come of them, and those that could not be read.
+// Runs that nobody rings for, as long as there is something to come of them, and those that could
+// not be read.
 void Host::Impl::look() {
   looking = false;
   std::vector<RunKey> silent;
@@ -171,20 +180,25 @@ void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
   const bool damaged = entry.view.events_damaged() && entry.view.worker() != nullptr;
   if (damaged && !entry.damage_told) {
     entry.damage_told = true;
-    trouble(fmt::format(
-        "reading run '{}.{}': its events file is damaged; what comes behind the damage is lost, its ranks will be reported lost when its worker ends",
-        run.first.str(), run.second.value));
+    trouble(
+        fmt::format("reading run '{}.{}': its events file is damaged; what comes behind the damage "
+                    "is lost, its ranks will be reported lost when its worker ends",
+                    run.first.str(), run.second.value));
   }
-  if (entry.view.launch() != nullptr && !entry.seen.swept && !entry.removed_told && removed(entry.view.layout().root())) {
+  if (entry.view.launch() != nullptr && !entry.seen.swept && !entry.removed_told &&
+      removed(entry.view.layout().root())) {
     entry.removed_told = true;
-    trouble(fmt::format(
-        "reading run '{}.{}': its directory '{}' has been removed (by a cleaner of temporary files?); until its worker ends no end of its ranks is seen, and "
-        "what is not with the controller is lost; cancel the job if it stands still",
-        run.first.str(), run.second.value, entry.view.layout().root().string()));
+    trouble(
+        fmt::format("reading run '{}.{}': its directory '{}' has been removed (by a cleaner of "
+                    "temporary files?); until its worker ends no end of its ranks is seen, and "
+                    "what is not with the controller is lost; cancel the job if it stands still",
+                    run.first.str(), run.second.value, entry.view.layout().root().string()));
   }
   overlay(entry);
-  if (entry.view.worker() != nullptr && !entry.worker_ready && entry.seen.worker == WorkerState::Alive) {
-    entry.worker_ready = std::make_unique<async::Readable>(loop, "worker ended", entry.view.worker()->fd(), [this, run] { worker_ended(run); });
+  if (entry.view.worker() != nullptr && !entry.worker_ready &&
+      entry.seen.worker == WorkerState::Alive) {
+    entry.worker_ready = std::make_unique<async::Readable>(
+        loop, "worker ended", entry.view.worker()->fd(), [this, run] { worker_ended(run); });
   }
   if (entry.lease_until == BootTime{}) adopt_lease(entry);
   expect_obedience(run, entry);
@@ -195,9 +209,11 @@ void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
   } else if (!entry.bell) {
     if (!std::exchange(look_told, true)) {
       trouble(
-          fmt::format("listening to run '{}.{}': its directory has no bell (an older agent made it, or its file system has no FIFOs); it is looked at every "
+          fmt::format("listening to run '{}.{}': its directory has no bell (an older agent made "
+                      "it, or its file system has no FIFOs); it is looked at every "
                       "{} ms instead",
-                      run.first.str(), run.second.value, std::chrono::duration_cast<std::chrono::milliseconds>(kLookApart).count()));
+                      run.first.str(), run.second.value,
+                      std::chrono::duration_cast<std::chrono::milliseconds>(kLookApart).count()));
     }
     look_soon();
   }
@@ -212,14 +228,18 @@ void Host::Impl::look_soon() {
 void Host::Impl::unread(const RunKey& run, Entry& entry, const Error& error) {
   entry.look_again = true;
   if (!entry.unread_told) entry.unread_since = options.clock->now().boot;
-  if (!std::exchange(entry.unread_told, true)) trouble(fmt::format("reading run '{}.{}': {}; trying on", run.first.str(), run.second.value, error.message));
+  if (!std::exchange(entry.unread_told, true))
+    trouble(fmt::format("reading run '{}.{}': {}; trying on", run.first.str(), run.second.value,
+                        error.message));
   look_soon();
 }
 
-// But for this: its worker has ended, what that said last cannot be read for a while, and nothing can be written either. Whoever waits on waits for a disk that
-// will not come back.
+// But for this: its worker has ended, what that said last cannot be read for a while, and nothing
+// can be written either. Whoever waits on waits for a disk that will not come back.
 bool Host::Impl::lost_with_its_disk(const Entry& entry) const {
-  if (entry.view.seen().worker != WorkerState::Dead || options.clock->now().boot - entry.unread_since < kDiskGivenUp) return false;
+  if (entry.view.seen().worker != WorkerState::Dead ||
+      options.clock->now().boot - entry.unread_since < kDiskGivenUp)
+    return false;
   const int error = write_error(options.layout);
   return error == EIO || error == EROFS;
 }
@@ -236,7 +256,8 @@ void Host::Impl::overlay(Entry& entry) {
   if (entry.swept_in_memory && !entry.seen.swept) {
     entry.seen.swept = true;
     entry.seen.swept_reason = *entry.swept_in_memory;
-    // What the worker was asked for it could not write down either; ends that nobody saw are not taken for causes then.
+    // What the worker was asked for it could not write down either; ends that nobody saw are not
+    // taken for causes then.
     entry.seen.stop_requested = entry.seen.stop_requested || entry.stop_signalled;
     entry.seen.swept_at = entry.in_memory_at;
   }
@@ -244,16 +265,22 @@ void Host::Impl::overlay(Entry& entry) {
 
 // When a living worker that has not done what it must is taken for frozen. Nothing: it has done it.
 std::optional<BootTime> Host::Impl::must_obey_by(const Entry& entry) const {
-  if (entry.worker_killed || entry.seen.swept || entry.seen.worker != WorkerState::Alive || entry.view.worker() == nullptr) return std::nullopt;
-  const Duration grace = entry.view.launch() == nullptr ? kStopGraceUnknown
-                                                        : std::max(Duration::zero(), Duration(std::chrono::milliseconds(entry.view.launch()->stop_grace_ms())));
+  if (entry.worker_killed || entry.seen.swept || entry.seen.worker != WorkerState::Alive ||
+      entry.view.worker() == nullptr)
+    return std::nullopt;
+  const Duration grace =
+      entry.view.launch() == nullptr
+          ? kStopGraceUnknown
+          : std::max(Duration::zero(),
+                     Duration(std::chrono::milliseconds(entry.view.launch()->stop_grace_ms())));
   std::optional<BootTime> by;
   const auto at_latest = [&by](BootTime time) { by = std::min(by.value_or(time), time); };
   if (const auto written = entry.view.stop_written()) {
     at_latest(*written + grace + options.worker_margin);
   } else if (entry.lease_until != BootTime{}) {
     // Whoever counts on the end of the lease waits for a stop's grace as well, and no longer.
-    at_latest(entry.lease_until + std::min(options.worker_margin, std::max<Duration>(grace, std::chrono::seconds(1))));
+    at_latest(entry.lease_until +
+              std::min(options.worker_margin, std::max<Duration>(grace, std::chrono::seconds(1))));
   }
   if (entry.stop_signalled) at_latest(*entry.stop_signalled + grace + options.worker_margin);
   return by;
@@ -267,7 +294,8 @@ void Host::Impl::expect_obedience(const RunKey& run, Entry& entry) {
     return;
   }
   if (entry.obey_timer && entry.obey_look_at <= *by) return;
-  if (!entry.obey_timer) entry.obey_timer = std::make_unique<async::Timer>(loop, "worker must obey");
+  if (!entry.obey_timer)
+    entry.obey_timer = std::make_unique<async::Timer>(loop, "worker must obey");
   entry.obey_look_at = *by;
   entry.obey_timer->arm(*by - options.clock->now().boot, [this, run] { judge_obedience(run); });
 }
@@ -276,13 +304,15 @@ void Host::Impl::judge_obedience(const RunKey& run) {
   Entry* entry = find(run);
   if (entry == nullptr) return;
   entry->obey_timer.reset();
-  refresh(run, *entry, true);     // its last word may have come; arms the timer again when it has more time
+  // its last word may have come; arms the timer again when it has more time
+  refresh(run, *entry, true);
   if (entry->look_again) return;  // nothing is concluded from what cannot be read
   const auto by = must_obey_by(*entry);
   if (!by || *by > options.clock->now().boot) return;
   kill_worker(run, *entry,
-              entry->stop_signalled || entry->view.stop_written() ? "was told to stop and has not ended the run in time"
-                                                                  : "has not stopped its ranks at the end of the orphan grace");
+              entry->stop_signalled || entry->view.stop_written()
+                  ? "was told to stop and has not ended the run in time"
+                  : "has not stopped its ranks at the end of the orphan grace");
 }
 
 void Host::Impl::worker_ended(const RunKey& run) {
@@ -297,7 +327,8 @@ void Host::Impl::child_ended(const RunKey& run) {
   Entry* entry = find(run);
   if (entry == nullptr) return;
   reap(*entry);
-  // A worker that died before its claim leaves the run unclaimed: nothing this life spawned can claim it any more.
+  // A worker that died before its claim leaves the run unclaimed: nothing this life spawned can
+  // claim it any more.
   entry->view.set_spawned(false);
   refresh(run, *entry, true);
   refuse_without_container(run, *entry);
@@ -306,10 +337,12 @@ void Host::Impl::child_ended(const RunKey& run) {
 void Host::Impl::leave(std::unique_ptr<Entry> entry) {
   Entry* one = entry.get();
   one->child_ready.reset();  // one watch a descriptor
-  one->child_ready = std::make_unique<async::Readable>(loop, "child of a forgotten run ended", one->child_fd->fd(), [this, one] {
-    reap(*one);
-    if (one->child == 0) std::erase_if(leaving, [one](const auto& other) { return other.get() == one; });
-  });
+  one->child_ready = std::make_unique<async::Readable>(
+      loop, "child of a forgotten run ended", one->child_fd->fd(), [this, one] {
+        reap(*one);
+        if (one->child == 0)
+          std::erase_if(leaving, [one](const auto& other) { return other.get() == one; });
+      });
   leaving.push_back(std::move(entry));
 }
 
@@ -322,31 +355,40 @@ void Host::Impl::reap(Entry& entry) {
   entry.child = 0;
 }
 
-rundir::v1::Mark Host::Impl::new_mark() const { return rundir::stamped_mark({.now = options.clock->now(), .boot = options.self.boot_id}); }
+rundir::v1::Mark Host::Impl::new_mark() const {
+  return rundir::stamped_mark({.now = options.clock->now(), .boot = options.self.boot_id});
+}
 
-// Known from here on, also when the disk does not take it: the fact must not wait. Another life would read the same in the log.
+// Known from here on, also when the disk does not take it: the fact must not wait. Another life
+// would read the same in the log.
 void Host::Impl::note_companion_ends(const RunKey& run, Entry& entry) {
   std::vector<rundir::v1::Mark> marks;
   for (const std::string& name : entry.view.companions_without_evidence()) {
     const std::string evidence = evidence_of_log(entry.view.layout().companion_log(name));
     marks.push_back(new_mark());
     marks.back().mutable_evidence()->set_companion(name);
-    marks.back().mutable_evidence()->set_rank(kCompanionEvidence);  // as an agent of before 0.4 reads it, should one be put back
+    // as an agent of before 0.4 reads it, should one be put back
+    marks.back().mutable_evidence()->set_rank(kCompanionEvidence);
     marks.back().mutable_evidence()->set_line(name + "\n" + evidence);
     entry.view.give_companion_evidence(name, evidence);
   }
   if (!marks.empty()) remember(run, entry, marks);
 }
 
-// False: the disk did not take it, or nobody could read it again. The caller keeps it in memory where that matters.
-bool Host::Impl::remember(const RunKey& run, Entry& entry, const std::vector<rundir::v1::Mark>& marks) {
+// False: the disk did not take it, or nobody could read it again. The caller keeps it in memory
+// where that matters.
+bool Host::Impl::remember(const RunKey& run, Entry& entry,
+                          const std::vector<rundir::v1::Mark>& marks) {
   const auto failed = [&](const Error& error) {
-    trouble(fmt::format("writing what is known of run '{}.{}': {}; kept in memory", run.first.str(), run.second.value, error.message));
+    trouble(fmt::format("writing what is known of run '{}.{}': {}; kept in memory", run.first.str(),
+                        run.second.value, error.message));
     return false;
   };
   if (entry.view.marks_damaged()) {
     if (!std::exchange(entry.marks_damage_told, true)) {
-      trouble(fmt::format("writing what is known of run '{}.{}': its mark file is damaged; kept in memory", run.first.str(), run.second.value));
+      trouble(fmt::format(
+          "writing what is known of run '{}.{}': its mark file is damaged; kept in memory",
+          run.first.str(), run.second.value));
     }
     return false;
   }
@@ -356,7 +398,8 @@ bool Host::Impl::remember(const RunKey& run, Entry& entry, const std::vector<run
     entry.marks = std::move(*opened);
   }
   if (auto appended = entry.marks->append(marks); !appended) return failed(appended.error());
-  if (removed(entry.view.layout().mark())) return failed({.code = ErrorCode::NotFound, .message = "its mark file has been removed"});
+  if (removed(entry.view.layout().mark()))
+    return failed({.code = ErrorCode::NotFound, .message = "its mark file has been removed"});
   refresh(run, entry, true);
   if (entry.seen.swept) entry.marks.reset();  // as a rule the last one
   return true;
@@ -369,19 +412,24 @@ void Host::Impl::adopt_lease(Entry& entry) {
 }
 
 bool Host::Impl::renew_lease(Entry& entry, bool at_start) {
-  if (!at_start && (entry.seen.swept || !entry.seen.launch_sound || entry.seen.worker == WorkerState::Never)) return true;
+  if (!at_start &&
+      (entry.seen.swept || !entry.seen.launch_sound || entry.seen.worker == WorkerState::Never))
+    return true;
   const auto& proto = at_start ? entry.grace_at_start : entry.view.order().orphan_grace();
   Duration grace = std::chrono::seconds(proto.seconds()) + std::chrono::nanoseconds(proto.nanos());
   if (grace <= Duration::zero()) grace = kOrphanGraceDefault;
-  // Rewritten once in a step, a tenth of the grace or a quarter of a short one, and always a step longer than promised: at no moment are less than the whole
-  // grace from `heard` on the disk.
+  // Rewritten once in a step, a tenth of the grace or a quarter of a short one, and always a step
+  // longer than promised: at no moment are less than the whole grace from `heard` on the disk.
   const Duration step = lease_step(grace);
   const BootTime until = heard + grace + step;
   if (!at_start && until < entry.lease_until + step) return true;
-  if (auto written = rundir::write_lease(entry.view.layout(), until, options.self.boot_id); !written) {
+  if (auto written = rundir::write_lease(entry.view.layout(), until, options.self.boot_id);
+      !written) {
     if (!std::exchange(entry.lease_refused, true)) {
-      trouble(fmt::format("renewing the orphan grace of '{}': {}; trying on, its ranks are stopped when it runs out", entry.view.layout().root().string(),
-                          written.error().message));
+      trouble(
+          fmt::format("renewing the orphan grace of '{}': {}; trying on, its ranks are stopped "
+                      "when it runs out",
+                      entry.view.layout().root().string(), written.error().message));
     }
     return false;
   }
@@ -392,12 +440,14 @@ bool Host::Impl::renew_lease(Entry& entry, bool at_start) {
 
 void Host::Impl::remove_leftovers() {
   std::error_code error;
-  for (fs::directory_iterator at(options.layout.runs(), error), end; !error && at != end; at.increment(error)) {
+  for (fs::directory_iterator at(options.layout.runs(), error), end; !error && at != end;
+       at.increment(error)) {
     if (at->path().filename().string().starts_with(kGonePrefix)) dispose(at->path());
   }
 }
 
-// Groups of runs that are over, or whose directory is gone: a worker or an agent was killed at its last step. What has processes in it stays.
+// Groups of runs that are over, or whose directory is gone: a worker or an agent was killed at its
+// last step. What has processes in it stays.
 void Host::Impl::remove_stale_groups() {
   if (!options.cgroup_base) return;
   std::error_code ignored;
@@ -407,14 +457,20 @@ void Host::Impl::remove_stale_groups() {
     const Entry* entry = find(*run);
     if (entry == nullptr || entry->over()) (void)process::remove_run_group(at.path());
   }
-  if (::rmdir(options.cgroup_base->c_str()) != 0 && errno != ENOENT) own_base(*options.cgroup_base, options.layout);  // not empty: another life's runs go on
+  // not empty: another life's runs go on
+  if (::rmdir(options.cgroup_base->c_str()) != 0 && errno != ENOENT)
+    own_base(*options.cgroup_base, options.layout);
 }
 
-// What ran there is known to nobody any more, and what has thrown its cookie away is found by its group alone. It takes a moment, and no place of a run here.
+// What ran there is known to nobody any more, and what has thrown its cookie away is found by its
+// group alone. It takes a moment, and no place of a run here.
 void Host::Impl::sweep_earlier_instances() {
   if (!options.cgroup_base) return;
-  for (const fs::path& base : earlier_bases(*options.cgroup_base, options.layout, options.self.instance)) {
-    trouble(fmt::format("ending what an earlier instance of an agent has left in '{}': its state directory is gone", base.string()));
+  for (const fs::path& base :
+       earlier_bases(*options.cgroup_base, options.layout, options.self.instance)) {
+    trouble(fmt::format(
+        "ending what an earlier instance of an agent has left in '{}': its state directory is gone",
+        base.string()));
     disposal.post("sweep an earlier instance", [base] {
       std::error_code ignored;
       for (const auto& group : fs::directory_iterator(base, ignored)) {
@@ -429,12 +485,15 @@ void Host::Impl::remove_group(const RunKey& run, const Entry& entry) {
   const std::string path = group_of(run, entry);
   if (path.empty()) return;
   if (auto removed = process::remove_run_group(path); !removed) {
-    trouble(fmt::format("sweeping run '{}.{}': {}", run.first.str(), run.second.value, removed.error().message));
+    trouble(fmt::format("sweeping run '{}.{}': {}", run.first.str(), run.second.value,
+                        removed.error().message));
   }
 }
 
 // For certain: another error says nothing.
-bool Host::Impl::removed(const fs::path& path) { return ::access(path.c_str(), F_OK) != 0 && errno == ENOENT; }
+bool Host::Impl::removed(const fs::path& path) {
+  return ::access(path.c_str(), F_OK) != 0 && errno == ENOENT;
+}
 
 void Host::Impl::dispose(const fs::path& path) {
   disposal.post("remove run", [path] {

@@ -1,4 +1,5 @@
-// What reconcile() asks for, done on disk and to processes. Each may be cut off by a crash at any line: the next start sees how far it came.
+// What reconcile() asks for, done on disk and to processes. Each may be cut off by a crash at any
+// line: the next start sees how far it came.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -17,10 +18,13 @@
 namespace muster::agent {
 namespace {
 
-// Another node has found the checkpoint torn, and the job is stopped for that: this one's look, which is under way, is the second word that sets it aside.
+// Another node has found the checkpoint torn, and the job is stopped for that: this one's look,
+// which is under way, is the second word that sets it aside.
 constexpr Duration kLookPatience = std::chrono::seconds(2);
 
-std::string name_of(const RunKey& run) { return fmt::format("{}.{}", run.first.str(), run.second.value); }
+std::string name_of(const RunKey& run) {
+  return fmt::format("{}.{}", run.first.str(), run.second.value);
+}
 
 // Of a step that concerns nothing of the job's: whatever it met is the node's, or its disk's.
 Error of_node(Error error) {
@@ -30,7 +34,8 @@ Error of_node(Error error) {
 
 }  // namespace
 
-// Until the start is prepared the run looks like one whose worker was spawned and has not claimed it yet: a stop claims it first.
+// Until the start is prepared the run looks like one whose worker was spawned and has not claimed
+// it yet: a stop claims it first.
 void Host::Impl::act(const StartRun& start) {
   if (find(start.run) != nullptr) return;
   const rundir::RunLayout layout(options.layout.run(start.run.first, start.run.second));
@@ -41,30 +46,38 @@ void Host::Impl::act(const StartRun& start) {
   if (!made) {
     const Error error = of_node(std::move(made).error().in("making the run directory"));
     const bool full = error.code == ErrorCode::ResourceExhausted;
-    return refuse(start.run, entry, failure_of(error), error.message + (full ? io::inodes_text(layout.root()) : ""));
+    return refuse(start.run, entry, failure_of(error),
+                  error.message + (full ? io::inodes_text(layout.root()) : ""));
   }
   entry.view.set_spawned(true);
   entry.bringing_image = start.launch.has_container() || start.launch.brings_size() > 0;
   entry.reads_checkpoint = start.launch.has_resume();
   refresh(start.run, entry, true);
-  StartRequest request{
-      .order = start.launch,
-      .node = {.devices = options.devices, .state_dir = options.layout.root(), .min_free_bytes = options.min_free_bytes, .numa_nodes = options.numa_nodes},
-      .layout = layout,
-      .context = {.run = start.run,
-                  .node = options.node,
-                  .boot = options.self.boot_id,
-                  .cookie = rundir::cookie(options.cluster, start.run.first, start.run.second, options.node),
-                  .path = options.path,
-                  .worker = options.worker},
-      .container = options.container,
-      .image = {.turns = image_turns},
-      .bring = options.bring};
+  StartRequest request{.order = start.launch,
+                       .node = {.devices = options.devices,
+                                .state_dir = options.layout.root(),
+                                .min_free_bytes = options.min_free_bytes,
+                                .numa_nodes = options.numa_nodes},
+                       .layout = layout,
+                       .context = {.run = start.run,
+                                   .node = options.node,
+                                   .boot = options.self.boot_id,
+                                   .cookie = rundir::cookie(options.cluster, start.run.first,
+                                                            start.run.second, options.node),
+                                   .path = options.path,
+                                   .worker = options.worker},
+                       .container = options.container,
+                       .image = {.turns = image_turns},
+                       .bring = options.bring};
   entry.image_news = request.image.news;
   // A container's processes are in its own groups, which the worker in it could not write to.
-  if (options.cgroup_base && !start.launch.has_container()) request.context.cgroup = (*options.cgroup_base / name_of(start.run)).string();
-  start_threads.run([prepare = options.prepare, request = std::move(request)]() mutable { return prepare(std::move(request)); },
-                    [this, run = start.run](StartPrepared outcome) { prepared(run, std::move(outcome)); });
+  if (options.cgroup_base && !start.launch.has_container())
+    request.context.cgroup = (*options.cgroup_base / name_of(start.run)).string();
+  start_threads.run(
+      [prepare = options.prepare, request = std::move(request)]() mutable {
+        return prepare(std::move(request));
+      },
+      [this, run = start.run](StartPrepared outcome) { prepared(run, std::move(outcome)); });
 }
 
 void Host::Impl::prepared(const RunKey& run, StartPrepared outcome) {
@@ -74,28 +87,41 @@ void Host::Impl::prepared(const RunKey& run, StartPrepared outcome) {
     entry->image_news.reset();
     entry->reads_checkpoint = false;
   }
-  if (closed || entry == nullptr || entry->seen.worker != WorkerState::Spawned) return;  // stopped meanwhile
+  // stopped meanwhile
+  if (closed || entry == nullptr || entry->seen.worker != WorkerState::Spawned) return;
   if (entry->stop_timer && (outcome || outcome.error().why != v1::START_FAILURE_CHECKPOINT))
-    return refuse(run, *entry, v1::START_FAILURE_UNSPECIFIED, "asked to stop before it was started");
-  if (!outcome) return refuse(run, *entry, outcome.error().why, outcome.error().text, outcome.error().checkpoint);
-  if (auto spawned = spawn(run, *entry, *outcome); !spawned) return refuse(run, *entry, failure_of(spawned.error()), spawned.error().message);
+    return refuse(run, *entry, v1::START_FAILURE_UNSPECIFIED,
+                  "asked to stop before it was started");
+  if (!outcome)
+    return refuse(run, *entry, outcome.error().why, outcome.error().text,
+                  outcome.error().checkpoint);
+  if (auto spawned = spawn(run, *entry, *outcome); !spawned)
+    return refuse(run, *entry, failure_of(spawned.error()), spawned.error().message);
   refresh(run, *entry, true);
 }
 
 Result<void> Host::Impl::spawn(const RunKey& run, Entry& entry, const rundir::v1::Launch& launch) {
   const rundir::RunLayout& layout = entry.view.layout();
   // The lease first: a worker without one takes itself for orphaned.
-  if (!renew_lease(entry, true)) return fail(ErrorCode::Io, "writing the lease of the run directory");
-  if (auto written = rundir::write_launch(layout, launch); !written) return fail(of_node(std::move(written).error()));
-  // Here and not by the worker: the end of another run may be taking the base away. Without it the worker says so and goes on.
-  if (!launch.cgroup().empty() && process::make_run_group(launch.cgroup())) own_base(std::filesystem::path(launch.cgroup()).parent_path(), options.layout);
+  if (!renew_lease(entry, true))
+    return fail(ErrorCode::Io, "writing the lease of the run directory");
+  if (auto written = rundir::write_launch(layout, launch); !written)
+    return fail(of_node(std::move(written).error()));
+  // Here and not by the worker: the end of another run may be taking the base away. Without it the
+  // worker says so and goes on.
+  if (!launch.cgroup().empty() && process::make_run_group(launch.cgroup()))
+    own_base(std::filesystem::path(launch.cgroup()).parent_path(), options.layout);
 
-  process::SpawnRequest request{.path = options.worker.string(),
-                                .argv = {options.worker.string(), layout.root().string()},
-                                .env = {fmt::format("{}={}", rundir::kCookieVariable, launch.cookie()), "LANG=C.UTF-8", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
-                                .cwd = "/",
-                                .standard_out = {.path = layout.worker_log().string(), .flags = O_WRONLY | O_CREAT | O_APPEND, .mode = 0600},
-                                .new_session = true};
+  process::SpawnRequest request{
+      .path = options.worker.string(),
+      .argv = {options.worker.string(), layout.root().string()},
+      .env = {fmt::format("{}={}", rundir::kCookieVariable, launch.cookie()), "LANG=C.UTF-8",
+              "PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
+      .cwd = "/",
+      .standard_out = {.path = layout.worker_log().string(),
+                       .flags = O_WRONLY | O_CREAT | O_APPEND,
+                       .mode = 0600},
+      .new_session = true};
   if (launch.has_container()) go_by_container(request, launch.container());
   auto pid = process::spawn(request);
   if (!pid) return fail(of_node(std::move(pid).error().in("starting the worker")));
@@ -103,12 +129,14 @@ Result<void> Host::Impl::spawn(const RunKey& run, Entry& entry, const rundir::v1
   entry.fresh = false;
   auto child = process::Pidfd::open_child(*pid);
   if (!child) {
-    // It runs, and its claim or its end will be seen by inotify all the same: not a reason to refuse a run that is starting.
+    // It runs, and its claim or its end will be seen by inotify all the same: not a reason to
+    // refuse a run that is starting.
     trouble(fmt::format("watching the worker of '{}': {}", name_of(run), child.error().message));
     return {};
   }
   entry.child_fd = std::move(*child);
-  entry.child_ready = std::make_unique<async::Readable>(loop, "child ended", entry.child_fd->fd(), [this, run] { child_ended(run); });
+  entry.child_ready = std::make_unique<async::Readable>(loop, "child ended", entry.child_fd->fd(),
+                                                        [this, run] { child_ended(run); });
   return {};
 }
 
@@ -119,7 +147,8 @@ void Host::Impl::act(const RefuseRun& wanted) {
     auto made = rundir::make_run(layout);
     entry = &add(wanted.run);
     entry->fresh = true;
-    if (!made) trouble(fmt::format("refusing run '{}': {}", name_of(wanted.run), made.error().message));
+    if (!made)
+      trouble(fmt::format("refusing run '{}': {}", name_of(wanted.run), made.error().message));
   }
   if (entry->seen.refused) return;
   if (entry->reads_checkpoint && wanted.why == v1::START_FAILURE_UNSPECIFIED) {
@@ -134,7 +163,8 @@ void Host::Impl::act(const RefuseRun& wanted) {
 }
 
 // Claim, then say why. If a worker has the claim, it is adopted instead.
-void Host::Impl::refuse(const RunKey& run, Entry& entry, v1::StartFailure why, const std::string& text, const v1::CheckpointLook& checkpoint) {
+void Host::Impl::refuse(const RunKey& run, Entry& entry, v1::StartFailure why,
+                        const std::string& text, const v1::CheckpointLook& checkpoint) {
   rundir::v1::Claim claim;
   claim.set_boot_id(options.self.boot_id.str());
   auto claimed = rundir::write_claim(entry.view.layout(), claim);
@@ -147,7 +177,8 @@ void Host::Impl::refuse(const RunKey& run, Entry& entry, v1::StartFailure why, c
   }
   if (!claimed) {
     trouble(fmt::format("refusing run '{}': {}", name_of(run), claimed.error().message));
-    // A worker may still be about to claim it: only a claim on disk settles that. Asked again later. Without the directory there is nothing to claim.
+    // A worker may still be about to claim it: only a claim on disk settles that. Asked again
+    // later. Without the directory there is nothing to claim.
     if (!entry.fresh && !removed(entry.view.layout().root())) return;
   }
   rundir::v1::Mark mark = new_mark();
@@ -167,7 +198,8 @@ void Host::Impl::act(const SignalStop& stop) {
   if (entry == nullptr || entry->stop_signalled || entry->view.worker() == nullptr) return;
   auto sent = entry->view.worker()->signal(SIGTERM);
   if (!sent) {
-    if (sent.error().code != ErrorCode::NotFound) trouble(fmt::format("stopping run '{}': {}", name_of(stop.run), sent.error().message));
+    if (sent.error().code != ErrorCode::NotFound)
+      trouble(fmt::format("stopping run '{}': {}", name_of(stop.run), sent.error().message));
     refresh(stop.run, *entry, true);
     return;
   }
@@ -176,18 +208,21 @@ void Host::Impl::act(const SignalStop& stop) {
 }
 
 std::string Host::Impl::cookie_of(const RunKey& run, const Entry& entry) const {
-  if (entry.view.launch() != nullptr && !entry.view.launch()->cookie().empty()) return entry.view.launch()->cookie();
+  if (entry.view.launch() != nullptr && !entry.view.launch()->cookie().empty())
+    return entry.view.launch()->cookie();
   return rundir::cookie(options.cluster, run.first, run.second, options.node);
 }
 
-// Empty: it has none. Without a launch record (the state directory was put back from a copy of before the run, or made anew) it is the one that a run of this
-// name would have had, or had with an earlier instance: a base is one instance's alone.
+// Empty: it has none. Without a launch record (the state directory was put back from a copy of
+// before the run, or made anew) it is the one that a run of this name would have had, or had with
+// an earlier instance: a base is one instance's alone.
 std::string Host::Impl::group_of(const RunKey& run, const Entry& entry) const {
   if (entry.view.launch() != nullptr) return entry.view.launch()->cgroup();
   if (!options.cgroup_base) return {};
   const std::filesystem::path own = *options.cgroup_base / name_of(run);
   if (::access(own.c_str(), F_OK) == 0) return own.string();
-  for (const std::filesystem::path& base : earlier_bases(*options.cgroup_base, options.layout, options.self.instance)) {
+  for (const std::filesystem::path& base :
+       earlier_bases(*options.cgroup_base, options.layout, options.self.instance)) {
     if (::access((base / name_of(run)).c_str(), F_OK) == 0) return (base / name_of(run)).string();
   }
   return own.string();
@@ -195,7 +230,9 @@ std::string Host::Impl::group_of(const RunKey& run, const Entry& entry) const {
 
 void Host::Impl::act(const SweepRun& wanted) {
   Entry* entry = find(wanted.run);
-  if (entry == nullptr || entry->sweep || entry->group_waited || entry->removal || entry->seen.swept) return;
+  if (entry == nullptr || entry->sweep || entry->group_waited || entry->removal ||
+      entry->seen.swept)
+    return;
   entry->sweep_reason = wanted.reason;
   begin_sweep(wanted.run, *entry);
 }
@@ -205,14 +242,20 @@ void Host::Impl::begin_sweep(const RunKey& run, Entry& entry) {
   const std::uint64_t since = entry.view.claimed_since();
   std::optional<process::Family> family;
   // In a group there is nobody to guess at.
-  if (const auto* launch = entry.view.launch(); launch != nullptr && (launch->cgroup().empty() || ::access(launch->cgroup().c_str(), F_OK) != 0)) {
-    family = process::Family{.leaders = {entry.view.leaders().begin(), entry.view.leaders().end()}, .since = since};
+  if (const auto* launch = entry.view.launch();
+      launch != nullptr &&
+      (launch->cgroup().empty() || ::access(launch->cgroup().c_str(), F_OK) != 0)) {
+    family = process::Family{.leaders = {entry.view.leaders().begin(), entry.view.leaders().end()},
+                             .since = since};
     if (launch->set_user()) family->user = launch->uid();
   }
-  auto sweep = process::CookieSweep::start(rundir::kCookieVariable, cookie_of(run, entry), since, std::move(family));
-  if (!sweep) return trouble(fmt::format("sweeping run '{}': {}", name_of(run), sweep.error().message));
+  auto sweep = process::CookieSweep::start(rundir::kCookieVariable, cookie_of(run, entry), since,
+                                           std::move(family));
+  if (!sweep)
+    return trouble(fmt::format("sweeping run '{}': {}", name_of(run), sweep.error().message));
   entry.sweep = std::move(*sweep);
-  entry.sweep_ready = std::make_unique<async::Readable>(loop, "sweep", entry.sweep->fd(), [this, run] { step_sweep(run); });
+  entry.sweep_ready = std::make_unique<async::Readable>(loop, "sweep", entry.sweep->fd(),
+                                                        [this, run] { step_sweep(run); });
   step_sweep(run);
 }
 
@@ -227,7 +270,8 @@ void Host::Impl::step_sweep(const RunKey& run) {
     if (auto opened = process::Cgroup::make(path)) group = std::move(*opened);
   }
   if (group) {
-    if (auto killed = group->kill(); !killed) trouble(fmt::format("sweeping run '{}': {}", name_of(run), killed.error().message));
+    if (auto killed = group->kill(); !killed)
+      trouble(fmt::format("sweeping run '{}': {}", name_of(run), killed.error().message));
   }
   auto progress = entry->sweep->step();
   if (!progress) {
@@ -251,22 +295,27 @@ void Host::Impl::step_sweep(const RunKey& run) {
 
 void Host::Impl::tell_what_blocks(const RunKey& run, Entry& entry) const {
   std::string pids;
-  for (const pid_t pid : entry.sweep->waits_for()) pids += fmt::format("{}{}", pids.empty() ? "" : ", ", pid);
+  for (const pid_t pid : entry.sweep->waits_for())
+    pids += fmt::format("{}{}", pids.empty() ? "" : ", ", pid);
   if (pids.empty() || std::exchange(entry.blocked_told, pids) == pids) return;
   trouble(
-      fmt::format("sweeping run '{}': whether it has left process {} cannot be told: of this user, started after the run, and closed to us (not dumpable); "
+      fmt::format("sweeping run '{}': whether it has left process {} cannot be told: of this user, "
+                  "started after the run, and closed to us (not dumpable); "
                   "the run is swept when it has ended; kill it if it is the job's",
                   name_of(run), pids));
 }
 
-// Processes without the cookie die in the group a moment after the kill: its events file says when it is empty, but not when somebody has removed it.
+// Processes without the cookie die in the group a moment after the kill: its events file says when
+// it is empty, but not when somebody has removed it.
 void Host::Impl::wait_for_group(const RunKey& run, Entry& entry, process::Cgroup group) {
   const int fd = group.events_fd();
   entry.sweep_ready.reset();
   entry.sweep.reset();
   entry.group_waited = std::move(group);
-  entry.sweep_ready = std::make_unique<async::Readable>(loop, "sweep", fd, [this, run] { group_changed(run); }, async::Readable::Ready::Priority);
-  if (!entry.group_timer) entry.group_timer = std::make_unique<async::Timer>(loop, "look at a group");
+  entry.sweep_ready = std::make_unique<async::Readable>(
+      loop, "sweep", fd, [this, run] { group_changed(run); }, async::Readable::Ready::Priority);
+  if (!entry.group_timer)
+    entry.group_timer = std::make_unique<async::Timer>(loop, "look at a group");
   entry.group_timer->arm(kLookApart, [this, run] { look_at_group(run); });
 }
 
@@ -292,7 +341,8 @@ void Host::Impl::act(const MarkSwept& mark) {
   mark_swept(mark.run, *entry, mark.reason, 0);
 }
 
-void Host::Impl::mark_swept(const RunKey& run, Entry& entry, const std::string& reason, std::uint32_t killed) {
+void Host::Impl::mark_swept(const RunKey& run, Entry& entry, const std::string& reason,
+                            std::uint32_t killed) {
   rundir::v1::Mark mark = new_mark();
   mark.mutable_swept()->set_reason(reason);
   mark.mutable_swept()->set_killed(killed);
@@ -300,7 +350,8 @@ void Host::Impl::mark_swept(const RunKey& run, Entry& entry, const std::string& 
   if (remember(run, entry, {mark})) return;
   // A worker that cannot record an end ends: that is no fault of its own.
   const int refused = write_error(options.layout);
-  entry.swept_in_memory = reason == kWorkerDied && (refused == EROFS || refused == EIO) ? kDiskRefused : reason;
+  entry.swept_in_memory =
+      reason == kWorkerDied && (refused == EROFS || refused == EIO) ? kDiskRefused : reason;
   entry.in_memory_at = options.clock->now().wall;
   overlay(entry);
   if (callbacks.changed) callbacks.changed(run);
@@ -309,14 +360,17 @@ void Host::Impl::mark_swept(const RunKey& run, Entry& entry, const std::string& 
 void Host::Impl::act(const ForgetRun& forget) {
   Entry* entry = find(forget.run);
   if (entry == nullptr) return;
-  // By rename first: a crash while gigabytes are being removed must not leave half a run directory that looks unclaimed.
+  // By rename first: a crash while gigabytes are being removed must not leave half a run directory
+  // that looks unclaimed.
   const std::filesystem::path from = entry->view.layout().root();
   const std::filesystem::path to = from.parent_path() / (kGonePrefix + from.filename().string());
   std::error_code error;
   std::filesystem::rename(from, to, error);
-  if (error && error != std::errc::no_such_file_or_directory) trouble(fmt::format("removing run '{}': {}", name_of(forget.run), error.message()));
+  if (error && error != std::errc::no_such_file_or_directory)
+    trouble(fmt::format("removing run '{}': {}", name_of(forget.run), error.message()));
   const RunKey run = forget.run;
-  // Its worker said its last word and may yet be on its way out: whoever forgets it before it is reaped keeps a zombie.
+  // Its worker said its last word and may yet be on its way out: whoever forgets it before it is
+  // reaped keeps a zombie.
   if (entry->child != 0 && entry->child_fd) leave(std::move(entries.at(run)));
   entries.erase(run);
   all_seen.erase(run);

@@ -17,10 +17,13 @@
 namespace muster::agent {
 
 struct Host::Entry {
-  Entry(rundir::RunLayout layout, const BootId& boot, RunSeen& shown) : view(std::move(layout), boot), seen(shown) {}
+  Entry(rundir::RunLayout layout, const BootId& boot, RunSeen& shown)
+      : view(std::move(layout), boot), seen(shown) {}
 
   // Nobody writes into its directory any more but this agent.
-  [[nodiscard]] bool over() const { return seen.worker == WorkerState::Never || (seen.swept && seen.worker == WorkerState::Dead); }
+  [[nodiscard]] bool over() const {
+    return seen.worker == WorkerState::Never || (seen.swept && seen.worker == WorkerState::Dead);
+  }
 
   // Order matters: a Readable goes before the descriptor it waits on.
   RunView view;
@@ -32,7 +35,8 @@ struct Host::Entry {
   bool fresh = false;                         // made by this life, nothing was spawned for it
   bool damage_told = false;                   // of its events
   bool marks_damage_told = false;
-  bool look_again = false;                 // it could not be read, or not be told whether its worker lives
+  // it could not be read, or not be told whether its worker lives
+  bool look_again = false;
   bool unread_told = false;                // once, until it works again
   BootTime unread_since{};                 // while unread_told
   bool removed_told = false;               // that its directory is gone
@@ -49,13 +53,15 @@ struct Host::Entry {
   std::unique_ptr<async::Readable> worker_ready;  // on view.worker()
 
   std::optional<process::CookieSweep> sweep;
-  std::optional<process::Cgroup> group_waited;  // its events descriptor is what sweep_ready waits on, when it is there
+  // its events descriptor is what sweep_ready waits on, when it is there
+  std::optional<process::Cgroup> group_waited;
   std::unique_ptr<async::Readable> sweep_ready;
   std::unique_ptr<async::Timer> group_timer;
   std::string sweep_reason;
   std::unique_ptr<ContainerRemoval> removal;  // after the sweep of a run in a container
   bool container_removed = false;
-  bool bringing_image = false;                  // its start looks for its image, or for files of other nodes
+  // its start looks for its image, or for files of other nodes
+  bool bringing_image = false;
   std::shared_ptr<const ImageNews> image_news;  // meanwhile
   bool reads_checkpoint = false;                // its start looks at what it is to resume from
   std::unique_ptr<async::Timer> stop_timer;     // a stop waits for that

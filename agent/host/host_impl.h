@@ -1,4 +1,5 @@
-// The inside of Host, split over host.cc (watching, marks, leases) and host_actions.cc (what reconcile asks for). Private to agent/host.
+// The inside of Host, split over host.cc (watching, marks, leases) and host_actions.cc (what
+// reconcile asks for). Private to agent/host.
 #pragma once
 
 #include <algorithm>
@@ -17,15 +18,20 @@ namespace muster::agent {
 
 inline constexpr Duration kOrphanGraceDefault = std::chrono::minutes(30);
 
-inline constexpr Duration kStopGraceUnknown = std::chrono::minutes(1);  // of a worker whose launch record cannot be read
+// of a worker whose launch record cannot be read
+inline constexpr Duration kStopGraceUnknown = std::chrono::minutes(1);
 
 inline constexpr const char* kGonePrefix = ".gone-";
 
 // cgroup_base.cc. Says with `base`, which is there, whose it is.
 void own_base(const std::filesystem::path& base, const rundir::AgentLayout& layout);
-// Bases beside this one whose agents are gone and whose state directories are no more: removed, emptied, on a disk that was replaced. Nobody else will end what
-// runs in their groups. Where the directory is still there its agent may only be away, and come back to its runs. Those of this node's name come first.
-std::vector<std::filesystem::path> earlier_bases(const std::filesystem::path& base, const rundir::AgentLayout& layout, const InstanceId& instance);
+// Bases beside this one whose agents are gone and whose state directories are no more: removed,
+// emptied, on a disk that was replaced. Nobody else will end what runs in their groups. Where the
+// directory is still there its agent may only be away, and come back to its runs. Those of this
+// node's name come first.
+std::vector<std::filesystem::path> earlier_bases(const std::filesystem::path& base,
+                                                 const rundir::AgentLayout& layout,
+                                                 const InstanceId& instance);
 
 struct Host::Impl {
   Impl(async::Loop& owner, HostOptions given, HostCallbacks hooks)
@@ -48,9 +54,11 @@ struct Host::Impl {
 
   void prepared(const RunKey& run, StartPrepared outcome);
   Result<void> spawn(const RunKey& run, Entry& entry, const rundir::v1::Launch& launch);
-  void refuse(const RunKey& run, Entry& entry, v1::StartFailure why, const std::string& text, const v1::CheckpointLook& checkpoint = {});
+  void refuse(const RunKey& run, Entry& entry, v1::StartFailure why, const std::string& text,
+              const v1::CheckpointLook& checkpoint = {});
   // host_container.cc
-  static void go_by_container(process::SpawnRequest& request, const rundir::v1::ContainerLaunch& container);
+  static void go_by_container(process::SpawnRequest& request,
+                              const rundir::v1::ContainerLaunch& container);
   void refuse_without_container(const RunKey& run, Entry& entry);
   bool begin_removal(const RunKey& run, Entry& entry);
   void removed_container(const RunKey& run, const std::string& trouble_met);

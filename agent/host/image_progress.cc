@@ -27,14 +27,18 @@ struct Unit {
   std::string_view name;
   std::uint64_t bytes;
 };
-constexpr auto kUnits = std::to_array<Unit>({{"TiB", 1ULL << 40U}, {"GiB", 1ULL << 30U}, {"MiB", 1ULL << 20U}, {"KiB", 1ULL << 10U}});
+constexpr auto kUnits = std::to_array<Unit>(
+    {{"TiB", 1ULL << 40U}, {"GiB", 1ULL << 30U}, {"MiB", 1ULL << 20U}, {"KiB", 1ULL << 10U}});
 
 const Unit& unit_of(std::uint64_t bytes) {
-  const auto fits = std::ranges::find_if(kUnits, [&](const Unit& unit) { return bytes >= unit.bytes; });
+  const auto fits =
+      std::ranges::find_if(kUnits, [&](const Unit& unit) { return bytes >= unit.bytes; });
   return fits == kUnits.end() ? kUnits.back() : *fits;
 }
 
-std::string in_units(std::uint64_t bytes, const Unit& unit) { return fmt::format("{:.1f}", static_cast<double>(bytes) / static_cast<double>(unit.bytes)); }
+std::string in_units(std::uint64_t bytes, const Unit& unit) {
+  return fmt::format("{:.1f}", static_cast<double>(bytes) / static_cast<double>(unit.bytes));
+}
 
 template <class Visit>
 void each_line(std::string_view text, const Visit& visit) {
@@ -49,21 +53,26 @@ bool is_number(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// "/var/tmp/storage582972879/4", or a newer release's "/var/tmp/container_images_storage582972879/4": the directory. Empty: it is another file.
+// "/var/tmp/storage582972879/4", or a newer release's
+// "/var/tmp/container_images_storage582972879/4": the directory. Empty: it is another file.
 std::string staging_of(const fs::path& file) {
   constexpr std::string_view kWord = "storage";
   const std::string dir = file.parent_path().filename().string();
   const std::size_t at = dir.rfind(kWord);
-  if (at == std::string::npos || !is_number(std::string_view(dir).substr(at + kWord.size())) || !is_number(file.filename().string())) return {};
+  if (at == std::string::npos || !is_number(std::string_view(dir).substr(at + kWord.size())) ||
+      !is_number(file.filename().string()))
+    return {};
   return file.parent_path().string();
 }
 
 std::vector<pid_t> with_children(pid_t pid) {
   std::vector<pid_t> all = {pid};
   for (std::size_t at = 0; at < all.size() && all.size() < kProcessesMost; ++at) {
-    const auto children = io::read_file(fmt::format("/proc/{}/task/{}/children", all[at], all[at]), 4096);
+    const auto children =
+        io::read_file(fmt::format("/proc/{}/task/{}/children", all[at], all[at]), 4096);
     if (!children) continue;
-    for (const char *from = children->data(), *end = from + children->size(); from < end && all.size() < kProcessesMost;) {
+    for (const char *from = children->data(), *end = from + children->size();
+         from < end && all.size() < kProcessesMost;) {
       pid_t child = 0;
       const auto [next, error] = std::from_chars(from, end, child);
       if (error != std::errc() || child <= 0) break;
@@ -79,7 +88,8 @@ template <class Visit>
 void each_descriptor(pid_t pid, const Visit& visit) {
   std::error_code error;
   std::size_t seen = 0;
-  for (fs::directory_iterator at(fmt::format("/proc/{}/fd", pid), error), end; !error && at != end && ++seen <= kDescriptorsMost; at.increment(error)) {
+  for (fs::directory_iterator at(fmt::format("/proc/{}/fd", pid), error), end;
+       !error && at != end && ++seen <= kDescriptorsMost; at.increment(error)) {
     std::error_code gone;
     const fs::path target = fs::read_symlink(at->path(), gone);
     if (!gone) visit(at->path().filename().string(), target);
@@ -90,9 +100,11 @@ std::uint64_t size_of_files(const std::string& dir) {
   std::uint64_t bytes = 0;
   std::size_t seen = 0;
   std::error_code error;
-  for (fs::directory_iterator at(dir, error), end; !error && at != end && ++seen <= kStagedMost; at.increment(error)) {
+  for (fs::directory_iterator at(dir, error), end; !error && at != end && ++seen <= kStagedMost;
+       at.increment(error)) {
     struct stat info{};
-    if (::lstat(at->path().c_str(), &info) == 0 && S_ISREG(info.st_mode)) bytes += static_cast<std::uint64_t>(info.st_size);
+    if (::lstat(at->path().c_str(), &info) == 0 && S_ISREG(info.st_mode))
+      bytes += static_cast<std::uint64_t>(info.st_size);
   }
   return bytes;
 }
@@ -101,7 +113,8 @@ std::uint64_t position_of(pid_t pid, const std::string& descriptor) {
   constexpr std::string_view kField = "pos:\t";
   const auto text = io::read_file(fmt::format("/proc/{}/fdinfo/{}", pid, descriptor), 4096);
   std::uint64_t position = 0;
-  if (text && text->starts_with(kField)) (void)std::from_chars(text->data() + kField.size(), text->data() + text->size(), position);
+  if (text && text->starts_with(kField))
+    (void)std::from_chars(text->data() + kField.size(), text->data() + text->size(), position);
   return position;
 }
 
@@ -126,7 +139,8 @@ std::string ImageNews::text() const {
     other = other_;
   }
   const std::lock_guard lock(other->mutex_);
-  return other->text_.empty() ? "brought by another start" : other->text_ + ", brought by another start";
+  return other->text_.empty() ? "brought by another start"
+                              : other->text_ + ", brought by another start";
 }
 
 ImageTurns::Turn::~Turn() {
@@ -135,7 +149,8 @@ ImageTurns::Turn::~Turn() {
   turns_.free_.notify_all();
 }
 
-std::unique_ptr<ImageTurns::Turn> ImageTurns::take(const std::string& image, BootTime until, const std::shared_ptr<ImageNews>& news) {
+std::unique_ptr<ImageTurns::Turn> ImageTurns::take(const std::string& image, BootTime until,
+                                                   const std::shared_ptr<ImageNews>& news) {
   std::unique_lock lock(mutex_);
   bool waited = false;
   for (auto at = under_way_.find(image); at != under_way_.end(); at = under_way_.find(image)) {
@@ -152,7 +167,8 @@ std::unique_ptr<ImageTurns::Turn> ImageTurns::take(const std::string& image, Boo
 
 std::string part_text(std::uint64_t bytes, std::uint64_t size) {
   const Unit& unit = unit_of(size);
-  return fmt::format("{} of {} {}", in_units(std::min(bytes, size), unit), in_units(size, unit), unit.name);
+  return fmt::format("{} of {} {}", in_units(std::min(bytes, size), unit), in_units(size, unit),
+                     unit.name);
 }
 
 std::string docker_layers(std::string_view said) {
@@ -188,7 +204,8 @@ std::string ImageProgress::look(pid_t pid, std::string_view said) {
   if (docker_ && !load) return docker_layers(said);
   for (const pid_t one : with_children(pid)) {
     each_descriptor(one, [&](const std::string& descriptor, const fs::path& target) {
-      if (docker_ && target.string() == archive_) bytes_ = std::max(bytes_, position_of(one, descriptor));
+      if (docker_ && target.string() == archive_)
+        bytes_ = std::max(bytes_, position_of(one, descriptor));
       if (docker_) return;
       if (std::string dir = staging_of(target); !dir.empty()) staging_.insert(std::move(dir));
     });

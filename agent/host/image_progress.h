@@ -1,10 +1,15 @@
-// How far podman or docker is with bringing an image, in figures, as well as it can be told from outside. Both draw bars on a terminal alone; without one
-//   docker pull  says of every layer of the image what becomes of it: "7a1b: Pulling fs layer", "7a1b: Pull complete": layers done, of all
-//   podman pull  says which layers it has begun, "Copying blob sha256:...", and how many there are not before the end, "Copying config"; the bytes that it has
-//                fetched lie in a directory of its own until then ($TMPDIR/storage123/4), which its descriptors lead to
+// How far podman or docker is with bringing an image, in figures, as well as it can be told from
+// outside. Both draw bars on a terminal alone; without one
+//   docker pull  says of every layer of the image what becomes of it: "7a1b: Pulling fs layer",
+//                "7a1b: Pull complete": layers done, of all
+//   podman pull  says which layers it has begun, "Copying blob sha256:...", and how many there are
+//                not before the end, "Copying config"; the bytes that it has fetched lie in a
+//                directory of its own until then ($TMPDIR/storage123/4), which its descriptors lead
+//                to
 //   podman load  copies the archive to such a directory as well: bytes of it, of the archive's size
 //   docker load  sends the archive to the daemon: its place in that file
-// Formats: docker/cli and moby (pkg/jsonmessage, distribution/pull_v2.go), containers/image (copy/, storage/storage_dest.go).
+// Formats: docker/cli and moby (pkg/jsonmessage, distribution/pull_v2.go), containers/image (copy/,
+// storage/storage_dest.go).
 // Where another release does it otherwise there are fewer figures, or none.
 #pragma once
 
@@ -27,7 +32,8 @@ namespace muster::agent {
 class ImageNews {
  public:
   void tell(std::string text);
-  // Another start brings it: what that one tells, from here on. Never its own; one that follows is followed by nobody.
+  // Another start brings it: what that one tells, from here on. Never its own; one that follows is
+  // followed by nobody.
   void follow(std::shared_ptr<const ImageNews> other);
   [[nodiscard]] std::string text() const;  // empty: nothing to tell
 
@@ -42,7 +48,8 @@ class ImageTurns {
  public:
   class Turn {
    public:
-    Turn(ImageTurns& turns, std::string image, bool waited) : turns_(turns), image_(std::move(image)), waited_(waited) {}
+    Turn(ImageTurns& turns, std::string image, bool waited)
+        : turns_(turns), image_(std::move(image)), waited_(waited) {}
     ~Turn();
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
@@ -54,7 +61,8 @@ class ImageTurns {
     const bool waited_;
   };
   // Null: it has not come by `until`. A turn must not outlive this object.
-  std::unique_ptr<Turn> take(const std::string& image, BootTime until, const std::shared_ptr<ImageNews>& news);
+  std::unique_ptr<Turn> take(const std::string& image, BootTime until,
+                             const std::shared_ptr<ImageNews>& news);
 
  private:
   std::mutex mutex_;
@@ -66,8 +74,10 @@ class ImageTurns {
 class ImageProgress {
  public:
   // `archive`: what is loaded, of `size` bytes; empty: an image is pulled.
-  ImageProgress(bool docker, std::string archive, std::uint64_t size) : docker_(docker), archive_(std::move(archive)), size_(size) {}
-  // "3 of 7 layers"; empty: nothing can be told yet. `said`: all that it has said so far. `pid`: its process, which is looked at through /proc.
+  ImageProgress(bool docker, std::string archive, std::uint64_t size)
+      : docker_(docker), archive_(std::move(archive)), size_(size) {}
+  // "3 of 7 layers"; empty: nothing can be told yet. `said`: all that it has said so far. `pid`:
+  // its process, which is looked at through /proc.
   std::string look(pid_t pid, std::string_view said);
 
  private:

@@ -31,7 +31,8 @@ constexpr int kNamesTried = 16;
 std::string hex_sha256(const std::string& bytes) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned size = 0;
-  if (::EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, ::EVP_sha256(), nullptr) != 1) return {};
+  if (::EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, ::EVP_sha256(), nullptr) != 1)
+    return {};
   std::string text;
   for (unsigned i = 0; i < size; ++i) text += fmt::format("{:02x}", digest.at(i));
   return text;
@@ -43,17 +44,24 @@ std::unexpected<Error> refused(const v1::LaunchFile& file, const std::string& wh
 
 Result<void> check_place(const v1::LaunchFile& file, const std::set<fs::path>& made) {
   const fs::path path = file.path();
-  if (!path.is_absolute() || path.lexically_normal() != path || !path.has_filename()) return refused(file, "it is not an absolute path without '..'");
-  if (file.path().find('\0') != std::string::npos) return refused(file, "it has a zero byte in its name");
-  if (!made.contains(path.parent_path())) return refused(file, "its directory is none that the order has made");
-  if ((file.mode() & ~0777U) != 0) return refused(file, fmt::format("mode {:o} has more than the permissions of a file", file.mode()));
+  if (!path.is_absolute() || path.lexically_normal() != path || !path.has_filename())
+    return refused(file, "it is not an absolute path without '..'");
+  if (file.path().find('\0') != std::string::npos)
+    return refused(file, "it has a zero byte in its name");
+  if (!made.contains(path.parent_path()))
+    return refused(file, "its directory is none that the order has made");
+  if ((file.mode() & ~0777U) != 0)
+    return refused(file,
+                   fmt::format("mode {:o} has more than the permissions of a file", file.mode()));
   return {};
 }
 
 Result<void> check_bytes(const v1::LaunchFile& file) {
   if (file.sha256().empty() || hex_sha256(file.content()) != file.sha256()) {
-    return fail(ErrorCode::DataLoss, fmt::format("writing file '{}': its {} bytes are not those whose hash came with them ('{}'); it was not written",
-                                                 file.path(), file.content().size(), file.sha256()));
+    return fail(ErrorCode::DataLoss,
+                fmt::format("writing file '{}': its {} bytes are not those whose hash came with "
+                            "them ('{}'); it was not written",
+                            file.path(), file.content().size(), file.sha256()));
   }
   return {};
 }
@@ -70,7 +78,8 @@ Result<void> write(const v1::LaunchFile& file) {
   const io::UniqueFd dir(::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!dir) return failed(file, "opening its directory", errno);
   struct stat there{};
-  if (::fstatat(dir.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(there.st_mode))
+  if (::fstatat(dir.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+      S_ISDIR(there.st_mode))
     return refused(file, "a directory of that name is there; move it away");
 
   std::random_device random;
@@ -78,7 +87,8 @@ Result<void> write(const v1::LaunchFile& file) {
   io::UniqueFd fd;
   for (int tries = 0; !fd && tries < kNamesTried; ++tries) {
     beside = fmt::format(".muster-{:08x}{:08x}", random(), random());
-    fd.reset(::openat(dir.get(), beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    fd.reset(::openat(dir.get(), beside.c_str(),
+                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!fd && errno != EEXIST) return failed(file, "making a file beside it", errno);
   }
   if (!fd) return failed(file, "making a file beside it", EEXIST);
@@ -87,22 +97,28 @@ Result<void> write(const v1::LaunchFile& file) {
     return failed(file, doing, error);
   };
   std::size_t written = 0;
-  if (const int error = io::write_all(fd.get(), file.content(), written); error != 0) return undo("writing beside it", error);
-  if (::fchmod(fd.get(), file.mode() == 0 ? kModeDefault : file.mode()) != 0) return undo("setting its mode", errno);
+  if (const int error = io::write_all(fd.get(), file.content(), written); error != 0)
+    return undo("writing beside it", error);
+  if (::fchmod(fd.get(), file.mode() == 0 ? kModeDefault : file.mode()) != 0)
+    return undo("setting its mode", errno);
   // NFS and quotas tell of a full disk only now.
   if (::close(fd.release()) != 0) return undo("writing beside it", errno);
-  if (::renameat(dir.get(), beside.c_str(), dir.get(), name.c_str()) != 0) return undo("putting it in place", errno);
+  if (::renameat(dir.get(), beside.c_str(), dir.get(), name.c_str()) != 0)
+    return undo("putting it in place", errno);
   return {};
 }
 
-// The commands as they are, a line each, so that bash's "line 3" is the third of them; then the environment, for the worker to read. By its path: a script may
-// have made PATH anything; over noclobber. Where a command ends the script instead, the first line's prefix says which.
+// The commands as they are, a line each, so that bash's "line 3" is the third of them; then the
+// environment, for the worker to read. By its path: a script may have made PATH anything; over
+// noclobber. Where a command ends the script instead, the first line's prefix says which.
 Result<void> write_setup_script(const v1::Setup& setup, const rundir::RunLayout& run) {
   std::string script(rundir::kSetupPrefix);
   for (const std::string& command : setup.commands()) {
     if (command.find('\0') != std::string::npos)
-      return fail(ErrorCode::InvalidArgument, "writing the script of runtime.setup: a command has a zero byte in it");
-    script += command + (command.ends_with('\\') ? "\n\n" : "\n");  // which would join the next line to itself
+      return fail(ErrorCode::InvalidArgument,
+                  "writing the script of runtime.setup: a command has a zero byte in it");
+    // which would join the next line to itself
+    script += command + (command.ends_with('\\') ? "\n\n" : "\n");
   }
   script += fmt::format("{} -0 >| \"${}\"\n", kEnvProgram, rundir::kSetupEnvironmentVariable);
   if (auto written = io::replace_file(run.setup_script(), script, io::Durable::No); !written) {
@@ -114,7 +130,8 @@ Result<void> write_setup_script(const v1::Setup& setup, const rundir::RunLayout&
 
 }  // namespace
 
-Result<void> write_launch_files(const v1::NodeLaunch& order, const rundir::RunLayout& run, const UserEntry* owner) {
+Result<void> write_launch_files(const v1::NodeLaunch& order, const rundir::RunLayout& run,
+                                const UserEntry* owner) {
   if (order.has_setup()) {
     if (auto written = write_setup_script(order.setup(), run); !written) return written;
   }
@@ -124,7 +141,9 @@ Result<void> write_launch_files(const v1::NodeLaunch& order, const rundir::RunLa
   std::size_t bytes = 0;
   for (const v1::LaunchFile& file : order.files()) {
     bytes += file.content().size();
-    if (bytes > kLaunchFilesMost) return refused(file, fmt::format("the files of this launch have more than {} MiB together", kLaunchFilesMost >> 20U));
+    if (bytes > kLaunchFilesMost)
+      return refused(file, fmt::format("the files of this launch have more than {} MiB together",
+                                       kLaunchFilesMost >> 20U));
     if (auto good = check_place(file, made); !good) return good;
     if (auto good = check_bytes(file); !good) return good;
   }
@@ -134,7 +153,9 @@ Result<void> write_launch_files(const v1::NodeLaunch& order, const rundir::RunLa
     if (!copy) return fail(copy.error());
     if (!*copy) continue;
     bytes += (*copy)->content().size();
-    if (bytes > kLaunchFilesMost) return refused(**copy, fmt::format("the files of this launch have more than {} MiB together", kLaunchFilesMost >> 20U));
+    if (bytes > kLaunchFilesMost)
+      return refused(**copy, fmt::format("the files of this launch have more than {} MiB together",
+                                         kLaunchFilesMost >> 20U));
     if (auto good = check_place(**copy, made); !good) return good;
     if (auto written = write(**copy); !written) return written;
   }

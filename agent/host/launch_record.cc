@@ -21,12 +21,16 @@ namespace muster::agent {
 namespace {
 
 // Which shells an image has, is found out in it.
-constexpr const char* kContainerShell = "if [ -x /bin/bash ]; then exec /bin/bash -e \"$0\"; fi; exec /bin/sh -e \"$0\"";
+constexpr const char* kContainerShell =
+    "if [ -x /bin/bash ]; then exec /bin/bash -e \"$0\"; fi; exec /bin/sh -e \"$0\"";
 constexpr const char* kDefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-std::int64_t to_ms(const google::protobuf::Duration& duration) { return duration.seconds() * 1'000 + duration.nanos() / 1'000'000; }
+std::int64_t to_ms(const google::protobuf::Duration& duration) {
+  return duration.seconds() * 1'000 + duration.nanos() / 1'000'000;
+}
 
-std::map<std::string, std::string> base_environment(const UserEntry& user, const std::string& path) {
+std::map<std::string, std::string> base_environment(const UserEntry& user,
+                                                    const std::string& path) {
   return {{"PATH", path.empty() ? kDefaultPath : path},
           {"HOME", user.home},
           {"USER", user.name},
@@ -41,7 +45,8 @@ std::map<std::string, std::string> base_environment(const LaunchContext& context
   base["HOME"] = context.user.uid == 0 ? "/root" : "/tmp";
   for (const std::string& variable : *context.image_env) {
     const std::size_t equals = variable.find('=');
-    if (equals != std::string::npos && equals > 0) base[variable.substr(0, equals)] = variable.substr(equals + 1);
+    if (equals != std::string::npos && equals > 0)
+      base[variable.substr(0, equals)] = variable.substr(equals + 1);
   }
   return base;
 }
@@ -50,7 +55,8 @@ std::map<std::string, std::string> base_environment(const LaunchContext& context
 bool may_execute(const struct stat& info, const UserEntry& user) {
   if (user.uid == 0) return (info.st_mode & 0111U) != 0;
   if (info.st_uid == user.uid) return (info.st_mode & S_IXUSR) != 0;
-  const bool in_group = info.st_gid == user.gid || std::ranges::find(user.groups, info.st_gid) != user.groups.end();
+  const bool in_group =
+      info.st_gid == user.gid || std::ranges::find(user.groups, info.st_gid) != user.groups.end();
   return (info.st_mode & (in_group ? S_IXGRP : S_IXOTH)) != 0;
 }
 
@@ -71,13 +77,17 @@ bool executable_file(const std::string& path, const UserEntry* user, bool& exist
   if (::stat(path.c_str(), &info) != 0) return false;
   exists = true;
   if (!S_ISREG(info.st_mode)) return false;
-  return user == nullptr ? ::access(path.c_str(), X_OK) == 0 : may_execute(info, *user) && may_reach(path, *user);
+  return user == nullptr ? ::access(path.c_str(), X_OK) == 0
+                         : may_execute(info, *user) && may_reach(path, *user);
 }
 
-std::string for_whom(const UserEntry* user) { return user == nullptr ? "" : fmt::format(" for user '{}'", user->name); }
+std::string for_whom(const UserEntry* user) {
+  return user == nullptr ? "" : fmt::format(" for user '{}'", user->name);
+}
 
 std::string absolute_in(const std::string& cwd, const std::string& path) {
-  return path.starts_with('/') ? path : (std::filesystem::path(cwd) / path).lexically_normal().string();
+  return path.starts_with('/') ? path
+                               : (std::filesystem::path(cwd) / path).lexically_normal().string();
 }
 
 }  // namespace
@@ -96,11 +106,18 @@ Result<UserEntry> find_user(const std::string& name) {
     rc = look();
   }
   if (found == nullptr) {
-    // A number without a name may well be the agent's own user (a container's); it still may run its ranks.
-    if (name.empty()) return UserEntry{.name = std::to_string(geteuid()), .home = "/", .uid = geteuid(), .gid = getegid()};
-    return fail(ErrorCode::NotFound, fmt::format("there is no user '{}' on this node; create it here, or change runtime.user", name));
+    // A number without a name may well be the agent's own user (a container's); it still may run
+    // its ranks.
+    if (name.empty())
+      return UserEntry{
+          .name = std::to_string(geteuid()), .home = "/", .uid = geteuid(), .gid = getegid()};
+    return fail(
+        ErrorCode::NotFound,
+        fmt::format("there is no user '{}' on this node; create it here, or change runtime.user",
+                    name));
   }
-  UserEntry user{.name = entry.pw_name, .home = entry.pw_dir, .uid = entry.pw_uid, .gid = entry.pw_gid};
+  UserEntry user{
+      .name = entry.pw_name, .home = entry.pw_dir, .uid = entry.pw_uid, .gid = entry.pw_gid};
   int count = 64;
   std::vector<gid_t> groups(static_cast<std::size_t>(count));
   if (getgrouplist(entry.pw_name, entry.pw_gid, groups.data(), &count) < 0) {
@@ -112,13 +129,16 @@ Result<UserEntry> find_user(const std::string& name) {
   return user;
 }
 
-Result<std::string> resolve_program(const std::string& program, const std::string& path, const std::string& cwd, const UserEntry* user) {
+Result<std::string> resolve_program(const std::string& program, const std::string& path,
+                                    const std::string& cwd, const UserEntry* user) {
   bool exists = false;
   if (program.empty()) return fail(ErrorCode::NotFound, "its name is empty");
   if (program.find('/') != std::string::npos) {
     std::string absolute = absolute_in(cwd, program);
     if (executable_file(absolute, user, exists)) return absolute;
-    if (exists) return fail(ErrorCode::NotAllowed, fmt::format("'{}' is not an executable file{}", absolute, for_whom(user)));
+    if (exists)
+      return fail(ErrorCode::NotAllowed,
+                  fmt::format("'{}' is not an executable file{}", absolute, for_whom(user)));
     return fail(ErrorCode::NotFound, fmt::format("there is no '{}'", absolute));
   }
   for (std::size_t begin = 0; begin <= path.size();) {
@@ -128,19 +148,24 @@ Result<std::string> resolve_program(const std::string& program, const std::strin
     if (executable_file(absolute, user, exists)) return absolute;
     begin = end + 1;
   }
-  if (exists) return fail(ErrorCode::NotAllowed, fmt::format("'{}' on PATH '{}' is not an executable file{}", program, path, for_whom(user)));
+  if (exists)
+    return fail(ErrorCode::NotAllowed, fmt::format("'{}' on PATH '{}' is not an executable file{}",
+                                                   program, path, for_whom(user)));
   return fail(ErrorCode::NotFound, fmt::format("there is no '{}' on PATH '{}'", program, path));
 }
 
 namespace {
 
-// argv[0] of a rank, as a path. A Python that nobody named is looked for on PATH first and then where systems have it.
-Result<std::string> resolve_argv0(const std::string& program, const std::string& path, const std::string& cwd, const LaunchContext& context) {
+// argv[0] of a rank, as a path. A Python that nobody named is looked for on PATH first and then
+// where systems have it.
+Result<std::string> resolve_argv0(const std::string& program, const std::string& path,
+                                  const std::string& cwd, const LaunchContext& context) {
   const UserEntry* user = context.set_user ? &context.user : nullptr;
   auto found = resolve_program(program, path, cwd, user);
   if (found || program != engine::kPythonAuto) return found;
   if (auto system = resolve_program(context.python_system, path, cwd, user)) return system;
-  return fail(found.error().code, fmt::format("{}, and no '{}' either", found.error().message, context.python_system));
+  return fail(found.error().code,
+              fmt::format("{}, and no '{}' either", found.error().message, context.python_system));
 }
 
 using Variables = google::protobuf::Map<std::string, std::string>;
@@ -159,7 +184,8 @@ struct Base {
   }
 };
 
-// The base goes by the command line of env(1): the record's common environment is over what the setup leaves, and the base is below it.
+// The base goes by the command line of env(1): the record's common environment is over what the
+// setup leaves, and the base is below it.
 void add_setup(rundir::v1::Launch& launch, const Base& base) {
   rundir::v1::SetupLaunch& setup = *launch.mutable_setup();
   setup.add_argv(kEnvProgram);
@@ -170,7 +196,8 @@ void add_setup(rundir::v1::Launch& launch, const Base& base) {
     for (const char* word : {"/bin/sh", "-c", kContainerShell}) setup.add_argv(word);
   } else {
     bool exists = false;
-    const auto* shell = std::ranges::find_if(kSetupShells, [&](const char* path) { return executable_file(path, nullptr, exists); });
+    const auto* shell = std::ranges::find_if(
+        kSetupShells, [&](const char* path) { return executable_file(path, nullptr, exists); });
     setup.add_argv(shell == std::end(kSetupShells) ? std::end(kSetupShells)[-1] : *shell);
     setup.add_argv("-e");
   }
@@ -182,25 +209,36 @@ void add_setup(rundir::v1::Launch& launch, const Base& base) {
 }
 
 // Why a rank has no program: the key that names it, and what would help.
-std::string no_program(const v1::NodeLaunch& order, const v1::RankProcess& process, const std::string& path, const Error& error) {
+std::string no_program(const v1::NodeLaunch& order, const v1::RankProcess& process,
+                       const std::string& path, const Error& error) {
   const std::string key = key_of_program(order, process);
   const std::string& program = process.argv(0);
   const bool named = program.find('/') != std::string::npos;
-  if (error.code == ErrorCode::NotFound && named) return missing_file(order, key, absolute_in(process.cwd(), program));
+  if (error.code == ErrorCode::NotFound && named)
+    return missing_file(order, key, absolute_in(process.cwd(), program));
   struct stat info{};
-  if (error.code == ErrorCode::NotAllowed && named && ::stat(absolute_in(process.cwd(), program).c_str(), &info) == 0 && S_ISDIR(info.st_mode))
-    return fmt::format("{}: '{}' is a directory; name the file in it", key, absolute_in(process.cwd(), program));
-  if (error.code == ErrorCode::NotAllowed) return fmt::format("{}: {}; make it one (chmod +x), or name its interpreter before it", key, error.message);
-  if (error.code != ErrorCode::NotFound || program.empty()) return fmt::format("{}: {}", key, error.message);
+  if (error.code == ErrorCode::NotAllowed && named &&
+      ::stat(absolute_in(process.cwd(), program).c_str(), &info) == 0 && S_ISDIR(info.st_mode))
+    return fmt::format("{}: '{}' is a directory; name the file in it", key,
+                       absolute_in(process.cwd(), program));
+  if (error.code == ErrorCode::NotAllowed)
+    return fmt::format("{}: {}; make it one (chmod +x), or name its interpreter before it", key,
+                       error.message);
+  if (error.code != ErrorCode::NotFound || program.empty())
+    return fmt::format("{}: {}", key, error.message);
   if (program == engine::kPythonAuto)
-    return fmt::format("{}: {}; install Python on this node, or name one {}", key, error.message, key == "launch.run" ? "by its path" : "with runtime.python");
+    return fmt::format("{}: {}; install Python on this node, or name one {}", key, error.message,
+                       key == "launch.run" ? "by its path" : "with runtime.python");
   const std::string near = nearest_program(program, path);
-  return fmt::format("{}: {}; {}install it on this node, name it by its path, or set PATH in runtime.env", key, error.message,
-                     near.empty() ? "" : fmt::format("nearest: '{}'; ", near));
+  return fmt::format(
+      "{}: {}; {}install it on this node, name it by its path, or set PATH in runtime.env", key,
+      error.message, near.empty() ? "" : fmt::format("nearest: '{}'; ", near));
 }
 
-Result<void> add_ranks(rundir::v1::Launch& launch, const Base& base, const std::map<std::string, std::string>& common) {
-  std::map<std::tuple<std::string, std::string, std::string>, std::string> resolved;  // 64 ranks are the same program
+Result<void> add_ranks(rundir::v1::Launch& launch, const Base& base,
+                       const std::map<std::string, std::string>& common) {
+  // 64 ranks are the same program
+  std::map<std::tuple<std::string, std::string, std::string>, std::string> resolved;
   for (const v1::RankProcess& process : base.order.ranks()) {
     rundir::v1::RankLaunch* rank = launch.add_ranks();
     rank->set_rank(process.rank());
@@ -212,8 +250,11 @@ Result<void> add_ranks(rundir::v1::Launch& launch, const Base& base, const std::
     }
     // Another user could not reach it.
     if (!process.plog_dir().empty() && !base.context.set_user)
-      rank->add_env(fmt::format("{}={}", engine::kProcessLogPath, base.context.layout->plog_dir(process.rank()).string()));
-    if (process.argv().empty()) return fail(ErrorCode::InvalidArgument, fmt::format("starting rank {}: its command line is empty", process.rank()));
+      rank->add_env(fmt::format("{}={}", engine::kProcessLogPath,
+                                base.context.layout->plog_dir(process.rank()).string()));
+    if (process.argv().empty())
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("starting rank {}: its command line is empty", process.rank()));
     for (const std::string& word : process.argv()) rank->add_argv(word);
     if (base.order.has_setup() || base.context.image_env) continue;
     const auto own_path = process.env().find("PATH");
@@ -222,7 +263,9 @@ Result<void> add_ranks(rundir::v1::Launch& launch, const Base& base, const std::
     std::string& program = resolved[{process.argv(0), path, process.cwd()}];
     if (program.empty()) {
       auto found = resolve_argv0(process.argv(0), path, process.cwd(), base.context);
-      if (!found) return fail(ErrorCode::InvalidArgument, no_program(base.order, process, path, std::move(found).error()));
+      if (!found)
+        return fail(ErrorCode::InvalidArgument,
+                    no_program(base.order, process, path, std::move(found).error()));
       program = *found;
     }
     rank->set_argv(0, program);
@@ -233,9 +276,13 @@ Result<void> add_ranks(rundir::v1::Launch& launch, const Base& base, const std::
 Result<void> add_companions(rundir::v1::Launch& launch, const Base& base) {
   std::set<std::string> names;
   for (const v1::CompanionProcess& process : base.order.companions()) {
-    const auto no = [&](const std::string& why) { return fail(ErrorCode::InvalidArgument, fmt::format("starting companion '{}': {}", process.name(), why)); };
+    const auto no = [&](const std::string& why) {
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("starting companion '{}': {}", process.name(), why));
+    };
     // Its name is a part of its log's path.
-    if (!rundir::is_companion_name(process.name())) return no("its name may have 1 to 64 letters, digits, '-' and '_'");
+    if (!rundir::is_companion_name(process.name()))
+      return no("its name may have 1 to 64 letters, digits, '-' and '_'");
     if (!names.insert(process.name()).second) return no("there is another one of that name");
     if (process.argv().empty()) return no("its command line is empty");
     rundir::v1::CompanionLaunch* companion = launch.add_companions();
@@ -246,11 +293,14 @@ Result<void> add_companions(rundir::v1::Launch& launch, const Base& base) {
     for (const auto& [name, value] : environment) companion->add_env(name + "=" + value);
     for (const std::string& word : process.argv()) companion->add_argv(word);
     if (base.order.has_setup() || base.context.image_env) continue;
-    auto found = resolve_argv0(process.argv(0), environment.at("PATH"), process.cwd(), base.context);
+    auto found =
+        resolve_argv0(process.argv(0), environment.at("PATH"), process.cwd(), base.context);
     if (!found) {
-      const bool python = process.argv(0) == engine::kPythonAuto && found.error().code == ErrorCode::NotFound;
-      return no(fmt::format("executing '{}': {}{}", process.argv(0), found.error().message,
-                            python ? "; install Python on this node, or name one with runtime.python" : ""));
+      const bool python =
+          process.argv(0) == engine::kPythonAuto && found.error().code == ErrorCode::NotFound;
+      return no(fmt::format(
+          "executing '{}': {}{}", process.argv(0), found.error().message,
+          python ? "; install Python on this node, or name one with runtime.python" : ""));
     }
     companion->set_argv(0, *found);
   }
@@ -283,12 +333,14 @@ Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const Launch
   launch.set_scripts(order.has_script());
   if (order.script().adopt()) {
     launch.set_shim_dir(context.layout->shim_dir().string());
-    for (auto& [name, value] : shim_environment(*context.layout, order)) common[name] = std::move(value);
+    for (auto& [name, value] : shim_environment(*context.layout, order))
+      common[name] = std::move(value);
   }
   for (const auto& [name, value] : common) launch.add_env(name + "=" + value);
   if (auto added = add_ranks(launch, base, common); !added) return fail(std::move(added).error());
   if (auto added = add_companions(launch, base); !added) return fail(std::move(added).error());
-  // For the agent that adopts. Without the files, which are where they belong: a rank table has megabytes, and the worker holds what its record holds.
+  // For the agent that adopts. Without the files, which are where they belong: a rank table has
+  // megabytes, and the worker holds what its record holds.
   std::string bytes;
   if (order.files().empty()) {
     order.SerializeToString(&bytes);

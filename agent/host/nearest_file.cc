@@ -17,7 +17,9 @@ namespace fs = std::filesystem;
 constexpr std::size_t kNamesLooked = 4096, kNameBytesMost = 255;
 constexpr std::size_t kAlikeLeast = 4;  // characters of a beginning in common
 
-std::size_t alike(std::string_view a, std::string_view b) { return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin()); }
+std::size_t alike(std::string_view a, std::string_view b) {
+  return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
 
 std::string_view ending(std::string_view name) {
   const std::size_t dot = name.rfind('.');
@@ -26,15 +28,18 @@ std::string_view ending(std::string_view name) {
 
 void add_names(const fs::path& dir, std::vector<std::string>& names) {
   std::error_code error;
-  for (fs::directory_iterator entry(dir, error), end; !error && entry != end && names.size() < kNamesLooked; entry.increment(error))
-    if (std::string name = entry->path().filename().string(); name.size() <= kNameBytesMost) names.push_back(std::move(name));
+  for (fs::directory_iterator entry(dir, error), end;
+       !error && entry != end && names.size() < kNamesLooked; entry.increment(error))
+    if (std::string name = entry->path().filename().string(); name.size() <= kNameBytesMost)
+      names.push_back(std::move(name));
 }
 
 }  // namespace
 
 std::string nearest_name(std::string_view missing, const std::vector<std::string>& names) {
   const std::vector<std::string_view> known(names.begin(), names.end());
-  if (const std::string_view near = engine::nearest(missing, known); !near.empty()) return std::string(near);
+  if (const std::string_view near = engine::nearest(missing, known); !near.empty())
+    return std::string(near);
   const std::size_t least = std::max(kAlikeLeast, (missing.size() - ending(missing).size()) / 2);
   std::string_view best;
   std::size_t most = 0;
@@ -83,7 +88,8 @@ std::string nearest_program(std::string_view missing, std::string_view path) {
 
 std::string nearest_text(const fs::path& missing) {
   const fs::path near = nearest_file(missing);
-  return near.empty() ? std::string() : fmt::format("; nearest: '{}'", patch::shown_path(near.string()));
+  return near.empty() ? std::string()
+                      : fmt::format("; nearest: '{}'", patch::shown_path(near.string()));
 }
 
 }  // namespace muster::agent

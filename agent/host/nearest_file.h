@@ -1,4 +1,5 @@
-// What was probably meant by a path that is not there. Reads directories, a bounded part of each; any thread.
+// What was probably meant by a path that is not there. Reads directories, a bounded part of each;
+// any thread.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +9,8 @@
 
 namespace muster::agent {
 
-// Of the names in a directory: the one that differs by a typing error; else one of the same ending that begins alike ("pretran.yaml", "pretrain_7b.yaml").
-// Empty: none.
+// Of the names in a directory: the one that differs by a typing error; else one of the same ending
+// that begins alike ("pretran.yaml", "pretrain_7b.yaml"). Empty: none.
 std::string nearest_name(std::string_view missing, const std::vector<std::string>& names);
 
 // A path that is there, in place of the first part of `missing` that is not. Empty: none.

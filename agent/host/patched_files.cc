@@ -20,7 +20,8 @@ namespace muster::agent {
 namespace {
 
 std::string_view key_of(const v1::PatchedFile& file) {
-  if (file.path().empty()) return file.items().empty() ? std::string_view() : std::string_view(file.items(0).at());
+  if (file.path().empty())
+    return file.items().empty() ? std::string_view() : std::string_view(file.items(0).at());
   return file.vars().empty() ? "launch.patch" : "launch.vars";
 }
 
@@ -33,7 +34,8 @@ std::unexpected<Error> failed(const v1::NodeLaunch& order, const v1::PatchedFile
   if (error == ENOENT || error == ENOTDIR) {
     const bool images = order.has_container() && !is_nodes_own(order, file.source());
     return fail(ErrorCode::NotFound,
-                fmt::format("{}{}", missing_file(order, key_of(file), file.source()), images ? "; what only an image has cannot be changed" : ""));
+                fmt::format("{}{}", missing_file(order, key_of(file), file.source()),
+                            images ? "; what only an image has cannot be changed" : ""));
   }
   auto result = fail_errno(fmt::format("reading {}", doing(file)), error);
   if (error == EACCES || error == EPERM) result.error().code = ErrorCode::NotAllowed;
@@ -47,17 +49,23 @@ struct Read {
 };
 
 Result<Read> read_source(const v1::NodeLaunch& order, const v1::PatchedFile& file) {
-  const io::UniqueFd fd(::open(file.source().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));  // a pipe would wait for its writer
+  // a pipe would wait for its writer
+  const io::UniqueFd fd(
+      ::open(file.source().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (!fd) return failed(order, file, errno);
   struct stat info{};
   if (::fstat(fd.get(), &info) != 0) return failed(order, file, errno);
-  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::InvalidArgument, fmt::format("reading {}: it is not a file", doing(file)));
+  if (!S_ISREG(info.st_mode))
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("reading {}: it is not a file", doing(file)));
   Read read{.text = {}, .mode = info.st_mode & 0777U};
   constexpr std::size_t kPiece = 64 << 10;
   while (true) {
     const std::size_t had = read.text.size();
     if (had > patch::kFileBytesMax)
-      return fail(ErrorCode::InvalidArgument, fmt::format("reading {}: it has more than {} MiB", doing(file), patch::kFileBytesMax >> 20U));
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("reading {}: it has more than {} MiB", doing(file),
+                              patch::kFileBytesMax >> 20U));
     read.text.resize(had + kPiece);
     const ssize_t got = ::read(fd.get(), read.text.data() + had, kPiece);
     if (got < 0 && errno == EINTR) {
@@ -72,16 +80,20 @@ Result<Read> read_source(const v1::NodeLaunch& order, const v1::PatchedFile& fil
 
 }  // namespace
 
-Result<std::optional<v1::LaunchFile>> patched_file(const v1::NodeLaunch& order, const v1::PatchedFile& file) {
+Result<std::optional<v1::LaunchFile>> patched_file(const v1::NodeLaunch& order,
+                                                   const v1::PatchedFile& file) {
   if (!file.source().starts_with('/') || file.source().find('\0') != std::string::npos)
-    return fail(ErrorCode::InvalidArgument, fmt::format("reading '{}': it is not an absolute path", patch::shown_path(file.source())));
+    return fail(ErrorCode::InvalidArgument, fmt::format("reading '{}': it is not an absolute path",
+                                                        patch::shown_path(file.source())));
   if (file.path().empty()) {
-    if (order.has_container() && !is_nodes_own(order, file.source())) return std::optional<v1::LaunchFile>();
+    if (order.has_container() && !is_nodes_own(order, file.source()))
+      return std::optional<v1::LaunchFile>();
     struct stat info{};
     const int error = ::stat(file.source().c_str(), &info) == 0 ? 0 : errno;
     const bool may_come = order.has_setup() && (error == ENOENT || error == ENOTDIR);
     if (error != 0 && !may_come) return failed(order, file, error);
-    if (auto refusal = error == 0 ? config_refusal(file) : std::nullopt) return fail(ErrorCode::InvalidArgument, *std::move(refusal));
+    if (auto refusal = error == 0 ? config_refusal(file) : std::nullopt)
+      return fail(ErrorCode::InvalidArgument, *std::move(refusal));
     return std::optional<v1::LaunchFile>();
   }
   auto read = read_source(order, file);
@@ -89,10 +101,13 @@ Result<std::optional<v1::LaunchFile>> patched_file(const v1::NodeLaunch& order, 
   Result<std::string> text = std::move(read->text);
   if (!file.items().empty()) {
     std::vector<patch::Change> changes;
-    for (const v1::PatchItem& item : file.items()) changes.push_back({.at = item.at(), .value = item.value()});
+    for (const v1::PatchItem& item : file.items())
+      changes.push_back({.at = item.at(), .value = item.value()});
     text = patch::changed_file(file.source(), *text, changes);
   }
-  if (text && !file.vars().empty()) text = patch::replaced_assignments(file.source(), *text, {file.vars().begin(), file.vars().end()});
+  if (text && !file.vars().empty())
+    text =
+        patch::replaced_assignments(file.source(), *text, {file.vars().begin(), file.vars().end()});
   if (!text) return fail(std::move(text.error()));
   v1::LaunchFile out;
   out.set_path(file.path());

@@ -14,24 +14,29 @@ namespace {
 using rundir::v1::Event;
 using rundir::v1::Mark;
 
-constexpr std::uint32_t kRanksMost = 4096;   // of one node, where only names of files tell
-constexpr std::size_t kScriptLogsMost = 64;  // of one run; the controller takes a few more beside its ranks'
+constexpr std::uint32_t kRanksMost = 4096;  // of one node, where only names of files tell
+// of one run; the controller takes a few more beside its ranks'
+constexpr std::size_t kScriptLogsMost = 64;
 constexpr std::size_t kCompanionsMost = 16 + kScriptLogsMost;
 
-// The launch record less the order that it was made from. Both are sorted by name, and so is this. What is in the run directory another user cannot reach.
-v1::NodeResolved resolved_of(const rundir::v1::Launch& launch, const v1::NodeLaunch& order, const rundir::RunLayout& run) {
+// The launch record less the order that it was made from. Both are sorted by name, and so is this.
+// What is in the run directory another user cannot reach.
+v1::NodeResolved resolved_of(const rundir::v1::Launch& launch, const v1::NodeLaunch& order,
+                             const rundir::RunLayout& run) {
   v1::NodeResolved resolved;
   if (!launch.set_user() && is_utf8(run.root().native())) resolved.set_run_dir(run.root().string());
   for (const std::string& variable : launch.env()) {
     const auto asked = order.env().find(variable.substr(0, variable.find('=')));
-    if (asked == order.env().end() || variable != asked->first + "=" + asked->second) resolved.add_env(variable);
+    if (asked == order.env().end() || variable != asked->first + "=" + asked->second)
+      resolved.add_env(variable);
   }
   bool alike = true;
   for (const auto& rank : launch.ranks()) {
     resolved.add_programs(rank.argv_size() > 0 ? rank.argv(0) : "");
     alike = alike && resolved.programs(0) == resolved.programs(resolved.programs_size() - 1);
   }
-  if (alike && resolved.programs_size() > 1) resolved.mutable_programs()->DeleteSubrange(1, resolved.programs_size() - 1);
+  if (alike && resolved.programs_size() > 1)
+    resolved.mutable_programs()->DeleteSubrange(1, resolved.programs_size() - 1);
   return resolved;
 }
 
@@ -49,8 +54,8 @@ Result<bool> RunView::refresh() {
   const bool launch_before = seen_.launch_sound;
   if (auto read = read_launch(); !read) return fail(std::move(read).error());
   if (auto read = read_claim(); !read) return fail(std::move(read).error());
-  // The worker is judged before its events are read: one that dies in between has written its last word by then, so a Dead worker never
-  // hides an event behind it.
+  // The worker is judged before its events are read: one that dies in between has written its last
+  // word by then, so a Dead worker never hides an event behind it.
   judge_worker();
   auto marks = marks_.read();
   if (!marks) return fail(std::move(marks).error());
@@ -60,7 +65,8 @@ Result<bool> RunView::refresh() {
   if (!events->empty()) seen_.worker_spoke = true;
   for (const Event& event : *events) fold(event);
   if (seen_.swept && !launch_ && !ranks_traced_) trace_ranks();
-  changed = !marks->empty() || !events->empty() || seen_.worker != worker_before || seen_.launch_sound != launch_before;
+  changed = !marks->empty() || !events->empty() || seen_.worker != worker_before ||
+            seen_.launch_sound != launch_before;
   return changed;
 }
 
@@ -68,8 +74,10 @@ Result<void> RunView::read_launch() {
   if (launch_) return {};
   auto launch = rundir::read_launch(layout_);
   if (!launch) {
-    // Damaged, or of a newer release: what runs is still minded by claim and events; only what it is made of is unknown.
-    if (launch.error().code == ErrorCode::DataLoss || launch.error().code == ErrorCode::Unsupported) return {};
+    // Damaged, or of a newer release: what runs is still minded by claim and events; only what it
+    // is made of is unknown.
+    if (launch.error().code == ErrorCode::DataLoss || launch.error().code == ErrorCode::Unsupported)
+      return {};
     return fail(std::move(launch).error());
   }
   if (!*launch) return {};
@@ -86,7 +94,8 @@ Result<void> RunView::read_launch() {
   launch_->clear_order();
   launch_->clear_companions();
   // A container's is kept, for its mounts say where on the node its files are.
-  google::protobuf::RepeatedPtrField<v1::RankProcess> ranks;  // of each what is looked for at its end
+  // of each what is looked for at its end
+  google::protobuf::RepeatedPtrField<v1::RankProcess> ranks;
   for (const v1::RankProcess& rank : order_.ranks()) {
     if (rank.success_file().empty()) continue;
     ranks.Add()->set_rank(rank.rank());
@@ -135,12 +144,15 @@ void RunView::judge_worker() {
     worker_unknown_.reset();
     if (claim_->boot_id() != own_boot_.str()) {
       worker_gone_ = true;
-    } else if (auto opened = process::Pidfd::open({.pid = static_cast<pid_t>(claim_->pid()), .start_time = claim_->start_time()}); opened) {
+    } else if (auto opened = process::Pidfd::open(
+                   {.pid = static_cast<pid_t>(claim_->pid()), .start_time = claim_->start_time()});
+               opened) {
       worker_ = std::move(*opened);
     } else if (opened.error().code == ErrorCode::NotFound) {
       worker_gone_ = true;
     } else {
-      worker_unknown_ = std::move(opened.error());  // a healthy run must not be swept for an agent's want of descriptors
+      // a healthy run must not be swept for an agent's want of descriptors
+      worker_unknown_ = std::move(opened.error());
     }
   }
   if (worker_ && worker_->exited()) worker_gone_ = true;
@@ -153,7 +165,8 @@ void RunView::fold(const Event& event) {
     case Event::kRankStarted: {
       const auto& started = event.rank_started();
       seen_.pids[started.rank()] = started.pid();
-      leaders_.push_back({.pid = static_cast<pid_t>(started.pid()), .start_time = started.start_time()});
+      leaders_.push_back(
+          {.pid = static_cast<pid_t>(started.pid()), .start_time = started.start_time()});
       break;
     }
     case Event::kStarted:
@@ -189,14 +202,17 @@ void RunView::fold(const Event& event) {
     case Event::kStopRequested:
       seen_.stop_requested = true;
       if (!stop_written_) stop_written_ = BootTime(Duration(event.boot_ns()));
-      if (stop_why_ == rundir::v1::StopRequested::WHY_UNSPECIFIED) stop_why_ = event.stop_requested().why();
+      if (stop_why_ == rundir::v1::StopRequested::WHY_UNSPECIFIED)
+        stop_why_ = event.stop_requested().why();
       break;
     case Event::kCompanionStarted:
-      leaders_.push_back({.pid = static_cast<pid_t>(event.companion_started().pid()), .start_time = event.companion_started().start_time()});
+      leaders_.push_back({.pid = static_cast<pid_t>(event.companion_started().pid()),
+                          .start_time = event.companion_started().start_time()});
       break;
     case Event::kCompanionExited: fold(event.companion_exited(), event); break;
     case Event::kSetupStarted:
-      leaders_.push_back({.pid = static_cast<pid_t>(event.setup_started().pid()), .start_time = event.setup_started().start_time()});
+      leaders_.push_back({.pid = static_cast<pid_t>(event.setup_started().pid()),
+                          .start_time = event.setup_started().start_time()});
       seen_.setting_up = true;
       break;
     case Event::kSetupEnded: seen_.setting_up = false; break;
@@ -210,15 +226,19 @@ void RunView::fold(const Event& event) {
     case Event::kScriptLaunched: {
       const auto& launched = event.script_launched();
       if (seen_.script_launch) break;
-      seen_.script_launch = {
-          .first_rank = launched.first_rank(), .ranks = launched.ranks(), .save = launched.save(), .weights_alone = launched.weights_alone(), .at = at};
+      seen_.script_launch = {.first_rank = launched.first_rank(),
+                             .ranks = launched.ranks(),
+                             .save = launched.save(),
+                             .weights_alone = launched.weights_alone(),
+                             .at = at};
       break;
     }
     case Event::WHAT_NOT_SET: break;  // of a newer worker
   }
 }
 
-// Of one that broke the attempt only when it is known what its log tells: the same directory gives the same facts.
+// Of one that broke the attempt only when it is known what its log tells: the same directory gives
+// the same facts.
 void RunView::fold(const rundir::v1::CompanionExited& exited, const Event& event) {
   CompanionExitSeen exit{.name = exited.name(),
                          .code = exited.code(),
@@ -236,12 +256,15 @@ void RunView::fold(const rundir::v1::CompanionExited& exited, const Event& event
   seen_.companion_exits.push_back(std::move(exit));
 }
 
-// A file is one log, however many processes write it. In a container a path names what is mounted there, or a file of the container's own, which is reached
-// through its worker as long as that lives.
+// A file is one log, however many processes write it. In a container a path names what is mounted
+// there, or a file of the container's own, which is reached through its worker as long as that
+// lives.
 void RunView::fold(const rundir::v1::ScriptRankSeen& rank) {
   std::string path = rank.log();
   std::vector<ScriptLogSeen>& logs = seen_.script_logs;
-  if (!path.starts_with('/') || path.find('\0') != std::string::npos || logs.size() >= kScriptLogsMost) return;
+  if (!path.starts_with('/') || path.find('\0') != std::string::npos ||
+      logs.size() >= kScriptLogsMost)
+    return;
   bool inside = launch_ && launch_->has_container();
   std::string mount;
   if (inside) {
@@ -253,7 +276,9 @@ void RunView::fold(const rundir::v1::ScriptRankSeen& rank) {
       return;
     }
   }
-  const auto same = [&](const ScriptLogSeen& log) { return log.path == path && (log.root_pid != 0) == inside; };
+  const auto same = [&](const ScriptLogSeen& log) {
+    return log.path == path && (log.root_pid != 0) == inside;
+  };
   if (std::ranges::any_of(logs, same)) return;
   const auto before = std::ranges::count(logs, rank.rank(), &ScriptLogSeen::rank);
   const std::string name = "rank-" + std::to_string(rank.rank());
@@ -267,7 +292,10 @@ void RunView::fold(const rundir::v1::ScriptRankSeen& rank) {
          .root_pid = inside ? claim_->pid() : 0,
          .root_start_time = inside ? claim_->start_time() : 0,
          .user = std::nullopt};
-  if (launch_ && launch_->set_user()) log.user = {.uid = launch_->uid(), .gid = launch_->gid(), .groups = {launch_->groups().begin(), launch_->groups().end()}};
+  if (launch_ && launch_->set_user())
+    log.user = {.uid = launch_->uid(),
+                .gid = launch_->gid(),
+                .groups = {launch_->groups().begin(), launch_->groups().end()}};
 }
 
 std::vector<std::string> RunView::companions_without_evidence() const {
@@ -278,7 +306,8 @@ std::vector<std::string> RunView::companions_without_evidence() const {
 
 void RunView::give_companion_evidence(const std::string& name, const std::string& evidence) {
   companion_evidence_.emplace(name, evidence);
-  const auto rest = std::ranges::stable_partition(companions_waiting_, [&](const CompanionExitSeen& exit) { return exit.name != name; });
+  const auto rest = std::ranges::stable_partition(
+      companions_waiting_, [&](const CompanionExitSeen& exit) { return exit.name != name; });
   for (CompanionExitSeen& exit : rest) {
     exit.evidence = companion_evidence_.at(name);
     seen_.companion_exits.push_back(std::move(exit));
@@ -286,18 +315,22 @@ void RunView::give_companion_evidence(const std::string& name, const std::string
   companions_waiting_.erase(rest.begin(), rest.end());
 }
 
-// A power cut took the launch record of a run whose ranks had begun. Its exits may be with the controller already, which then waits for its logs: those of
-// the ranks that left a trace, and of all between them, for ranks of a node are consecutive.
+// A power cut took the launch record of a run whose ranks had begun. Its exits may be with the
+// controller already, which then waits for its logs: those of the ranks that left a trace, and of
+// all between them, for ranks of a node are consecutive.
 void RunView::trace_ranks() {
   std::set<std::uint32_t> ranks;
   std::set<std::string> companions;
   for (const auto& [rank, pid] : seen_.pids) ranks.insert(rank);
   for (const auto& [rank, exit] : seen_.exits) ranks.insert(rank);
   std::error_code error;
-  for (std::filesystem::directory_iterator at(layout_.logs(), error), end; !error && at != end; at.increment(error)) {
+  for (std::filesystem::directory_iterator at(layout_.logs(), error), end; !error && at != end;
+       at.increment(error)) {
     const std::string name = at->path().filename().string();
     if (const auto rank = rundir::rank_of_log(name)) ranks.insert(*rank);
-    if (auto beside = rundir::name_of_log_beside(name); beside && companions.size() < kCompanionsMost) companions.insert(std::move(*beside));
+    if (auto beside = rundir::name_of_log_beside(name);
+        beside && companions.size() < kCompanionsMost)
+      companions.insert(std::move(*beside));
   }
   if (ranks.empty() || *ranks.rbegin() - *ranks.begin() >= kRanksMost) return;
   seen_.ranks.resize(*ranks.rbegin() - *ranks.begin() + 1);
@@ -334,7 +367,8 @@ void RunView::fold(const Mark& mark) {
     case Mark::kSuccessSeen: {
       const std::uint32_t rank = mark.success_seen().rank();
       end_of(rank).success_seen = true;
-      if (const auto exit = seen_.exits.find(rank); exit != seen_.exits.end()) exit->second.success_seen = true;
+      if (const auto exit = seen_.exits.find(rank); exit != seen_.exits.end())
+        exit->second.success_seen = true;
       break;
     }
     case Mark::kEvidence: {
@@ -343,7 +377,8 @@ void RunView::fold(const Mark& mark) {
       const std::string& companion = mark.evidence().companion();
       if (rank == kCompanionEvidence) {
         const auto name_ends = std::min(line.find('\n'), line.size());
-        give_companion_evidence(companion.empty() ? line.substr(0, name_ends) : companion, line.substr(std::min(name_ends + 1, line.size())));
+        give_companion_evidence(companion.empty() ? line.substr(0, name_ends) : companion,
+                                line.substr(std::min(name_ends + 1, line.size())));
         break;
       }
       if (!companion.empty()) {

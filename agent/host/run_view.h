@@ -1,5 +1,6 @@
-// What one run directory and the process table say of one run, read forward: each call reads only what is new. Reads, and opens a pidfd; starts,
-// signals and writes nothing. Owned by the agent's strand.
+// What one run directory and the process table say of one run, read forward: each call reads only
+// what is new. Reads, and opens a pidfd; starts, signals and writes nothing. Owned by the agent's
+// strand.
 #pragma once
 
 #include <optional>
@@ -11,15 +12,20 @@
 
 namespace muster::agent {
 
-// A companion's evidence is that of a rank that there cannot be; its line is the name, a line feed, and the log's line. An agent of before 0.4 knows no other.
+// A companion's evidence is that of a rank that there cannot be; its line is the name, a line feed,
+// and the log's line. An agent of before 0.4 knows no other.
 inline constexpr std::uint32_t kCompanionEvidence = UINT32_MAX;
 
 class RunView {
  public:
   RunView(rundir::RunLayout layout, BootId own_boot)
-      : layout_(std::move(layout)), own_boot_(std::move(own_boot)), events_(layout_.events()), marks_(layout_.mark()) {}
+      : layout_(std::move(layout)),
+        own_boot_(std::move(own_boot)),
+        events_(layout_.events()),
+        marks_(layout_.mark()) {}
 
-  // Everything new: launch (once), claim (once), marks, events, worker. True: seen() is another than before. An error leaves what was read.
+  // Everything new: launch (once), claim (once), marks, events, worker. True: seen() is another
+  // than before. An error leaves what was read.
   Result<bool> refresh();
 
   [[nodiscard]] const RunSeen& seen() const { return seen_; }
@@ -27,21 +33,30 @@ class RunView {
   // Without ranks and environments. Null while there is none.
   [[nodiscard]] const rundir::v1::Launch* launch() const { return launch_ ? &*launch_ : nullptr; }
   [[nodiscard]] const v1::NodeLaunch& order() const { return order_; }
-  // order() says how its logs are read: the launch record is there, or what is left of the run tells its ranks.
+  // order() says how its logs are read: the launch record is there, or what is left of the run
+  // tells its ranks.
   [[nodiscard]] bool order_known() const { return launch_ || ranks_traced_; }
-  [[nodiscard]] const process::Pidfd* worker() const { return worker_ ? &*worker_ : nullptr; }  // of the claim, until it is seen dead
-  // Whether the worker lives could not be found out (no descriptor left, say): it counts as alive, and is to be looked for again.
+  // of the claim, until it is seen dead
+  [[nodiscard]] const process::Pidfd* worker() const { return worker_ ? &*worker_ : nullptr; }
+  // Whether the worker lives could not be found out (no descriptor left, say): it counts as alive,
+  // and is to be looked for again.
   [[nodiscard]] const std::optional<Error>& worker_unknown() const { return worker_unknown_; }
-  // Start time of the worker that claimed it on this boot: nobody older carries the run's cookie. 0: none is known.
-  [[nodiscard]] std::uint64_t claimed_since() const { return claim_ && claim_->boot_id() == own_boot_.str() ? claim_->start_time() : 0; }
+  // Start time of the worker that claimed it on this boot: nobody older carries the run's cookie.
+  // 0: none is known.
+  [[nodiscard]] std::uint64_t claimed_since() const {
+    return claim_ && claim_->boot_id() == own_boot_.str() ? claim_->start_time() : 0;
+  }
   [[nodiscard]] bool events_damaged() const { return events_.damaged(); }
-  [[nodiscard]] bool marks_damaged() const { return marks_.damaged(); }  // what is appended now is never read again
+  // what is appended now is never read again
+  [[nodiscard]] bool marks_damaged() const { return marks_.damaged(); }
   // When the worker wrote that it stops its ranks.
   [[nodiscard]] std::optional<BootTime> stop_written() const { return stop_written_; }
   // Of the ranks that it forked: each leads a session of its own.
   [[nodiscard]] const std::vector<process::ProcessId>& leaders() const { return leaders_; }
-  [[nodiscard]] bool marked_end(std::uint32_t rank) const { return ends_.contains(rank); }  // its evidence is in the mark file
-  // Companions that ended badly before a stop, and of which nobody has said yet what their logs tell.
+  // its evidence is in the mark file
+  [[nodiscard]] bool marked_end(std::uint32_t rank) const { return ends_.contains(rank); }
+  // Companions that ended badly before a stop, and of which nobody has said yet what their logs
+  // tell.
   [[nodiscard]] std::vector<std::string> companions_without_evidence() const;
   void give_companion_evidence(const std::string& name, const std::string& evidence);
 

@@ -22,23 +22,32 @@ namespace {
 
 std::string text_of(int error) { return std::generic_category().message(error); }
 
-Refusal launch_failure(std::string text) { return {.why = v1::START_FAILURE_LAUNCH, .text = std::move(text)}; }
+Refusal launch_failure(std::string text) {
+  return {.why = v1::START_FAILURE_LAUNCH, .text = std::move(text)};
+}
 
 // Another node, or this one later, may do better.
-Refusal node_failure(std::string text) { return {.why = v1::START_FAILURE_NODE, .text = std::move(text)}; }
+Refusal node_failure(std::string text) {
+  return {.why = v1::START_FAILURE_NODE, .text = std::move(text)};
+}
 
 // What an order does not tell apart: launch.cwd stands in for code.at, below which the scripts are.
 constexpr const char* kDirectoryKeys = "launch.cwd, or code.at";
 
-Refusal not_there(const v1::NodeLaunch& order, std::string_view key, const std::filesystem::path& path, int error) {
+Refusal not_there(const v1::NodeLaunch& order, std::string_view key,
+                  const std::filesystem::path& path, int error) {
   if (error == ENOENT || error == ENOTDIR) return launch_failure(missing_file(order, key, path));
-  const std::string text = fmt::format("looking for {}: '{}': {}", key, path.string(), text_of(error));
-  if (error == EACCES || error == EPERM) return launch_failure(text + "; its directories are to be open to the agent's user");
+  const std::string text =
+      fmt::format("looking for {}: '{}': {}", key, path.string(), text_of(error));
+  if (error == EACCES || error == EPERM)
+    return launch_failure(text + "; its directories are to be open to the agent's user");
   if (error == ELOOP || error == ENAMETOOLONG) return launch_failure(text);
-  return node_failure(text + "; is that file system sound on this node?");  // a stale handle, a disk that cannot be read
+  // a stale handle, a disk that cannot be read
+  return node_failure(text + "; is that file system sound on this node?");
 }
 
-// 0, or errno of a bind to host:port. Address reuse is on: sockets of an ended attempt that linger in TIME_WAIT do not stop a training framework either.
+// 0, or errno of a bind to host:port. Address reuse is on: sockets of an ended attempt that linger
+// in TIME_WAIT do not stop a training framework either.
 int try_bind(const addrinfo& address, std::uint32_t port) {
   sockaddr_storage storage{};
   std::memcpy(&storage, address.ai_addr, address.ai_addrlen);
@@ -52,7 +61,8 @@ int try_bind(const addrinfo& address, std::uint32_t port) {
   if (!fd) return errno;
   const int on = 1;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), address.ai_addrlen) != 0) return errno;
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), address.ai_addrlen) != 0)
+    return errno;
   // Two sockets that both allow reuse may be bound; only listening tells them apart.
   return ::listen(fd.get(), 1) == 0 ? 0 : errno;
 }
@@ -63,9 +73,13 @@ std::optional<Refusal> check_devices(const v1::NodeLaunch& order, const NodeFact
   for (const v1::RankProcess& rank : order.ranks()) {
     for (const std::uint32_t device : rank.devices()) {
       if (node.devices.contains(device)) continue;
-      const std::string there = node.devices.empty() ? "none" : fmt::format("{} to {}", *node.devices.begin(), *node.devices.rbegin());
+      const std::string there =
+          node.devices.empty()
+              ? "none"
+              : fmt::format("{} to {}", *node.devices.begin(), *node.devices.rbegin());
       return launch_failure(
-          fmt::format("starting rank {}: device {} is not on this node; there are {} devices: {}", rank.rank(), device, node.devices.size(), there));
+          fmt::format("starting rank {}: device {} is not on this node; there are {} devices: {}",
+                      rank.rank(), device, node.devices.size(), there));
     }
   }
   return std::nullopt;
@@ -74,13 +88,16 @@ std::optional<Refusal> check_devices(const v1::NodeLaunch& order, const NodeFact
 std::optional<Refusal> check_user(const v1::NodeLaunch& order, UserEntry& user, bool& set_user) {
   set_user = false;
   auto found = find_user(order.user());
-  if (!found) return launch_failure(fmt::format("starting as user '{}': {}", order.user(), found.error().message));
+  if (!found)
+    return launch_failure(
+        fmt::format("starting as user '{}': {}", order.user(), found.error().message));
   user = std::move(*found);
   if (user.uid == ::geteuid()) return std::nullopt;
   if (::geteuid() != 0) {
-    return launch_failure(fmt::format(
-        "starting as user '{}': the agent runs as user {} and only root may start others' processes; run the agent as root, or leave runtime.user out",
-        user.name, ::geteuid()));
+    return launch_failure(
+        fmt::format("starting as user '{}': the agent runs as user {} and only root may start "
+                    "others' processes; run the agent as root, or leave runtime.user out",
+                    user.name, ::geteuid()));
   }
   set_user = true;
   return std::nullopt;
@@ -89,16 +106,21 @@ std::optional<Refusal> check_user(const v1::NodeLaunch& order, UserEntry& user, 
 std::string script_of(const std::vector<std::string>& argv) {
   if (argv.empty()) return {};
   const std::string program = std::filesystem::path(argv[0]).filename().string();
-  const bool python = program.starts_with("python"), shell = program == "bash" || program == "sh" || program == "dash";
+  const bool python = program.starts_with("python"),
+             shell = program == "bash" || program == "sh" || program == "dash";
   if (!python && !shell) return {};
   for (std::size_t i = 1; i < argv.size(); ++i) {
     const std::string& word = argv[i];
     if (word.size() < 2 || word[0] != '-') return word == "-" ? "" : word;
     if (word == "--") return i + 1 < argv.size() ? argv[i + 1] : "";
     if (word.starts_with("--")) continue;
-    // -c and -m take the rest; -W and -X (python) and -o (shells) take the next word when they end theirs.
-    if (word.find('c') != std::string::npos || (python && word.find('m') != std::string::npos) || (shell && word.find('s') != std::string::npos)) return {};
-    if ((python && (word == "-W" || word == "-X")) || (shell && (word == "-o" || word == "-O"))) ++i;
+    // -c and -m take the rest; -W and -X (python) and -o (shells) take the next word when they end
+    // theirs.
+    if (word.find('c') != std::string::npos || (python && word.find('m') != std::string::npos) ||
+        (shell && word.find('s') != std::string::npos))
+      return {};
+    if ((python && (word == "-W" || word == "-X")) || (shell && (word == "-o" || word == "-O")))
+      ++i;
   }
   return {};
 }
@@ -113,17 +135,26 @@ std::optional<Refusal> check_files(const v1::NodeLaunch& order) {
     if (!looked.emplace(rank.cwd(), script).second) continue;
     struct stat info{};
     // Of a container's files those alone that are the node's.
-    if (order.has_container() && !made.contains(rank.cwd()) && !is_nodes_own(order, rank.cwd())) continue;
+    if (order.has_container() && !made.contains(rank.cwd()) && !is_nodes_own(order, rank.cwd()))
+      continue;
     if (!made.contains(rank.cwd())) {
       if (!rank.cwd().starts_with('/'))
-        return launch_failure(fmt::format("starting rank {}: its working directory '{}' is not an absolute path", rank.rank(), rank.cwd()));
-      if (::stat(rank.cwd().c_str(), &info) != 0) return not_there(order, kDirectoryKeys, rank.cwd(), errno);
-      if (!S_ISDIR(info.st_mode)) return launch_failure(fmt::format("{}: '{}' is not a directory", kDirectoryKeys, rank.cwd()));
+        return launch_failure(
+            fmt::format("starting rank {}: its working directory '{}' is not an absolute path",
+                        rank.rank(), rank.cwd()));
+      if (::stat(rank.cwd().c_str(), &info) != 0)
+        return not_there(order, kDirectoryKeys, rank.cwd(), errno);
+      if (!S_ISDIR(info.st_mode))
+        return launch_failure(
+            fmt::format("{}: '{}' is not a directory", kDirectoryKeys, rank.cwd()));
     }
     if (script.empty()) continue;
-    const std::filesystem::path path = script.starts_with('/') ? std::filesystem::path(script) : std::filesystem::path(rank.cwd()) / script;
+    const std::filesystem::path path = script.starts_with('/')
+                                           ? std::filesystem::path(script)
+                                           : std::filesystem::path(rank.cwd()) / script;
     if (order.has_container() && !is_nodes_own(order, path)) continue;
-    if (!made.contains(path.string()) && ::stat(path.c_str(), &info) != 0) return not_there(order, key_of_script(order, path), path, errno);
+    if (!made.contains(path.string()) && ::stat(path.c_str(), &info) != 0)
+      return not_there(order, key_of_script(order, path), path, errno);
   }
   return std::nullopt;
 }
@@ -137,25 +168,29 @@ std::optional<Refusal> check_room(const v1::NodeLaunch& order, const NodeFacts& 
     // A directory still to be made is judged by the nearest one that is there.
     while (::statvfs(place.c_str(), &info) != 0) {
       if (errno != ENOENT || !place.has_relative_path()) {
-        return node_failure(fmt::format("looking for room at '{}': {}", place.string(), text_of(errno)));
+        return node_failure(
+            fmt::format("looking for room at '{}': {}", place.string(), text_of(errno)));
       }
       place = place.parent_path();
     }
     if (!looked.insert(info.f_fsid).second && info.f_fsid != 0) continue;
-    if (info.f_blocks == 0) continue;  // one that counts no blocks, as some of FUSE: what is free there, the first write tells
+    // one that counts no blocks, as some of FUSE: what is free there, the first write tells
+    if (info.f_blocks == 0) continue;
     // What a run directory has: its records and logs, and three files a rank.
     const auto inodes = static_cast<std::uint64_t>(32 + 3 * order.ranks_size());
     if (info.f_files != 0 && info.f_favail < inodes) {
       return Refusal{
           .why = v1::START_FAILURE_DISK,
-          .text = fmt::format("disk full: '{}' has {} inodes left (df -i), a start takes {}, however many bytes are free; remove files that nobody needs",
+          .text = fmt::format("disk full: '{}' has {} inodes left (df -i), a start takes {}, "
+                              "however many bytes are free; remove files that nobody needs",
                               place.string(), static_cast<std::uint64_t>(info.f_favail), inodes)};
     }
     const std::uint64_t free = static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
     if (free < node.min_free_bytes) {
       return Refusal{.why = v1::START_FAILURE_DISK,
-                     .text = fmt::format("disk full: '{}' has {} MiB free, a run is not started below {} MiB; remove old outputs or logs", place.string(),
-                                         free >> 20U, node.min_free_bytes >> 20U)};
+                     .text = fmt::format("disk full: '{}' has {} MiB free, a run is not started "
+                                         "below {} MiB; remove old outputs or logs",
+                                         place.string(), free >> 20U, node.min_free_bytes >> 20U)};
     }
   }
   return std::nullopt;
@@ -167,24 +202,34 @@ std::optional<Refusal> check_ports(const v1::NodeLaunch& order) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
-  if (const int rc = ::getaddrinfo(order.address().empty() ? nullptr : order.address().c_str(), "0", &hints, &found); rc != 0) {
-    return node_failure(
-        fmt::format("probing ports on this node's address '{}': {}; restart the agent with the right --address", order.address(), ::gai_strerror(rc)));
+  if (const int rc = ::getaddrinfo(order.address().empty() ? nullptr : order.address().c_str(), "0",
+                                   &hints, &found);
+      rc != 0) {
+    return node_failure(fmt::format(
+        "probing ports on this node's address '{}': {}; restart the agent with the right --address",
+        order.address(), ::gai_strerror(rc)));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
   for (const std::uint32_t port : order.ports()) {
     const int error = try_bind(*found, port);
     if (error == EADDRINUSE) {
-      return Refusal{.why = v1::START_FAILURE_PORT,
-                     .text = fmt::format("port {} on '{}' is taken by another process; 'ss -ltnp' shows whose", port, order.address())};
+      return Refusal{
+          .why = v1::START_FAILURE_PORT,
+          .text = fmt::format("port {} on '{}' is taken by another process; 'ss -ltnp' shows whose",
+                              port, order.address())};
     }
     if (error == EADDRNOTAVAIL) {
       return node_failure(
-          fmt::format("probing port {}: '{}' is not an address of this node; restart the agent with the right --address", port, order.address()));
+          fmt::format("probing port {}: '{}' is not an address of this node; restart the agent "
+                      "with the right --address",
+                      port, order.address()));
     }
     if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM)
       return node_failure(fmt::format("probing port {}: {}", port, text_of(error)));
-    if (error != 0) return Refusal{.why = v1::START_FAILURE_PORT, .text = fmt::format("probing port {} on '{}': {}", port, order.address(), text_of(error))};
+    if (error != 0)
+      return Refusal{.why = v1::START_FAILURE_PORT,
+                     .text = fmt::format("probing port {} on '{}': {}", port, order.address(),
+                                         text_of(error))};
   }
   return std::nullopt;
 }

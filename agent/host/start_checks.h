@@ -1,5 +1,6 @@
-// What must be right on this node before a run starts, each with the sentence that says what is not. Reads the file system and binds (and lets go)
-// ports; changes nothing. Any thread. What only exec can tell (a broken interpreter line) is left to the worker.
+// What must be right on this node before a run starts, each with the sentence that says what is
+// not. Reads the file system and binds (and lets go) ports; changes nothing. Any thread. What only
+// exec can tell (a broken interpreter line) is left to the worker.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +31,15 @@ struct NodeFacts {
 
 // In this order: devices, user, directories and scripts, room, ports. Nothing: all is well.
 std::optional<Refusal> check_devices(const v1::NodeLaunch& order, const NodeFacts& node);
-std::optional<Refusal> check_user(const v1::NodeLaunch& order, UserEntry& user, bool& set_user);  // fills in both
-std::optional<Refusal> check_files(const v1::NodeLaunch& order);  // nothing where there is a setup: scripts and directories may be its work
+// fills in both
+std::optional<Refusal> check_user(const v1::NodeLaunch& order, UserEntry& user, bool& set_user);
+// nothing where there is a setup: scripts and directories may be its work
+std::optional<Refusal> check_files(const v1::NodeLaunch& order);
 std::optional<Refusal> check_room(const v1::NodeLaunch& order, const NodeFacts& node);
 std::optional<Refusal> check_ports(const v1::NodeLaunch& order);
 
-// The script that an interpreter's command line names ("python3 -u train.py", "bash run.sh"); empty: none that can be told.
+// The script that an interpreter's command line names ("python3 -u train.py", "bash run.sh");
+// empty: none that can be told.
 std::string script_of(const std::vector<std::string>& argv);
 
 }  // namespace muster::agent

@@ -33,7 +33,9 @@ std::optional<Refusal> check(const StartRequest& request, UserEntry& user, bool&
   return check_ports(order);
 }
 
-std::unexpected<Refusal> refused(const Error& error) { return std::unexpected(Refusal{.why = failure_of(error), .text = error.message}); }
+std::unexpected<Refusal> refused(const Error& error) {
+  return std::unexpected(Refusal{.why = failure_of(error), .text = error.message});
+}
 
 }  // namespace
 
@@ -64,7 +66,8 @@ bool lies_here(const v1::Bring& what) {
   if (!layout) return false;
   const engine::LinkPlan plan = (*layout)->resume_links(DiskView(), what.path(), what.step());
   return std::ranges::all_of(what.only(), [&](const std::string& rank) {
-    return std::ranges::any_of(plan.links, [&](const auto& link) { return link.first.starts_with(rank + "/"); });
+    return std::ranges::any_of(
+        plan.links, [&](const auto& link) { return link.first.starts_with(rank + "/"); });
   });
 }
 
@@ -73,43 +76,58 @@ bool lies_here(const v1::Bring& what) {
 StartPrepared prepare_start(StartRequest request) {
   LaunchContext& context = request.context;
   const v1::NodeLaunch& order = request.order;
-  const std::string whose = fmt::format("job '{}' attempt {}", order.job_name().empty() ? order.job_id() : order.job_name(), order.attempt());
-  now_preparing(fmt::format("looking for the user, directories and scripts of {} (working directory '{}')", whose,
-                            order.ranks().empty() ? std::string() : order.ranks(0).cwd()));
+  const std::string whose =
+      fmt::format("job '{}' attempt {}",
+                  order.job_name().empty() ? order.job_id() : order.job_name(), order.attempt());
+  now_preparing(
+      fmt::format("looking for the user, directories and scripts of {} (working directory '{}')",
+                  whose, order.ranks().empty() ? std::string() : order.ranks(0).cwd()));
   context.layout = &request.layout;
-  if (auto refusal = check(request, context.user, context.set_user)) return std::unexpected(*std::move(refusal));
+  if (auto refusal = check(request, context.user, context.set_user))
+    return std::unexpected(*std::move(refusal));
   const UserEntry* owner = context.set_user ? &context.user : nullptr;
   if (order.has_look_first()) {
-    now_preparing(fmt::format("looking for earlier checkpoints of {} ('{}')", whose, order.look_first().dir()));
+    now_preparing(fmt::format("looking for earlier checkpoints of {} ('{}')", whose,
+                              order.look_first().dir()));
     v1::CheckpointLook look;
     if (std::string text = look_for_newer(order, look); !text.empty())
-      return std::unexpected(Refusal{.why = v1::START_FAILURE_CHECKPOINT, .text = std::move(text), .checkpoint = std::move(look)});
+      return std::unexpected(Refusal{.why = v1::START_FAILURE_CHECKPOINT,
+                                     .text = std::move(text),
+                                     .checkpoint = std::move(look)});
   }
-  now_preparing(fmt::format("making the directories of {} ('{}')", whose, order.make_dirs().empty() ? std::string() : order.make_dirs(0)));
+  now_preparing(fmt::format("making the directories of {} ('{}')", whose,
+                            order.make_dirs().empty() ? std::string() : order.make_dirs(0)));
   if (auto dirs = make_output_dirs(order, owner); !dirs) return refused(dirs.error());
   if (order.has_code()) {
     if (auto copy = make_code_copy(order, context.path, owner); !copy) return refused(copy.error());
     if (auto refusal = check_files(order)) return std::unexpected(*std::move(refusal));
   }
   now_preparing(fmt::format("writing the files of {}", whose));
-  if (auto files = write_launch_files(order, request.layout, owner); !files) return refused(files.error());
+  if (auto files = write_launch_files(order, request.layout, owner); !files)
+    return refused(files.error());
   if (owner == nullptr) {  // another user could not reach them
     if (auto dirs = make_plog_dirs(order, request.layout); !dirs) return refused(dirs.error());
   }
   for (int i = 0; i < order.brings_size(); ++i) {
     const v1::Bring& what = order.brings(i);
     if (lies_here(what)) continue;
-    now_preparing(fmt::format("bringing '{}' from node '{}' for {}", what.path(), what.node(), whose));
+    now_preparing(
+        fmt::format("bringing '{}' from node '{}' for {}", what.path(), what.node(), whose));
     if (!request.bring)
-      return refused({ErrorCode::Unsupported, fmt::format("bringing '{}' from node '{}': this agent brings nothing", what.path(), what.node())});
+      return refused({ErrorCode::Unsupported,
+                      fmt::format("bringing '{}' from node '{}': this agent brings nothing",
+                                  what.path(), what.node())});
     if (auto brought = request.bring(order, i, owner); !brought) return refused(brought.error());
   }
   if (order.has_resume()) {
-    now_preparing(fmt::format("linking the checkpoint that {} resumes from ('{}')", whose, order.resume().source()));
+    now_preparing(fmt::format("linking the checkpoint that {} resumes from ('{}')", whose,
+                              order.resume().source()));
     v1::CheckpointLook look;
     if (auto links = make_resume_links(order.resume(), owner, look); !links) {
       if (look.needed() == 0) return refused(links.error());
-      return std::unexpected(Refusal{.why = v1::START_FAILURE_CHECKPOINT, .text = links.error().message, .checkpoint = std::move(look)});
+      return std::unexpected(Refusal{.why = v1::START_FAILURE_CHECKPOINT,
+                                     .text = links.error().message,
+                                     .checkpoint = std::move(look)});
     }
   }
   rundir::v1::ContainerLaunch container;
@@ -121,7 +139,8 @@ StartPrepared prepare_start(StartRequest request) {
   }
   now_preparing(fmt::format("looking for the programs of {}", whose));
   if (order.script().adopt()) {
-    if (auto shim = make_shim_dir(request.layout, context.worker, order, context.path); !shim) return refused(shim.error());
+    if (auto shim = make_shim_dir(request.layout, context.worker, order, context.path); !shim)
+      return refused(shim.error());
   }
   auto launch = make_launch(order, context);
   if (!launch) return refused(launch.error());
@@ -154,11 +173,15 @@ struct StartThreads::Home {
 };
 
 StartThreads::StartThreads(async::Loop& loop, std::size_t most, Duration patience)
-    : home_(std::make_shared<Home>()), most_(most), patience_(patience), timer_(loop, "starts held up") {
+    : home_(std::make_shared<Home>()),
+      most_(most),
+      patience_(patience),
+      timer_(loop, "starts held up") {
   home_->loop = &loop;
 }
 
-void StartThreads::run(std::function<StartPrepared()> work, std::function<void(StartPrepared)> then) {
+void StartThreads::run(std::function<StartPrepared()> work,
+                       std::function<void(StartPrepared)> then) {
   if (home_->loop == nullptr) return;
   waiting_.push_back({std::move(work), std::move(then)});
   go_on();
@@ -169,12 +192,14 @@ void StartThreads::begin(Start start) {
   const auto tell = [home = home_, this, doing, then = start.then](StartPrepared outcome) {
     const std::lock_guard lock(home->mutex);
     if (home->loop == nullptr) return;
-    home->loop->post("start prepared", [home, this, doing, then, outcome = std::move(outcome)]() mutable {
-      if (home->loop == nullptr) return;  // closed on this loop, if it is, and this object perhaps gone
-      at_work_.remove(doing);
-      then(std::move(outcome));
-      if (home->loop != nullptr) go_on();
-    });
+    home->loop->post("start prepared",
+                     [home, this, doing, then, outcome = std::move(outcome)]() mutable {
+                       // closed on this loop, if it is, and this object perhaps gone
+                       if (home->loop == nullptr) return;
+                       at_work_.remove(doing);
+                       then(std::move(outcome));
+                       if (home->loop != nullptr) go_on();
+                     });
   };
   try {
     std::thread([work = std::move(start.work), tell, doing] {
@@ -185,20 +210,24 @@ void StartThreads::begin(Start start) {
     at_work_.push_back(doing);
   } catch (const std::system_error& error) {
     answer(std::move(start),
-           std::unexpected(Refusal{.why = v1::START_FAILURE_NODE,
-                                   .text = fmt::format("preparing the start: no thread is to be had: {}; raise the limit of processes of the agent's user "
-                                                       "(ulimit -u), or pids.max of its control group",
-                                                       error.code().message())}));
+           std::unexpected(
+               Refusal{.why = v1::START_FAILURE_NODE,
+                       .text = fmt::format("preparing the start: no thread is to be had: {}; raise "
+                                           "the limit of processes of the agent's user "
+                                           "(ulimit -u), or pids.max of its control group",
+                                           error.code().message())}));
   }
 }
 
 void StartThreads::answer(Start start, StartPrepared outcome) {
-  home_->loop->post("start refused", [home = home_, then = std::move(start.then), outcome = std::move(outcome)]() mutable {
+  home_->loop->post("start refused", [home = home_, then = std::move(start.then),
+                                      outcome = std::move(outcome)]() mutable {
     if (home->loop != nullptr) then(std::move(outcome));
   });
 }
 
-// Those that wait get the threads that are free, or their refusal when the last one that might come free is held up as well.
+// Those that wait get the threads that are free, or their refusal when the last one that might come
+// free is held up as well.
 void StartThreads::go_on() {
   while (!waiting_.empty() && at_work_.size() < most_) {
     Start start = std::move(waiting_.front());
@@ -211,16 +240,19 @@ void StartThreads::go_on() {
   const BootTime until = at_work_.back()->since + patience_;
   if (now < until) return timer_.arm(until - now, [this] { go_on(); });
   const Refusal refusal = held_up(now);
-  for (Start& start : std::exchange(waiting_, {})) answer(std::move(start), std::unexpected(refusal));
+  for (Start& start : std::exchange(waiting_, {}))
+    answer(std::move(start), std::unexpected(refusal));
 }
 
 Refusal StartThreads::held_up(BootTime now) const {
   StartDoing& longest = *at_work_.front();
   const std::lock_guard lock(longest.mutex);
-  return {.why = v1::START_FAILURE_NODE,
-          .text = fmt::format("preparing the start: all {} threads for starts are held up on this node, the longest for {} s in {}; is that file system "
-                              "there? They come back with it, or with a restart of the agent",
-                              most_, (now - longest.since) / std::chrono::seconds(1), longest.what)};
+  return {
+      .why = v1::START_FAILURE_NODE,
+      .text = fmt::format("preparing the start: all {} threads for starts are held up on this "
+                          "node, the longest for {} s in {}; is that file system "
+                          "there? They come back with it, or with a restart of the agent",
+                          most_, (now - longest.since) / std::chrono::seconds(1), longest.what)};
 }
 
 void StartThreads::close() {

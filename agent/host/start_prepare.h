@@ -1,5 +1,6 @@
-// What a start needs of file systems and tables that may be slow, or hang for ever: the checks, the directories, the links, the programs. Blocking; on a thread
-// of its own, so that a dead file system of one run holds up no other run's lease.
+// What a start needs of file systems and tables that may be slow, or hang for ever: the checks, the
+// directories, the links, the programs. Blocking; on a thread of its own, so that a dead file
+// system of one run holds up no other run's lease.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,8 @@
 
 namespace muster::agent {
 
-// Brings the n-th of an order's brings; those that are made belong to the user, when one is given. Blocking.
+// Brings the n-th of an order's brings; those that are made belong to the user, when one is given.
+// Blocking.
 using BringFn = std::function<Result<void>(const v1::NodeLaunch&, int, const UserEntry*)>;
 
 struct StartRequest {
@@ -35,20 +37,22 @@ struct StartRequest {
 };
 using StartPrepared = std::expected<rundir::v1::Launch, Refusal>;
 
-// Checks, then makes the directories and the links, then the launch record, which it does not write.
+// Checks, then makes the directories and the links, then the launch record, which it does not
+// write.
 StartPrepared prepare_start(StartRequest request);
 
 // What the job asked for is wrong wherever it starts; all else is this node's, or this moment's.
 v1::StartFailure failure_of(const Error& error);
 
-// What the start on this thread is at, from here on: the sentence of those that are refused because it hangs. On other threads than those of StartThreads it
-// says it to nobody.
+// What the start on this thread is at, from here on: the sentence of those that are refused because
+// it hangs. On other threads than those of StartThreads it says it to nobody.
 void now_preparing(std::string what);
 struct StartDoing;
 
-// One thread a call, at most `most` at a time: a thread that hangs hangs alone, nobody waits for it, and what it says after close() is dropped. Calls beyond
-// that wait their turn, in order. When every thread has been at one start for `patience`, those that wait are refused as this node's fault, with what hangs; so
-// is a call that gets no thread at all. On the loop, all of it.
+// One thread a call, at most `most` at a time: a thread that hangs hangs alone, nobody waits for
+// it, and what it says after close() is dropped. Calls beyond that wait their turn, in order. When
+// every thread has been at one start for `patience`, those that wait are refused as this node's
+// fault, with what hangs; so is a call that gets no thread at all. On the loop, all of it.
 class StartThreads {
  public:
   static constexpr std::size_t kMost = 64;

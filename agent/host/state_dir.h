@@ -1,5 +1,6 @@
-// The agent's state directory: mode 0700, locked for the life of the process, and its identity, replaced durably (it must outlive power: a
-// forgotten epoch or acknowledged index would let an older controller in). Owns the lock. One strand. Run directories are host.h's.
+// The agent's state directory: mode 0700, locked for the life of the process, and its identity,
+// replaced durably (it must outlive power: a forgotten epoch or acknowledged index would let an
+// older controller in). Owns the lock. One strand. Run directories are host.h's.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,8 @@ Result<Identity> read_identity(const rundir::AgentLayout& layout);
 
 class StateDir {
  public:
-  // Makes the directory and a new identity when they are not there. Conflict: a second agent on this state directory. On a disk that is read-only it opens what
-  // is complete.
+  // Makes the directory and a new identity when they are not there. Conflict: a second agent on
+  // this state directory. On a disk that is read-only it opens what is complete.
   static Result<StateDir> open(const std::filesystem::path& path);
 
   [[nodiscard]] const rundir::AgentLayout& layout() const { return layout_; }
@@ -35,7 +36,8 @@ class StateDir {
   Result<void> store(const Identity& identity);
 
  private:
-  StateDir(rundir::AgentLayout layout, io::UniqueFd lock) : layout_(std::move(layout)), lock_(std::move(lock)) {}
+  StateDir(rundir::AgentLayout layout, io::UniqueFd lock)
+      : layout_(std::move(layout)), lock_(std::move(lock)) {}
   Result<void> load_or_make_identity();
 
   rundir::AgentLayout layout_;
@@ -43,7 +45,8 @@ class StateDir {
   Identity identity_;
 };
 
-// 0, or the errno with which the disk of the state directory refuses a small new file. Blocking; any thread.
+// 0, or the errno with which the disk of the state directory refuses a small new file. Blocking;
+// any thread.
 int write_error(const rundir::AgentLayout& layout);
 
 }  // namespace muster::agent

@@ -12,7 +12,8 @@ namespace muster::agent {
 WithRightsOf::WithRightsOf(const UserEntry* user) : user_(user) {
   if (user_ == nullptr) return;
   groups_.resize(static_cast<std::size_t>(std::max(0, ::getgroups(0, nullptr))));
-  groups_.resize(static_cast<std::size_t>(std::max(0, ::getgroups(static_cast<int>(groups_.size()), groups_.data()))));
+  groups_.resize(static_cast<std::size_t>(
+      std::max(0, ::getgroups(static_cast<int>(groups_.size()), groups_.data()))));
   const std::vector<gid_t> groups(user_->groups.begin(), user_->groups.end());
   ::syscall(SYS_setgroups, groups.size(), groups.data());
   gid_ = static_cast<gid_t>(::setfsgid(user_->gid));

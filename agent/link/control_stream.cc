@@ -4,16 +4,20 @@
 
 namespace muster::agent {
 
-std::shared_ptr<ControlStream> ControlStream::open(async::Loop& loop, async::Gate& gate, const rpc::Endpoint& endpoint, Handlers handlers) {
+std::shared_ptr<ControlStream> ControlStream::open(async::Loop& loop, async::Gate& gate,
+                                                   const rpc::Endpoint& endpoint,
+                                                   Handlers handlers) {
   if (!gate.enter()) return nullptr;
   std::shared_ptr<ControlStream> stream(new ControlStream(loop, gate, std::move(handlers)));
   stream->self_ = stream;
-  // A channel of its own a try: the pace of trying again is Link's alone, not the sum of its and the channel's back-off.
+  // A channel of its own a try: the pace of trying again is Link's alone, not the sum of its and
+  // the channel's back-off.
   stream->channel_ = rpc::make_channel(endpoint);
   stream->stub_ = v1::AgentService::NewStub(stream->channel_);
   rpc::authorize(stream->context_, endpoint.token);
   stream->stub_->async()->Connect(&stream->context_, stream.get());
-  // Writes come from the loop, outside of gRPC's reactions: without a hold OnDone could come in the middle of one.
+  // Writes come from the loop, outside of gRPC's reactions: without a hold OnDone could come in the
+  // middle of one.
   stream->AddHold();
   stream->StartRead(&stream->incoming_);
   stream->StartCall();
@@ -66,9 +70,11 @@ void ControlStream::OnReadDone(bool ok) {
     loop_.post("stream ended", [self = shared_from_this()] { self->ended(); });
     return;
   }
-  loop_.post("stream message", [self = shared_from_this(), message = std::move(incoming_)]() mutable {
-    if (!self->ended_ && self->handlers_.on_message) self->handlers_.on_message(std::move(message));
-  });
+  loop_.post("stream message",
+             [self = shared_from_this(), message = std::move(incoming_)]() mutable {
+               if (!self->ended_ && self->handlers_.on_message)
+                 self->handlers_.on_message(std::move(message));
+             });
   incoming_.Clear();
   StartRead(&incoming_);
 }

@@ -1,7 +1,9 @@
-// One life of the control stream (AgentService.Connect), gRPC's side: callbacks convert, post to the loop and return. Knows no rules of the protocol
-// but the transport's: one read and one write outstanding.
+// One life of the control stream (AgentService.Connect), gRPC's side: callbacks convert, post to
+// the loop and return. Knows no rules of the protocol but the transport's: one read and one write
+// outstanding.
 //
-// Methods and handlers: on the loop. It holds itself until gRPC is done with it; `gate` is entered for that long. After on_done nothing comes.
+// Methods and handlers: on the loop. It holds itself until gRPC is done with it; `gate` is entered
+// for that long. After on_done nothing comes.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -18,17 +20,20 @@
 
 namespace muster::agent {
 
-class ControlStream final : public grpc::ClientBidiReactor<v1::ConnectRequest, v1::ConnectResponse>, public std::enable_shared_from_this<ControlStream> {
+class ControlStream final : public grpc::ClientBidiReactor<v1::ConnectRequest, v1::ConnectResponse>,
+                            public std::enable_shared_from_this<ControlStream> {
  public:
   struct Handlers {
     std::function<void(v1::ConnectResponse)> on_message;
     std::function<void(const grpc::Status&)> on_done;  // once, last
   };
   // Nothing: the gate is closed.
-  static std::shared_ptr<ControlStream> open(async::Loop& loop, async::Gate& gate, const rpc::Endpoint& endpoint, Handlers handlers);
+  static std::shared_ptr<ControlStream> open(async::Loop& loop, async::Gate& gate,
+                                             const rpc::Endpoint& endpoint, Handlers handlers);
 
   // What is sent goes through make_sendable() first.
-  // In order. Nothing is lost but with the stream. `behind_pulse`: a pulse that waits goes before it; else it overtakes that one.
+  // In order. Nothing is lost but with the stream. `behind_pulse`: a pulse that waits goes before
+  // it; else it overtakes that one.
   void send(v1::ConnectRequest request, bool behind_pulse = false);
   // Latest wins: a pulse that waits behind a slow stream is replaced.
   void send_pulse(v1::ConnectRequest pulse);
@@ -40,7 +45,8 @@ class ControlStream final : public grpc::ClientBidiReactor<v1::ConnectRequest, v
   void OnDone(const grpc::Status& status) override;
 
  private:
-  ControlStream(async::Loop& loop, async::Gate& gate, Handlers handlers) : loop_(loop), gate_(gate), handlers_(std::move(handlers)) {}
+  ControlStream(async::Loop& loop, async::Gate& gate, Handlers handlers)
+      : loop_(loop), gate_(gate), handlers_(std::move(handlers)) {}
   void write_next();
   void ended();
 

@@ -42,12 +42,16 @@ Result<void> FileStreams::bring(const v1::NodeLaunch& order, int number, const U
   const std::string doing = fmt::format("bringing '{}' from node '{}'", what.path(), what.node());
   grpc::ClientContext context;
   const Call call(*this, context);  // from here on stop() waits for it
-  if (call.stopped()) return fail(ErrorCode::Unreachable, fmt::format("{}: the agent is about to end", doing));
+  if (call.stopped())
+    return fail(ErrorCode::Unreachable, fmt::format("{}: the agent is about to end", doing));
   const auto self = options_.self();
-  if (!self) return fail(ErrorCode::Unreachable, fmt::format("{}: the controller is away; another start tries again", doing));
+  if (!self)
+    return fail(ErrorCode::Unreachable,
+                fmt::format("{}: the controller is away; another start tries again", doing));
   auto endpoint = options_.endpoint();
   if (!endpoint) return fail(std::move(endpoint).error().in(doing));
-  auto files = FilesIn::begin(what.path(), fmt::format("{}-{}", order.job_id(), number), order.attempt(), owner);
+  auto files = FilesIn::begin(what.path(), fmt::format("{}-{}", order.job_id(), number),
+                              order.attempt(), owner);
   if (!files) return fail(std::move(files.error()));
 
   v1::BringFilesRequest request;
@@ -66,7 +70,9 @@ Result<void> FileStreams::bring(const v1::NodeLaunch& order, int number, const U
   const auto next = [&] {
     void* tag = nullptr;
     bool ok = false;
-    const auto until = std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::system_clock::duration>(options_.idle_most);
+    const auto until =
+        std::chrono::system_clock::now() +
+        std::chrono::duration_cast<std::chrono::system_clock::duration>(options_.idle_most);
     if (queue.AsyncNext(&tag, &ok, until) == grpc::CompletionQueue::TIMEOUT) {
       silent = true;
       context.TryCancel();
@@ -98,12 +104,15 @@ Result<void> FileStreams::bring(const v1::NodeLaunch& order, int number, const U
   if (!taken) return fail(std::move(taken.error()));
   if (silent) {
     return fail(ErrorCode::TimedOut,
-                fmt::format("{}: nothing came for {} s; look after node '{}'", doing, options_.idle_most / std::chrono::seconds(1), what.node()));
+                fmt::format("{}: nothing came for {} s; look after node '{}'", doing,
+                            options_.idle_most / std::chrono::seconds(1), what.node()));
   }
   if (!status.ok()) {
     Error why = rpc::to_error(status);
-    if (why.code != ErrorCode::ResourceExhausted) why.code = ErrorCode::Unreachable;  // not what the job asks for: another start may do better
-    return fail(std::move(why).in(fmt::format("{} for job '{}'", doing, order.job_name().empty() ? order.job_id() : order.job_name())));
+    // not what the job asks for: another start may do better
+    if (why.code != ErrorCode::ResourceExhausted) why.code = ErrorCode::Unreachable;
+    return fail(std::move(why).in(fmt::format(
+        "{} for job '{}'", doing, order.job_name().empty() ? order.job_id() : order.job_name())));
   }
   return files->put();
 }
@@ -112,7 +121,10 @@ void FileStreams::send(v1::FilesWanted wanted) {
   {
     const std::lock_guard lock(mutex_);
     if (stopped_ || threads_ >= options_.sends_most) {
-      log::warn("files were asked for by another node, and none are sent: too many transfers are under way", {{"path", wanted.what().path()}});
+      log::warn(
+          "files were asked for by another node, and none are sent: too many transfers are under "
+          "way",
+          {{"path", wanted.what().path()}});
       return;
     }
     ++threads_;
@@ -129,7 +141,8 @@ void FileStreams::send(v1::FilesWanted wanted) {
     }).detach();
   } catch (const std::system_error& error) {
     over();
-    log::warn("files were asked for by another node, and no thread is to be had that sends them", {{"why", error.code().message()}});
+    log::warn("files were asked for by another node, and no thread is to be had that sends them",
+              {{"why", error.code().message()}});
   }
 }
 
@@ -175,14 +188,16 @@ void FileStreams::send_now(const v1::FilesWanted& wanted) {
   if (!read)
     log::warn("files for another node were not sent", {{"why", read.error().message}});
   else if (!status.ok())
-    log::warn("files for another node were not sent", {{"path", wanted.what().path()}, {"why", status.error_message()}});
+    log::warn("files for another node were not sent",
+              {{"path", wanted.what().path()}, {"why", status.error_message()}});
 }
 
 void FileStreams::stop() {
   std::unique_lock lock(mutex_);
   stopped_ = true;
   for (grpc::ClientContext* context : calls_) context->TryCancel();
-  all_gone_.wait_for(lock, std::chrono::seconds(10), [this] { return calls_.empty() && threads_ == 0; });
+  all_gone_.wait_for(lock, std::chrono::seconds(10),
+                     [this] { return calls_.empty() && threads_ == 0; });
 }
 
 }  // namespace muster::agent

@@ -1,7 +1,9 @@
-// Files between this node and another one, over the controller (AgentService.BringFiles, SendFiles), each transfer on a connection of its own.
+// Files between this node and another one, over the controller (AgentService.BringFiles,
+// SendFiles), each transfer on a connection of its own.
 //
-// bring() blocks, on the thread of a start. send() does not: a thread a transfer reads and writes. Thread-safe. stop() ends all of them, and returns when the
-// last has let go, or when a file system has held it up for 10 s.
+// bring() blocks, on the thread of a start. send() does not: a thread a transfer reads and writes.
+// Thread-safe. stop() ends all of them, and returns when the last has let go, or when a file system
+// has held it up for 10 s.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -27,7 +29,8 @@ class FileStreams {
     std::function<Result<rpc::Endpoint>()> endpoint;
     // Who asks: cluster, node, instance. Nothing: not joined yet.
     std::function<std::optional<v1::LogHello>()> self;
-    Duration idle_most = std::chrono::minutes(2);  // without a part, of one that this node waits for
+    // without a part, of one that this node waits for
+    Duration idle_most = std::chrono::minutes(2);
     std::size_t sends_most = 256;
   };
   explicit FileStreams(Options options) : options_(std::move(options)) {}

@@ -10,13 +10,16 @@ namespace {
 
 // The controller has spoken and does not want this agent as it is: only a person can change that.
 bool is_refusal(grpc::StatusCode code) {
-  return code == grpc::StatusCode::ABORTED || code == grpc::StatusCode::FAILED_PRECONDITION || code == grpc::StatusCode::UNAUTHENTICATED ||
-         code == grpc::StatusCode::PERMISSION_DENIED || code == grpc::StatusCode::INVALID_ARGUMENT || code == grpc::StatusCode::UNIMPLEMENTED;
+  return code == grpc::StatusCode::ABORTED || code == grpc::StatusCode::FAILED_PRECONDITION ||
+         code == grpc::StatusCode::UNAUTHENTICATED || code == grpc::StatusCode::PERMISSION_DENIED ||
+         code == grpc::StatusCode::INVALID_ARGUMENT || code == grpc::StatusCode::UNIMPLEMENTED;
 }
 
 }  // namespace
 
-bool has_feature(const v1::Welcome& welcome, std::string_view feature) { return std::ranges::find(welcome.features(), feature) != welcome.features().end(); }
+bool has_feature(const v1::Welcome& welcome, std::string_view feature) {
+  return std::ranges::find(welcome.features(), feature) != welcome.features().end();
+}
 
 Link::Link(async::Loop& loop, LinkOptions options, LinkHandlers handlers)
     : loop_(loop),
@@ -52,7 +55,8 @@ void Link::open() {
   auto endpoint = options_.endpoint();
   if (!endpoint) {
     const std::string text = endpoint.error().message;
-    if (said_ != text) log::warn("finding the controller: " + text + "; looking again until it is there");
+    if (said_ != text)
+      log::warn("finding the controller: " + text + "; looking again until it is there");
     said_ = text;
     try_again(backoff_.next());
     return;
@@ -64,7 +68,8 @@ void Link::open() {
   stream_ = ControlStream::open(loop_, gate_, *endpoint,
                                 {.on_message =
                                      [this, generation](v1::ConnectResponse message) {
-                                       if (generation == generation_ && !stopped_) on_message(std::move(message));
+                                       if (generation == generation_ && !stopped_)
+                                         on_message(std::move(message));
                                      },
                                  .on_done =
                                      [this, generation](const grpc::Status& status) {
@@ -93,9 +98,11 @@ void Link::on_message(v1::ConnectResponse message) {
       const v1::Welcome& welcome = message.welcome();
       Result<void> taken;
       if (welcome.protocol() < kProtocolMin || welcome.protocol() > kProtocolMax) {
-        taken = fail(ErrorCode::Unsupported, "connecting to the controller at '" + address_ + "': it chose protocol " + std::to_string(welcome.protocol()) +
-                                                 ", this agent speaks " + std::to_string(kProtocolMin) + ".." + std::to_string(kProtocolMax) +
-                                                 "; upgrade the older one");
+        taken = fail(ErrorCode::Unsupported,
+                     "connecting to the controller at '" + address_ + "': it chose protocol " +
+                         std::to_string(welcome.protocol()) + ", this agent speaks " +
+                         std::to_string(kProtocolMin) + ".." + std::to_string(kProtocolMax) +
+                         "; upgrade the older one");
       } else {
         welcomed_ = true;  // the handler may send at once
         taken = handlers_.on_welcome(welcome, hello_sent_);
@@ -110,7 +117,9 @@ void Link::on_message(v1::ConnectResponse message) {
       hello_timer_.cancel();
       backoff_.reset();
       said_.clear();
-      log::info("attached to the controller", {{"address", address_}, {"cluster", welcome.cluster_id()}, {"epoch", welcome.epoch()}});
+      log::info(
+          "attached to the controller",
+          {{"address", address_}, {"cluster", welcome.cluster_id()}, {"epoch", welcome.epoch()}});
       return;
     }
     case v1::ConnectResponse::kOrders:
@@ -123,9 +132,11 @@ void Link::on_message(v1::ConnectResponse message) {
       if (welcomed_) handlers_.on_pulse_ack(message.pulse_ack());
       return;
     case v1::ConnectResponse::kFilesWanted:
-      if (welcomed_ && handlers_.on_files_wanted) handlers_.on_files_wanted(std::move(*message.mutable_files_wanted()));
+      if (welcomed_ && handlers_.on_files_wanted)
+        handlers_.on_files_wanted(std::move(*message.mutable_files_wanted()));
       return;
-    case v1::ConnectResponse::WHAT_NOT_SET: return;  // of a newer controller; the protocol number keeps what matters away
+    // of a newer controller; the protocol number keeps what matters away
+    case v1::ConnectResponse::WHAT_NOT_SET: return;
   }
 }
 
@@ -141,12 +152,16 @@ void Link::on_done(const grpc::Status& status) {
     refused(rpc::to_error(status), status.error_code() == grpc::StatusCode::PERMISSION_DENIED);
     return;
   }
-  std::string why = hello_timed_out_ ? "no answer to Hello" : status.ok() ? "the controller ended the stream" : status.error_message();
+  std::string why = hello_timed_out_ ? "no answer to Hello"
+                    : status.ok()    ? "the controller ended the stream"
+                                     : status.error_message();
   if (was_up) {
-    log::warn("lost the controller at '" + address_ + "': " + why + "; runs go on, connecting again");
+    log::warn("lost the controller at '" + address_ + "': " + why +
+              "; runs go on, connecting again");
     said_ = why;
   } else if (said_.empty()) {
-    log::warn("cannot reach the controller at '" + address_ + "': " + why + "; trying again until it is there");
+    log::warn("cannot reach the controller at '" + address_ + "': " + why +
+              "; trying again until it is there");
     said_ = why;
   }
   try_again(backoff_.next());
@@ -155,7 +170,12 @@ void Link::on_done(const grpc::Status& status) {
 void Link::refused(const Error& error, bool other_cluster) {
   const bool for_good = handlers_.on_refused && handlers_.on_refused(error, other_cluster);
   const std::string next =
-      for_good ? "" : "; trying again every " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(options_.slow_retry).count()) + " s";
+      for_good
+          ? ""
+          : "; trying again every " +
+                std::to_string(
+                    std::chrono::duration_cast<std::chrono::seconds>(options_.slow_retry).count()) +
+                " s";
   if (said_ != error.message) log::error("refused: " + error.message + next);
   said_ = error.message;
   if (for_good) return;
@@ -165,8 +185,10 @@ void Link::refused(const Error& error, bool other_cluster) {
 void Link::send_facts(v1::Facts facts) {
   if (!welcomed_ || !stream_) return;
   v1::ConnectRequest request;
-  // A sweep lets the next attempt be placed, from the newest checkpoint that the controller knows: the pulse that tells of it must not come behind.
-  const bool swept = std::ranges::any_of(facts.facts(), [](const v1::Fact& fact) { return fact.has_swept(); });
+  // A sweep lets the next attempt be placed, from the newest checkpoint that the controller knows:
+  // the pulse that tells of it must not come behind.
+  const bool swept =
+      std::ranges::any_of(facts.facts(), [](const v1::Fact& fact) { return fact.has_swept(); });
   *request.mutable_facts() = std::move(facts);
   stream_->send(std::move(request), swept);
 }

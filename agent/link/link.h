@@ -1,7 +1,9 @@
-// The agent's line to its controller: one control stream at a time, opened again for ever (50 .. 500 ms, drawn: common/rpc/backoff.h; a refusal: slowly). Keeps
-// the order of agent_service.proto: Hello first, then nothing until Welcome, then facts and pulses.
+// The agent's line to its controller: one control stream at a time, opened again for ever (50 ..
+// 500 ms, drawn: common/rpc/backoff.h; a refusal: slowly). Keeps the order of agent_service.proto:
+// Hello first, then nothing until Welcome, then facts and pulses.
 //
-// Strand: everything on the loop it is made with. Says one line a cause: unreachable, refused, back again.
+// Strand: everything on the loop it is made with. Says one line a cause: unreachable, refused, back
+// again.
 // Leaves to others: what the messages mean (agent/loop), log bytes (log_push).
 // Stop: stop() on the loop, then wait() from another thread, then the loop may stop.
 #pragma once
@@ -26,11 +28,13 @@ inline constexpr std::uint32_t kProtocolMin = 1;
 inline constexpr std::uint32_t kProtocolMax = 1;
 
 // Welcome.features that this agent goes by.
-inline constexpr std::string_view kCompanionLogs = "companion-logs";  // takes the logs of processes beside the ranks
+// takes the logs of processes beside the ranks
+inline constexpr std::string_view kCompanionLogs = "companion-logs";
 [[nodiscard]] bool has_feature(const v1::Welcome& welcome, std::string_view feature);
 
 struct LinkOptions {
-  std::function<Result<rpc::Endpoint>()> endpoint;    // asked at each try: a controller may come back elsewhere
+  // asked at each try: a controller may come back elsewhere
+  std::function<Result<rpc::Endpoint>()> endpoint;
   Duration slow_retry = std::chrono::seconds(5);      // after a refusal
   Duration hello_timeout = std::chrono::seconds(10);  // from the try to Welcome
   std::uint64_t seed = 0;
@@ -39,15 +43,16 @@ struct LinkOptions {
 
 struct LinkHandlers {
   std::function<v1::Hello()> hello;
-  // An error is this agent's refusal of the controller (NotAllowed: it is another cluster's): said once, the stream is closed. `hello_sent` is from before the
-  // Hello went out.
+  // An error is this agent's refusal of the controller (NotAllowed: it is another cluster's): said
+  // once, the stream is closed. `hello_sent` is from before the Hello went out.
   std::function<Result<void>(const v1::Welcome&, BootTime hello_sent)> on_welcome;
   std::function<void(v1::Orders)> on_orders;
   std::function<void(v1::FilesWanted)> on_files_wanted;
   std::function<void(const v1::FactAck&)> on_fact_ack;
   std::function<void(const v1::PulseAck&)> on_pulse_ack;
   std::function<void()> on_down;  // after a Welcome only
-  // Either side refused, because they are of two clusters or for another reason; true: do not try again (the handler ends the agent).
+  // Either side refused, because they are of two clusters or for another reason; true: do not try
+  // again (the handler ends the agent).
   std::function<bool(const Error&, bool other_cluster)> on_refused;
 };
 
@@ -63,7 +68,8 @@ class Link {
   // Not on the loop: until gRPC has let go of the last stream.
   void wait();
 
-  // For what only a Hello can say: ends the stream and opens another at once. Nothing where there is none: the next one says it anyway.
+  // For what only a Hello can say: ends the stream and opens another at once. Nothing where there
+  // is none: the next one says it anyway.
   void say_hello_again();
 
   [[nodiscard]] bool up() const { return welcomed_; }

@@ -56,7 +56,8 @@ class StreamPush final : public LogPush {
   };
   void wake();
   void work();
-  // Serves one stream until it breaks; true: it had worked. Nothing: there is no controller to go to yet.
+  // Serves one stream until it breaks; true: it had worked. Nothing: there is no controller to go
+  // to yet.
   std::optional<bool> serve();
   void listen(Stream& stream);
   bool pump(Stream& stream);
@@ -64,7 +65,8 @@ class StreamPush final : public LogPush {
   std::vector<LogStatus> logs_to_send();
   // Runs of which a log beside the ranks' is not complete yet.
   std::set<RunKey> waiting_for_companions(const std::vector<LogStatus>& logs);
-  // One turn of one log: sends at most a chunk, and its end unless that is held back. Nothing: the stream is broken. False: it had nothing to send.
+  // One turn of one log: sends at most a chunk, and its end unless that is held back. Nothing: the
+  // stream is broken. False: it had nothing to send.
   std::optional<bool> turn(Stream& stream, const LogStatus& status, Log& log, bool hold_end);
   void drop_all_but(const std::vector<LogStatus>& logs);
   void trouble(const std::string& text);
@@ -112,7 +114,8 @@ void StreamPush::work() {
     const auto worked = serve();
     if (!worked || *worked) backoff.reset();
     std::unique_lock lock(mutex_);
-    if (wake_.wait_for(lock, worked ? backoff.next() : kAskAgain, [&] { return stopping_; })) return;
+    if (wake_.wait_for(lock, worked ? backoff.next() : kAskAgain, [&] { return stopping_; }))
+      return;
   }
 }
 
@@ -147,7 +150,9 @@ std::optional<bool> StreamPush::serve() {
   const std::scoped_lock lock(mutex_);
   context_ = nullptr;
   if (!stopping_ && !answered_)
-    trouble("sending logs to the controller: " + (status.error_message().empty() ? "the connection ended" : status.error_message()) + ", retrying");
+    trouble("sending logs to the controller: " +
+            (status.error_message().empty() ? "the connection ended" : status.error_message()) +
+            ", retrying");
   return answered_;
 }
 
@@ -155,9 +160,11 @@ void StreamPush::listen(Stream& stream) {
   v1::PushLogsResponse response;
   while (stream.Read(&response)) {
     for (const v1::LogHave& have : response.have()) {
-      const LogName name{{JobId(have.job_id()), AttemptNo(have.attempt())}, RankNo(have.rank()), have.companion()};
+      const LogName name{
+          {JobId(have.job_id()), AttemptNo(have.attempt())}, RankNo(have.rank()), have.companion()};
       // Before the log is opened here: the first read needs the source to know.
-      if (!have.unknown()) source_.controller_has(name, have.offset(), have.synced(), have.complete());
+      if (!have.unknown())
+        source_.controller_has(name, have.offset(), have.synced(), have.complete());
       bool completed = false;
       {
         const std::scoped_lock lock(mutex_);
@@ -206,7 +213,9 @@ bool StreamPush::pump(Stream& stream) {
         log = &at->second;  // this thread alone adds and removes
         if (!made) {
           if (log->state != Log::State::Open || unacked_ >= options_.window) continue;
-          if (log->idle && log->tried == status.end && log->segment == status.version && !status.ended) continue;
+          if (log->idle && log->tried == status.end && log->segment == status.version &&
+              !status.ended)
+            continue;
         }
         if (made) log->idle = false;
         if (made) log = nullptr;
@@ -233,7 +242,8 @@ bool StreamPush::pump(Stream& stream) {
 std::vector<LogStatus> StreamPush::logs_to_send() {
   std::vector<LogStatus> logs = source_.logs();
   const bool companions = hooks_.takes_companions && hooks_.takes_companions();
-  if (!companions) std::erase_if(logs, [](const LogStatus& status) { return !status.name.companion.empty(); });
+  if (!companions)
+    std::erase_if(logs, [](const LogStatus& status) { return !status.name.companion.empty(); });
   return logs;
 }
 
@@ -244,7 +254,8 @@ std::set<RunKey> StreamPush::waiting_for_companions(const std::vector<LogStatus>
   for (const LogStatus& status : logs) {
     if (status.name.companion.empty()) continue;
     const auto found = logs_.find(status.name);
-    if (found == logs_.end() || found->second.state != Log::State::Unknown) waiting.insert(status.name.run);
+    if (found == logs_.end() || found->second.state != Log::State::Unknown)
+      waiting.insert(status.name.run);
   }
   return waiting;
 }
@@ -263,7 +274,8 @@ void StreamPush::drop_all_but(const std::vector<LogStatus>& logs) {
   });
 }
 
-std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Log& log, bool hold_end) {
+std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Log& log,
+                                     bool hold_end) {
   // `sent` changes here alone once the log is open.
   auto piece = source_.read(status.name, log.sent, options_.chunk);
   if (!piece) {
@@ -292,7 +304,8 @@ std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Lo
       const auto at = piece->loss->at.time_since_epoch();
       const auto seconds = std::chrono::floor<std::chrono::seconds>(at);
       chunk.mutable_gap()->mutable_at()->set_seconds(seconds.count());
-      chunk.mutable_gap()->mutable_at()->set_nanos(static_cast<std::int32_t>((at - seconds).count()));
+      chunk.mutable_gap()->mutable_at()->set_nanos(
+          static_cast<std::int32_t>((at - seconds).count()));
     }
     const std::uint64_t next = piece->offset + piece->data.size();
     chunk.set_data(std::move(piece->data));
@@ -322,7 +335,8 @@ std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Lo
 
 }  // namespace
 
-std::unique_ptr<LogPush> LogPush::start(LogPushOptions options, LogPushHooks hooks, LogSource& source) {
+std::unique_ptr<LogPush> LogPush::start(LogPushOptions options, LogPushHooks hooks,
+                                        LogSource& source) {
   return std::make_unique<StreamPush>(options, std::move(hooks), source);
 }
 

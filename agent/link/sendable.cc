@@ -16,7 +16,8 @@ using google::protobuf::Reflection;
 
 void mend_messages(Message& message, const Reflection& reflection, const FieldDescriptor* field) {
   if (!field->is_repeated()) return make_sendable(*reflection.MutableMessage(&message, field));
-  for (int i = 0; i < reflection.FieldSize(message, field); ++i) make_sendable(*reflection.MutableRepeatedMessage(&message, field, i));
+  for (int i = 0; i < reflection.FieldSize(message, field); ++i)
+    make_sendable(*reflection.MutableRepeatedMessage(&message, field, i));
 }
 
 void mend_strings(Message& message, const Reflection& reflection, const FieldDescriptor* field) {
@@ -39,7 +40,8 @@ void make_sendable(Message& message) {
   std::vector<const FieldDescriptor*> present;
   reflection.ListFields(message, &present);
   for (const FieldDescriptor* field : present) {
-    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) mend_messages(message, reflection, field);
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE)
+      mend_messages(message, reflection, field);
     if (field->type() == FieldDescriptor::TYPE_STRING) mend_strings(message, reflection, field);
   }
 }

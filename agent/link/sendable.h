@@ -1,5 +1,6 @@
-// The one gate that every message to the controller passes: whatever a node's paths, environments and logs are made of, the controller can parse it. One that
-// cannot be parsed would end the stream, and come again first after each reconnect.
+// The one gate that every message to the controller passes: whatever a node's paths, environments
+// and logs are made of, the controller can parse it. One that cannot be parsed would end the
+// stream, and come again first after each reconnect.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -17,8 +18,9 @@ void make_sendable(google::protobuf::Message& message);
 
 // Below what a request may be (rpc::kRequestBytesMax).
 inline constexpr std::size_t kPulseBytesMost = 8U << 20U;
-// Leaves out shards of checkpoints, those of the attempt that has most of them first, until the pulse is no longer than `most`: one job's save directory must
-// not end the stream that all jobs of the node share. Returns whose it left out: of these, no checkpoint comes to be known.
+// Leaves out shards of checkpoints, those of the attempt that has most of them first, until the
+// pulse is no longer than `most`: one job's save directory must not end the stream that all jobs of
+// the node share. Returns whose it left out: of these, no checkpoint comes to be known.
 std::vector<RunKey> trim_pulse(v1::Pulse& pulse, std::size_t most);
 
 }  // namespace muster::agent

@@ -1,4 +1,5 @@
-// The training address by rule: ask the kernel which local address it would use towards the controller. A UDP connect sends nothing.
+// The training address by rule: ask the kernel which local address it would use towards the
+// controller. A UDP connect sends nothing.
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -35,7 +36,8 @@ HostPort split(const std::string& target) {
     return {text.substr(1, close - 1), close + 2 <= text.size() ? text.substr(close + 2) : "1"};
   }
   const auto colon = text.rfind(':');
-  if (colon == std::string::npos || text.find(':') != colon) return {text, "1"};  // none, or a bare IPv6 address
+  // none, or a bare IPv6 address
+  if (colon == std::string::npos || text.find(':') != colon) return {text, "1"};
   return {text.substr(0, colon), text.substr(colon + 1)};
 }
 
@@ -48,10 +50,14 @@ std::string local_address_to(const sockaddr_storage& towards, int& error) {
   sockaddr_storage own{};
   socklen_t size = sizeof(own);
   std::string result;
-  const socklen_t length = towards.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&towards), length) == 0 && getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0) {
+  const socklen_t length =
+      towards.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&towards), length) == 0 &&
+      getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0) {
     std::array<char, NI_MAXHOST> text{};
-    if (getnameinfo(reinterpret_cast<sockaddr*>(&own), size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) == 0) result = text.data();
+    if (getnameinfo(reinterpret_cast<sockaddr*>(&own), size, text.data(), text.size(), nullptr, 0,
+                    NI_NUMERICHOST) == 0)
+      result = text.data();
   } else {
     error = errno;
   }
@@ -66,13 +72,16 @@ constexpr const char* kHelp = "; give this node's training address with --addres
 Result<Way> Way::to(const std::string& controller) {
   Way way;
   way.controller_ = controller;
-  if (controller.starts_with("unix:") || controller.starts_with("unix-abstract:") || controller.starts_with('/')) return way;
+  if (controller.starts_with("unix:") || controller.starts_with("unix-abstract:") ||
+      controller.starts_with('/'))
+    return way;
   const auto [host, port] = split(controller);
   addrinfo hints{};
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
   if (const int rc = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); rc != 0) {
-    return fail(ErrorCode::Unreachable, "looking up the controller's host '" + host + "': " + gai_strerror(rc) + kHelp);
+    return fail(ErrorCode::Unreachable,
+                "looking up the controller's host '" + host + "': " + gai_strerror(rc) + kHelp);
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
@@ -80,7 +89,9 @@ Result<Way> Way::to(const std::string& controller) {
     sockaddr_storage& address = way.addresses_.emplace_back();
     std::memcpy(&address, one->ai_addr, std::min<std::size_t>(one->ai_addrlen, sizeof(address)));
   }
-  if (way.addresses_.empty()) return fail(ErrorCode::Unreachable, "looking up the controller's host '" + host + "': it has no IP address" + kHelp);
+  if (way.addresses_.empty())
+    return fail(ErrorCode::Unreachable,
+                "looking up the controller's host '" + host + "': it has no IP address" + kHelp);
   return way;
 }
 
@@ -91,7 +102,8 @@ Result<std::string> Way::local_address() const {
     std::string address = local_address_to(one, error);
     if (!address.empty()) return address == "::1" ? "127.0.0.1" : address;
   }
-  return fail(ErrorCode::Unreachable, "finding the interface towards '" + controller_ + "': " + std::generic_category().message(error) + kHelp);
+  return fail(ErrorCode::Unreachable, "finding the interface towards '" + controller_ +
+                                          "': " + std::generic_category().message(error) + kHelp);
 }
 
 }  // namespace muster::agent

@@ -22,7 +22,9 @@ constexpr const char* kHccn = "hccn_tool";
 using Place = std::pair<std::uint32_t, std::uint32_t>;  // card, chip
 
 // Of "Key : value" forms, where a cut off value looks like another one.
-std::string_view whole(const process::ToolAnswer& answer) { return answer.why.empty() ? std::string_view(answer.output) : std::string_view{}; }
+std::string_view whole(const process::ToolAnswer& answer) {
+  return answer.why.empty() ? std::string_view(answer.output) : std::string_view{};
+}
 
 // One node's questions in order; members are what is known so far.
 class Reader {
@@ -53,39 +55,62 @@ class Reader {
 
   void say_what_failed(const std::vector<process::ToolAnswer>& answers, const NpuList& list) {
     found_.none = info_.chips.empty() && mapping_.empty() && list.cards.empty() &&
-                  std::ranges::any_of(answers, [](const process::ToolAnswer& answer) { return says_no_card(answer.output); });
+                  std::ranges::any_of(answers, [](const process::ToolAnswer& answer) {
+                    return says_no_card(answer.output);
+                  });
     if (found_.none) return;
     if (info_.chips.empty()) {
       finding(fmt::format("npu-smi info gave no devices: {}", why_not(answers[0])));
     } else {
       for (const std::string& line : info_.said) finding(fmt::format("npu-smi says '{}'", line));
-      if (!answers[0].why.empty()) finding(fmt::format("the table of npu-smi info may not be whole: {}", answers[0].why));
+      if (!answers[0].why.empty())
+        finding(fmt::format("the table of npu-smi info may not be whole: {}", answers[0].why));
     }
-    if (!info_.half.empty()) finding(fmt::format("npu-smi info shows only half of card{} {}", info_.half.size() == 1 ? "" : "s", fmt::join(info_.half, ",")));
+    if (!info_.half.empty())
+      finding(fmt::format("npu-smi info shows only half of card{} {}",
+                          info_.half.size() == 1 ? "" : "s", fmt::join(info_.half, ",")));
     if (mapping_.empty() && !info_.chips.empty())
-      finding(fmt::format("npu-smi info -m gave no numbers: {}; devices are numbered in the order of their cards", why_not(answers[1])));
-    if (!mapping_.empty() && !answers[1].why.empty()) finding(fmt::format("the numbers of npu-smi info -m may not be whole: {}", answers[1].why));
+      finding(fmt::format(
+          "npu-smi info -m gave no numbers: {}; devices are numbered in the order of their cards",
+          why_not(answers[1])));
+    if (!mapping_.empty() && !answers[1].why.empty())
+      finding(fmt::format("the numbers of npu-smi info -m may not be whole: {}", answers[1].why));
   }
 
   // The table and the mapping, each chip once.
   void join() {
     std::map<Place, Device> devices;
     for (const NpuChip& chip : info_.chips) {
-      Device device{.type = type_of(chip.name, info_.a3, chip.ddr), .name = chip.name, .bus_id = chip.bus_id, .uuid = {}, .card = chip.card, .chip = chip.chip};
+      Device device{.type = type_of(chip.name, info_.a3, chip.ddr),
+                    .name = chip.name,
+                    .bus_id = chip.bus_id,
+                    .uuid = {},
+                    .card = chip.card,
+                    .chip = chip.chip};
       device.memory_total_mib = chip.memory_total_mib;
       device.memory_used_mib = chip.memory_used_mib;
       if (chip.physical) physical_[{chip.card, chip.chip}] = *chip.physical;
       if (chip.logic) logic_[{chip.card, chip.chip}] = *chip.logic;
-      if (chip.health != "OK") device.health.add(level_of(chip.health), "npu-smi says " + (chip.health.empty() ? "nothing of its health" : chip.health));
+      if (chip.health != "OK")
+        device.health.add(
+            level_of(chip.health),
+            "npu-smi says " + (chip.health.empty() ? "nothing of its health" : chip.health));
       if (!devices.emplace(Place{chip.card, chip.chip}, std::move(device)).second) {
-        finding(fmt::format("npu-smi info shows chip {} of card {} twice; the first is taken", chip.chip, chip.card));
+        finding(fmt::format("npu-smi info shows chip {} of card {} twice; the first is taken",
+                            chip.chip, chip.card));
       }
     }
     for (const NpuPlace& place : mapping_) {
       logic_[{place.card, place.chip}] = place.logic;
       if (place.physical) physical_[{place.card, place.chip}] = *place.physical;
-      Device device{.type = type_of(place.name, place.a3, false), .name = place.name, .bus_id = {}, .uuid = {}, .card = place.card, .chip = place.chip};
-      if (devices.emplace(Place{place.card, place.chip}, std::move(device)).second) unseen_.insert({place.card, place.chip});
+      Device device{.type = type_of(place.name, place.a3, false),
+                    .name = place.name,
+                    .bus_id = {},
+                    .uuid = {},
+                    .card = place.card,
+                    .chip = place.chip};
+      if (devices.emplace(Place{place.card, place.chip}, std::move(device)).second)
+        unseen_.insert({place.card, place.chip});
     }
     for (const NpuProcess& process : info_.processes) {
       const auto at = devices.find({process.card, process.chip});
@@ -98,9 +123,11 @@ class Reader {
     std::set<std::uint32_t> cards;
     for (const Device& device : found_.devices) cards.insert(device.card);
     std::vector<std::uint32_t> missing;
-    std::ranges::copy_if(list.cards, std::back_inserter(missing), [&](std::uint32_t card) { return !cards.contains(card); });
+    std::ranges::copy_if(list.cards, std::back_inserter(missing),
+                         [&](std::uint32_t card) { return !cards.contains(card); });
     if (!missing.empty()) {
-      finding(fmt::format("npu-smi lists card{} {} and does not show {}", missing.size() == 1 ? "" : "s", fmt::join(missing, ","),
+      finding(fmt::format("npu-smi lists card{} {} and does not show {}",
+                          missing.size() == 1 ? "" : "s", fmt::join(missing, ","),
                           missing.size() == 1 ? "it" : "them"));
     } else if (list.total.value_or(0) > cards.size()) {
       finding(fmt::format("npu-smi counts {} cards and shows {}", *list.total, cards.size()));
@@ -108,18 +135,26 @@ class Reader {
     if (info_.chips.empty() || mapping_.empty()) return;
     std::vector<std::string> only_table;
     for (const NpuChip& chip : info_.chips) {
-      if (std::ranges::none_of(mapping_, [&](const NpuPlace& place) { return place.card == chip.card && place.chip == chip.chip; })) {
+      if (std::ranges::none_of(mapping_, [&](const NpuPlace& place) {
+            return place.card == chip.card && place.chip == chip.chip;
+          })) {
         only_table.push_back(fmt::format("{}.{}", chip.card, chip.chip));
       }
     }
     if (!only_table.empty())
-      finding(fmt::format("npu-smi info -m does not name {}; left out: nobody knows how a program would call it", fmt::join(only_table, ",")));
-    std::erase_if(found_.devices, [&](const Device& device) { return !logic_.contains({device.card, device.chip}); });
+      finding(fmt::format(
+          "npu-smi info -m does not name {}; left out: nobody knows how a program would call it",
+          fmt::join(only_table, ",")));
+    std::erase_if(found_.devices, [&](const Device& device) {
+      return !logic_.contains({device.card, device.chip});
+    });
   }
 
-  // Logical numbers from -m (or the table's Device column), else the order; physical ones from Phy-ID, else the card's where each has one chip.
+  // Logical numbers from -m (or the table's Device column), else the order; physical ones from
+  // Phy-ID, else the card's where each has one chip.
   void number() {
-    const bool one_chip_a_card = std::ranges::all_of(found_.devices, [](const Device& device) { return device.chip == 0; });
+    const bool one_chip_a_card =
+        std::ranges::all_of(found_.devices, [](const Device& device) { return device.chip == 0; });
     std::uint32_t next = 0;
     for (Device& device : found_.devices) {
       const Place place{device.card, device.chip};
@@ -127,7 +162,9 @@ class Reader {
       device.id = logic != logic_.end() ? logic->second : next;
       ++next;
       const auto physical = physical_.find(place);
-      device.physical_id = physical != physical_.end() ? physical->second : one_chip_a_card ? device.card : device.id;
+      device.physical_id = physical != physical_.end() ? physical->second
+                           : one_chip_a_card           ? device.card
+                                                       : device.id;
     }
     std::ranges::stable_sort(found_.devices, {}, &Device::id);
     for (std::size_t at = 1; at < found_.devices.size();) {
@@ -135,23 +172,30 @@ class Reader {
         ++at;
         continue;
       }
-      finding(fmt::format("npu-smi gives the number {} to two chips, {}.{} and {}.{}; the first is taken", found_.devices[at].id, found_.devices[at - 1].card,
-                          found_.devices[at - 1].chip, found_.devices[at].card, found_.devices[at].chip));
+      finding(fmt::format(
+          "npu-smi gives the number {} to two chips, {}.{} and {}.{}; the first is taken",
+          found_.devices[at].id, found_.devices[at - 1].card, found_.devices[at - 1].chip,
+          found_.devices[at].card, found_.devices[at].chip));
       found_.devices.erase(found_.devices.begin() + static_cast<std::ptrdiff_t>(at));
     }
     // A soft-partitioned A3 shows one die twice under the same physical number.
     std::map<std::uint32_t, std::uint32_t> first;
     for (const Device& device : found_.devices) {
       const auto [place, added] = first.emplace(device.physical_id, device.id);
-      if (!added) finding(fmt::format("devices {} and {} are one chip (physical number {})", place->second, device.id, device.physical_id));
+      if (!added)
+        finding(fmt::format("devices {} and {} are one chip (physical number {})", place->second,
+                            device.id, device.physical_id));
     }
   }
 
   static process::ToolRequest about(const Device& device, const char* type) {
-    return {kSmi, {"info", "-t", type, "-i", std::to_string(device.card), "-c", std::to_string(device.chip)}};
+    return {
+        kSmi,
+        {"info", "-t", type, "-i", std::to_string(device.card), "-c", std::to_string(device.chip)}};
   }
 
-  // Health of those that are not well and of those that the table did not show, bus and memory of the latter, the super-pod of an A3.
+  // Health of those that are not well and of those that the table did not show, bus and memory of
+  // the latter, the super-pod of an A3.
   void ask_details() {
     std::vector<process::ToolRequest> requests;
     std::vector<std::pair<std::size_t, char>> whose;  // device, what
@@ -169,7 +213,8 @@ class Reader {
     }
     if (requests.empty()) return;
     const auto answers = ask_(requests);
-    Failures no_health("npu-smi info -t health gave nothing"), no_pod("npu-smi info -t spod-info gave no super-pod");
+    Failures no_health("npu-smi info -t health gave nothing"),
+        no_pod("npu-smi info -t spod-info gave no super-pod");
     for (std::size_t at = 0; at < answers.size(); ++at) {
       Device& device = found_.devices[whose[at].first];
       const std::string_view output = whole(answers[at]);
@@ -214,7 +259,8 @@ class Reader {
     if (!health.error.empty()) device.health.add(HealthLevel::Ok, health.error);
   }
 
-  // What one way of numbering the cards gives: addresses, and for how many cards the source knew an answer at all.
+  // What one way of numbering the cards gives: addresses, and for how many cards the source knew an
+  // answer at all.
   struct Numbered {
     std::map<std::uint32_t, std::string> by_device;  // Device::id ->
     std::size_t known = 0;
@@ -222,10 +268,12 @@ class Reader {
     bool stuck = false;   // the tool was ended by us: asking it more takes time only
   };
 
-  // hccn_tool counts like the host. Inside a container some releases count like the container; the two are never mixed: one card's address would become
-  // another's. That way of counting is taken in which more cards have an answer, the host's where it is the same.
+  // hccn_tool counts like the host. Inside a container some releases count like the container; the
+  // two are never mixed: one card's address would become another's. That way of counting is taken
+  // in which more cards have an answer, the host's where it is the same.
   void ask_addresses() {
-    const bool renumbered = std::ranges::any_of(found_.devices, [](const Device& device) { return device.id != device.physical_id; });
+    const bool renumbered = std::ranges::any_of(
+        found_.devices, [](const Device& device) { return device.id != device.physical_id; });
     Failures failures("hccn_tool -ip -g gave no address");
     Numbered best = by_tool(&Device::physical_id, &failures);
     const bool absent = best.absent;
@@ -243,7 +291,8 @@ class Reader {
       if (conf) {
         best = by_conf(*conf, &Device::physical_id);
         if (renumbered && best.known < found_.devices.size()) {
-          if (Numbered other = by_conf(*conf, &Device::id); other.known > best.known) best = std::move(other);
+          if (Numbered other = by_conf(*conf, &Device::id); other.known > best.known)
+            best = std::move(other);
         }
       } else {
         finding(fmt::format("hccn.conf gives no addresses: {}", conf.error().message));
@@ -255,20 +304,26 @@ class Reader {
       const auto address = best.by_device.find(device.id);
       if (address == best.by_device.end()) continue;
       const auto [place, added] = owner.emplace(address->second, device.id);
-      if (!added) finding(fmt::format("devices {} and {} have the same address {}", place->second, device.id, address->second));
+      if (!added)
+        finding(fmt::format("devices {} and {} have the same address {}", place->second, device.id,
+                            address->second));
       device.addresses = {address->second};
     }
   }
 
   Numbered by_tool(std::uint32_t Device::* number, Failures* failures) {
     std::vector<process::ToolRequest> requests;
-    for (const Device& device : found_.devices) requests.push_back({kHccn, {"-i", std::to_string(device.*number), "-ip", "-g"}});
+    for (const Device& device : found_.devices)
+      requests.push_back({kHccn, {"-i", std::to_string(device.*number), "-ip", "-g"}});
     const auto answers = ask_(requests);
     Numbered result;
     result.absent = std::ranges::all_of(answers, &process::ToolAnswer::absent);
-    result.stuck = std::ranges::any_of(answers, [](const process::ToolAnswer& answer) { return !answer.absent && !answer.status; });
+    result.stuck = std::ranges::any_of(answers, [](const process::ToolAnswer& answer) {
+      return !answer.absent && !answer.status;
+    });
     for (std::size_t at = 0; at < answers.size(); ++at) {
-      const auto address = answers[at].why.empty() ? ranktable::address_of_tool(answers[at].output) : std::nullopt;
+      const auto address =
+          answers[at].why.empty() ? ranktable::address_of_tool(answers[at].output) : std::nullopt;
       if (address) result.by_device.emplace(found_.devices[at].id, *address);
       if (address || says_no_address(answers[at].output)) {
         ++result.known;
@@ -279,7 +334,8 @@ class Reader {
     return result;
   }
 
-  Numbered by_conf(const std::map<std::uint32_t, std::string>& conf, std::uint32_t Device::* number) const {
+  Numbered by_conf(const std::map<std::uint32_t, std::string>& conf,
+                   std::uint32_t Device::* number) const {
     Numbered result;
     for (const Device& device : found_.devices) {
       const auto entry = conf.find(device.*number);
@@ -292,7 +348,8 @@ class Reader {
     return result;
   }
 
-  // Of cards that have an address: a card without one is not meant to talk, and its link is down by right.
+  // Of cards that have an address: a card without one is not meant to talk, and its link is down by
+  // right.
   void ask_links() {
     std::vector<process::ToolRequest> requests;
     std::vector<std::size_t> whose;
@@ -306,7 +363,8 @@ class Reader {
     if (requests.empty()) return;
     const auto answers = ask_(requests);
     if (answers.front().absent) return;
-    Failures no_link("hccn_tool -link -g gave no state"), no_health("hccn_tool -net_health -g gave no state");
+    Failures no_link("hccn_tool -link -g gave no state"),
+        no_health("hccn_tool -net_health -g gave no state");
     for (std::size_t at = 0; at < whose.size(); ++at) {
       Device& device = found_.devices[whose[at]];
       const process::ToolAnswer &link = answers[2 * at], &health = answers[2 * at + 1];
@@ -336,6 +394,8 @@ class Reader {
 
 }  // namespace
 
-Found ask_ascend(const Ask& ask, const AscendOptions& options) { return Reader(ask, options).read(); }
+Found ask_ascend(const Ask& ask, const AscendOptions& options) {
+  return Reader(ask, options).read();
+}
 
 }  // namespace muster::agent::probe

@@ -12,7 +12,8 @@ namespace muster::agent::probe {
 std::string why_not(const process::ToolAnswer& answer) {
   if (answer.why.empty()) return printed(answer.output);
   const std::string text = clean(answer.output);
-  return text.empty() || !answer.status ? answer.why : fmt::format("{} and printed '{}'", answer.why, text);
+  return text.empty() || !answer.status ? answer.why
+                                        : fmt::format("{} and printed '{}'", answer.why, text);
 }
 
 void Failures::add(std::uint32_t device, std::string why) {
@@ -26,7 +27,9 @@ void Failures::add(std::uint32_t device, std::string why) {
 
 void Failures::into(std::vector<std::string>& findings) const {
   for (const Alike& one : alike_) {
-    findings.push_back(fmt::format("{} for device{} {}: {}", what_, one.devices.size() == 1 ? "" : "s", fmt::join(one.devices, ","), one.why));
+    findings.push_back(fmt::format("{} for device{} {}: {}", what_,
+                                   one.devices.size() == 1 ? "" : "s", fmt::join(one.devices, ","),
+                                   one.why));
   }
 }
 

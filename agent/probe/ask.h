@@ -1,5 +1,5 @@
-// How a source of devices asks its tools: by name and arguments, answers in the same order. The probe's own runs real programs; tests answer from recorded
-// text.
+// How a source of devices asks its tools: by name and arguments, answers in the same order. The
+// probe's own runs real programs; tests answer from recorded text.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,14 @@
 
 namespace muster::agent::probe {
 
-using Ask = std::function<std::vector<process::ToolAnswer>(const std::vector<process::ToolRequest>&)>;
+using Ask =
+    std::function<std::vector<process::ToolAnswer>(const std::vector<process::ToolRequest>&)>;
 
 // Why an answer is none: how the tool ended, and what it printed where it ended by itself.
 std::string why_not(const process::ToolAnswer& answer);
 
-// Calls that failed alike make one sentence: "hccn_tool -ip -g gave nothing for devices 3,5: it did not end within 5000 ms".
+// Calls that failed alike make one sentence: "hccn_tool -ip -g gave nothing for devices 3,5: it did
+// not end within 5000 ms".
 class Failures {
  public:
   explicit Failures(std::string what) : what_(std::move(what)) {}

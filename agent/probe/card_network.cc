@@ -18,6 +18,8 @@ std::optional<std::string> parse_net_health(std::string_view output) {
   return clean(*state, 40);
 }
 
-bool says_no_address(std::string_view output) { return output.find("no ip was preset") != std::string_view::npos; }
+bool says_no_address(std::string_view output) {
+  return output.find("no ip was preset") != std::string_view::npos;
+}
 
 }  // namespace muster::agent::probe

@@ -10,8 +10,12 @@ struct Named {
   DeviceType type;
   std::string_view name;
 };
-constexpr Named kTypes[] = {{DeviceType::Ascend910, "ascend910"}, {DeviceType::Ascend910b, "ascend910b"}, {DeviceType::Ascend910_93, "ascend910_93"},
-                            {DeviceType::AscendOther, "ascend"},  {DeviceType::Nvidia, "nvidia"},         {DeviceType::Cpu, "cpu"}};
+constexpr Named kTypes[] = {{DeviceType::Ascend910, "ascend910"},
+                            {DeviceType::Ascend910b, "ascend910b"},
+                            {DeviceType::Ascend910_93, "ascend910_93"},
+                            {DeviceType::AscendOther, "ascend"},
+                            {DeviceType::Nvidia, "nvidia"},
+                            {DeviceType::Cpu, "cpu"}};
 
 }  // namespace
 
@@ -24,7 +28,9 @@ std::optional<DeviceType> device_type(std::string_view name) {
   return std::nullopt;
 }
 
-std::string_view to_string(HealthLevel level) { return level == HealthLevel::Ok ? "ok" : level == HealthLevel::Warning ? "warning" : "bad"; }
+std::string_view to_string(HealthLevel level) {
+  return level == HealthLevel::Ok ? "ok" : level == HealthLevel::Warning ? "warning" : "bad";
+}
 
 void Health::add(HealthLevel other, std::string_view why) {
   level = std::max(level, other);
@@ -40,9 +46,12 @@ std::string to_text(const Device& device) {
   if (!device.bus_id.empty()) out += " bus " + device.bus_id;
   if (!device.uuid.empty()) out += " " + device.uuid;
   if (device.memory_total_mib) {
-    out += fmt::format(" memory {}/{} MiB", device.memory_used_mib ? std::to_string(*device.memory_used_mib) : "?", *device.memory_total_mib);
+    out += fmt::format(" memory {}/{} MiB",
+                       device.memory_used_mib ? std::to_string(*device.memory_used_mib) : "?",
+                       *device.memory_total_mib);
   }
-  if (!device.addresses.empty()) out += fmt::format(" address {}", fmt::join(device.addresses, ","));
+  if (!device.addresses.empty())
+    out += fmt::format(" address {}", fmt::join(device.addresses, ","));
   if (device.super_device_id) out += " super device " + *device.super_device_id;
   if (device.super_pod_id) out += " super pod " + *device.super_pod_id;
   if (device.server_index) out += fmt::format(" server {}", *device.server_index);

@@ -1,6 +1,9 @@
-// One device of a node as a job sees it, whoever told us: npu-smi, nvidia-smi, a file, or the number of cores. Values; no I/O.
-// Four number spaces meet on Ascend nodes: `id` is the logical number (DEVICE_ID, ASCEND_RT_VISIBLE_DEVICES; a container counts from 0), `physical_id` the one
-// on the host (/dev/davinciN, hccn_tool -i, device_id of rank tables), card and chip are npu-smi's own (-i, -c). On an eight-card host all are equal.
+// One device of a node as a job sees it, whoever told us: npu-smi, nvidia-smi, a file, or the
+// number of cores. Values; no I/O.
+// Four number spaces meet on Ascend nodes: `id` is the logical number (DEVICE_ID,
+// ASCEND_RT_VISIBLE_DEVICES; a container counts from 0), `physical_id` the one on the host
+// (/dev/davinciN, hccn_tool -i, device_id of rank tables), card and chip are npu-smi's own (-i,
+// -c). On an eight-card host all are equal.
 #pragma once
 
 #include <sys/types.h>
@@ -13,8 +16,16 @@
 
 namespace muster::agent::probe {
 
-enum class DeviceType : std::uint8_t { Ascend910, Ascend910b, Ascend910_93, AscendOther, Nvidia, Cpu };
-// "ascend910" (910A, ProA, ProB, PremiumA), "ascend910b" (A2), "ascend910_93" (A3), "ascend" (310P, 950, unknown), "nvidia", "cpu".
+enum class DeviceType : std::uint8_t {
+  Ascend910,
+  Ascend910b,
+  Ascend910_93,
+  AscendOther,
+  Nvidia,
+  Cpu
+};
+// "ascend910" (910A, ProA, ProB, PremiumA), "ascend910b" (A2), "ascend910_93" (A3), "ascend" (310P,
+// 950, unknown), "nvidia", "cpu".
 std::string_view to_string(DeviceType type);
 std::optional<DeviceType> device_type(std::string_view name);
 
@@ -23,7 +34,8 @@ std::string_view to_string(HealthLevel level);
 
 struct Health {
   HealthLevel level = HealthLevel::Ok;
-  std::string text;  // "npu-smi says Alarm: 80E01801 node type=SOC, sensor type=Temperature"; empty = nothing to say
+  // "npu-smi says Alarm: 80E01801 node type=SOC, sensor type=Temperature"; empty = nothing to say
+  std::string text;
   // The worse level of both, both texts.
   void add(HealthLevel other, std::string_view why);
 };
@@ -54,7 +66,8 @@ struct Device {
   std::vector<Occupant> occupants;
 };
 
-// What one source found. `findings`: what went wrong or looks odd, a sentence each, without a full stop.
+// What one source found. `findings`: what went wrong or looks odd, a sentence each, without a full
+// stop.
 struct Found {
   bool asked = false;  // there is such a tool here
   bool none = false;   // and it says that there are no devices

@@ -9,7 +9,9 @@
 namespace muster::agent::probe {
 namespace {
 
-std::string bounded(const std::string& text) { return text.size() > kFindingBytesMax ? text.substr(0, kFindingBytesMax) + "..." : text; }
+std::string bounded(const std::string& text) {
+  return text.size() > kFindingBytesMax ? text.substr(0, kFindingBytesMax) + "..." : text;
+}
 
 bool is_card(const v1::Device& device) { return device.type() != to_string(DeviceType::Cpu); }
 
@@ -27,19 +29,25 @@ v1::Device to_v1(const Device& device) {
   told.set_super_device_id(device.super_device_id.value_or(""));
   told.set_super_pod_id(device.super_pod_id.value_or(""));
   if (device.server_index) told.set_server_index(*device.server_index);
-  if (device.numa_node && *device.numa_node >= 0) told.set_numa_node(static_cast<std::uint32_t>(*device.numa_node));
+  if (device.numa_node && *device.numa_node >= 0)
+    told.set_numa_node(static_cast<std::uint32_t>(*device.numa_node));
   return told;
 }
 
-// By what a tool always says of a card; the type is no sign, for the short name of half an answer may not tell it.
+// By what a tool always says of a card; the type is no sign, for the short name of half an answer
+// may not tell it.
 bool same_card(const v1::Device& known, const v1::Device& seen) {
-  const auto agree = [](const std::string& one, const std::string& other) { return one.empty() || other.empty() || one == other; };
-  return known.id() == seen.id() && known.physical_id() == seen.physical_id() && is_card(known) == is_card(seen) && agree(known.bus_id(), seen.bus_id()) &&
+  const auto agree = [](const std::string& one, const std::string& other) {
+    return one.empty() || other.empty() || one == other;
+  };
+  return known.id() == seen.id() && known.physical_id() == seen.physical_id() &&
+         is_card(known) == is_card(seen) && agree(known.bus_id(), seen.bus_id()) &&
          agree(known.uuid(), seen.uuid());
 }
 
 void keep_known(const v1::Device& known, v1::Device& seen) {
-  if (seen.type() == to_string(DeviceType::AscendOther) && known.type().starts_with(seen.type())) seen.set_type(known.type());
+  if (seen.type() == to_string(DeviceType::AscendOther) && known.type().starts_with(seen.type()))
+    seen.set_type(known.type());
   if (seen.model().empty()) seen.set_model(known.model());
   if (seen.bus_id().empty()) seen.set_bus_id(known.bus_id());
   if (seen.uuid().empty()) seen.set_uuid(known.uuid());
@@ -47,12 +55,15 @@ void keep_known(const v1::Device& known, v1::Device& seen) {
   if (seen.addresses().empty()) *seen.mutable_addresses() = known.addresses();
   if (seen.super_device_id().empty()) seen.set_super_device_id(known.super_device_id());
   if (seen.super_pod_id().empty()) seen.set_super_pod_id(known.super_pod_id());
-  if (!seen.has_server_index() && known.has_server_index()) seen.set_server_index(known.server_index());
+  if (!seen.has_server_index() && known.has_server_index())
+    seen.set_server_index(known.server_index());
   if (!seen.has_numa_node() && known.has_numa_node()) seen.set_numa_node(known.numa_node());
 }
 
 bool same(const std::vector<v1::Device>& one, const std::vector<v1::Device>& other) {
-  return std::ranges::equal(one, other, [](const v1::Device& a, const v1::Device& b) { return google::protobuf::util::MessageDifferencer::Equals(a, b); });
+  return std::ranges::equal(one, other, [](const v1::Device& a, const v1::Device& b) {
+    return google::protobuf::util::MessageDifferencer::Equals(a, b);
+  });
 }
 
 v1::DeviceHealth to_v1(HealthLevel level) {
@@ -85,7 +96,9 @@ v1::DeviceReading unseen(const v1::Device& device, const std::vector<std::string
   v1::DeviceReading reading;
   reading.set_id(device.id());
   reading.set_health(v1::DEVICE_HEALTH_BAD);
-  reading.set_health_text(bounded(findings.empty() ? "the tools do not show it any more" : "the tools do not show it: " + findings.front()));
+  reading.set_health_text(bounded(findings.empty()
+                                      ? "the tools do not show it any more"
+                                      : "the tools do not show it: " + findings.front()));
   return reading;
 }
 
@@ -112,8 +125,10 @@ void DeviceBook::restore(const v1::Inventory& kept, bool this_boot) {
 }
 
 bool DeviceBook::failed() const {
-  const bool had_cards = restored_ != Restored::AnotherBoot && std::ranges::any_of(announced_, is_card);
-  const bool has_cards = std::ranges::any_of(seen_.devices, [](const Device& device) { return device.type != DeviceType::Cpu; });
+  const bool had_cards =
+      restored_ != Restored::AnotherBoot && std::ranges::any_of(announced_, is_card);
+  const bool has_cards = std::ranges::any_of(
+      seen_.devices, [](const Device& device) { return device.type != DeviceType::Cpu; });
   return seen_.devices.empty() || (had_cards && !has_cards);
 }
 
@@ -123,7 +138,8 @@ bool DeviceBook::take(Probed look) {
   if (failed()) return false;
   std::vector<v1::Device> shown = to_v1(seen_.devices);
   const auto keep_from = [](const std::vector<v1::Device>& known, v1::Device& device) {
-    const auto at = std::ranges::find_if(known, [&](const v1::Device& one) { return same_card(one, device); });
+    const auto at =
+        std::ranges::find_if(known, [&](const v1::Device& one) { return same_card(one, device); });
     if (at != known.end()) keep_known(*at, device);
   };
   for (v1::Device& device : shown) {
@@ -131,7 +147,8 @@ bool DeviceBook::take(Probed look) {
     if (before) keep_from(*before, device);
   }
   const bool was_restored = std::exchange(restored_, Restored::No) != Restored::No;
-  if (same(shown, announced_)) return was_restored && to_tell(seen_.findings) != announced_findings_;
+  if (same(shown, announced_))
+    return was_restored && to_tell(seen_.findings) != announced_findings_;
   const bool twice = before && same(shown, *before);
   another_ = std::move(shown);
   return twice || was_restored || announced_.empty();
@@ -145,7 +162,8 @@ void DeviceBook::announce() {
 void DeviceBook::fill(v1::Inventory& inventory) const {
   for (const v1::Device& device : announced_) *inventory.add_devices() = device;
   for (const std::string& finding : announced_findings_) inventory.add_findings(finding);
-  if (std::ranges::any_of(announced_, is_card)) inventory.add_features(std::string(kDeviceReadings));
+  if (std::ranges::any_of(announced_, is_card))
+    inventory.add_features(std::string(kDeviceReadings));
 }
 
 std::set<std::uint32_t> DeviceBook::ids() const {
@@ -166,8 +184,12 @@ std::vector<v1::DeviceReading> DeviceBook::readings() const {
   const std::vector<v1::Device> shown = to_v1(seen_.devices);
   for (const v1::Device& device : announced_) {
     if (!is_card(device)) continue;
-    const auto seen = std::ranges::find_if(shown, [&](const v1::Device& one) { return same_card(device, one); });
-    readings.push_back(seen == shown.end() ? unseen(device, seen_.findings) : reading_of(seen_.devices[static_cast<std::size_t>(seen - shown.begin())]));
+    const auto seen =
+        std::ranges::find_if(shown, [&](const v1::Device& one) { return same_card(device, one); });
+    readings.push_back(
+        seen == shown.end()
+            ? unseen(device, seen_.findings)
+            : reading_of(seen_.devices[static_cast<std::size_t>(seen - shown.begin())]));
   }
   return readings;
 }

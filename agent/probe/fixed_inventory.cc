@@ -35,7 +35,8 @@ std::string set_decimal(std::optional<std::string>& into, std::string_view value
 const std::map<std::string_view, Set>& keys() {
   static const std::map<std::string_view, Set> kKeys = {
       {"id", [](Device& device, std::string_view value) { return set_number(device.id, value); }},
-      {"physical", [](Device& device, std::string_view value) { return set_number(device.physical_id, value); }},
+      {"physical", [](Device& device,
+                      std::string_view value) { return set_number(device.physical_id, value); }},
       {"type",
        [](Device& device, std::string_view value) {
          const auto type = device_type(value);
@@ -74,8 +75,12 @@ const std::map<std::string_view, Set>& keys() {
          if (wrong.empty()) device.numa_node = static_cast<int>(node);
          return wrong;
        }},
-      {"super_device", [](Device& device, std::string_view value) { return set_decimal(device.super_device_id, value); }},
-      {"super_pod", [](Device& device, std::string_view value) { return set_decimal(device.super_pod_id, value); }},
+      {"super_device",
+       [](Device& device, std::string_view value) {
+         return set_decimal(device.super_device_id, value);
+       }},
+      {"super_pod", [](Device& device,
+                       std::string_view value) { return set_decimal(device.super_pod_id, value); }},
       {"server",
        [](Device& device, std::string_view value) {
          std::uint32_t index = 0;
@@ -95,7 +100,8 @@ Result<std::vector<Device>> parse_fixed_inventory(std::string_view text) {
   std::map<std::uint32_t, std::size_t> line_of;
   std::size_t number = 0;
   const auto problem = [&](std::string what) {
-    if (problems.size() < kProblemsMax) problems.push_back(fmt::format("line {}: {}", number, what));
+    if (problems.size() < kProblemsMax)
+      problems.push_back(fmt::format("line {}: {}", number, what));
   };
   std::string_view line;
   while (next_line(text, line) && problems.size() < kProblemsMax) {
@@ -111,12 +117,15 @@ Result<std::vector<Device>> parse_fixed_inventory(std::string_view text) {
     bool numbered = false;
     for (const std::string_view word : words) {
       const std::size_t equals = word.find('=');
-      const std::string_view key = word.substr(0, equals), value = equals == std::string_view::npos ? std::string_view{} : word.substr(equals + 1);
+      const std::string_view key = word.substr(0, equals), value = equals == std::string_view::npos
+                                                                       ? std::string_view{}
+                                                                       : word.substr(equals + 1);
       const auto known = keys().find(key);
       if (equals == std::string_view::npos || known == keys().end()) {
         std::vector<std::string_view> names;
         for (const auto& [name, set] : keys()) names.push_back(name);
-        problem(fmt::format("'{}' is no KEY=VALUE of a device; keys: {}", clean(word, 40), fmt::join(names, " ")));
+        problem(fmt::format("'{}' is no KEY=VALUE of a device; keys: {}", clean(word, 40),
+                            fmt::join(names, " ")));
       } else if (!seen.insert(key).second) {
         problem(fmt::format("'{}' is given twice", key));
       } else if (const std::string wanted = known->second(device, value); !wanted.empty()) {
@@ -137,7 +146,8 @@ Result<std::vector<Device>> parse_fixed_inventory(std::string_view text) {
     devices.push_back(std::move(device));
   }
   if (!problems.empty()) {
-    return fail(ErrorCode::InvalidArgument, fmt::format("reading the list of devices: {}", fmt::join(problems, "; ")));
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("reading the list of devices: {}", fmt::join(problems, "; ")));
   }
   std::ranges::sort(devices, {}, &Device::id);
   return devices;

@@ -16,8 +16,10 @@ Result<InterfaceNews> InterfaceNews::open() {
   sockaddr_nl own{};
   own.nl_family = AF_NETLINK;
   constexpr unsigned kIpv6Rule = 1U << (RTNLGRP_IPV6_RULE - 1);  // without a name of its own
-  own.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE | RTMGRP_IPV4_RULE | kIpv6Rule;
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), sizeof(own)) != 0) return fail_errno(kDoing, errno);
+  own.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
+                  RTMGRP_IPV6_ROUTE | RTMGRP_IPV4_RULE | kIpv6Rule;
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), sizeof(own)) != 0)
+    return fail_errno(kDoing, errno);
   return InterfaceNews(std::move(socket));
 }
 
@@ -26,7 +28,9 @@ void InterfaceNews::take() {
   std::array<char, 256> part{};        // of a message; the rest of it is dropped
   for (int message = 0; message < kMessagesMost; ++message) {
     // ENOBUFS: some were lost, the next call says what there is.
-    if (::recv(socket_.get(), part.data(), part.size(), 0) < 0 && errno != ENOBUFS && errno != EINTR) return;
+    if (::recv(socket_.get(), part.data(), part.size(), 0) < 0 && errno != ENOBUFS &&
+        errno != EINTR)
+      return;
   }
 }
 

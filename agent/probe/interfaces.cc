@@ -28,7 +28,9 @@ std::optional<std::string> address_text(const sockaddr& address) {
   }
   if (address.sa_family != AF_INET6) return std::nullopt;
   const auto& own = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
-  if (IN6_IS_ADDR_LINKLOCAL(&own) || ::inet_ntop(AF_INET6, &own, text.data(), text.size()) == nullptr) return std::nullopt;
+  if (IN6_IS_ADDR_LINKLOCAL(&own) ||
+      ::inet_ntop(AF_INET6, &own, text.data(), text.size()) == nullptr)
+    return std::nullopt;
   return text.data();
 }
 
@@ -40,10 +42,13 @@ std::vector<v1::NetworkInterface> interfaces_of(const ifaddrs* list) {
   };
   std::map<std::string, Addresses> real, loopback;
   for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_name == nullptr || one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
+    if (one->ifa_name == nullptr || one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0)
+      continue;
     const auto address = address_text(*one->ifa_addr);
     if (!address) continue;
-    Addresses& addresses = ((one->ifa_flags & IFF_LOOPBACK) != 0 ? loopback : real)[probe::clean(one->ifa_name, IFNAMSIZ)];
+    Addresses& addresses =
+        ((one->ifa_flags & IFF_LOOPBACK) != 0 ? loopback
+                                              : real)[probe::clean(one->ifa_name, IFNAMSIZ)];
     (one->ifa_addr->sa_family == AF_INET ? addresses.v4 : addresses.v6).push_back(*address);
   }
   std::vector<v1::NetworkInterface> interfaces;
@@ -53,7 +58,8 @@ std::vector<v1::NetworkInterface> interfaces_of(const ifaddrs* list) {
     shown.set_name(name);
     for (const auto* kind : {&addresses.v4, &addresses.v6}) {
       for (const std::string& address : *kind) {
-        if (static_cast<std::size_t>(shown.addresses_size()) < kAddressesMax) shown.add_addresses(address);
+        if (static_cast<std::size_t>(shown.addresses_size()) < kAddressesMax)
+          shown.add_addresses(address);
       }
     }
   }
@@ -64,10 +70,13 @@ NetworkLinks links_of(const ifaddrs* list) {
   NetworkLinks links;
   std::set<std::string> addressed;
   for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_name == nullptr || one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    if (one->ifa_name == nullptr || one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0 ||
+        (one->ifa_flags & IFF_LOOPBACK) != 0)
+      continue;
     const std::string name = probe::clean(one->ifa_name, IFNAMSIZ);
     if (one->ifa_addr->sa_family == AF_PACKET)
-      links[static_cast<unsigned>(reinterpret_cast<const sockaddr_ll&>(*one->ifa_addr).sll_ifindex)].name = name;
+      links[static_cast<unsigned>(reinterpret_cast<const sockaddr_ll&>(*one->ifa_addr).sll_ifindex)]
+          .name = name;
     else if (address_text(*one->ifa_addr))
       addressed.insert(name);
   }
@@ -86,7 +95,9 @@ Interfaces all_interfaces() {
 
 }  // namespace
 
-std::vector<v1::NetworkInterface> network_interfaces() { return interfaces_of(all_interfaces().get()); }
+std::vector<v1::NetworkInterface> network_interfaces() {
+  return interfaces_of(all_interfaces().get());
+}
 NetworkLinks network_links() { return links_of(all_interfaces().get()); }
 
 }  // namespace muster::agent

@@ -1,4 +1,5 @@
-// The network interfaces that are up, with their addresses, as the kernel lists them. Any thread; does not block.
+// The network interfaces that are up, with their addresses, as the kernel lists them. Any thread;
+// does not block.
 #pragma once
 
 #include <ifaddrs.h>
@@ -10,7 +11,8 @@
 
 namespace muster::agent {
 
-// By name; IPv4 before IPv6, without link-local addresses (nobody reaches one by itself). Loopback only where there is nothing else.
+// By name; IPv4 before IPv6, without link-local addresses (nobody reaches one by itself). Loopback
+// only where there is nothing else.
 std::vector<v1::NetworkInterface> network_interfaces();
 
 // The same, of a list that getifaddrs() gave.

@@ -1,5 +1,6 @@
-// What this node is but for its devices (probe.h): read at the agent's start and sent in Hello; its network again when the kernel says that it has changed.
-// Plain functions over /proc and the system's tables; any thread; only Way::to() blocks, for a name look-up.
+// What this node is but for its devices (probe.h): read at the agent's start and sent in Hello; its
+// network again when the kernel says that it has changed. Plain functions over /proc and the
+// system's tables; any thread; only Way::to() blocks, for a name look-up.
 #pragma once
 
 #include <sys/socket.h>
@@ -19,8 +20,10 @@ namespace muster::agent {
 // The way to the controller: its addresses, looked up once.
 class Way {
  public:
-  static Result<Way> to(const std::string& controller);  // gRPC target: "host:port", "[v6]:port", "unix:/path"
-  // The local address that packets to it leave from now. A controller on this machine (unix socket, loopback): 127.0.0.1.
+  // gRPC target: "host:port", "[v6]:port", "unix:/path"
+  static Result<Way> to(const std::string& controller);
+  // The local address that packets to it leave from now. A controller on this machine (unix socket,
+  // loopback): 127.0.0.1.
   [[nodiscard]] Result<std::string> local_address() const;
 
  private:
@@ -35,8 +38,8 @@ struct InventoryOptions {
 };
 v1::Inventory probe_inventory(const InventoryOptions& options);
 
-// Its interfaces and routes, and its training address where that is the one towards the controller (`way`; null: it was given). An address that cannot be told
-// now stays, and so do routes.
+// Its interfaces and routes, and its training address where that is the one towards the controller
+// (`way`; null: it was given). An address that cannot be told now stays, and so do routes.
 void read_network(v1::Inventory& inventory, const Way* way);
 
 // "k=v" of --label. Keys: [a-zA-Z0-9]([a-zA-Z0-9._/-]{0,62}); values: up to 255 printable bytes.

@@ -15,18 +15,22 @@ namespace {
 
 // Why nobody can have announced them; empty: they are sound.
 std::string unsound(const v1::Inventory& inventory) {
-  if (static_cast<std::size_t>(inventory.devices_size()) > kKeptDevicesMax) return fmt::format("there are more than {} devices in it", kKeptDevicesMax);
+  if (static_cast<std::size_t>(inventory.devices_size()) > kKeptDevicesMax)
+    return fmt::format("there are more than {} devices in it", kKeptDevicesMax);
   std::set<std::uint32_t> ids;
   for (const v1::Device& device : inventory.devices()) {
-    if (!ids.insert(device.id()).second) return fmt::format("device {} is in it twice", device.id());
-    if (!device_type(device.type())) return fmt::format("device {} is of no type that this agent knows", device.id());
+    if (!ids.insert(device.id()).second)
+      return fmt::format("device {} is in it twice", device.id());
+    if (!device_type(device.type()))
+      return fmt::format("device {} is of no type that this agent knows", device.id());
   }
   return {};
 }
 
 }  // namespace
 
-std::string encode_kept(const InstanceId& instance, const BootId& boot, const std::string& version, const v1::Inventory& inventory) {
+std::string encode_kept(const InstanceId& instance, const BootId& boot, const std::string& version,
+                        const v1::Inventory& inventory) {
   v1::Hello said;
   said.set_version(version);
   said.set_instance(instance.str());
@@ -37,12 +41,15 @@ std::string encode_kept(const InstanceId& instance, const BootId& boot, const st
 }
 
 Result<void> store_kept(const std::filesystem::path& file, const std::string& bytes) {
-  if (auto stored = io::replace_file(file, bytes, io::Durable::Yes); !stored) return fail(std::move(stored).error().in("keeping the devices"));
+  if (auto stored = io::replace_file(file, bytes, io::Durable::Yes); !stored)
+    return fail(std::move(stored).error().in("keeping the devices"));
   return {};
 }
 
-Result<std::optional<KeptDevices>> load_kept(const std::filesystem::path& file, const InstanceId& instance, const BootId& boot) {
-  const std::string reading = fmt::format("reading the devices that were kept in '{}'", file.string());
+Result<std::optional<KeptDevices>> load_kept(const std::filesystem::path& file,
+                                             const InstanceId& instance, const BootId& boot) {
+  const std::string reading =
+      fmt::format("reading the devices that were kept in '{}'", file.string());
   auto bytes = io::read_regular_file(file, kKeptBytesMax);
   if (!bytes) {
     if (bytes.error().code == ErrorCode::NotFound) return std::optional<KeptDevices>();
@@ -51,14 +58,21 @@ Result<std::optional<KeptDevices>> load_kept(const std::filesystem::path& file, 
   const io::Decoded decoded = io::decode_frames(*bytes);
   v1::Hello said;
   if (decoded.payloads.size() != 1 || decoded.used != bytes->size() ||
-      !said.ParseFromArray(decoded.payloads[0].data(), static_cast<int>(decoded.payloads[0].size()))) {
+      !said.ParseFromArray(decoded.payloads[0].data(),
+                           static_cast<int>(decoded.payloads[0].size()))) {
     return fail(ErrorCode::DataLoss, reading + ": it is damaged");
   }
-  if (said.instance() != instance.str()) return fail(ErrorCode::Conflict, fmt::format("{}: they are those of another agent ('{}')", reading, said.instance()));
-  if (const std::string why = unsound(said.inventory()); !why.empty()) return fail(ErrorCode::DataLoss, fmt::format("{}: {}", reading, why));
-  const bool card = std::ranges::any_of(said.inventory().devices(), [](const v1::Device& device) { return device.type() != to_string(DeviceType::Cpu); });
+  if (said.instance() != instance.str())
+    return fail(ErrorCode::Conflict, fmt::format("{}: they are those of another agent ('{}')",
+                                                 reading, said.instance()));
+  if (const std::string why = unsound(said.inventory()); !why.empty())
+    return fail(ErrorCode::DataLoss, fmt::format("{}: {}", reading, why));
+  const bool card = std::ranges::any_of(said.inventory().devices(), [](const v1::Device& device) {
+    return device.type() != to_string(DeviceType::Cpu);
+  });
   if (!card) return std::optional<KeptDevices>();
-  return KeptDevices{.inventory = std::move(*said.mutable_inventory()), .this_boot = said.boot_id() == boot.str()};
+  return KeptDevices{.inventory = std::move(*said.mutable_inventory()),
+                     .this_boot = said.boot_id() == boot.str()};
 }
 
 }  // namespace muster::agent::probe

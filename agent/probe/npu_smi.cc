@@ -12,14 +12,22 @@ namespace {
 constexpr std::uint32_t kNumberMax = 1023;  // of cards, chips and devices
 constexpr std::size_t kSaidMax = 8;
 
-std::optional<std::uint32_t> small(std::string_view text) { return ranktable::parse_number(text, kNumberMax); }
+std::optional<std::uint32_t> small(std::string_view text) {
+  return ranktable::parse_number(text, kNumberMax);
+}
 
-bool is_absent(std::string_view cell) { return cell.empty() || cell == "NA" || cell == "N/A" || cell == "-"; }
+bool is_absent(std::string_view cell) {
+  return cell.empty() || cell == "NA" || cell == "N/A" || cell == "-";
+}
 
 // The cells of "| a | b | c |".
-std::vector<std::string_view> cells_of(std::string_view line) { return split(line.substr(1, line.size() - 2), '|', 8); }
+std::vector<std::string_view> cells_of(std::string_view line) {
+  return split(line.substr(1, line.size() - 2), '|', 8);
+}
 
-std::string_view without_maker(std::string_view name) { return name.starts_with("Ascend") && name.size() > 6 ? name.substr(6) : name; }
+std::string_view without_maker(std::string_view name) {
+  return name.starts_with("Ascend") && name.size() > 6 ? name.substr(6) : name;
+}
 
 // "0           0    / 0          26838/ 32768": the pairs.
 struct Pair {
@@ -31,7 +39,8 @@ std::vector<Pair> pairs_of(std::string_view cell) {
   while (pairs.size() < 4) {
     const std::size_t slash = cell.find('/', from);
     if (slash == std::string_view::npos) break;
-    const auto before = words_of(cell.substr(from, slash - from)), after = words_of(cell.substr(slash + 1));
+    const auto before = words_of(cell.substr(from, slash - from)),
+               after = words_of(cell.substr(slash + 1));
     Pair pair;
     if (!before.empty()) pair.used = parse_u64(before.back());
     if (!after.empty()) pair.total = parse_u64(after.front());
@@ -48,7 +57,8 @@ class InfoReader {
     while (next_line(text, line)) {
       if (line.empty() || line.front() == '+') continue;
       if (line.front() == '|') {
-        if (line.size() > 1 && line.back() == '|') row(cells_of(line));  // else it was cut off: half a number is no number
+        // else it was cut off: half a number is no number
+        if (line.size() > 1 && line.back() == '|') row(cells_of(line));
       } else if (info_.said.size() < kSaidMax) {
         info_.said.push_back(clean(line, 160));
       }
@@ -61,7 +71,8 @@ class InfoReader {
   void row(const std::vector<std::string_view>& cells) {
     if (cells.size() == 1) return title(cells[0]);
     if (cells.size() < 3 || header(cells)) return;
-    if (part_ == Part::Processes) return cells.size() < width_ ? void() : process(cells);  // more: a bar in a process's name
+    // more: a bar in a process's name
+    if (part_ == Part::Processes) return cells.size() < width_ ? void() : process(cells);
     if (part_ != Part::Devices || cells.size() != width_) return;
     const std::string_view second = cells[cells.size() - 2];
     if (is_absent(second) || pci_address(second)) {
@@ -78,7 +89,8 @@ class InfoReader {
 
   bool header(const std::vector<std::string_view>& cells) {
     const auto words = words_of(cells[0]);
-    const bool own_column = words.size() == 2 && words[0] == "NPU" && words[1] == "ID";  // the 950's
+    // the 950's
+    const bool own_column = words.size() == 2 && words[0] == "NPU" && words[1] == "ID";
     if (std::ranges::find(cells, "Process id") != cells.end()) {
       drop_card();
       part_ = Part::Processes;
@@ -112,7 +124,11 @@ class InfoReader {
     const auto number = words.empty() ? std::nullopt : small(words[0]);
     if (!number) return;
     NpuChip chip{.card = *number};
-    chip.name = clean(own_column_ ? cells[1] : words.size() > 1 ? cells[0].substr(static_cast<std::size_t>(words[1].data() - cells[0].data())) : "");
+    chip.name =
+        clean(own_column_ ? cells[1]
+              : words.size() > 1
+                  ? cells[0].substr(static_cast<std::size_t>(words[1].data() - cells[0].data()))
+                  : "");
     chip.health = clean(cells[cells.size() - 2], 20);
     card_ = std::move(chip);
     chips_of_card_ = 0;
@@ -146,7 +162,8 @@ class InfoReader {
   }
 
   void drop_card() {
-    if (card_ && chips_of_card_ == 0 && info_.half.size() < kDevicesMax) info_.half.push_back(card_->card);
+    if (card_ && chips_of_card_ == 0 && info_.half.size() < kDevicesMax)
+      info_.half.push_back(card_->card);
     card_.reset();
   }
 
@@ -155,7 +172,9 @@ class InfoReader {
     if (info_.processes.size() >= kOccupantsMax) return;
     const auto words = words_of(cells[0]);
     const auto card = words.empty() ? std::nullopt : small(words[0]);
-    const auto chip = own_column_ ? std::optional<std::uint32_t>(0) : words.size() > 1 ? small(words[1]) : std::nullopt;
+    const auto chip = own_column_        ? std::optional<std::uint32_t>(0)
+                      : words.size() > 1 ? small(words[1])
+                                         : std::nullopt;
     const auto pid = ranktable::parse_number(cells[1], 0x7FFFFFFF);
     if (!card || !chip || !pid) return;
     NpuProcess process{.card = *card, .chip = *chip, .occupant = {}};
@@ -163,7 +182,8 @@ class InfoReader {
     if (!is_absent(cells[2])) process.occupant.name = clean(cells[2], 60);
     if (cells.size() > 3) process.occupant.memory_mib = parse_u64(cells[3]);
     if (container_column_ && *container_column_ < cells.size()) {
-      if (const auto inner = ranktable::parse_number(cells[*container_column_], 0x7FFFFFFF)) process.occupant.pid_in_container = static_cast<pid_t>(*inner);
+      if (const auto inner = ranktable::parse_number(cells[*container_column_], 0x7FFFFFFF))
+        process.occupant.pid_in_container = static_cast<pid_t>(*inner);
     }
     info_.processes.push_back(std::move(process));
   }
@@ -183,20 +203,26 @@ class InfoReader {
 
 NpuInfo parse_npu_info(std::string_view text) { return InfoReader().read(text); }
 
-bool says_no_card(std::string_view text) { return text.find("There is no NPU card on this server") != std::string_view::npos; }
+bool says_no_card(std::string_view text) {
+  return text.find("There is no NPU card on this server") != std::string_view::npos;
+}
 
 std::vector<NpuPlace> parse_npu_mapping(std::string_view text) {
-  // A row's fields before the name are single words, so their places in the header are their places in the row.
-  constexpr std::array<std::string_view, 6> kLabels = {"NPU ID", "Slot ID", "Chip ID", "Chip Logic ID", "Chip Phy-ID", "Chip Name"};
+  // A row's fields before the name are single words, so their places in the header are their places
+  // in the row.
+  constexpr std::array<std::string_view, 6> kLabels = {"NPU ID",        "Slot ID",     "Chip ID",
+                                                       "Chip Logic ID", "Chip Phy-ID", "Chip Name"};
   std::vector<NpuPlace> places;
   std::array<std::optional<std::size_t>, kLabels.size()> column;
   bool headed = false;
   std::string_view line;
   while (next_line(text, line) && places.size() < kDevicesMax) {
-    if (line.find("NPU ID") != std::string_view::npos && line.find("Chip Name") != std::string_view::npos) {
+    if (line.find("NPU ID") != std::string_view::npos &&
+        line.find("Chip Name") != std::string_view::npos) {
       std::vector<std::pair<std::size_t, std::size_t>> found;  // where, which label
       for (std::size_t label = 0; label < kLabels.size(); ++label) {
-        if (const std::size_t at = line.find(kLabels[label]); at != std::string_view::npos) found.emplace_back(at, label);
+        if (const std::size_t at = line.find(kLabels[label]); at != std::string_view::npos)
+          found.emplace_back(at, label);
       }
       std::ranges::sort(found);
       column = {};
@@ -206,12 +232,23 @@ std::vector<NpuPlace> parse_npu_mapping(std::string_view text) {
     }
     if (!headed) continue;
     const auto words = words_of(line);
-    const auto number = [&](std::size_t label) { return column[label] && *column[label] < words.size() ? small(words[*column[label]]) : std::nullopt; };
+    const auto number = [&](std::size_t label) {
+      return column[label] && *column[label] < words.size() ? small(words[*column[label]])
+                                                            : std::nullopt;
+    };
     const auto card = number(0), chip = number(2), physical = number(4);
-    const auto logic = column[3] ? number(3) : card;                       // the 950's NPU ID is the logical number
-    if (!card || !chip || !logic || *column[5] >= words.size()) continue;  // an Mcu, no row, or one that was cut off
-    NpuPlace place{.card = *card, .chip = *chip, .logic = *logic, .physical = physical, .a3 = column[3] && column[4], .name = {}};
-    std::string_view name = line.substr(static_cast<std::size_t>(words[*column[5]].data() - line.data()));
+    // the 950's NPU ID is the logical number
+    const auto logic = column[3] ? number(3) : card;
+    // an Mcu, no row, or one that was cut off
+    if (!card || !chip || !logic || *column[5] >= words.size()) continue;
+    NpuPlace place{.card = *card,
+                   .chip = *chip,
+                   .logic = *logic,
+                   .physical = physical,
+                   .a3 = column[3] && column[4],
+                   .name = {}};
+    std::string_view name =
+        line.substr(static_cast<std::size_t>(words[*column[5]].data() - line.data()));
     if (name.starts_with("Ascend ")) name.remove_prefix(7);  // chip type and name
     place.name = clean(name, 40);
     places.push_back(std::move(place));
@@ -237,7 +274,8 @@ std::optional<std::string_view> fact(std::string_view text, std::string_view key
   std::string_view line;
   while (next_line(text, line)) {
     const std::size_t colon = line.find(':');
-    if (colon == std::string_view::npos || ranktable::trimmed(line.substr(0, colon)) != key) continue;
+    if (colon == std::string_view::npos || ranktable::trimmed(line.substr(0, colon)) != key)
+      continue;
     const std::string_view value = ranktable::trimmed(line.substr(colon + 1));
     return is_absent(value) ? std::nullopt : std::optional(value);
   }
@@ -250,7 +288,8 @@ NpuHealth parse_npu_health(std::string_view text) {
   if (!status) status = fact(text, "Health");  // of a whole card
   if (status) health.status = clean(*status, 20);
   for (const std::string_view key : {"Error Code", "Error Information"}) {
-    if (const auto value = fact(text, key)) health.error += (health.error.empty() ? "" : " ") + clean(*value, 160);
+    if (const auto value = fact(text, key))
+      health.error += (health.error.empty() ? "" : " ") + clean(*value, 160);
   }
   return health;
 }
@@ -269,12 +308,15 @@ NpuUsages parse_npu_usages(std::string_view text) {
   };
   NpuUsages usages;
   constexpr std::array<std::array<std::string_view, 2>, 3> kMemories = {
-      {{"HBM Capacity(MB)", "HBM Usage Rate(%)"}, {"DDR Capacity(MB)", "DDR Usage Rate(%)"}, {"Memory Capacity(MB)", "Memory Usage Rate(%)"}}};
+      {{"HBM Capacity(MB)", "HBM Usage Rate(%)"},
+       {"DDR Capacity(MB)", "DDR Usage Rate(%)"},
+       {"Memory Capacity(MB)", "Memory Usage Rate(%)"}}};
   for (const auto& [capacity, rate] : kMemories) {
     const auto total = number(capacity);
     if (!total || *total == 0 || *total > (1ULL << 32U)) continue;
     usages.memory_total_mib = total;
-    if (const auto percent = number(rate); percent && *percent <= 100) usages.memory_used_mib = *total * *percent / 100;
+    if (const auto percent = number(rate); percent && *percent <= 100)
+      usages.memory_used_mib = *total * *percent / 100;
     break;
   }
   return usages;
@@ -303,7 +345,8 @@ DeviceType type_of(std::string_view name, bool a3, bool has_ddr) {
   for (const std::string_view first : {"910A", "910B", "910ProA", "910ProB", "910PremiumA"}) {
     if (name == first) return DeviceType::Ascend910;
   }
-  if (name.size() > 4 && name.starts_with("910B") && name[4] >= '0' && name[4] <= '9') return DeviceType::Ascend910b;
+  if (name.size() > 4 && name.starts_with("910B") && name[4] >= '0' && name[4] <= '9')
+    return DeviceType::Ascend910b;
   if (name == "910" && has_ddr) return DeviceType::Ascend910;
   return DeviceType::AscendOther;
 }

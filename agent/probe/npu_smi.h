@@ -1,7 +1,10 @@
-// What npu-smi prints. Pure parsers: any bytes in, what could be read out; linear; never an error, an empty value is "nothing could be read".
-// Formats: the tool's own sources (print_total_info_with_HBM, print_mapping_info, print_mapping_info_910_93, print_mapping_info_950, print_npu_spod_info,
-// show_ascend_chip_health_info), recorded listings of 23.0 to 26.0, npu-smi manuals. Tables are read by the '|' and by what a cell holds, not by widths:
-// these changed with 26.0. Its -t types are not the same on every board: an answer may be "not supported".
+// What npu-smi prints. Pure parsers: any bytes in, what could be read out; linear; never an error,
+// an empty value is "nothing could be read". Formats: the tool's own sources
+// (print_total_info_with_HBM, print_mapping_info, print_mapping_info_910_93,
+// print_mapping_info_950, print_npu_spod_info, show_ascend_chip_health_info), recorded listings of
+// 23.0 to 26.0, npu-smi manuals. Tables are read by the '|' and by what a cell holds, not by
+// widths: these changed with 26.0. Its -t types are not the same on every board: an answer may be
+// "not supported".
 #pragma once
 
 #include <cstdint>
@@ -17,7 +20,8 @@ namespace muster::agent::probe {
 // --- npu-smi info ---
 //   | NPU   Name    | Health       | Power(W)  Temp(C)          Hugepages-Usage(page)|       a row for the card (or die) and
 //   | Chip  Phy-ID  | Bus-Id       | AICore(%) Memory-Usage(MB) HBM-Usage(MB)        |       a row for the chip; Phy-ID: on A3 only
-// 310P: "Chip Device" (a logical number) and no HBM; 950: NPU ID in a column of its own, no chips. A second table holds the processes.
+// 310P: "Chip Device" (a logical number) and no HBM; 950: NPU ID in a column of its own, no chips.
+// A second table holds the processes.
 struct NpuChip {
   std::uint32_t card = 0, chip = 0;
   std::optional<std::uint32_t> physical, logic;
@@ -45,7 +49,8 @@ NpuInfo parse_npu_info(std::string_view text);
 bool says_no_card(std::string_view text);
 
 // --- npu-smi info -m ---
-//   NPU ID   Chip ID   Chip Logic ID   [Chip Phy-ID]   Chip Name        rows of "Mcu" have "-" for a logic id and are none of ours
+//   NPU ID   Chip ID Chip Logic ID [Chip Phy-ID] Chip Name rows of "Mcu" have "-" for a logic id
+//            and are none of ours
 struct NpuPlace {
   std::uint32_t card = 0, chip = 0, logic = 0;
   std::optional<std::uint32_t> physical;
@@ -77,7 +82,8 @@ struct NpuBoard {
 NpuBoard parse_npu_board(std::string_view text);
 
 struct NpuUsages {
-  std::optional<std::uint64_t> memory_used_mib, memory_total_mib;  // HBM where there is any; used: from a rate in percent
+  // HBM where there is any; used: from a rate in percent
+  std::optional<std::uint64_t> memory_used_mib, memory_total_mib;
 };
 NpuUsages parse_npu_usages(std::string_view text);
 
@@ -92,8 +98,8 @@ NpuSuperPod parse_npu_super_pod(std::string_view text);
 // OK -> Ok, Warning -> Warning; Alarm, Critical and UNKNOWN (gone or not started) -> Bad.
 HealthLevel level_of(std::string_view npu_health);
 
-// With or without "Ascend" in front. "910B" alone is a 910 of the first kind, "910B3" an A2; a bare "910" or "Ascend910" tells nothing, so the table's form
-// decides.
+// With or without "Ascend" in front. "910B" alone is a 910 of the first kind, "910B3" an A2; a bare
+// "910" or "Ascend910" tells nothing, so the table's form decides.
 DeviceType type_of(std::string_view name, bool a3, bool has_ddr);
 
 }  // namespace muster::agent::probe

@@ -19,13 +19,15 @@ class Columns {
   // "index, uuid, memory.total [MiB]": a line of names is taken as such.
   bool header(const std::vector<std::string_view>& cells) {
     std::vector<std::string_view> names;
-    for (const std::string_view cell : cells) names.push_back(ranktable::trimmed(cell.substr(0, cell.find('['))));
+    for (const std::string_view cell : cells)
+      names.push_back(ranktable::trimmed(cell.substr(0, cell.find('['))));
     if (names.empty() || names.front() != names_.front()) return false;
     names_ = std::move(names);
     return true;
   }
   [[nodiscard]] std::size_t size() const { return names_.size(); }
-  [[nodiscard]] std::string_view cell(const std::vector<std::string_view>& cells, std::string_view name) const {
+  [[nodiscard]] std::string_view cell(const std::vector<std::string_view>& cells,
+                                      std::string_view name) const {
     const auto at = static_cast<std::size_t>(std::ranges::find(names_, name) - names_.begin());
     return at < cells.size() && at < names_.size() ? cells[at] : std::string_view{};
   }
@@ -37,12 +39,14 @@ class Columns {
 // "143771" or "143771 MiB"; "[N/A]" and the like are none.
 std::optional<std::uint64_t> number(std::string_view cell) {
   const auto words = words_of(cell, 3);
-  if (words.empty() || words.size() > 2 || (words.size() == 2 && words[1] != "MiB")) return std::nullopt;
+  if (words.empty() || words.size() > 2 || (words.size() == 2 && words[1] != "MiB"))
+    return std::nullopt;
   return parse_u64(words[0]);
 }
 
 // Rows in, others to `said`.
-void rows(std::string_view csv, Columns columns, const std::function<bool(const Columns&, const std::vector<std::string_view>&)>& take,
+void rows(std::string_view csv, Columns columns,
+          const std::function<bool(const Columns&, const std::vector<std::string_view>&)>& take,
           std::vector<std::string>* said) {
   std::string_view line;
   while (next_line(csv, line)) {
@@ -63,11 +67,15 @@ Health health_of(const Columns& columns, const std::vector<std::string_view>& ce
       return health;
     }
   }
-  if (std::ranges::any_of(cells, [](std::string_view cell) { return cell == "[Unknown Error]" || cell == "ERR!"; })) {
+  if (std::ranges::any_of(cells, [](std::string_view cell) {
+        return cell == "[Unknown Error]" || cell == "ERR!";
+      })) {
     health.add(HealthLevel::Warning, "nvidia-smi cannot read all of it");
   }
-  if (const auto errors = number(columns.cell(cells, "ecc.errors.uncorrected.volatile.total")); errors && *errors > 0) {
-    health.add(HealthLevel::Warning, std::to_string(*errors) + " uncorrected ECC errors since its driver was loaded");
+  if (const auto errors = number(columns.cell(cells, "ecc.errors.uncorrected.volatile.total"));
+      errors && *errors > 0) {
+    health.add(HealthLevel::Warning,
+               std::to_string(*errors) + " uncorrected ECC errors since its driver was loaded");
   }
   return health;
 }
@@ -106,7 +114,8 @@ std::vector<GpuProcess> parse_gpu_processes(std::string_view csv) {
         GpuProcess process{.gpu_uuid = clean(columns.cell(cells, "gpu_uuid"), 60), .occupant = {}};
         process.occupant.pid = static_cast<pid_t>(*pid);
         const std::string_view name = columns.cell(cells, "process_name");
-        if (!name.starts_with('[')) process.occupant.name = clean(name, 60);  // "[Not Found]", "[Insufficient Permissions]"
+        // "[Not Found]", "[Insufficient Permissions]"
+        if (!name.starts_with('[')) process.occupant.name = clean(name, 60);
         process.occupant.memory_mib = number(columns.cell(cells, "used_memory"));
         processes.push_back(std::move(process));
         return true;
@@ -115,6 +124,8 @@ std::vector<GpuProcess> parse_gpu_processes(std::string_view csv) {
   return processes;
 }
 
-bool says_no_gpu(std::string_view output) { return output.find("No devices were found") != std::string_view::npos; }
+bool says_no_gpu(std::string_view output) {
+  return output.find("No devices were found") != std::string_view::npos;
+}
 
 }  // namespace muster::agent::probe

@@ -1,7 +1,8 @@
-// What nvidia-smi prints for --query-gpu and --query-compute-apps as CSV, with or without the line of names and the units. Pure; any bytes; linear.
-// Its manual says that the text may change between drivers: columns are found by their names where these are printed, else they are those asked for below.
-// A lost card answers "[GPU is lost]" or "[GPU requires reset]" in its fields, or has only a line "Unable to determine the device handle for GPU 0000:0B:00.0:
-// ...".
+// What nvidia-smi prints for --query-gpu and --query-compute-apps as CSV, with or without the line
+// of names and the units. Pure; any bytes; linear. Its manual says that the text may change between
+// drivers: columns are found by their names where these are printed, else they are those asked for
+// below. A lost card answers "[GPU is lost]" or "[GPU requires reset]" in its fields, or has only a
+// line "Unable to determine the device handle for GPU 0000:0B:00.0: ...".
 #pragma once
 
 #include <string>
@@ -12,7 +13,8 @@
 
 namespace muster::agent::probe {
 
-inline constexpr std::string_view kGpuFields = "index,uuid,name,pci.bus_id,memory.total,memory.used,ecc.errors.uncorrected.volatile.total";
+inline constexpr std::string_view kGpuFields =
+    "index,uuid,name,pci.bus_id,memory.total,memory.used,ecc.errors.uncorrected.volatile.total";
 inline constexpr std::string_view kGpuAppFields = "gpu_uuid,pid,process_name,used_memory";
 
 struct GpuList {

@@ -19,7 +19,8 @@ namespace {
 
 std::string_view last_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-// Tools cut names (npu-smi at 13 or 15 bytes) or give the program's path (nvidia-smi); the kernel keeps 15 bytes.
+// Tools cut names (npu-smi at 13 or 15 bytes) or give the program's path (nvidia-smi); the kernel
+// keeps 15 bytes.
 bool same_name(std::string_view said, pid_t pid) {
   const std::string folder = "/proc/" + std::to_string(pid);
   const auto begins = [](std::string_view one, std::string_view other) {
@@ -27,16 +28,21 @@ bool same_name(std::string_view said, pid_t pid) {
     return shorter > 0 && one.substr(0, shorter) == other.substr(0, shorter);
   };
   said = last_part(said);
-  if (const auto comm = io::read_file(folder + "/comm", 64); comm && begins(said, ranktable::trimmed(*comm))) return true;
-  std::array<char, 4096> program{};  // not its command line: reading that waits for a process that the kernel holds
+  if (const auto comm = io::read_file(folder + "/comm", 64);
+      comm && begins(said, ranktable::trimmed(*comm)))
+    return true;
+  // not its command line: reading that waits for a process that the kernel holds
+  std::array<char, 4096> program{};
   const ssize_t size = ::readlink((folder + "/exe").c_str(), program.data(), program.size());
-  return size > 0 && begins(said, last_part(std::string_view(program.data(), static_cast<std::size_t>(size))));
+  return size > 0 &&
+         begins(said, last_part(std::string_view(program.data(), static_cast<std::size_t>(size))));
 }
 
 std::string user_of(pid_t pid) {
   struct stat info{};
   if (::stat(("/proc/" + std::to_string(pid)).c_str(), &info) != 0) return {};
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/etc/passwd", "re"), std::fclose);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/etc/passwd", "re"),
+                                                             std::fclose);
   std::array<char, 4096> buffer{};
   passwd entry{};
   passwd* found = nullptr;
@@ -54,13 +60,16 @@ bool has_ended(pid_t pid) {
 }  // namespace
 
 bool sees_all_processes() {
-  // include/linux/proc_ns.h: PROC_PID_INIT_INO = 0xEFFFFFFC, the first pid namespace of every kernel.
+  // include/linux/proc_ns.h: PROC_PID_INIT_INO = 0xEFFFFFFC, the first pid namespace of every
+  // kernel.
   std::array<char, 64> name{};
   const ssize_t size = ::readlink("/proc/self/ns/pid", name.data(), name.size());
-  return size > 0 && std::string_view(name.data(), static_cast<std::size_t>(size)) == "pid:[4026531836]";
+  return size > 0 &&
+         std::string_view(name.data(), static_cast<std::size_t>(size)) == "pid:[4026531836]";
 }
 
-void keep_strangers(std::vector<Occupant>& occupants, const std::function<bool(pid_t)>& ours, bool on_device, bool sees_all) {
+void keep_strangers(std::vector<Occupant>& occupants, const std::function<bool(pid_t)>& ours,
+                    bool on_device, bool sees_all) {
   std::erase_if(occupants, [&](Occupant& one) {
     bool known = sees_all;
     for (const bool in_container : {false, true}) {
@@ -75,7 +84,8 @@ void keep_strangers(std::vector<Occupant>& occupants, const std::function<bool(p
       if (!sees_all && named && !same_name(one.name, *pid)) continue;
       if (ours && ours(*pid)) return true;
       if (named && one.user.empty()) one.user = user_of(*pid);
-      // The pid that it has in its own container is there, under its name, and is not ours. A host's pid may be the number of another process here.
+      // The pid that it has in its own container is there, under its name, and is not ours. A
+      // host's pid may be the number of another process here.
       known = known || (in_container && named);
     }
     return on_device && !known;

@@ -1,5 +1,6 @@
-// Which processes are this agent's: its workers and ranks, and what these have started; and which devices its runs are on. Set by the agent's loop, asked by a
-// probe on a thread of its own. Thread-safe. Reads /proc/PID/stat, which does not wait for a process that the kernel holds.
+// Which processes are this agent's: its workers and ranks, and what these have started; and which
+// devices its runs are on. Set by the agent's loop, asked by a probe on a thread of its own.
+// Thread-safe. Reads /proc/PID/stat, which does not wait for a process that the kernel holds.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +15,8 @@ class OwnProcesses {
  public:
   // `devices`: by id, of the runs that are not swept.
   void set(std::set<pid_t> pids, std::set<std::uint32_t> devices = {});
-  // One of them, even if it has ended, or a living descendant of one: a rank may be a shell, and what it starts uses the card.
+  // One of them, even if it has ended, or a living descendant of one: a rank may be a shell, and
+  // what it starts uses the card.
   [[nodiscard]] bool holds(pid_t pid) const;
 
   // A look takes seconds, and shows what was at some moment of it.

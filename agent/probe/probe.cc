@@ -47,8 +47,13 @@ class Tools {
         answers[at].why = fmt::format("there is no {} on PATH", requests[at].program);
       }
     }
-    const auto left = std::max(std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now()), std::chrono::milliseconds(0));
-    auto ran = runner_.run(there, env_, {.each = options_.each, .total = left, .parallel = options_.parallel, .cancel_fd = options_.cancel_fd});
+    const auto left = std::max(std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now()),
+                               std::chrono::milliseconds(0));
+    auto ran = runner_.run(there, env_,
+                           {.each = options_.each,
+                            .total = left,
+                            .parallel = options_.parallel,
+                            .cancel_fd = options_.cancel_fd});
     for (std::size_t at = 0; at < ran.size(); ++at) answers[whose[at]] = std::move(ran[at]);
     return answers;
   }
@@ -83,7 +88,9 @@ Probed probe_devices(process::ToolRunner& tools, const ProbeOptions& options) {
     return probed;
   } else {
     Tools asked(tools, options);
-    const Ask ask = [&](const std::vector<process::ToolRequest>& requests) { return asked.ask(requests); };
+    const Ask ask = [&](const std::vector<process::ToolRequest>& requests) {
+      return asked.ask(requests);
+    };
     const auto conf = io::read_file(options.hccn_conf, ranktable::kConfBytesMax);
     Found ascend = ask_ascend(ask, {.hccn_conf = conf ? *conf : std::string()});
     Found nvidia = ask_nvidia(ask);
@@ -91,8 +98,9 @@ Probed probe_devices(process::ToolRunner& tools, const ProbeOptions& options) {
     const bool both = !ascend.devices.empty() && !nvidia.devices.empty();
     take(probed, ascend);
     if (both) {
-      probed.findings.push_back(
-          fmt::format("{} NVIDIA devices are left out: a node's devices are of one maker, and npu-smi shows {}", nvidia.devices.size(), probed.devices.size()));
+      probed.findings.push_back(fmt::format(
+          "{} NVIDIA devices are left out: a node's devices are of one maker, and npu-smi shows {}",
+          nvidia.devices.size(), probed.devices.size()));
       nvidia.devices.clear();
     }
     if (probed.devices.empty()) {
@@ -106,7 +114,8 @@ Probed probe_devices(process::ToolRunner& tools, const ProbeOptions& options) {
   const auto ours = [&](pid_t pid) { return options.own && options.own->holds(pid); };
   for (Device& device : probed.devices) {
     if (!device.numa_node) device.numa_node = numa_node_of(options.sys, device.bus_id);
-    keep_strangers(device.occupants, ours, options.own && options.own->on_device(device.id), sees_all);
+    keep_strangers(device.occupants, ours, options.own && options.own->on_device(device.id),
+                   sees_all);
   }
   return probed;
 }

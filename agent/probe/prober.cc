@@ -56,7 +56,8 @@ struct Prober::Shared {
   }
 };
 
-Result<std::unique_ptr<Prober>> Prober::start(ProbeOptions options, Duration interval, OnLook on_look) {
+Result<std::unique_ptr<Prober>> Prober::start(ProbeOptions options, Duration interval,
+                                              OnLook on_look) {
   auto shared = std::make_shared<Shared>();
   shared->cancel = io::UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!shared->cancel) return fail_errno("starting to look for devices", errno);

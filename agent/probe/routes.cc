@@ -28,7 +28,8 @@ using Bytes = std::span<const std::byte>;
 constexpr const char* kDoing = "asking the kernel for its routes";
 constexpr std::size_t kDatagramMax = 64 << 10;  // the kernel makes none of more than 32 KiB
 
-constexpr std::size_t aligned(std::size_t size) { return (size + 3) & ~std::size_t{3}; }  // NLMSG_ALIGN, RTA_ALIGN, RTNH_ALIGN
+// NLMSG_ALIGN, RTA_ALIGN, RTNH_ALIGN
+constexpr std::size_t aligned(std::size_t size) { return (size + 3) & ~std::size_t{3}; }
 
 // The head of what is left, where that is whole and says its own size in `length`.
 template <class Head, class Size>
@@ -39,7 +40,9 @@ std::optional<Head> head_of(Bytes left, Size Head::* length) {
   const auto size = static_cast<std::size_t>(head.*length);
   return size >= sizeof(head) && size <= left.size() ? std::optional(head) : std::nullopt;
 }
-Bytes behind(Bytes left, std::size_t size) { return left.subspan(std::min(aligned(size), left.size())); }
+Bytes behind(Bytes left, std::size_t size) {
+  return left.subspan(std::min(aligned(size), left.size()));
+}
 
 std::optional<std::uint32_t> number(Bytes value) {
   std::uint32_t number = 0;
@@ -52,7 +55,8 @@ std::optional<std::uint32_t> number(Bytes value) {
 template <class Visit>
 void each_attribute(Bytes left, const Visit& visit) {
   while (const auto head = head_of(left, &rtattr::rta_len)) {
-    visit(static_cast<std::uint16_t>(head->rta_type & NLA_TYPE_MASK), left.subspan(sizeof(rtattr), head->rta_len - sizeof(rtattr)));
+    visit(static_cast<std::uint16_t>(head->rta_type & NLA_TYPE_MASK),
+          left.subspan(sizeof(rtattr), head->rta_len - sizeof(rtattr)));
     left = behind(left, head->rta_len);
   }
 }
@@ -63,10 +67,14 @@ struct Address {
 
   [[nodiscard]] std::string text() const {
     std::array<char, INET6_ADDRSTRLEN> text{};
-    return ::inet_ntop(v6 ? AF_INET6 : AF_INET, bytes.data(), text.data(), text.size()) == nullptr ? std::string() : std::string(text.data());
+    return ::inet_ntop(v6 ? AF_INET6 : AF_INET, bytes.data(), text.data(), text.size()) == nullptr
+               ? std::string()
+               : std::string(text.data());
   }
   [[nodiscard]] unsigned first() const { return std::to_integer<unsigned>(bytes[0]); }
-  [[nodiscard]] bool link_local() const { return v6 && first() == 0xFE && (std::to_integer<unsigned>(bytes[1]) & 0xC0U) == 0x80; }
+  [[nodiscard]] bool link_local() const {
+    return v6 && first() == 0xFE && (std::to_integer<unsigned>(bytes[1]) & 0xC0U) == 0x80;
+  }
   [[nodiscard]] bool multicast() const { return v6 ? first() == 0xFF : first() >> 4U == 0xE; }
   [[nodiscard]] bool loopback() const { return !v6 && first() == 127; }
 };
@@ -91,7 +99,9 @@ struct RouteDump::Way {
       if (links.contains(index) && (hop->rtnh_flags & RTNH_F_DEAD) == 0) {
         Way way{.link = index};
         each_attribute(left.subspan(sizeof(rtnexthop), hop->rtnh_len - sizeof(rtnexthop)),
-                       [&](std::uint16_t type, Bytes) { way.gateway = way.gateway || type == RTA_GATEWAY || type == RTA_VIA; });
+                       [&](std::uint16_t type, Bytes) {
+                         way.gateway = way.gateway || type == RTA_GATEWAY || type == RTA_VIA;
+                       });
         return way;
       }
       left = behind(left, hop->rtnh_len);
@@ -106,7 +116,9 @@ void RouteDump::add(Bytes message) {
   std::memcpy(&about, message.data(), sizeof(about));
   const bool v6 = about.rtm_family == AF_INET6;
   if (!v6 && about.rtm_family != AF_INET) return;
-  if (about.rtm_type != RTN_UNICAST || about.rtm_src_len != 0 || about.rtm_tos != 0 || (about.rtm_flags & (RTM_F_CLONED | RTNH_F_DEAD)) != 0) return;
+  if (about.rtm_type != RTN_UNICAST || about.rtm_src_len != 0 || about.rtm_tos != 0 ||
+      (about.rtm_flags & (RTM_F_CLONED | RTNH_F_DEAD)) != 0)
+    return;
   Address destination{.v6 = v6};
   bool has_destination = about.rtm_dst_len == 0, has_metric = true;
   std::uint32_t table = about.rtm_table;
@@ -116,10 +128,12 @@ void RouteDump::add(Bytes message) {
   each_attribute(behind(message, sizeof(about)), [&](std::uint16_t type, Bytes value) {
     switch (type) {
       case RTA_DST:
-        if (const auto address = address_of(value, v6)) destination = *address, has_destination = true;
+        if (const auto address = address_of(value, v6))
+          destination = *address, has_destination = true;
         break;
       case RTA_PREFSRC:
-        if (const auto address = address_of(value, v6); address && !address->link_local()) route.source = address->text();
+        if (const auto address = address_of(value, v6); address && !address->link_local())
+          route.source = address->text();
         break;
       case RTA_OIF: way.link = number(value).value_or(0); break;
       case RTA_GATEWAY:
@@ -132,7 +146,8 @@ void RouteDump::add(Bytes message) {
       case RTA_TABLE: table = number(value).value_or(RT_TABLE_UNSPEC); break;
     }
   });
-  if (table != RT_TABLE_MAIN || !has_destination || !has_metric || route.bits > (v6 ? 128U : 32U)) return;
+  if (table != RT_TABLE_MAIN || !has_destination || !has_metric || route.bits > (v6 ? 128U : 32U))
+    return;
   if (destination.link_local() || destination.multicast() || destination.loopback()) return;
   if (several) way = *several;
   const auto link = links_.find(way.link);
@@ -151,17 +166,24 @@ void RouteDump::add_rule(Bytes message) {
   if (message.size() < sizeof(about)) return;
   std::memcpy(&about, message.data(), sizeof(about));
   std::uint32_t table = about.table;
-  bool of_some = about.src_len != 0, of_vrf = false;  // of_some: of packets that a program which binds to nothing does not send
+  // of_some: of packets that a program which binds to nothing does not send
+  bool of_some = about.src_len != 0, of_vrf = false;
   each_attribute(behind(message, sizeof(about)), [&](std::uint16_t type, Bytes value) {
     switch (type) {
       case FRA_TABLE: table = number(value).value_or(RT_TABLE_UNSPEC); break;
       case FRA_FWMARK: of_some = of_some || number(value).value_or(0) != 0; break;
-      case FRA_IIFNAME: of_some = of_some || std::string_view(reinterpret_cast<const char*>(value.data()), value.size()) != std::string_view("lo", 3); break;
+      case FRA_IIFNAME:
+        of_some = of_some || std::string_view(reinterpret_cast<const char*>(value.data()),
+                                              value.size()) != std::string_view("lo", 3);
+        break;
       case FRA_L3MDEV: of_vrf = true; break;
     }
   });
-  const bool known = about.action == FR_ACT_TO_TBL && (table == RT_TABLE_LOCAL || table == RT_TABLE_MAIN || table == RT_TABLE_DEFAULT);
-  const bool passes = about.action == FR_ACT_NOP || (of_some && (about.flags & FIB_RULE_INVERT) == 0) || of_vrf;
+  const bool known =
+      about.action == FR_ACT_TO_TBL &&
+      (table == RT_TABLE_LOCAL || table == RT_TABLE_MAIN || table == RT_TABLE_DEFAULT);
+  const bool passes =
+      about.action == FR_ACT_NOP || (of_some && (about.flags & FIB_RULE_INVERT) == 0) || of_vrf;
   if (!known && !passes) other_tables_ = true;
 }
 
@@ -175,7 +197,8 @@ RouteDump::Then RouteDump::take(Bytes datagram) {
       if (++seen_ > kRoutesRead) return Then::End;
       add(datagram.subspan(sizeof(nlmsghdr), head->nlmsg_len - sizeof(nlmsghdr)));
     }
-    if (head->nlmsg_type == RTM_NEWRULE) add_rule(datagram.subspan(sizeof(nlmsghdr), head->nlmsg_len - sizeof(nlmsghdr)));
+    if (head->nlmsg_type == RTM_NEWRULE)
+      add_rule(datagram.subspan(sizeof(nlmsghdr), head->nlmsg_len - sizeof(nlmsghdr)));
     datagram = behind(datagram, head->nlmsg_len);
   }
   return Then::More;
@@ -205,7 +228,8 @@ Result<void> dump(int socket, std::uint16_t what, unsigned char family, RouteDum
     rtattr table_head;
     std::uint32_t table;
   } request{};
-  static_assert(sizeof(request) == sizeof(nlmsghdr) + sizeof(rtmsg) + sizeof(rtattr) + 4, "as the kernel reads it, without gaps");
+  static_assert(sizeof(request) == sizeof(nlmsghdr) + sizeof(rtmsg) + sizeof(rtattr) + 4,
+                "as the kernel reads it, without gaps");
   static_assert(sizeof(rtmsg) == sizeof(fib_rule_hdr));
   request.head.nlmsg_len = what == RTM_GETROUTE ? sizeof(request) : offsetof(Request, table_head);
   request.head.nlmsg_type = what;
@@ -219,7 +243,8 @@ Result<void> dump(int socket, std::uint16_t what, unsigned char family, RouteDum
     const ssize_t size = ::recv(socket, datagram.data(), datagram.size(), 0);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) return fail_errno(kDoing, errno);
-    if (into.take(Bytes(datagram).first(static_cast<std::size_t>(size))) != RouteDump::Then::More) return {};
+    if (into.take(Bytes(datagram).first(static_cast<std::size_t>(size))) != RouteDump::Then::More)
+      return {};
   }
 }
 
@@ -228,16 +253,20 @@ Result<void> dump(int socket, std::uint16_t what, unsigned char family, RouteDum
 Result<Routes> read_routes(const NetworkLinks& links) {
   RouteDump found(links);
   using Asked = std::pair<std::uint16_t, unsigned char>;
-  for (const auto& [what, family] : {Asked(RTM_GETROUTE, AF_INET), Asked(RTM_GETROUTE, AF_INET6), Asked(RTM_GETRULE, AF_INET), Asked(RTM_GETRULE, AF_INET6)}) {
+  for (const auto& [what, family] : {Asked(RTM_GETROUTE, AF_INET), Asked(RTM_GETROUTE, AF_INET6),
+                                     Asked(RTM_GETRULE, AF_INET), Asked(RTM_GETRULE, AF_INET6)}) {
     // One each: what is left of a dump that was not read to its end goes with its socket.
     const io::UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
     if (!socket) return fail_errno(kDoing, errno);
     const timeval bound{.tv_sec = 1, .tv_usec = 0};
     const int strict = 1;
-    if (::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof(bound)) != 0) return fail_errno(kDoing, errno);
-    // The kernel then lists the main table alone; an older one lists all, and the others are passed over.
+    if (::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof(bound)) != 0)
+      return fail_errno(kDoing, errno);
+    // The kernel then lists the main table alone; an older one lists all, and the others are passed
+    // over.
     (void)::setsockopt(socket.get(), SOL_NETLINK, NETLINK_GET_STRICT_CHK, &strict, sizeof(strict));
-    if (auto read = dump(socket.get(), what, family, found); !read) return fail(std::move(read).error());
+    if (auto read = dump(socket.get(), what, family, found); !read)
+      return fail(std::move(read).error());
   }
   return found.routes();
 }

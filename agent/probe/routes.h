@@ -1,5 +1,6 @@
-// The kernel's routes as rtnetlink(7) lists them: those of its main table that lead to hosts through an interface that is up. Other tables are
-// not read; that there are rules which choose one for any packet is told. Any thread; needs no rights.
+// The kernel's routes as rtnetlink(7) lists them: those of its main table that lead to hosts
+// through an interface that is up. Other tables are not read; that there are rules which choose one
+// for any packet is told. Any thread; needs no rights.
 #pragma once
 
 #include <cstddef>
@@ -22,18 +23,23 @@ struct NetworkLink {
 };
 using NetworkLinks = std::map<unsigned, NetworkLink>;
 
-inline constexpr std::size_t kRoutesMax = 64;      // of an inventory
-inline constexpr std::size_t kRoutesRead = 4'096;  // that are looked at: a router may have a million
+inline constexpr std::size_t kRoutesMax = 64;  // of an inventory
+// that are looked at: a router may have a million
+inline constexpr std::size_t kRoutesRead = 4'096;
 
 struct Routes {
-  std::vector<v1::NetworkRoute> routes;  // connected networks first, then the widest, so that what is beyond the bound is least missed
-  bool cut = false;                      // there are more, or rules that choose other tables (overlay networks do so): what is told is not all
+  // connected networks first, then the widest, so that what is beyond the bound is least missed
+  std::vector<v1::NetworkRoute> routes;
+  // there are more, or rules that choose other tables (overlay networks do so): what is told is not
+  // all
+  bool cut = false;
 };
 
 // Dumps of routes and rules (the answers to RTM_GETROUTE and RTM_GETRULE), read message by message.
 //
-// A host's own route through an interface without an address is left out: that is how containers are reached from their host, it leads to no other node, and
-// it comes and goes with each of them. Of a route with several ways the first one stands for all.
+// A host's own route through an interface without an address is left out: that is how containers
+// are reached from their host, it leads to no other node, and it comes and goes with each of them.
+// Of a route with several ways the first one stands for all.
 class RouteDump {
  public:
   explicit RouteDump(const NetworkLinks& links) : links_(links) {}

@@ -42,7 +42,12 @@ std::vector<std::string_view> split(std::string_view text, char by, std::size_t 
 std::string clean(std::string_view text, std::size_t most) {
   text = ranktable::trimmed(text);
   std::string out(text.substr(0, most));
-  std::ranges::replace_if(out, [](char c) { return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F; }, '?');
+  std::ranges::replace_if(
+      out,
+      [](char c) {
+        return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F;
+      },
+      '?');
   return text.size() > most ? out + "..." : out;
 }
 
@@ -60,20 +65,29 @@ std::optional<std::uint64_t> parse_u64(std::string_view text) {
 }
 
 std::optional<std::string> pci_address(std::string_view text) {
-  const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); };
+  const auto hex = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+  };
   const auto parts = split(text, ':', 4);
   if (parts.size() != 3) return std::nullopt;
   const std::string_view domain = parts[0], bus = parts[1], rest = parts[2];  // rest: "00.0"
-  if ((domain.size() != 4 && domain.size() != 8) || bus.size() != 2 || rest.size() != 4 || rest[2] != '.') return std::nullopt;
-  std::string digits = std::string(domain) + std::string(bus) + std::string(rest.substr(0, 2)) + rest[3];
+  if ((domain.size() != 4 && domain.size() != 8) || bus.size() != 2 || rest.size() != 4 ||
+      rest[2] != '.')
+    return std::nullopt;
+  std::string digits =
+      std::string(domain) + std::string(bus) + std::string(rest.substr(0, 2)) + rest[3];
   if (!std::ranges::all_of(digits, hex)) return std::nullopt;
-  std::ranges::transform(digits, digits.begin(), [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c; });
-  if (domain.size() == 8) {  // nvidia-smi writes the domain with 8 digits, the kernel only those above 4 that it needs
+  std::ranges::transform(digits, digits.begin(), [](char c) {
+    return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  // nvidia-smi writes the domain with 8 digits, the kernel only those above 4 that it needs
+  if (domain.size() == 8) {
     const std::size_t zeros = std::min<std::size_t>(digits.find_first_not_of('0'), 4);
     digits.erase(0, zeros);
   }
   const std::size_t bus_at = digits.size() - 5;
-  return digits.substr(0, bus_at) + ":" + digits.substr(bus_at, 2) + ":" + digits.substr(bus_at + 2, 2) + "." + digits.substr(bus_at + 4);
+  return digits.substr(0, bus_at) + ":" + digits.substr(bus_at, 2) + ":" +
+         digits.substr(bus_at + 2, 2) + "." + digits.substr(bus_at + 4);
 }
 
 }  // namespace muster::agent::probe

@@ -8,24 +8,33 @@ namespace {
 constexpr Duration kUnknownFor = std::chrono::seconds(5);
 
 bool same(const engine::FoundCheckpoint& left, const engine::FoundCheckpoint& right) {
-  return left.path == right.path && left.expected == right.expected && left.sealed == right.sealed &&
-         std::ranges::equal(left.shards, right.shards, [](const engine::FoundShard& one, const engine::FoundShard& other) {
-           return one.name == other.name && one.bytes == other.bytes && one.finished == other.finished;
-         });
+  return left.path == right.path && left.expected == right.expected &&
+         left.sealed == right.sealed &&
+         std::ranges::equal(left.shards, right.shards,
+                            [](const engine::FoundShard& one, const engine::FoundShard& other) {
+                              return one.name == other.name && one.bytes == other.bytes &&
+                                     one.finished == other.finished;
+                            });
 }
 
-std::ptrdiff_t finished(const engine::FoundCheckpoint& checkpoint) { return std::ranges::count_if(checkpoint.shards, &engine::FoundShard::finished); }
+std::ptrdiff_t finished(const engine::FoundCheckpoint& checkpoint) {
+  return std::ranges::count_if(checkpoint.shards, &engine::FoundShard::finished);
+}
 
 }  // namespace
 
 Result<std::unique_ptr<CheckpointWatch>> CheckpointWatch::make(const v1::Watching& watching) {
-  if (watching.save_dir().empty() || watching.layout().empty() || watching.layout() == "none") return nullptr;
-  auto layout = engine::make_layout(watching.layout(), {.world_size = watching.world_size(), .shards = watching.shards()});
+  if (watching.save_dir().empty() || watching.layout().empty() || watching.layout() == "none")
+    return nullptr;
+  auto layout = engine::make_layout(
+      watching.layout(), {.world_size = watching.world_size(), .shards = watching.shards()});
   if (!layout) return fail(std::move(layout.error()));
-  return std::unique_ptr<CheckpointWatch>(new CheckpointWatch({std::move(*layout), watching.save_dir()}));
+  return std::unique_ptr<CheckpointWatch>(
+      new CheckpointWatch({std::move(*layout), watching.save_dir()}));
 }
 
-std::set<std::string> SaveDir::dirs(const engine::FileView& files, const std::vector<engine::FoundCheckpoint>& found) const {
+std::set<std::string> SaveDir::dirs(const engine::FileView& files,
+                                    const std::vector<engine::FoundCheckpoint>& found) const {
   std::set<std::string> dirs{path};
   for (const engine::FoundCheckpoint& checkpoint : found) {
     dirs.insert(checkpoint.path);
@@ -44,7 +53,8 @@ bool CheckpointWatch::accept(std::vector<engine::FoundCheckpoint> found, std::ui
     const auto before = known_.find(checkpoint.step);
     const bool changed = before == known_.end() || !same(before->second.checkpoint, checkpoint);
     const bool was_sealed = before != known_.end() && before->second.checkpoint.sealed;
-    const std::ptrdiff_t were_finished = before == known_.end() ? 0 : finished(before->second.checkpoint);
+    const std::ptrdiff_t were_finished =
+        before == known_.end() ? 0 : finished(before->second.checkpoint);
     news = news || finished(checkpoint) > were_finished || (checkpoint.sealed && !was_sealed);
     const std::uint64_t step_mark = changed ? mark : before->second.mark;
     now[checkpoint.step] = Known{std::move(checkpoint), step_mark};

@@ -1,6 +1,7 @@
-// One run's save directory: which checkpoints are there, what of them is new. SaveDir's looks read the disk, may take long on a network file system or never
-// come back, and belong on a thread of their own; CheckpointWatch is pure and cheap, under Watch's lock. What is whole is the layout's word alone
-// (common/engine/layout.h).
+// One run's save directory: which checkpoints are there, what of them is new. SaveDir's looks read
+// the disk, may take long on a network file system or never come back, and belong on a thread of
+// their own; CheckpointWatch is pure and cheap, under Watch's lock. What is whole is the layout's
+// word alone (common/engine/layout.h).
 #pragma once
 
 #include <cstdint>
@@ -26,12 +27,17 @@ struct SaveDir {
   std::shared_ptr<const engine::CheckpointLayout> layout;
   std::string path;
 
-  [[nodiscard]] std::vector<engine::FoundCheckpoint> look(const engine::FileView& files) const { return layout->scan(files, path, kNewest); }
-  [[nodiscard]] std::string unknown(const engine::FileView& files, const std::vector<engine::FoundCheckpoint>& found) const {
+  [[nodiscard]] std::vector<engine::FoundCheckpoint> look(const engine::FileView& files) const {
+    return layout->scan(files, path, kNewest);
+  }
+  [[nodiscard]] std::string unknown(const engine::FileView& files,
+                                    const std::vector<engine::FoundCheckpoint>& found) const {
     return engine::unknown_file(*layout, files, path, found);
   }
-  // Directories where a change may mean a new finished shard: the save directory and those of the newest steps.
-  [[nodiscard]] std::set<std::string> dirs(const engine::FileView& files, const std::vector<engine::FoundCheckpoint>& found) const;
+  // Directories where a change may mean a new finished shard: the save directory and those of the
+  // newest steps.
+  [[nodiscard]] std::set<std::string> dirs(const engine::FileView& files,
+                                           const std::vector<engine::FoundCheckpoint>& found) const;
 };
 
 class CheckpointWatch {
@@ -43,8 +49,9 @@ class CheckpointWatch {
 
   // True: a shard more is finished, or a checkpoint sealed. Steps that changed get `mark`.
   bool accept(std::vector<engine::FoundCheckpoint> found, std::uint64_t mark);
-  // Of the same look: a file of no checkpoint that the layout knows, or empty. It is told when it has been there for a while, or is there at the end: a saver
-  // may begin with a file that it renames.
+  // Of the same look: a file of no checkpoint that the layout knows, or empty. It is told when it
+  // has been there for a while, or is there at the end: a saver may begin with a file that it
+  // renames.
   void accept_unknown(std::string file, BootTime now, bool last);
   // Every shard of the steps that changed after `since`.
   void fill(v1::AttemptReading& reading, std::uint64_t since) const;

@@ -40,7 +40,8 @@ void CursorFile::take(const logs::v1::CursorRecord& record) {
     if (!segment_ || segment_->number() != record.segment().number()) floor_.reset();
     segment_ = record.segment();
   }
-  if (record.has_floor() && segment_ && segment_->number() == record.floor().segment()) floor_ = record.floor();
+  if (record.has_floor() && segment_ && segment_->number() == record.floor().segment())
+    floor_ = record.floor();
   if (record.has_parsed()) parsed_ = record.parsed();
 }
 
@@ -58,7 +59,9 @@ Result<void> CursorFile::append(const logs::v1::CursorRecord& record) {
 
 Result<void> CursorFile::rewrite() {
   std::string bytes;
-  const auto add = [&bytes](const logs::v1::CursorRecord& record) { bytes += io::encode_frame(record.SerializeAsString()); };
+  const auto add = [&bytes](const logs::v1::CursorRecord& record) {
+    bytes += io::encode_frame(record.SerializeAsString());
+  };
   logs::v1::CursorRecord record;
   if (segment_) add((*record.mutable_segment() = *segment_, record));
   if (floor_) add((*record.mutable_floor() = *floor_, record));

@@ -38,7 +38,8 @@ std::string DiskView::read_part(const std::string& file, std::size_t most, Where
   std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(most, size - from)), '\0');
   std::size_t done = 0;
   while (done < text.size()) {
-    const ssize_t got = ::pread(fd.get(), text.data() + done, text.size() - done, static_cast<off_t>(from + done));
+    const ssize_t got =
+        ::pread(fd.get(), text.data() + done, text.size() - done, static_cast<off_t>(from + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) failed(file, errno);
     if (got <= 0) break;
@@ -83,7 +84,9 @@ std::string DiskView::head(const std::string& file, std::size_t most) const {
 }
 
 std::string DiskView::tail(const std::string& file, std::size_t most) const {
-  return read_part(file, most, [](std::uint64_t size, std::size_t wanted) { return size - std::min<std::uint64_t>(size, wanted); });
+  return read_part(file, most, [](std::uint64_t size, std::size_t wanted) {
+    return size - std::min<std::uint64_t>(size, wanted);
+  });
 }
 
 std::string DiskView::part(const std::string& file, std::uint64_t from, std::size_t most) const {

@@ -7,7 +7,8 @@
 namespace muster::agent {
 namespace {
 
-// Bytes of a sequence that paints a terminal ("ESC [ 1 ; 31 m") at the beginning of `text`; 0: none.
+// Bytes of a sequence that paints a terminal ("ESC [ 1 ; 31 m") at the beginning of `text`; 0:
+// none.
 std::size_t paint_length(std::string_view text) {
   constexpr std::size_t kMost = 64;
   if (!text.starts_with("\x1b[")) return 0;
@@ -29,7 +30,8 @@ std::string_view without_paint(std::string_view line, std::string& room) {
   return room;
 }
 
-// A line as people print it: no control bytes, valid UTF-8 is not promised by anybody, so everything else that protobuf could refuse is replaced.
+// A line as people print it: no control bytes, valid UTF-8 is not promised by anybody, so
+// everything else that protobuf could refuse is replaced.
 std::string printable(std::string_view line, std::size_t most = kEvidenceMost) {
   std::string text;
   text.reserve(std::min(line.size(), most));
@@ -39,7 +41,11 @@ std::string printable(std::string_view line, std::size_t most = kEvidenceMost) {
       continue;
     }
     const auto byte = static_cast<unsigned char>(line[at]);
-    std::size_t length = byte < 0x80 ? 1 : byte >= 0xc2 && byte < 0xe0 ? 2 : byte >= 0xe0 && byte < 0xf0 ? 3 : byte >= 0xf0 && byte < 0xf5 ? 4 : 0;
+    std::size_t length = byte < 0x80                   ? 1
+                         : byte >= 0xc2 && byte < 0xe0 ? 2
+                         : byte >= 0xe0 && byte < 0xf0 ? 3
+                         : byte >= 0xf0 && byte < 0xf5 ? 4
+                                                       : 0;
     if (length > line.size() - at) length = 0;
     for (std::size_t next = 1; next < length; ++next) {
       const auto follow = static_cast<unsigned char>(line[at + next]);
@@ -76,14 +82,18 @@ std::string_view without_rank(std::string_view line) {
   return end == std::string_view::npos || end > 16 ? line : line.substr(end + 3);
 }
 
-// An exception that no rule knows is what ended its process all the same: just below those that are known.
+// An exception that no rule knows is what ended its process all the same: just below those that are
+// known.
 constexpr int kUnknownException = 89;
-// "Exception ignored in: ...", and the traceback below it: Python met it while it cleaned up, mostly on its way out of a real error, and went on.
+// "Exception ignored in: ...", and the traceback below it: Python met it while it cleaned up,
+// mostly on its way out of a real error, and went on.
 constexpr int kIgnored = 5;
-// Training went on with a loss that is no number: above what another rank's death leaves, below whatever names an end of its own.
+// Training went on with a loss that is no number: above what another rank's death leaves, below
+// whatever names an end of its own.
 constexpr int kVanishedLoss = 50;
 
-// common/engine/evidence.cc: up to here the words point to other lines: "refer to 'Ascend Error Message'", EE9999, ERR01100; "Please check logs in directory".
+// common/engine/evidence.cc: up to here the words point to other lines: "refer to 'Ascend Error
+// Message'", EE9999, ERR01100; "Please check logs in directory".
 constexpr int kPointer = 38, kLauncherWord = 15;
 
 // Of "  File "train.py", line 214, in build_model": "train.py:214, in build_model"; else empty.
@@ -100,12 +110,15 @@ std::string frame_in(std::string_view line) {
 std::string with_frame(const std::string& line, const std::string& frame) {
   if (frame.empty()) return line;
   const std::string place = fmt::format(" ({})", printable(frame));
-  return place.size() > kEvidenceMost / 2 ? line : fmt::format("{}{}", printable(line, kEvidenceMost - place.size()), place);
+  return place.size() > kEvidenceMost / 2
+             ? line
+             : fmt::format("{}{}", printable(line, kEvidenceMost - place.size()), place);
 }
 
 bool ends_with_unseen(std::string_view line) {
   const std::size_t last = line.find_last_not_of(" \t\r");
-  return last != std::string_view::npos && line.substr(0, last + 1).ends_with("unrecognized arguments:");
+  return last != std::string_view::npos &&
+         line.substr(0, last + 1).ends_with("unrecognized arguments:");
 }
 
 }  // namespace
@@ -120,8 +133,11 @@ v1::EvidenceKind kind_of(const engine::Evidence& evidence) {
     case ConnectTimeout:
     case CollectiveTimeout:
     case PeerLost: return v1::EVIDENCE_KIND_CONSEQUENCE;
-    case Operator: return evidence.rank > kPointer ? v1::EVIDENCE_KIND_CAUSE : v1::EVIDENCE_KIND_UNSPECIFIED;
-    case Complaint: return evidence.rank > kLauncherWord ? v1::EVIDENCE_KIND_CAUSE : v1::EVIDENCE_KIND_UNSPECIFIED;
+    case Operator:
+      return evidence.rank > kPointer ? v1::EVIDENCE_KIND_CAUSE : v1::EVIDENCE_KIND_UNSPECIFIED;
+    case Complaint:
+      return evidence.rank > kLauncherWord ? v1::EVIDENCE_KIND_CAUSE
+                                           : v1::EVIDENCE_KIND_UNSPECIFIED;
     case DeviceMemory:
     case HostMemory:
     case Storage:
@@ -145,7 +161,8 @@ v1::EvidenceKind kind_of(const engine::Evidence& evidence) {
 FoundEvidence as_told(std::string_view line, const engine::Evidence& evidence) {
   FoundEvidence found{.line = printable(line), .kind = kind_of(evidence), .rank = evidence.rank};
   const std::string code(evidence.code);
-  if (!code.empty() && found.line.find(code) == std::string::npos) found.line = printable(fmt::format("{}: {}", code, line));
+  if (!code.empty() && found.line.find(code) == std::string::npos)
+    found.line = printable(fmt::format("{}: {}", code, line));
   return found;
 }
 
@@ -171,9 +188,11 @@ FoundEvidence find_evidence(std::string_view log_tail, const engine::Grammar* gr
     } else if (in_traceback) {
       in_traceback = false;
       ends_traceback = true;
-      if (evidence.rank == 0) evidence = {.rank = kUnknownException, .trouble = engine::Trouble::Exception, .code = {}};
+      if (evidence.rank == 0)
+        evidence = {.rank = kUnknownException, .trouble = engine::Trouble::Exception, .code = {}};
     }
-    if (ignored && evidence.rank > 0) evidence = {.rank = kIgnored, .trouble = engine::Trouble::TracebackHead, .code = {}};
+    if (ignored && evidence.rank > 0)
+      evidence = {.rank = kIgnored, .trouble = engine::Trouble::TracebackHead, .code = {}};
     if (!heads && !in_traceback && !bare.starts_with("Exception ignored ")) ignored = false;
     if (evidence.rank > 0 && evidence.rank >= best_is.rank) {
       best_is = evidence;
@@ -192,11 +211,13 @@ FoundEvidence find_evidence(std::string_view log_tail, const engine::Grammar* gr
   };
   lines.feed(log_tail, look);
   lines.finish(look);
-  if (!vanished.empty() && best_is.rank < kVanishedLoss) return {.line = printable(vanished), .kind = v1::EVIDENCE_KIND_CAUSE, .rank = kVanishedLoss};
+  if (!vanished.empty() && best_is.rank < kVanishedLoss)
+    return {.line = printable(vanished), .kind = v1::EVIDENCE_KIND_CAUSE, .rank = kVanishedLoss};
   best_is.code = code;
   // argparse joins them by blanks: with nothing to be seen behind the colon each of them is one.
   if (best_is.trouble == engine::Trouble::Arguments && ends_with_unseen(best))
-    best.append(best.ends_with(' ') ? "" : " ").append("(a lone blank: in the script a line ends with a backslash and a blank behind it)");
+    best.append(best.ends_with(' ') ? "" : " ")
+        .append("(a lone blank: in the script a line ends with a backslash and a blank behind it)");
   return as_told(with_frame(best, best_frame), best_is);
 }
 

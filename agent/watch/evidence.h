@@ -1,6 +1,8 @@
-// The line of a log that tells best why its rank ended, and whether it speaks of a cause or of another rank's end. Pure. A traceback's last line counts even
-// when no rule of common/engine knows its exception, and has the traceback's last frame behind it; of equally good lines the last one wins. A loss that has vanished (nan_sign) and did not come back counts
-// as well, where no better line does.
+// The line of a log that tells best why its rank ended, and whether it speaks of a cause or of
+// another rank's end. Pure. A traceback's last line counts even when no rule of common/engine knows
+// its exception, and has the traceback's last frame behind it; of equally good lines the last one
+// wins. A loss that has vanished (nan_sign) and did not come back counts as well, where no better
+// line does.
 #pragma once
 
 #include <string>
@@ -16,7 +18,8 @@ inline constexpr std::size_t kEvidenceMost = 1024;       // bytes of the answer
 inline constexpr std::size_t kEvidenceTail = 256 << 10;  // bytes of the log worth handing in
 
 struct FoundEvidence {
-  std::string line;  // printable; with the code of its signature (EI0006) in front when its own place was cut off
+  // printable; with the code of its signature (EI0006) in front when its own place was cut off
+  std::string line;
   v1::EvidenceKind kind = v1::EVIDENCE_KIND_UNSPECIFIED;
   int rank = 0;  // engine::Evidence's: what is better has the higher one
 };
@@ -28,8 +31,9 @@ FoundEvidence find_evidence(std::string_view log_tail, const engine::Grammar* gr
 // The line alone.
 std::string best_evidence(std::string_view log_tail);
 
-// Consequences: time-outs, lost peers, and links, whose fault may be at the other end: with a rank that tells of anything else they are no cause. Lines that
-// only point to other ones (heads of tracebacks, inner codes that come with nearly every other error) and interrupts are neither.
+// Consequences: time-outs, lost peers, and links, whose fault may be at the other end: with a rank
+// that tells of anything else they are no cause. Lines that only point to other ones (heads of
+// tracebacks, inner codes that come with nearly every other error) and interrupts are neither.
 v1::EvidenceKind kind_of(const engine::Evidence& evidence);
 
 }  // namespace muster::agent

@@ -1,5 +1,6 @@
-// The one real Watch: see watch.h. Here are its parts and who may touch them; watch.cc has what any thread calls, watch_thread.cc what the thread does with
-// logs, watch_scripts.cc with those that are copies, watch_looks.cc what it has other threads look at.
+// The one real Watch: see watch.h. Here are its parts and who may touch them; watch.cc has what any
+// thread calls, watch_thread.cc what the thread does with logs, watch_scripts.cc with those that
+// are copies, watch_looks.cc what it has other threads look at.
 #pragma once
 
 #include <algorithm>
@@ -51,8 +52,12 @@ struct ScriptSource {
 
 // A rank's log, or that of a process beside the ranks.
 struct WatchedRank {
-  WatchedRank(std::uint32_t number, std::string companion, std::shared_ptr<LogFile> file, const std::shared_ptr<const Patterns>& patterns)
-      : number(number), companion(std::move(companion)), file(file), reader(std::move(file), patterns) {}
+  WatchedRank(std::uint32_t number, std::string companion, std::shared_ptr<LogFile> file,
+              const std::shared_ptr<const Patterns>& patterns)
+      : number(number),
+        companion(std::move(companion)),
+        file(file),
+        reader(std::move(file), patterns) {}
   const std::uint32_t number;
   const std::string companion;  // not empty: of this process; number is 0 and says nothing
   const std::shared_ptr<LogFile> file;
@@ -60,7 +65,8 @@ struct WatchedRank {
   // The watch's thread:
   RankReader reader;
   std::unique_ptr<ScriptSource> source;  // of a companion; none: its process writes the log itself
-  std::unique_ptr<PlogReader> plog;      // none: it has no process log of its own, or its end was answered
+  // none: it has no process log of its own, or its end was answered
+  std::unique_ptr<PlogReader> plog;
   bool dirty = true;
   bool end_asked = false;
   bool troubled = false;
@@ -82,7 +88,8 @@ struct WatchedRun {
   Inotify::Owner owner = 0;  // +1: its save directory's
   bool logs_watched = false;
   bool first_step_told = false;
-  std::optional<std::int64_t> speaker;  // whose steps are the script's: a rank of the training, or -1 for the script's own log
+  // whose steps are the script's: a rank of the training, or -1 for the script's own log
+  std::optional<std::int64_t> speaker;
 
   // Looks, the watch's thread:
   Look saves;
@@ -128,8 +135,10 @@ class FileWatch final : public Watch {
   ~FileWatch() override { stop(); }
 
   void stop() override;
-  Result<void> add(const RunKey& run, const std::filesystem::path& run_dir, const v1::Watching& watching, const std::vector<std::uint32_t>& ranks,
-                   const std::vector<std::string>& companions, const std::map<std::uint32_t, std::string>& success_files = {}) override;
+  Result<void> add(const RunKey& run, const std::filesystem::path& run_dir,
+                   const v1::Watching& watching, const std::vector<std::uint32_t>& ranks,
+                   const std::vector<std::string>& companions,
+                   const std::map<std::uint32_t, std::string>& success_files = {}) override;
   Result<void> follow(const RunKey& run, const ScriptLog& log) override;
   void rank_ended(const RunKey& run, RankNo rank, bool failed) override;
   void run_swept(const RunKey& run) override;
@@ -140,7 +149,8 @@ class FileWatch final : public Watch {
 
   std::vector<LogStatus> logs() override;
   Result<LogPiece> read(const LogName& name, std::uint64_t from, std::size_t most) override;
-  void controller_has(const LogName& name, std::uint64_t offset, std::uint64_t synced, bool complete) override;
+  void controller_has(const LogName& name, std::uint64_t offset, std::uint64_t synced,
+                      bool complete) override;
   void on_bytes(std::function<void()> wake) override;
 
  private:
@@ -163,13 +173,15 @@ class FileWatch final : public Watch {
   void tell_rank_end(const RunPtr& run, RankNo rank, RankEnd answer);
 
   void copy_script_log(const RunPtr& run, WatchedRank& rank);
-  void script_log_copied(const RunPtr& run, WatchedRank& rank, bool last, ScriptLogCopy::Round round);
+  void script_log_copied(const RunPtr& run, WatchedRank& rank, bool last,
+                         ScriptLogCopy::Round round);
   static void source_is_over(WatchedRank& rank);
   static void wake_script(WatchedRun& run);
   void mind_script_logs(const RunPtr& run, BootTime now);
   static bool script_logs_pending(const WatchedRun& run);
   static bool speaks(WatchedRun& run, const WatchedRank& rank, bool tells);
-  static int take_script_logs(const WatchedRun& run, WatchedRank& rank, RankEnd& answer, bool failed, int told);
+  static int take_script_logs(const WatchedRun& run, WatchedRank& rank, RankEnd& answer,
+                              bool failed, int told);
 
   struct SavesSeen;  // what a look brings
   [[nodiscard]] static LookThreads::Lane lane_of(const Look& look, Inotify::Owner own);
@@ -183,21 +195,24 @@ class FileWatch final : public Watch {
   void tell_last_look(const RunPtr& run);
   [[nodiscard]] BootTime looks_until();
   void mind_looks(BootTime now);
-  void mind(const WatchedRun& run, Look& look, Inotify::Owner own, BootTime now, const char* doing, const std::string& path);
+  void mind(const WatchedRun& run, Look& look, Inotify::Owner own, BootTime now, const char* doing,
+            const std::string& path);
 
   void ask_kernel();
   void watch_logs(WatchedRun& run);
   void look_blindly();
   void keep_room(BootTime now);
-  [[nodiscard]] std::optional<std::uint64_t> free_bytes(const std::filesystem::path& dir) const;  // nothing: nobody can tell
+  // nothing: nobody can tell
+  [[nodiscard]] std::optional<std::uint64_t> free_bytes(const std::filesystem::path& dir) const;
   [[nodiscard]] Duration look_apart();
   void say(std::string text);
   void changed(Inotify::Owner owner, std::string_view name);
 
   const WatchOptions options_;
   // Two descriptors a log: a quarter of what this process may have, at most.
-  const std::shared_ptr<io::DescriptorBudget> open_logs_ =
-      std::make_shared<io::DescriptorBudget>(options_.open_logs != 0 ? options_.open_logs : std::clamp<std::size_t>(io::descriptor_limit() / 8, 4, 1 << 16));
+  const std::shared_ptr<io::DescriptorBudget> open_logs_ = std::make_shared<io::DescriptorBudget>(
+      options_.open_logs != 0 ? options_.open_logs
+                              : std::clamp<std::size_t>(io::descriptor_limit() / 8, 4, 1 << 16));
   const Post post_;
   const WatchCallbacks callbacks_;
 

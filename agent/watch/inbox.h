@@ -1,5 +1,5 @@
-// What other threads have the watch's thread do. Shared: a thread that hangs in a file system may come back when the watch is long gone; what it brings is then
-// dropped. Any thread.
+// What other threads have the watch's thread do. Shared: a thread that hangs in a file system may
+// come back when the watch is long gone; what it brings is then dropped. Any thread.
 #pragma once
 
 #include <functional>

@@ -10,9 +10,12 @@
 namespace muster::agent {
 namespace {
 
-// Added to what is watched there already: a directory may be watched under two names and for two reasons.
+// Added to what is watched there already: a directory may be watched under two names and for two
+// reasons.
 int add_watch(int fd, const std::string& dir, bool writes) {
-  const std::uint32_t kinds = IN_CREATE | IN_MOVED_TO | (writes ? IN_MODIFY : IN_CLOSE_WRITE | IN_DELETE) | IN_ONLYDIR | IN_MASK_ADD;
+  const std::uint32_t kinds = IN_CREATE | IN_MOVED_TO |
+                              (writes ? IN_MODIFY : IN_CLOSE_WRITE | IN_DELETE) | IN_ONLYDIR |
+                              IN_MASK_ADD;
   return ::inotify_add_watch(fd, dir.c_str(), kinds);
 }
 
@@ -40,7 +43,8 @@ Inotify::Watching Inotify::watch(const std::string& dir, Owner owner, bool write
   return took({.dir = dir, .watch = watch, .error = error}, owner);
 }
 
-std::vector<Inotify::Asked> Inotify::ask(const Instance& instance, const std::set<std::string>& dirs) {
+std::vector<Inotify::Asked> Inotify::ask(const Instance& instance,
+                                         const std::set<std::string>& dirs) {
   std::vector<Asked> all;
   all.reserve(dirs.size());
   for (const std::string& dir : dirs) {
@@ -54,7 +58,9 @@ std::vector<Inotify::Asked> Inotify::ask(const Instance& instance, const std::se
 
 Inotify::Watching Inotify::took(const Asked& asked, Owner owner) {
   if (asked.watch < 0) return asked.error == ENOSPC ? Watching::NoneLeft : Watching::No;
-  if (const auto known = by_dir_.find(asked.dir); known != by_dir_.end() && known->second != asked.watch) drop(known->second, owner);
+  if (const auto known = by_dir_.find(asked.dir);
+      known != by_dir_.end() && known->second != asked.watch)
+    drop(known->second, owner);
   by_dir_[asked.dir] = asked.watch;
   Watched& watched = watches_[asked.watch];
   // Two names of one directory are one watch.
@@ -64,7 +70,8 @@ Inotify::Watching Inotify::took(const Asked& asked, Owner owner) {
 
 void Inotify::refuse(const std::vector<Asked>& asked) {
   for (const Asked& one : asked) {
-    if (one.watch >= 0 && works() && !watches_.contains(one.watch)) ::inotify_rm_watch(fd(), one.watch);
+    if (one.watch >= 0 && works() && !watches_.contains(one.watch))
+      ::inotify_rm_watch(fd(), one.watch);
   }
 }
 
@@ -99,7 +106,8 @@ void Inotify::drain(const std::function<void(Owner, std::string_view)>& changed)
       at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
       if ((event->mask & IN_Q_OVERFLOW) != 0) {
         std::set<Owner> all;
-        for (const auto& [watch, watched] : watches_) all.insert(watched.owners.begin(), watched.owners.end());
+        for (const auto& [watch, watched] : watches_)
+          all.insert(watched.owners.begin(), watched.owners.end());
         for (const Owner owner : all) changed(owner, {});
         continue;
       }
@@ -112,7 +120,8 @@ void Inotify::drain(const std::function<void(Owner, std::string_view)>& changed)
         watches_.erase(found);
         continue;
       }
-      const std::string_view name = event->len > 0 ? std::string_view(event->name) : std::string_view();
+      const std::string_view name =
+          event->len > 0 ? std::string_view(event->name) : std::string_view();
       for (const Owner owner : found->second.owners) changed(owner, name);
     }
   }

@@ -1,5 +1,6 @@
-// Splits a stream of bytes that arrives in any pieces into lines. Pure. A line ends at \n, at \r (progress bars) or at finish(); \r\n is one end. Of a line
-// longer than kMost only the first kMost bytes are handed on; nothing else is ever held back or copied but the unfinished line.
+// Splits a stream of bytes that arrives in any pieces into lines. Pure. A line ends at \n, at \r
+// (progress bars) or at finish(); \r\n is one end. Of a line longer than kMost only the first kMost
+// bytes are handed on; nothing else is ever held back or copied but the unfinished line.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +14,19 @@ class LineScanner {
  public:
   static constexpr std::size_t kMost = 64 << 10;
 
-  // Calls `line(std::string_view)` for each line that ends in `bytes`; the view lives for the call. Empty lines are left out.
+  // Calls `line(std::string_view)` for each line that ends in `bytes`; the view lives for the call.
+  // Empty lines are left out.
   template <class Line>
   void feed(std::string_view bytes, Line&& line) {
     const char* at = bytes.data();
     const char* const end = at + bytes.size();
     while (at != end) {
-      const auto* newline = static_cast<const char*>(std::memchr(at, '\n', static_cast<std::size_t>(end - at)));
+      const auto* newline =
+          static_cast<const char*>(std::memchr(at, '\n', static_cast<std::size_t>(end - at)));
       const char* const stop = newline ? newline : end;
       // Carriage returns are rare: one look a line, and only lines that have one are cut again.
-      while (const auto* back = static_cast<const char*>(std::memchr(at, '\r', static_cast<std::size_t>(stop - at)))) {
+      while (const auto* back = static_cast<const char*>(
+                 std::memchr(at, '\r', static_cast<std::size_t>(stop - at)))) {
         complete({at, static_cast<std::size_t>(back - at)}, line);
         at = back + 1;
       }

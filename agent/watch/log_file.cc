@@ -41,18 +41,27 @@ class LogFile::Use {
   const std::scoped_lock<std::mutex> lock_;
 };
 
-Result<std::unique_ptr<LogFile>> LogFile::open(std::filesystem::path log, std::filesystem::path cursor, std::shared_ptr<io::DescriptorBudget> budget) {
+Result<std::unique_ptr<LogFile>> LogFile::open(std::filesystem::path log,
+                                               std::filesystem::path cursor,
+                                               std::shared_ptr<io::DescriptorBudget> budget) {
   auto state = CursorFile::load(std::move(cursor));
-  if (!state) return fail(std::move(state.error()).in(fmt::format("reading where log '{}' was left", log.string())));
-  return std::unique_ptr<LogFile>(new LogFile(std::move(log), std::move(*state), std::move(budget)));
+  if (!state)
+    return fail(
+        std::move(state.error()).in(fmt::format("reading where log '{}' was left", log.string())));
+  return std::unique_ptr<LogFile>(
+      new LogFile(std::move(log), std::move(*state), std::move(budget)));
 }
 
 LogFile::~LogFile() {
   if (kept_ && budget_) budget_->give_back();
 }
 
-LogFile::LogFile(std::filesystem::path log, CursorFile cursor, std::shared_ptr<io::DescriptorBudget> budget)
-    : log_(std::move(log)), cursor_(std::move(cursor)), budget_(std::move(budget)), restored_(cursor_.parsed()) {
+LogFile::LogFile(std::filesystem::path log, CursorFile cursor,
+                 std::shared_ptr<io::DescriptorBudget> budget)
+    : log_(std::move(log)),
+      cursor_(std::move(cursor)),
+      budget_(std::move(budget)),
+      restored_(cursor_.parsed()) {
   if (cursor_.segment()) {
     segment_ = *cursor_.segment();
     head_persisted_ = segment_.head().size();
@@ -64,7 +73,8 @@ LogFile::LogFile(std::filesystem::path log, CursorFile cursor, std::shared_ptr<i
   if (restored_ && restored_->segment() == segment_.number()) {
     parsed_ = restored_->position();
     anchor_ = restored_->anchor();
-    if (anchor_.size() > std::min<std::uint64_t>(kAnchor, parsed_)) anchor_.clear();  // nothing that this program wrote
+    // nothing that this program wrote
+    if (anchor_.size() > std::min<std::uint64_t>(kAnchor, parsed_)) anchor_.clear();
   }
   if (parsed_ < floor_.position()) {
     parsed_ = floor_.position();
@@ -87,7 +97,8 @@ Result<std::size_t> LogFile::pread_some(char* to, std::size_t most, std::uint64_
 void LogFile::begin_segment(std::uint64_t size, std::uint64_t inode) {
   const std::uint64_t seen_end = segment_.base() + size_;
   segment_.set_number(segment_.number() + 1);
-  // Before the controller has spoken in this life, an earlier one may have shipped more than this one has seen.
+  // Before the controller has spoken in this life, an earlier one may have shipped more than this
+  // one has seen.
   segment_.set_base_known(controller_has_.has_value());
   segment_.set_base(std::max(seen_end, controller_has_.value_or(0)));
   segment_.set_inode(inode);
@@ -104,11 +115,15 @@ void LogFile::begin_segment(std::uint64_t size, std::uint64_t inode) {
 
 Result<bool> LogFile::look() {
   if (!fd_) {
-    // The rank may have put anything in its place: a pipe would hold this thread, which reads every job's logs, for ever.
-    io::UniqueFd fd(::open(log_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW));
-    if (!fd && errno != ENOENT && errno != ELOOP) return fail_errno(fmt::format("opening log '{}'", log_.string()), errno);
+    // The rank may have put anything in its place: a pipe would hold this thread, which reads every
+    // job's logs, for ever.
+    io::UniqueFd fd(
+        ::open(log_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW));
+    if (!fd && errno != ENOENT && errno != ELOOP)
+      return fail_errno(fmt::format("opening log '{}'", log_.string()), errno);
     struct stat what{};
-    if (fd && ::fstat(fd.get(), &what) != 0) return fail_errno(fmt::format("looking at log '{}'", log_.string()), errno);
+    if (fd && ::fstat(fd.get(), &what) != 0)
+      return fail_errno(fmt::format("looking at log '{}'", log_.string()), errno);
     if (!fd || !S_ISREG(what.st_mode)) {
       if (size_ > 0 || parsed_ > 0) begin_segment(0, 0);  // what an earlier look saw is gone
       return false;
@@ -117,18 +132,23 @@ Result<bool> LogFile::look() {
     kept_ = kept_ || !budget_ || budget_->take();
   }
   struct stat now{};
-  if (::fstat(fd_.get(), &now) != 0) return fail_errno(fmt::format("looking at log '{}'", log_.string()), errno);
+  if (::fstat(fd_.get(), &now) != 0)
+    return fail_errno(fmt::format("looking at log '{}'", log_.string()), errno);
   const auto size = static_cast<std::uint64_t>(now.st_size);
   const auto inode = static_cast<std::uint64_t>(now.st_ino);
   if (segment_.inode() == 0) segment_.set_inode(inode);
   std::array<char, kHead + kAnchor> bytes;
   const std::size_t head = segment_.head().size();
-  bool same = segment_.inode() == inode && size >= std::max({size_, static_cast<std::uint64_t>(head), parsed_, floor_.position()});
-  // The controller has more than there is: truncated while no agent looked, and begun with the same bytes.
+  bool same =
+      segment_.inode() == inode &&
+      size >= std::max({size_, static_cast<std::uint64_t>(head), parsed_, floor_.position()});
+  // The controller has more than there is: truncated while no agent looked, and begun with the same
+  // bytes.
   same = same && (!segment_.base_known() || controller_has_.value_or(0) <= segment_.base() + size);
   std::size_t got = 0;
   if (same && size > 0) {
-    auto read = pread_some(bytes.data(), static_cast<std::size_t>(std::min<std::uint64_t>(kHead, size)), 0);
+    auto read =
+        pread_some(bytes.data(), static_cast<std::size_t>(std::min<std::uint64_t>(kHead, size)), 0);
     if (!read) return fail(std::move(read.error()));
     got = *read;
     same = got >= head && std::string_view(bytes.data(), head) == segment_.head();
@@ -140,7 +160,8 @@ Result<bool> LogFile::look() {
   }
   if (!same) {
     begin_segment(size, inode);
-    return true;  // its head is taken by the next look, after which alone bytes of it are handed out
+    // its head is taken by the next look, after which alone bytes of it are handed out
+    return true;
   }
   if (got > head) segment_.set_head(bytes.data(), got);
   size_ = std::max(size_, size);
@@ -149,7 +170,9 @@ Result<bool> LogFile::look() {
 
 Result<void> LogFile::persist_segment() {
   const std::size_t head = segment_.head().size();
-  if (segment_persisted_ && (head == head_persisted_ || (head_persisted_ != 0 && head < 2 * head_persisted_ && head < kHead))) return {};
+  if (segment_persisted_ && (head == head_persisted_ ||
+                             (head_persisted_ != 0 && head < 2 * head_persisted_ && head < kHead)))
+    return {};
   logs::v1::CursorRecord record;
   *record.mutable_segment() = segment_;
   if (auto done = cursor_.append(record); !done) return done;
@@ -174,7 +197,8 @@ Result<LogFile::Parsing> LogFile::parse_next(std::span<char> buffer) {
     if (!got) return fail(std::move(got.error()));
     there = look();
     if (!there) return fail(std::move(there.error()));
-    // A program that truncates in a loop is met again at the next pass: one more try here is no promise, only thrift.
+    // A program that truncates in a loop is met again at the next pass: one more try here is no
+    // promise, only thrift.
     if (segment_.number() != number) continue;
     parsed_ += *got;
     size_ = std::max(size_, parsed_);
@@ -189,7 +213,8 @@ Result<LogFile::Parsing> LogFile::parse_next(std::span<char> buffer) {
   }
 }
 
-// Of what will be parsed again the bytes before count. Another segment may have taken the file's place meanwhile: then there is no anchor.
+// Of what will be parsed again the bytes before count. Another segment may have taken the file's
+// place meanwhile: then there is no anchor.
 std::string LogFile::anchor_before(std::uint64_t held) {
   if (held == 0) return anchor_;
   if (!fd_) {
@@ -198,7 +223,8 @@ std::string LogFile::anchor_before(std::uint64_t held) {
   if (held > parsed_) return {};
   const std::uint32_t number = segment_.number();
   const std::uint64_t position = parsed_ - held;
-  const std::uint64_t from = std::max(floor_.position(), position > kAnchor ? position - kAnchor : 0);
+  const std::uint64_t from =
+      std::max(floor_.position(), position > kAnchor ? position - kAnchor : 0);
   if (from >= position) return {};
   std::string anchor(static_cast<std::size_t>(position - from), '\0');
   const auto got = pread_some(anchor.data(), anchor.size(), from);
@@ -248,7 +274,8 @@ Result<LogPiece> LogFile::read(std::uint64_t from, std::size_t most, bool ended)
       piece.offset = base;
     }
     if (at < floor_.position()) {
-      if (!piece.loss) piece.loss = LogLoss{from, floor_.reason(), WallTime(Duration(floor_.at_ns()))};
+      if (!piece.loss)
+        piece.loss = LogLoss{from, floor_.reason(), WallTime(Duration(floor_.at_ns()))};
       at = floor_.position();
       piece.offset = base + at;
     }
@@ -275,7 +302,8 @@ Result<LogPiece> LogFile::read(std::uint64_t from, std::size_t most, bool ended)
 void LogFile::controller_has(std::uint64_t offset, std::uint64_t synced) {
   const Use use(*this);
   if (!segment_.base_known()) {
-    (void)look();  // a newer segment still, perhaps; errors come again, and are told, at the next read
+    // a newer segment still, perhaps; errors come again, and are told, at the next read
+    (void)look();
     segment_.set_base(std::max(segment_.base(), offset));
     segment_.set_base_known(true);
     segment_persisted_ = false;
@@ -302,15 +330,19 @@ Result<std::uint64_t> LogFile::punch(std::uint64_t to, const char* reason) {
   if (auto done = cursor_.append(record); !done) return fail(std::move(done.error()));
   // Opened for this alone: the reading descriptor must not be able to write.
   const io::UniqueFd writable(::open(log_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
-  if (!writable || ::fallocate(writable.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from), static_cast<off_t>(to - from)) != 0) {
-    return fail_errno(fmt::format("punching bytes {} to {} out of log '{}'", from, to, log_.string()), errno);
+  if (!writable || ::fallocate(writable.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                               static_cast<off_t>(from), static_cast<off_t>(to - from)) != 0) {
+    return fail_errno(
+        fmt::format("punching bytes {} to {} out of log '{}'", from, to, log_.string()), errno);
   }
   return to - from;
 }
 
 Result<std::uint64_t> LogFile::trim(std::uint64_t cap) {
   const Use use(*this);
-  if (!segment_.base_known() || synced_ <= segment_.base() || size_ < cap + floor_.position() + cap / 16) return 0;
+  if (!segment_.base_known() || synced_ <= segment_.base() ||
+      size_ < cap + floor_.position() + cap / 16)
+    return 0;
   const std::uint64_t limit = std::min(synced_ - segment_.base(), parsed_);
   return punch(align_down(std::min(limit, size_ - cap)), kSoftCapReason);
 }
@@ -318,13 +350,16 @@ Result<std::uint64_t> LogFile::trim(std::uint64_t cap) {
 Result<std::uint64_t> LogFile::give_up(std::uint64_t want, std::uint64_t keep) {
   const Use use(*this);
   const std::uint64_t floor = std::max(kBlock, floor_.position());
-  return punch(align_down(std::min({parsed_, size_ - std::min(size_, keep), floor + want + kBlock - 1})), kHardCapReason);
+  return punch(
+      align_down(std::min({parsed_, size_ - std::min(size_, keep), floor + want + kBlock - 1})),
+      kHardCapReason);
 }
 
 Duration LogFile::since_written(WallTime now) const {
   struct stat about{};
   if (::stat(log_.c_str(), &about) != 0) return Duration::zero();
-  const WallTime at(std::chrono::seconds(about.st_mtim.tv_sec) + std::chrono::nanoseconds(about.st_mtim.tv_nsec));
+  const WallTime at(std::chrono::seconds(about.st_mtim.tv_sec) +
+                    std::chrono::nanoseconds(about.st_mtim.tv_nsec));
   return std::max(Duration::zero(), now - at);
 }
 

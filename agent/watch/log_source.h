@@ -1,7 +1,9 @@
-// What agent/link/log_push reads logs from. Implemented by Watch (watch.h); all calls are thread-safe and may do file I/O.
+// What agent/link/log_push reads logs from. Implemented by Watch (watch.h); all calls are
+// thread-safe and may do file I/O.
 //
-// Offsets are logical: they only grow, over truncations by the program and holes punched for room. The one authority on what was shipped is
-// the controller's LogHave; nothing here remembers it over a restart.
+// Offsets are logical: they only grow, over truncations by the program and holes punched for room.
+// The one authority on what was shipped is the controller's LogHave; nothing here remembers it over
+// a restart.
 #pragma once
 
 #include <compare>
@@ -51,15 +53,18 @@ struct LogPiece {
 class LogSource {
  public:
   virtual ~LogSource() = default;
-  // Logs whose completion the controller has not confirmed: those of failed ranks first, then those beside the ranks.
+  // Logs whose completion the controller has not confirmed: those of failed ranks first, then those
+  // beside the ranks.
   virtual std::vector<LogStatus> logs() = 0;
-  // Bytes from `from` on, at most `most`, of one segment; or, with the loss set, what comes after the lost ones. When a loss has no data behind it yet it is
-  // told only if the log has ended.
+  // Bytes from `from` on, at most `most`, of one segment; or, with the loss set, what comes after
+  // the lost ones. When a loss has no data behind it yet it is told only if the log has ended.
   virtual Result<LogPiece> read(const LogName& name, std::uint64_t from, std::size_t most) = 0;
-  // The controller's word, each time it comes; also the answer to opening a log, before the first read.
-  virtual void controller_has(const LogName& name, std::uint64_t offset, std::uint64_t synced, bool complete) = 0;
-  // `wake` is called on the watch's thread, when logs() or the bytes behind it have changed. Replaces the one before; an empty one ends it, and on return no
-  // call is under way.
+  // The controller's word, each time it comes; also the answer to opening a log, before the first
+  // read.
+  virtual void controller_has(const LogName& name, std::uint64_t offset, std::uint64_t synced,
+                              bool complete) = 0;
+  // `wake` is called on the watch's thread, when logs() or the bytes behind it have changed.
+  // Replaces the one before; an empty one ends it, and on return no call is under way.
   virtual void on_bytes(std::function<void()> wake) = 0;
 };
 

@@ -90,7 +90,8 @@ std::string LookThreads::why_waiting() const {
   const std::scoped_lock lock(state_->mutex);
   if (state_->refused) return "no thread is to be had: " + state_->refused.message();
   if (state_->threads < state_->most) return {};
-  return "all " + std::to_string(state_->most) + " threads for such looks wait for file systems that do not answer";
+  return "all " + std::to_string(state_->most) +
+         " threads for such looks wait for file systems that do not answer";
 }
 
 void LookThreads::kick() {

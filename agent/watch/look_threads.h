@@ -1,9 +1,12 @@
-// Threads for looks that may hang: into directories that belong to jobs, on file systems that may be dead. A lane is one file system, or one run as long as its
-// file system is not known: its work is done in order, one piece at a time, and a piece that hangs holds up its lane alone. A lane has a thread while it has
-// work, at most `most` lanes at a time; the others wait their turn, in order, one piece a turn.
+// Threads for looks that may hang: into directories that belong to jobs, on file systems that may
+// be dead. A lane is one file system, or one run as long as its file system is not known: its work
+// is done in order, one piece at a time, and a piece that hangs holds up its lane alone. A lane has
+// a thread while it has work, at most `most` lanes at a time; the others wait their turn, in order,
+// one piece a turn.
 //
-// Nobody ever waits for a thread: they are detached and own all that they touch (the queue is shared with them; work must own its captures). One that hangs in
-// the kernel when this object goes stays behind, finds the queue closed when it comes back, and ends.
+// Nobody ever waits for a thread: they are detached and own all that they touch (the queue is
+// shared with them; work must own its captures). One that hangs in the kernel when this object goes
+// stays behind, finds the queue closed when it comes back, and ends.
 #pragma once
 
 #include <compare>

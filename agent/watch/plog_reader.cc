@@ -12,7 +12,8 @@ namespace muster::agent {
 namespace {
 
 WallTime changed_at(const PlogFile& file) {
-  return WallTime(std::chrono::seconds(file.changed.tv_sec) + std::chrono::nanoseconds(file.changed.tv_nsec));
+  return WallTime(std::chrono::seconds(file.changed.tv_sec) +
+                  std::chrono::nanoseconds(file.changed.tv_nsec));
 }
 
 }  // namespace
@@ -20,13 +21,16 @@ WallTime changed_at(const PlogFile& file) {
 void PlogReader::read(std::span<char> buffer, const Now& now, bool ended) {
   std::vector<PlogFile> files = tree_.logs();
   if (files.size() > kFilesRead) files.resize(kFilesRead);
-  std::erase_if(places_, [&](const auto& place) { return std::ranges::find(files, place.first, &PlogFile::path) == files.end(); });
+  std::erase_if(places_, [&](const auto& place) {
+    return std::ranges::find(files, place.first, &PlogFile::path) == files.end();
+  });
   take_places(files, now, ended);
   std::ranges::reverse(files);  // of equally good lines the last one counts
   for (const PlogFile& file : files) read_file(file, places_[file.path], buffer, now.boot, ended);
 }
 
-// Where each file is read on. This thread reads every job's logs: a file that was not looked at for long, as after a restart of the agent, is not read whole.
+// Where each file is read on. This thread reads every job's logs: a file that was not looked at for
+// long, as after a restart of the agent, is not read whole.
 void PlogReader::take_places(const std::vector<PlogFile>& files, const Now& now, bool ended) {
   const std::uint64_t most = ended ? kBehindAtEnd : kBehindMost;
   std::uint64_t room = kFilesBehind * most;
@@ -41,17 +45,20 @@ void PlogReader::take_places(const std::vector<PlogFile>& files, const Now& now,
   }
 }
 
-void PlogReader::read_file(const PlogFile& file, Place& place, std::span<char> buffer, BootTime now, bool ended) {
+void PlogReader::read_file(const PlogFile& file, Place& place, std::span<char> buffer, BootTime now,
+                           bool ended) {
   if (place.read >= file.size) return;
   const io::UniqueFd fd = tree_.open(file);
   if (!fd) return;
   while (place.read < file.size) {
-    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), file.size - place.read));
+    const auto most =
+        static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), file.size - place.read));
     const ssize_t got = ::pread(fd.get(), buffer.data(), most, static_cast<off_t>(place.read));
     if (got <= 0) return;
     std::string_view text(buffer.data(), static_cast<std::size_t>(got));
     const std::size_t end = text.rfind('\n');
-    const bool whole = (ended && place.read + text.size() == file.size) || (end == std::string_view::npos && text.size() == buffer.size());
+    const bool whole = (ended && place.read + text.size() == file.size) ||
+                       (end == std::string_view::npos && text.size() == buffer.size());
     if (!whole && end == std::string_view::npos) return;
     if (!whole) text = text.substr(0, end + 1);
     place.read += text.size();
@@ -66,12 +73,16 @@ void PlogReader::read_file(const PlogFile& file, Place& place, std::span<char> b
 void PlogReader::look_at(std::string_view line, const PlogFile& file, BootTime now) {
   const engine::Evidence evidence = engine::evidence_in(line);
   if (evidence.rank == 0 || (evidence.rank < best_.rank && now - best_at_ <= kLineLives)) return;
-  best_ = as_told(fmt::format("{}: {}", std::filesystem::path(file.path).filename().string(), line), evidence);
-  // CANN writes [ERROR] for much that it gets over: of such a line alone nobody knows whether it is the cause.
+  best_ = as_told(fmt::format("{}: {}", std::filesystem::path(file.path).filename().string(), line),
+                  evidence);
+  // CANN writes [ERROR] for much that it gets over: of such a line alone nobody knows whether it is
+  // the cause.
   if (evidence.trouble == engine::Trouble::Complaint) best_.kind = v1::EVIDENCE_KIND_UNSPECIFIED;
   best_at_ = now;
 }
 
-FoundEvidence PlogReader::evidence(BootTime now) const { return now - best_at_ <= kLineLives ? best_ : FoundEvidence(); }
+FoundEvidence PlogReader::evidence(BootTime now) const {
+  return now - best_at_ <= kLineLives ? best_ : FoundEvidence();
+}
 
 }  // namespace muster::agent

@@ -1,6 +1,7 @@
-// What a rank's process log (plog_tree.h) tells of its end: reads what is new of its files now and then, and keeps the best line of the last minutes. What a
-// healthy training once complained of must not be what an end long after it is put down to. Belongs to the watch's thread alone; remembers nothing over lives
-// of the agent: a later one reads again what is there.
+// What a rank's process log (plog_tree.h) tells of its end: reads what is new of its files now and
+// then, and keeps the best line of the last minutes. What a healthy training once complained of
+// must not be what an end long after it is put down to. Belongs to the watch's thread alone;
+// remembers nothing over lives of the agent: a later one reads again what is there.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +20,12 @@ namespace muster::agent {
 
 class PlogReader {
  public:
-  static constexpr std::size_t kFilesRead = 32;                       // the newest ones, in one go
-  static constexpr std::uint64_t kBehindMost = 1 << 20;               // of one file: what is further behind its end is passed over
-  static constexpr std::uint64_t kBehindAtEnd = 256 << 10;            // somebody waits
-  static constexpr std::uint64_t kFilesBehind = 4;                    // as many times that of all files together, the newest first
+  static constexpr std::size_t kFilesRead = 32;  // the newest ones, in one go
+  // of one file: what is further behind its end is passed over
+  static constexpr std::uint64_t kBehindMost = 1 << 20;
+  static constexpr std::uint64_t kBehindAtEnd = 256 << 10;  // somebody waits
+  // as many times that of all files together, the newest first
+  static constexpr std::uint64_t kFilesBehind = 4;
   static constexpr Duration kLineLives = std::chrono::minutes(10);
 
   explicit PlogReader(std::filesystem::path dir) : tree_(std::move(dir)) {}
@@ -40,7 +43,8 @@ class PlogReader {
     bool cut = false;  // what comes next is the end of a line
   };
   void take_places(const std::vector<PlogFile>& files, const Now& now, bool ended);
-  void read_file(const PlogFile& file, Place& place, std::span<char> buffer, BootTime now, bool ended);
+  void read_file(const PlogFile& file, Place& place, std::span<char> buffer, BootTime now,
+                 bool ended);
   void look_at(std::string_view line, const PlogFile& file, BootTime now);
 
   PlogTree tree_;

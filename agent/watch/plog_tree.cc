@@ -15,18 +15,25 @@ namespace {
 
 constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
-bool digits(std::string_view text) { return !text.empty() && text.size() <= 24 && text.find_first_not_of("0123456789") == std::string_view::npos; }
+bool digits(std::string_view text) {
+  return !text.empty() && text.size() <= 24 &&
+         text.find_first_not_of("0123456789") == std::string_view::npos;
+}
 
 bool is_plog_name(std::string_view name) {
   constexpr std::string_view kBegin = "plog-", kEnd = ".log";
-  if (name.size() <= kBegin.size() + kEnd.size() || !name.starts_with(kBegin) || !name.ends_with(kEnd)) return false;
+  if (name.size() <= kBegin.size() + kEnd.size() || !name.starts_with(kBegin) ||
+      !name.ends_with(kEnd))
+    return false;
   name = name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size());
   const std::size_t middle = name.find('_');
-  return middle != std::string_view::npos && digits(name.substr(0, middle)) && digits(name.substr(middle + 1));
+  return middle != std::string_view::npos && digits(name.substr(0, middle)) &&
+         digits(name.substr(middle + 1));
 }
 
 // Every name but "." and "..", with what is there; at most `most`, which is counted down.
-void each_name(const io::UniqueFd& dir, std::size_t& most, const std::function<void(const char* name, const struct stat& there)>& take) {
+void each_name(const io::UniqueFd& dir, std::size_t& most,
+               const std::function<void(const char* name, const struct stat& there)>& take) {
   const int own = ::fcntl(dir.get(), F_DUPFD_CLOEXEC, 0);
   if (own < 0) return;
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(own), &::closedir);
@@ -40,7 +47,8 @@ void each_name(const io::UniqueFd& dir, std::size_t& most, const std::function<v
     if (most == 0) return;
     --most;
     struct stat there{};
-    if (::fstatat(dir.get(), entry->d_name, &there, AT_SYMLINK_NOFOLLOW) == 0) take(entry->d_name, there);
+    if (::fstatat(dir.get(), entry->d_name, &there, AT_SYMLINK_NOFOLLOW) == 0)
+      take(entry->d_name, there);
   }
 }
 
@@ -55,7 +63,9 @@ PlogFile file_of(std::string path, const struct stat& there) {
 bool is_plain(const struct stat& there) { return S_ISREG(there.st_mode) && there.st_nlink == 1; }
 
 void newest_first(std::vector<PlogFile>& files) {
-  std::ranges::sort(files, std::greater<>(), [](const PlogFile& file) { return std::tuple(file.changed.tv_sec, file.changed.tv_nsec, file.path); });
+  std::ranges::sort(files, std::greater<>(), [](const PlogFile& file) {
+    return std::tuple(file.changed.tv_sec, file.changed.tv_nsec, file.path);
+  });
 }
 
 }  // namespace
@@ -73,9 +83,11 @@ io::UniqueFd PlogTree::open_below(const std::string& path, int flags) const {
 }
 
 io::UniqueFd PlogTree::open(const PlogFile& file) const {
-  io::UniqueFd fd = open_below(file.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  io::UniqueFd fd =
+      open_below(file.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   struct stat there{};
-  if (fd && (::fstat(fd.get(), &there) != 0 || !is_plain(there) || there.st_ino != file.inode)) fd.reset();
+  if (fd && (::fstat(fd.get(), &there) != 0 || !is_plain(there) || there.st_ino != file.inode))
+    fd.reset();
   return fd;
 }
 
@@ -86,14 +98,16 @@ std::vector<PlogFile> PlogTree::logs() const {
     const io::UniqueFd dir = open_below(below, kDirectoryFlags);
     if (!dir) continue;
     each_name(dir, most, [&](const char* name, const struct stat& there) {
-      if (is_plain(there) && is_plog_name(name)) found.push_back(file_of(below + "/" + name, there));
+      if (is_plain(there) && is_plog_name(name))
+        found.push_back(file_of(below + "/" + name, there));
     });
   }
   newest_first(found);
   return found;
 }
 
-void PlogTree::walk(const std::string& below, std::size_t deep, std::vector<PlogFile>& files, std::size_t& names) const {
+void PlogTree::walk(const std::string& below, std::size_t deep, std::vector<PlogFile>& files,
+                    std::size_t& names) const {
   const io::UniqueFd dir = open_below(below, kDirectoryFlags);
   if (!dir) return;
   std::vector<std::string> dirs;
@@ -119,17 +133,21 @@ std::uint64_t PlogTree::trim(std::uint64_t cap) const {
   while (files.size() > 1 && (bytes > cap || files.size() > kPlogFilesMost)) {
     const PlogFile& oldest = files.back();
     const std::size_t slash = oldest.path.rfind('/');
-    const io::UniqueFd dir = open_below(slash == std::string::npos ? "" : oldest.path.substr(0, slash), kDirectoryFlags);
-    if (dir) ::unlinkat(dir.get(), oldest.path.c_str() + (slash == std::string::npos ? 0 : slash + 1), 0);
+    const io::UniqueFd dir =
+        open_below(slash == std::string::npos ? "" : oldest.path.substr(0, slash), kDirectoryFlags);
+    if (dir)
+      ::unlinkat(dir.get(), oldest.path.c_str() + (slash == std::string::npos ? 0 : slash + 1), 0);
     bytes -= std::min(bytes, oldest.bytes);
     files.pop_back();
   }
   if (files.empty() || bytes <= cap) return bytes;
   // It is being written: its newest half of the cap stays, the rest is a hole.
   const PlogFile& newest = files.front();
-  const io::UniqueFd fd = open_below(newest.path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  const io::UniqueFd fd =
+      open_below(newest.path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   struct stat there{};
-  if (!fd || ::fstat(fd.get(), &there) != 0 || !is_plain(there) || there.st_ino != newest.inode) return bytes;
+  if (!fd || ::fstat(fd.get(), &there) != 0 || !is_plain(there) || there.st_ino != newest.inode)
+    return bytes;
   const off_t hole = there.st_size - std::min(there.st_size, static_cast<off_t>(cap / 2));
   if (hole > 0) (void)::fallocate(fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, hole);
   return ::fstat(fd.get(), &there) == 0 ? static_cast<std::uint64_t>(there.st_blocks) * 512 : bytes;

@@ -8,7 +8,10 @@ namespace muster::agent {
 namespace {
 
 // A line of many bytes may name any number; a sample's fields are what a pulse has.
-std::uint32_t to_count(std::int64_t value) { return static_cast<std::uint32_t>(std::clamp<std::int64_t>(value, 0, std::numeric_limits<std::uint32_t>::max())); }
+std::uint32_t to_count(std::int64_t value) {
+  return static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(value, 0, std::numeric_limits<std::uint32_t>::max()));
+}
 
 void fill_sample(v1::StepSample& sample, const engine::StepLine& line) {
   sample.set_step(line.step);
@@ -31,7 +34,8 @@ void fill_sample(v1::StepSample& sample, const engine::StepLine& line) {
 void merge(engine::StepLine& latest, const engine::StepLine& line) {
   latest.step = line.step;
   if (line.total > 0) latest.total = line.total;
-  if (latest.total < latest.step) latest.total = 0;  // the spec's word, and the training goes on beyond it
+  // the spec's word, and the training goes on beyond it
+  if (latest.total < latest.step) latest.total = 0;
   if (line.seconds > 0) latest.seconds = line.seconds;
   if (!line.has_loss && !engine::nan_sign(line)) return;
   latest.has_loss = line.has_loss;
@@ -39,11 +43,13 @@ void merge(engine::StepLine& latest, const engine::StepLine& line) {
   latest.loss_not_finite = !line.has_loss;
 }
 
-void Progress::step(std::uint32_t rank, const engine::StepLine& line, WallTime at, std::uint64_t mark) {
+void Progress::step(std::uint32_t rank, const engine::StepLine& line, WallTime at,
+                    std::uint64_t mark) {
   merge(latest_[rank], line);
   if (!speaks_ || rank < *speaks_) speaks_ = rank;
   if (rank != *speaks_) return;
-  if (!samples_.empty() && samples_.back().sample.rank() == rank && samples_.back().sample.step() == line.step) {
+  if (!samples_.empty() && samples_.back().sample.rank() == rank &&
+      samples_.back().sample.step() == line.step) {
     samples_.back().mark = mark;  // it goes once more
     return fill_sample(samples_.back().sample, line);
   }
@@ -65,7 +71,9 @@ void Progress::loss_vanished(std::uint32_t rank) {
   found->second.loss_not_finite = true;
 }
 
-void Progress::restore(std::uint32_t rank, const engine::StepLine& line) { merge(latest_[rank], line); }
+void Progress::restore(std::uint32_t rank, const engine::StepLine& line) {
+  merge(latest_[rank], line);
+}
 
 const engine::StepLine* Progress::latest(std::uint32_t rank) const {
   const auto found = latest_.find(rank);
@@ -73,7 +81,8 @@ const engine::StepLine* Progress::latest(std::uint32_t rank) const {
 }
 
 void Progress::thin() {
-  // Every second one of the older half goes: the curve keeps its shape, its newest part every point.
+  // Every second one of the older half goes: the curve keeps its shape, its newest part every
+  // point.
   std::deque<Kept> left;
   for (std::size_t at = 0; at < samples_.size(); ++at) {
     if (at >= samples_.size() / 2 || at % 2 == 0) left.push_back(std::move(samples_[at]));

@@ -1,5 +1,7 @@
-// What one run's logs have said of progress, ready for pulses: the latest step of every rank, and the samples of the lowest rank that prints steps. Pure
-// values; its owner (Watch) locks. A loss that is no number any more (engine::nan_sign) is none, and the one before it is not shown in its place.
+// What one run's logs have said of progress, ready for pulses: the latest step of every rank, and
+// the samples of the lowest rank that prints steps. Pure values; its owner (Watch) locks. A loss
+// that is no number any more (engine::nan_sign) is none, and the one before it is not shown in its
+// place.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +22,8 @@ void merge(engine::StepLine& latest, const engine::StepLine& line);
 
 class Progress {
  public:
-  // Of the same step as the rank's line before: the sample of that one becomes fuller. `mark` grows with every call (the caller's own counter, shared with
-  // shard lists).
+  // Of the same step as the rank's line before: the sample of that one becomes fuller. `mark` grows
+  // with every call (the caller's own counter, shared with shard lists).
   void step(std::uint32_t rank, const engine::StepLine& line, WallTime at, std::uint64_t mark);
   void loss_vanished(std::uint32_t rank);
   // What an earlier life of the agent knew: counts as latest, makes no sample.

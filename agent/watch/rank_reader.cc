@@ -19,21 +19,29 @@ Result<std::shared_ptr<const Patterns>> Patterns::make(const v1::Watching& watch
     options.set_encoding(RE2::Options::EncodingLatin1);  // logs hold any bytes
     patterns->success = std::make_unique<RE2>(watching.success_regex(), options);
     if (!patterns->success->ok()) {
-      return fail(ErrorCode::InvalidArgument, fmt::format("reading success.regex '{}': {}", watching.success_regex(), patterns->success->error()));
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("reading success.regex '{}': {}", watching.success_regex(),
+                              patterns->success->error()));
     }
   }
   patterns->success_file = watching.success_file();
   patterns->success_last_step = watching.success_last_step();
   patterns->world_size = watching.world_size();
   patterns->resume_step = watching.resume_step();
-  patterns->total_given = watching.grammar() == "custom" && watching.total().find_first_not_of("0123456789") == std::string::npos;
+  patterns->total_given = watching.grammar() == "custom" &&
+                          watching.total().find_first_not_of("0123456789") == std::string::npos;
   return patterns;
 }
 
 RankReader::RankReader(std::shared_ptr<LogFile> file, std::shared_ptr<const Patterns> patterns)
-    : file_(std::move(file)), patterns_(std::move(patterns)), guard_(patterns_->resume_step, patterns_->total_given) {
+    : file_(std::move(file)),
+      patterns_(std::move(patterns)),
+      guard_(patterns_->resume_step, patterns_->total_given) {
   if (const auto& before = file_->restored()) {
-    latest_ = {.step = before->step(), .total = before->total(), .loss = before->loss(), .has_loss = before->has_loss()};
+    latest_ = {.step = before->step(),
+               .total = before->total(),
+               .loss = before->loss(),
+               .has_loss = before->has_loss()};
     latest_.loss_not_finite = before->loss_not_finite();
     success_seen_ = before->success_seen();
   }
@@ -51,7 +59,8 @@ void RankReader::look_at(std::string_view line, Round& round) {
       round.loss_vanished = true;
       break;
     case engine::Said::Exiting:
-      if (guard_.is_near(found.step, latest_)) latest_.step = std::max(latest_.step, found.step.step);
+      if (guard_.is_near(found.step, latest_))
+        latest_.step = std::max(latest_.step, found.step.step);
       break;
     case engine::Said::Nothing:
     case engine::Said::Evaluation:
@@ -70,7 +79,9 @@ void RankReader::look_at(std::string_view line, Round& round) {
   if (patterns_->success_last_step) {
     if (const auto end = end_reached(found, latest_, last_line_.covers)) success_seen_ = *end;
   }
-  if (!success_seen_ && patterns_->success && RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *patterns_->success)) success_seen_ = true;
+  if (!success_seen_ && patterns_->success &&
+      RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *patterns_->success))
+    success_seen_ = true;
 }
 
 void RankReader::take_step(const engine::StepLine& step, Round& round) {
@@ -83,34 +94,41 @@ void RankReader::take_step(const engine::StepLine& step, Round& round) {
 }
 
 void RankReader::count_step(engine::StepLine step, Round& round) {
-  if (step.covers == 0 && latest_.step >= 0 && step.step > latest_.step) step.covers = step.step - latest_.step;
+  if (step.covers == 0 && latest_.step >= 0 && step.step > latest_.step)
+    step.covers = step.step - latest_.step;
   if (step.step < end_step_) end_step_ = -1;  // it counts anew
   merge(latest_, step);
   last_line_ = step;
   round.steps.push_back(step);
 }
 
-// "8.54 samples/s/p": of a device, and a job has as many as ranks. One rank may be a launcher of many.
+// "8.54 samples/s/p": of a device, and a job has as many as ranks. One rank may be a launcher of
+// many.
 void RankReader::take_rate(const engine::StepLine& rate, Round& round) {
-  if (last_line_.step < 0 || patterns_->world_size < 2 || rate.device_samples_per_second <= 0) return;
+  if (last_line_.step < 0 || patterns_->world_size < 2 || rate.device_samples_per_second <= 0)
+    return;
   last_line_.samples_per_second = rate.device_samples_per_second * patterns_->world_size;
   round.steps.push_back(last_line_);
 }
 
-// Where in the training it stands it does not say: `covers` behind the end before, or at the last line's step. Never beyond what was trained, then: lines
-// that were not seen make it too low, until the next step line tells.
+// Where in the training it stands it does not say: `covers` behind the end before, or at the last
+// line's step. Never beyond what was trained, then: lines that were not seen make it too low, until
+// the next step line tells.
 void RankReader::take_end(const engine::StepLine& end, Round& round) {
   if (latest_.step < 0) return;  // anywhere: a resumed training does not begin at 1
   std::int64_t step = latest_.step;
   std::int64_t at = 0;
   if (end_step_ >= 0) {
     if (!__builtin_add_overflow(end_step_, end.covers, &at)) step = std::max(step, at);
-  } else if (last_line_.step >= 0 && last_line_.epoch > 0 && last_line_.steps_per_epoch == end.covers) {
-    if (!__builtin_mul_overflow(last_line_.epoch, end.covers, &at)) step = std::max(step, at);  // a whole epoch
+  } else if (last_line_.step >= 0 && last_line_.epoch > 0 &&
+             last_line_.steps_per_epoch == end.covers) {
+    // a whole epoch
+    if (!__builtin_mul_overflow(last_line_.epoch, end.covers, &at)) step = std::max(step, at);
   }
   if (latest_.total > 0) step = std::min(step, std::max(latest_.total, latest_.step));
   end_step_ = step;
-  engine::StepLine line = last_line_.step == step ? last_line_ : engine::StepLine{.step = step, .total = latest_.total};
+  engine::StepLine line =
+      last_line_.step == step ? last_line_ : engine::StepLine{.step = step, .total = latest_.total};
   if (line.covers == 0) line.covers = step > latest_.step ? step - latest_.step : end.covers;
   line.seconds = end.seconds;
   if (!line.has_loss && !engine::nan_sign(line)) {
@@ -123,7 +141,8 @@ void RankReader::take_end(const engine::StepLine& end, Round& round) {
   round.steps.push_back(line);
 }
 
-Result<RankReader::Round> RankReader::read(std::span<char> buffer, const std::function<void()>& moved) {
+Result<RankReader::Round> RankReader::read(std::span<char> buffer,
+                                           const std::function<void()>& moved) {
   Round round;
   for (std::uint64_t bytes = 0; bytes < kRoundBytes;) {
     auto piece = file_->parse_next(buffer);
@@ -151,7 +170,8 @@ void RankReader::finish_line(Round& round) {
 Result<void> RankReader::remember(BootTime now, bool final) {
   if (remembered_at_ == BootTime{}) remembered_at_ = now;
   if (unremembered_ == 0) return {};
-  if (!final && unremembered_ < kRememberBytes && now - remembered_at_ < std::chrono::seconds(30)) return {};
+  if (!final && unremembered_ < kRememberBytes && now - remembered_at_ < std::chrono::seconds(30))
+    return {};
   logs::v1::Parsed said;
   said.set_step(latest_.step);
   said.set_total(latest_.total);

@@ -1,8 +1,10 @@
-// One rank's log, read once: bytes from its LogFile through the line splitter into the grammar and the success pattern. Belongs to the watch's thread alone;
-// the LogFile behind it is shared with the log link.
+// One rank's log, read once: bytes from its LogFile through the line splitter into the grammar and
+// the success pattern. Belongs to the watch's thread alone; the LogFile behind it is shared with
+// the log link.
 //
-// A step may be told by several lines: the step's own, the rate behind it, the end of its epoch or sink. Each gives a StepLine of that step with all that is
-// known so far. The end of an epoch or sink covers many steps, of which no line may have told: it moves progress on by what it covers.
+// A step may be told by several lines: the step's own, the rate behind it, the end of its epoch or
+// sink. Each gives a StepLine of that step with all that is known so far. The end of an epoch or
+// sink covers many steps, of which no line may have told: it moves progress on by what it covers.
 #pragma once
 
 #include <re2/re2.h>
@@ -38,8 +40,10 @@ struct Patterns {
 
 class RankReader {
  public:
-  static constexpr std::uint64_t kRoundBytes = 8 << 20;      // of one rank before the others have their turn
-  static constexpr std::uint64_t kRememberBytes = 16 << 20;  // parsed again at most after a restart of the agent
+  // of one rank before the others have their turn
+  static constexpr std::uint64_t kRoundBytes = 8 << 20;
+  // parsed again at most after a restart of the agent
+  static constexpr std::uint64_t kRememberBytes = 16 << 20;
 
   RankReader(std::shared_ptr<LogFile> file, std::shared_ptr<const Patterns> patterns);
 
@@ -57,7 +61,9 @@ class RankReader {
 
   Result<FoundEvidence> evidence();
   [[nodiscard]] bool success_seen() const { return success_seen_; }
-  [[nodiscard]] const engine::StepLine* latest() const { return latest_.step >= 0 ? &latest_ : nullptr; }
+  [[nodiscard]] const engine::StepLine* latest() const {
+    return latest_.step >= 0 ? &latest_ : nullptr;
+  }
   [[nodiscard]] const std::shared_ptr<LogFile>& file() const { return file_; }
 
  private:

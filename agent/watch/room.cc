@@ -4,7 +4,8 @@
 
 namespace muster::agent {
 
-Result<std::uint64_t> make_room(const std::vector<std::shared_ptr<LogFile>>& files, std::uint64_t soft_cap, std::uint64_t missing) {
+Result<std::uint64_t> make_room(const std::vector<std::shared_ptr<LogFile>>& files,
+                                std::uint64_t soft_cap, std::uint64_t missing) {
   std::uint64_t freed = 0;
   for (const auto& file : files) {
     auto went = file->trim(missing > 0 ? std::min(soft_cap, kKeepNewest) : soft_cap);

@@ -19,7 +19,8 @@ namespace muster::agent {
 namespace {
 
 constexpr std::size_t kCopyPiece = 256 << 10;
-constexpr std::size_t kCopyAnchor = 256;  // bytes before the end of the copy that must be the file's
+// bytes before the end of the copy that must be the file's
+constexpr std::size_t kCopyAnchor = 256;
 constexpr std::int64_t kClockSlackS = 5;
 constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW;
 
@@ -34,7 +35,8 @@ bool appends(const process::ProcessId& process) {
   return (flags & O_APPEND) != 0 && process::alive(process);
 }
 
-// A file that its writer kept writing behind a truncation begins with a hole; one that was made long without writing is nothing else.
+// A file that its writer kept writing behind a truncation begins with a hole; one that was made
+// long without writing is nothing else.
 std::uint64_t behind_hole(int fd) {
   const off_t at = ::lseek(fd, 0, SEEK_DATA);
   if (at >= 0 || errno != ENXIO) return at > 0 ? static_cast<std::uint64_t>(at) : 0;
@@ -54,7 +56,8 @@ std::size_t pread_all(int fd, char* to, std::size_t most, std::uint64_t at) {
   return done;
 }
 
-// Step by step, for a link in it would lead from there to another file of the node's: the path was without one. Nothing, and errno: it cannot be opened.
+// Step by step, for a link in it would lead from there to another file of the node's: the path was
+// without one. Nothing, and errno: it cannot be opened.
 io::UniqueFd open_below(io::UniqueFd at, std::string_view rest) {
   int error = at ? 0 : errno;
   while (at && !rest.empty()) {
@@ -65,7 +68,8 @@ io::UniqueFd open_below(io::UniqueFd at, std::string_view rest) {
       error = ENOENT;
       at.reset();
     } else {
-      at.reset(::openat(at.get(), name.c_str(), rest.empty() ? kReadFlags : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      at.reset(::openat(at.get(), name.c_str(),
+                        rest.empty() ? kReadFlags : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
       error = at ? 0 : errno;
     }
   }
@@ -75,7 +79,8 @@ io::UniqueFd open_below(io::UniqueFd at, std::string_view rest) {
 
 }  // namespace
 
-ScriptLogCopy::ScriptLogCopy(ScriptLog log, const std::filesystem::path& run_dir, Open open) : log_(std::move(log)), run_(run_dir), open_(std::move(open)) {}
+ScriptLogCopy::ScriptLogCopy(ScriptLog log, const std::filesystem::path& run_dir, Open open)
+    : log_(std::move(log)), run_(run_dir), open_(std::move(open)) {}
 
 Result<void> ScriptLogCopy::open_copy() {
   if (!source_) {
@@ -85,10 +90,14 @@ Result<void> ScriptLogCopy::open_copy() {
   }
   if (copy_) return {};
   const std::string path = run_.log_beside(log_.name).string();
-  io::UniqueFd copy(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600));
+  io::UniqueFd copy(
+      ::open(path.c_str(),
+             O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600));
   struct stat info{};
-  if (!copy || ::fstat(copy.get(), &info) != 0) return fail_errno(fmt::format("opening '{}'", path), errno);
-  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::InvalidArgument, fmt::format("opening '{}': it is no file", path));
+  if (!copy || ::fstat(copy.get(), &info) != 0)
+    return fail_errno(fmt::format("opening '{}'", path), errno);
+  if (!S_ISREG(info.st_mode))
+    return fail(ErrorCode::InvalidArgument, fmt::format("opening '{}': it is no file", path));
   copied_ = static_cast<std::uint64_t>(info.st_size);
   copy_ = std::move(copy);
   return {};
@@ -96,9 +105,11 @@ Result<void> ScriptLogCopy::open_copy() {
 
 // Nothing, and errno: it cannot be opened.
 io::UniqueFd ScriptLogCopy::open_inside() {
-  io::UniqueFd at(::open(fmt::format("/proc/{}/root", log_.root.pid).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  io::UniqueFd at(::open(fmt::format("/proc/{}/root", log_.root.pid).c_str(),
+                         O_PATH | O_DIRECTORY | O_CLOEXEC));
   const int error = at ? ESRCH : errno;
-  // One that is on its way out has no root any more; and this may be the root of another process, which has its number by now.
+  // One that is on its way out has no root any more; and this may be the root of another process,
+  // which has its number by now.
   if (!at || !process::alive(log_.root)) {
     if (held_) return io::UniqueFd(::fcntl(held_.get(), F_DUPFD_CLOEXEC, 0));
     errno = error;
@@ -107,7 +118,8 @@ io::UniqueFd ScriptLogCopy::open_inside() {
   return open_below(std::move(at), std::string_view(log_.path).substr(1));
 }
 
-// Nothing: there is none that could be read. A pipe's end would be held open by us, and a directory of the run's has secrets.
+// Nothing: there is none that could be read. A pipe's end would be held open by us, and a directory
+// of the run's has secrets.
 io::UniqueFd ScriptLogCopy::open_file(struct stat& info, Round& round) {
   io::UniqueFd file;
   int error = 0;
@@ -116,34 +128,43 @@ io::UniqueFd ScriptLogCopy::open_file(struct stat& info, Round& round) {
     if (log_.root.pid != 0)
       file = open_inside();
     else if (!log_.mount.empty() && log_.mount.size() < log_.path.size())
-      file = open_below(io::UniqueFd(::open(log_.mount.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), std::string_view(log_.path).substr(log_.mount.size() + 1));
+      file = open_below(io::UniqueFd(::open(log_.mount.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)),
+                        std::string_view(log_.path).substr(log_.mount.size() + 1));
     else
-      file.reset(open_ ? open_(log_.path.c_str(), kReadFlags) : ::open(log_.path.c_str(), kReadFlags));
+      file.reset(open_ ? open_(log_.path.c_str(), kReadFlags)
+                       : ::open(log_.path.c_str(), kReadFlags));
     if (!file || ::fstat(file.get(), &info) != 0) error = errno;
   }
   if (error != 0) {
     if (error != ENOENT && error != ELOOP && error != ENOTDIR && error != ENXIO && error != ESRCH)
-      round.trouble = std::move(fail_errno(fmt::format("reading '{}', the log of rank {}", log_.path, log_.rank), error).error());
+      round.trouble = std::move(
+          fail_errno(fmt::format("reading '{}', the log of rank {}", log_.path, log_.rank), error)
+              .error());
     return {};
   }
   if (!S_ISREG(info.st_mode)) return {};
   std::array<char, PATH_MAX> name{};
-  const ssize_t length = ::readlink(("/proc/self/fd/" + std::to_string(file.get())).c_str(), name.data(), name.size());
+  const ssize_t length =
+      ::readlink(("/proc/self/fd/" + std::to_string(file.get())).c_str(), name.data(), name.size());
   std::error_code unknown;
   const std::string own = std::filesystem::canonical(run_.root(), unknown).string() + "/";
-  if (unknown || length <= 0 || std::string_view(name.data(), static_cast<std::size_t>(length)).starts_with(own)) return {};
+  if (unknown || length <= 0 ||
+      std::string_view(name.data(), static_cast<std::size_t>(length)).starts_with(own))
+    return {};
   round.device = info.st_dev;
   if (log_.root.pid != 0) held_.reset(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
   return file;
 }
 
-// Of a file that is appended to (>>) and is older than this attempt: what it had then was there before. Else all of it is the rank's.
+// Of a file that is appended to (>>) and is older than this attempt: what it had then was there
+// before. Else all of it is the rank's.
 std::uint64_t ScriptLogCopy::first_byte(int fd, const struct stat& info) const {
   if (!appends(log_.process)) return 0;
   struct stat launch{};
   struct statx born{};
-  const bool known =
-      ::stat(run_.launch().c_str(), &launch) == 0 && ::statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &born) == 0 && (born.stx_mask & STATX_BTIME) != 0;
+  const bool known = ::stat(run_.launch().c_str(), &launch) == 0 &&
+                     ::statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &born) == 0 &&
+                     (born.stx_mask & STATX_BTIME) != 0;
   if (known && born.stx_btime.tv_sec >= launch.st_mtim.tv_sec - kClockSlackS) return 0;
   return static_cast<std::uint64_t>(info.st_size);
 }
@@ -151,16 +172,22 @@ std::uint64_t ScriptLogCopy::first_byte(int fd, const struct stat& info) const {
 Result<bool> ScriptLogCopy::continues(int fd, const struct stat& info) const {
   const auto& segment = *source_->segment();
   const std::uint64_t end = segment.base() + copied_;
-  if (segment.inode() != info.st_ino || static_cast<std::uint64_t>(info.st_size) < end) return false;
-  if (copied_ == 0 && segment.number() > 0 && behind_hole(fd) != segment.base()) return false;  // it was empty at the last look
+  if (segment.inode() != info.st_ino || static_cast<std::uint64_t>(info.st_size) < end)
+    return false;
+  // it was empty at the last look
+  if (copied_ == 0 && segment.number() > 0 && behind_hole(fd) != segment.base()) return false;
   std::array<char, 2 * kCopyAnchor> bytes;
   const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kCopyAnchor, copied_));
-  if (pread_all(copy_.get(), bytes.data(), count, copied_ - count) != count) return fail_errno("reading the copy of a log", errno);
+  if (pread_all(copy_.get(), bytes.data(), count, copied_ - count) != count)
+    return fail_errno("reading the copy of a log", errno);
   const std::size_t got = pread_all(fd, bytes.data() + kCopyAnchor, count, end - count);
-  return got == count && std::equal(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count), bytes.begin() + kCopyAnchor);
+  return got == count &&
+         std::equal(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count),
+                    bytes.begin() + kCopyAnchor);
 }
 
-// The record first: killed in between, what is in the copy does not continue the file, and this is done once more.
+// The record first: killed in between, what is in the copy does not continue the file, and this is
+// done once more.
 Result<void> ScriptLogCopy::begin(std::uint64_t base, std::uint64_t inode) {
   logs::v1::CursorRecord record;
   logs::v1::Segment& segment = *record.mutable_segment();
@@ -170,7 +197,8 @@ Result<void> ScriptLogCopy::begin(std::uint64_t base, std::uint64_t inode) {
   segment.set_inode(inode);
   segment.set_at_ns(system_clock().now().wall.time_since_epoch().count());
   if (auto kept = source_->append(record); !kept) return kept;
-  if (copied_ > 0 && ::ftruncate(copy_.get(), 0) != 0) return fail_errno("emptying the copy of a log", errno);
+  if (copied_ > 0 && ::ftruncate(copy_.get(), 0) != 0)
+    return fail_errno("emptying the copy of a log", errno);
   copied_ = 0;
   return {};
 }
@@ -182,7 +210,9 @@ Result<void> ScriptLogCopy::take(int fd, Round& round) {
     const std::size_t got = pread_all(fd, buffer_.data(), buffer_.size(), at);
     struct stat after{};
     // Truncated meanwhile: what was read may be of two contents. The next look finds out.
-    if (got == 0 || ::fstat(fd, &after) != 0 || static_cast<std::uint64_t>(after.st_size) < at + got) return {};
+    if (got == 0 || ::fstat(fd, &after) != 0 ||
+        static_cast<std::uint64_t>(after.st_size) < at + got)
+      return {};
     if (bytes >= kRoundBytes) {
       round.more = true;
       return {};
@@ -192,7 +222,10 @@ Result<void> ScriptLogCopy::take(int fd, Round& round) {
     copied_ += written;
     bytes += written;
     round.moved = round.moved || written > 0;
-    if (error != 0) return fail_errno(fmt::format("copying '{}', the log of rank {}, to '{}'", log_.path, log_.rank, run_.logs().string()), error);
+    if (error != 0)
+      return fail_errno(fmt::format("copying '{}', the log of rank {}, to '{}'", log_.path,
+                                    log_.rank, run_.logs().string()),
+                        error);
     if (got < buffer_.size()) return {};
   }
 }
@@ -212,7 +245,10 @@ ScriptLogCopy::Round ScriptLogCopy::copy(bool last) {
     if (!*same) {
       const bool again = source_->segment().has_value();
       round.moved = copied_ > 0;
-      if (auto begun = begin(again ? behind_hole(file.get()) : first_byte(file.get(), info), info.st_ino); !begun) return troubled(std::move(begun.error()));
+      if (auto begun =
+              begin(again ? behind_hole(file.get()) : first_byte(file.get(), info), info.st_ino);
+          !begun)
+        return troubled(std::move(begun.error()));
     }
     if (auto taken = take(file.get(), round); !taken) return troubled(std::move(taken.error()));
   }

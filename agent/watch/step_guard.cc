@@ -3,18 +3,22 @@
 namespace muster::agent {
 namespace {
 
-constexpr std::int64_t kReach = 1000;               // between two lines, whatever lay between those before
+// between two lines, whatever lay between those before
+constexpr std::int64_t kReach = 1000;
 constexpr std::int64_t kTimes = 10;                 // of what did
 constexpr std::int64_t kTotalMost = 1'000'000'000;  // that a first line is believed
 
 }  // namespace
 
-std::int64_t StepGuard::reach() const { return apart_ > INT64_MAX / kTimes ? INT64_MAX : std::max(kReach, kTimes * apart_); }
+std::int64_t StepGuard::reach() const {
+  return apart_ > INT64_MAX / kTimes ? INT64_MAX : std::max(kReach, kTimes * apart_);
+}
 
 bool StepGuard::is_near(const engine::StepLine& line, const engine::StepLine& latest) const {
   if (contradicts_itself(line)) return false;
   const bool own_total = line.total > 0 && line.step <= line.total;
-  if (own_total && (latest.step < 0 ? line.total <= kTotalMost : line.total == latest.total)) return true;
+  if (own_total && (latest.step < 0 ? line.total <= kTotalMost : line.total == latest.total))
+    return true;
   const std::int64_t from = latest.step >= 0 ? latest.step : begin_;
   const bool within = latest.step < 0 || latest.total <= 0 || line.step <= latest.total;
   return within && (line.step <= from || line.step - from <= reach());
@@ -28,7 +32,8 @@ StepGuard::Verdict StepGuard::judge(const engine::StepLine& line, const engine::
     return Verdict::Counts;
   }
   const std::int64_t from = std::max<std::int64_t>(latest.step >= 0 ? latest.step : begin_, 0);
-  if (held_ && line.step > held_->step && line.step - held_->step <= std::max(reach(), held_->step - from)) {
+  if (held_ && line.step > held_->step &&
+      line.step - held_->step <= std::max(reach(), held_->step - from)) {
     apart_ = line.step - held_->step;
     return Verdict::Both;
   }

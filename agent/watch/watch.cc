@@ -12,7 +12,8 @@ namespace muster::agent {
 namespace {
 
 // Nothing is looked for in them.
-Result<void> open_companions(WatchedRun& run, const rundir::RunLayout& layout, const std::vector<std::string>& names,
+Result<void> open_companions(WatchedRun& run, const rundir::RunLayout& layout,
+                             const std::vector<std::string>& names,
                              const std::shared_ptr<io::DescriptorBudget>& budget) {
   if (names.empty()) return {};
   v1::Watching nothing;
@@ -23,7 +24,9 @@ Result<void> open_companions(WatchedRun& run, const rundir::RunLayout& layout, c
     if (run.companions.contains(name)) continue;
     auto file = LogFile::open(layout.log_beside(name), layout.cursor_beside(name), budget);
     if (!file) return fail(std::move(file.error()));
-    run.companions.emplace(name, std::make_unique<WatchedRank>(0, name, std::shared_ptr<LogFile>(std::move(*file)), *patterns));
+    run.companions.emplace(
+        name, std::make_unique<WatchedRank>(0, name, std::shared_ptr<LogFile>(std::move(*file)),
+                                            *patterns));
   }
   return {};
 }
@@ -75,7 +78,9 @@ const std::string& WatchedRun::success_file(std::uint32_t rank) const {
   return own == success_files.end() ? patterns->success_file : own->second;
 }
 
-const std::string& WatchedRun::any_success_file() const { return success_files.empty() ? patterns->success_file : success_files.begin()->second; }
+const std::string& WatchedRun::any_success_file() const {
+  return success_files.empty() ? patterns->success_file : success_files.begin()->second;
+}
 
 WatchedRank* WatchedRun::log(const LogName& name) const {
   if (!name.companion.empty()) {
@@ -86,9 +91,12 @@ WatchedRank* WatchedRun::log(const LogName& name) const {
   return found == ranks.end() ? nullptr : found->second.get();
 }
 
-Result<void> FileWatch::add(const RunKey& key, const std::filesystem::path& run_dir, const v1::Watching& watching, const std::vector<std::uint32_t>& ranks,
-                            const std::vector<std::string>& companions, const std::map<std::uint32_t, std::string>& success_files) {
-  const std::string doing = fmt::format("watching job '{}' attempt {}", key.first.str(), key.second.value);
+Result<void> FileWatch::add(const RunKey& key, const std::filesystem::path& run_dir,
+                            const v1::Watching& watching, const std::vector<std::uint32_t>& ranks,
+                            const std::vector<std::string>& companions,
+                            const std::map<std::uint32_t, std::string>& success_files) {
+  const std::string doing =
+      fmt::format("watching job '{}' attempt {}", key.first.str(), key.second.value);
   const rundir::RunLayout layout(run_dir);
   const auto run = std::make_shared<WatchedRun>();
   run->key = key;
@@ -103,13 +111,16 @@ Result<void> FileWatch::add(const RunKey& key, const std::filesystem::path& run_
   for (const std::uint32_t number : ranks) {
     auto file = LogFile::open(layout.rank_log(number), layout.rank_cursor(number), open_logs_);
     if (!file) return fail(std::move(file.error()).in(doing));
-    auto rank = std::make_unique<WatchedRank>(number, std::string(), std::shared_ptr<LogFile>(std::move(*file)), run->patterns);
+    auto rank = std::make_unique<WatchedRank>(
+        number, std::string(), std::shared_ptr<LogFile>(std::move(*file)), run->patterns);
     if (const auto* latest = rank->reader.latest()) run->progress.restore(number, *latest);
     std::error_code none;  // made before the run was started, if it was
-    if (std::filesystem::is_directory(layout.plog_dir(number), none)) rank->plog = std::make_unique<PlogReader>(layout.plog_dir(number));
+    if (std::filesystem::is_directory(layout.plog_dir(number), none))
+      rank->plog = std::make_unique<PlogReader>(layout.plog_dir(number));
     run->ranks.emplace(number, std::move(rank));
   }
-  if (auto opened = open_companions(*run, layout, companions, open_logs_); !opened) return fail(std::move(opened.error()).in(doing));
+  if (auto opened = open_companions(*run, layout, companions, open_logs_); !opened)
+    return fail(std::move(opened.error()).in(doing));
   for (const auto& [name, log] : run->companions) run->logs.push_back(log.get());
   for (const auto& [number, rank] : run->ranks) run->logs.push_back(rank.get());
   {
@@ -181,7 +192,8 @@ bool FileWatch::logs_complete(const RunKey& key) {
   const std::scoped_lock lock(mutex_);
   const auto found = runs_.find(key);
   const auto complete = [](const auto& log) { return log.second->complete; };
-  return found != runs_.end() && std::ranges::all_of(found->second->ranks, complete) && std::ranges::all_of(found->second->companions, complete);
+  return found != runs_.end() && std::ranges::all_of(found->second->ranks, complete) &&
+         std::ranges::all_of(found->second->companions, complete);
 }
 
 Readings FileWatch::readings(std::uint64_t since) {
@@ -197,7 +209,8 @@ Readings FileWatch::readings(std::uint64_t since) {
       to.set_log_bytes(rank->extent.end + bytes_copied(*run));
     }
     run->progress.fill(reading, since);
-    if (run->stepped_at) *reading.mutable_step_age() = step_age(system_clock().now().boot - *run->stepped_at);
+    if (run->stepped_at)
+      *reading.mutable_step_age() = step_age(system_clock().now().boot - *run->stepped_at);
     if (run->checkpoints) run->checkpoints->fill(reading, since);
   }
   return all;
@@ -210,12 +223,18 @@ std::vector<LogStatus> FileWatch::logs() {
     const auto take = [&](const WatchedRank& log) {
       if (log.complete) return;
       auto& group = log.failed ? failed : log.companion.empty() ? others : companions;
-      group.push_back({{key, RankNo(log.number), log.companion}, log.extent.end, log.extent.segment, log.ended, log.failed});
+      group.push_back({{key, RankNo(log.number), log.companion},
+                       log.extent.end,
+                       log.extent.segment,
+                       log.ended,
+                       log.failed});
     };
     for (const auto& [name, log] : run->companions) take(*log);
     for (const auto& [number, log] : run->ranks) take(*log);
   }
-  for (auto* group : {&companions, &others}) failed.insert(failed.end(), std::make_move_iterator(group->begin()), std::make_move_iterator(group->end()));
+  for (auto* group : {&companions, &others})
+    failed.insert(failed.end(), std::make_move_iterator(group->begin()),
+                  std::make_move_iterator(group->end()));
   return failed;
 }
 
@@ -233,7 +252,8 @@ Result<LogPiece> FileWatch::read(const LogName& name, std::uint64_t from, std::s
   return file->read(from, most, ended);
 }
 
-void FileWatch::controller_has(const LogName& name, std::uint64_t offset, std::uint64_t synced, bool complete) {
+void FileWatch::controller_has(const LogName& name, std::uint64_t offset, std::uint64_t synced,
+                               bool complete) {
   const RunPtr run = find(name.run);
   WatchedRank* log = nullptr;
   {
@@ -253,10 +273,12 @@ void FileWatch::on_bytes(std::function<void()> wake) {
   wake_ = std::move(wake);
 }
 
-Result<std::unique_ptr<Watch>> Watch::start(WatchOptions options, Post post, WatchCallbacks callbacks) {
+Result<std::unique_ptr<Watch>> Watch::start(WatchOptions options, Post post,
+                                            WatchCallbacks callbacks) {
   auto inbox = Inbox::make();
   if (!inbox) return fail(std::move(inbox.error()));
-  return std::unique_ptr<Watch>(new FileWatch(std::move(options), std::move(post), std::move(callbacks), std::move(*inbox)));
+  return std::unique_ptr<Watch>(
+      new FileWatch(std::move(options), std::move(post), std::move(callbacks), std::move(*inbox)));
 }
 
 }  // namespace muster::agent

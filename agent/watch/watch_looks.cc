@@ -1,4 +1,5 @@
-// Looks that may hang: each is work of one lane (look_threads.h), brings a value back through the inbox, and is booked here, on the watch's thread.
+// Looks that may hang: each is work of one lane (look_threads.h), brings a value back through the
+// inbox, and is booked here, on the watch's thread.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,7 +13,8 @@ namespace muster::agent {
 namespace {
 
 constexpr Duration kScanApart = std::chrono::milliseconds(50);
-constexpr Duration kScanSure = std::chrono::seconds(10);  // where the kernel does tell, but only of the directories that could be watched
+// where the kernel does tell, but only of the directories that could be watched
+constexpr Duration kScanSure = std::chrono::seconds(10);
 
 bool is_there(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
@@ -27,9 +29,11 @@ struct FileWatch::SavesSeen {
   Duration took{};
 };
 
-// As long as its file system is not known a look has a lane of its own: `own` is a number that no other one has.
+// As long as its file system is not known a look has a lane of its own: `own` is a number that no
+// other one has.
 LookThreads::Lane FileWatch::lane_of(const Look& look, Inotify::Owner own) {
-  return look.device != 0 ? LookThreads::Lane{LookThreads::LaneKind::Device, look.device} : LookThreads::Lane{LookThreads::LaneKind::Run, own};
+  return look.device != 0 ? LookThreads::Lane{LookThreads::LaneKind::Device, look.device}
+                          : LookThreads::Lane{LookThreads::LaneKind::Run, own};
 }
 
 void FileWatch::send(Look& look, Inotify::Owner own, LookThreads::Work work) {
@@ -49,18 +53,20 @@ void FileWatch::came_back(Look& look, Inotify::Owner own, std::uint64_t device) 
   look.device = device;
 }
 
-// --- checkpoints ---------------------------------------------------------------------------------------------------------------------------
+// --- checkpoints ---------------------------------------------------------------------------------
 
 void FileWatch::look_at_saves(const RunPtr& run, BootTime now) {
   run->scan_due = false;
   run->scan_sure_at = now + kScanSure;
   if (run->last_look == WatchedRun::LastLook::Due) run->last_look = WatchedRun::LastLook::Out;
-  // Owns all that it touches: `this` is only handed on to the watch's thread, which an inbox that is closed does not reach.
+  // Owns all that it touches: `this` is only handed on to the watch's thread, which an inbox that
+  // is closed does not reach.
   send(run->saves, run->owner + 1,
-       [this, inbox = inbox_, weak = std::weak_ptr(run), dir = run->checkpoints->save_dir(), instance = inotify_.handle(), view = options_.view,
-        device = options_.device_of]() mutable {
+       [this, inbox = inbox_, weak = std::weak_ptr(run), dir = run->checkpoints->save_dir(),
+        instance = inotify_.handle(), view = options_.view, device = options_.device_of]() mutable {
          const BootTime begun = system_clock().now().boot;
-         const std::shared_ptr<const engine::FileView> files = view ? view() : std::make_shared<const DiskView>();
+         const std::shared_ptr<const engine::FileView> files =
+             view ? view() : std::make_shared<const DiskView>();
          SavesSeen seen;
          seen.device = device ? device(dir.path) : device_of(dir.path);
          seen.network = is_network_file_system(dir.path);
@@ -88,7 +94,8 @@ void FileWatch::saves_seen(const RunPtr& run, SavesSeen seen) {
   bool new_dir = false;
   for (const Inotify::Asked& asked : seen.dirs) {
     const Inotify::Watching watched = inotify_.took(asked, run->owner + 1);
-    all_watched = all_watched && (watched == Inotify::Watching::New || watched == Inotify::Watching::Already);
+    all_watched =
+        all_watched && (watched == Inotify::Watching::New || watched == Inotify::Watching::Already);
     new_dir = new_dir || watched == Inotify::Watching::New;
   }
   // What happened in a directory between the look and its watch is only seen by looking again.
@@ -100,9 +107,11 @@ void FileWatch::saves_seen(const RunPtr& run, SavesSeen seen) {
   {
     const std::scoped_lock lock(mutex_);
     news = run->checkpoints->accept(std::move(seen.found), ++mark_);
-    run->checkpoints->accept_unknown(std::move(seen.unknown), now, run->last_look == WatchedRun::LastLook::Out);
+    run->checkpoints->accept_unknown(std::move(seen.unknown), now,
+                                     run->last_look == WatchedRun::LastLook::Out);
   }
-  if (news && callbacks_.on_shard_finished) tell(run, [told = callbacks_.on_shard_finished, key = run->key] { told(key); });
+  if (news && callbacks_.on_shard_finished)
+    tell(run, [told = callbacks_.on_shard_finished, key = run->key] { told(key); });
   if (run->last_look == WatchedRun::LastLook::Out) tell_last_look(run);
   // Nobody asks what a slow file system cost when a sweep waits.
   if (run->last_look == WatchedRun::LastLook::Due) run->scan_at = now;
@@ -118,23 +127,29 @@ void FileWatch::last_look_due(const RunPtr& run) {
 
 void FileWatch::tell_last_look(const RunPtr& run) {
   run->last_look = WatchedRun::LastLook::Told;
-  if (callbacks_.on_last_look) tell(run, [told = callbacks_.on_last_look, key = run->key] { told(key); });
+  if (callbacks_.on_last_look)
+    tell(run, [told = callbacks_.on_last_look, key = run->key] { told(key); });
 }
 
-// --- success files -------------------------------------------------------------------------------------------------------------------------
+// --- success files -------------------------------------------------------------------------------
 
-// A rank that ends while a look is out waits for the next one: it may have written the file after the look.
+// A rank that ends while a look is out waits for the next one: it may have written the file after
+// the look.
 void FileWatch::look_for_success(const RunPtr& run) {
   if (run->success.out) return;
   run->success_out = std::exchange(run->success_due, {});
-  std::vector<std::string> paths;  // of those that wait; of nobody, the first: it tells the file system
-  for (const auto& [rank, answer] : run->success_out) paths.push_back(run->success_file(rank.value));
+  // of those that wait; of nobody, the first: it tells the file system
+  std::vector<std::string> paths;
+  for (const auto& [rank, answer] : run->success_out)
+    paths.push_back(run->success_file(rank.value));
   if (paths.empty()) paths.push_back(run->any_success_file());
   send(run->success, run->owner,
-       [this, inbox = inbox_, weak = std::weak_ptr(run), paths = std::move(paths), there = options_.file_there, device = options_.device_of]() mutable {
+       [this, inbox = inbox_, weak = std::weak_ptr(run), paths = std::move(paths),
+        there = options_.file_there, device = options_.device_of]() mutable {
          const std::uint64_t on = device ? device(paths.front()) : device_of(paths.front());
          std::vector<bool> found;
-         for (const std::string& path : paths) found.push_back(there ? there(path) : is_there(path));
+         for (const std::string& path : paths)
+           found.push_back(there ? there(path) : is_there(path));
          inbox->post([this, weak = std::move(weak), found = std::move(found), on] {
            const RunPtr still = weak.lock();
            if (still && owners_.contains(still->owner)) success_seen(still, found, on);
@@ -142,7 +157,8 @@ void FileWatch::look_for_success(const RunPtr& run) {
        });
 }
 
-void FileWatch::success_seen(const RunPtr& run, const std::vector<bool>& there, std::uint64_t device) {
+void FileWatch::success_seen(const RunPtr& run, const std::vector<bool>& there,
+                             std::uint64_t device) {
   came_back(run->success, run->owner, device);
   WatchedRun::Ends ended = std::exchange(run->success_out, {});
   for (std::size_t i = 0; i < ended.size(); ++i) {
@@ -152,7 +168,7 @@ void FileWatch::success_seen(const RunPtr& run, const std::vector<bool>& there, 
   if (!run->success_due.empty()) look_for_success(run);
 }
 
-// --- those that do not come back ---------------------------------------------------------------------------------------------------------
+// --- those that do not come back -----------------------------------------------------------------
 
 BootTime FileWatch::looks_until() {
   BootTime until = BootTime::max();
@@ -164,10 +180,12 @@ BootTime FileWatch::looks_until() {
     for (const WatchedRank* log : run->logs) {
       const ScriptSource* const source = log->source.get();
       if (source == nullptr || source->over) continue;
-      if (source->look.out && !source->look.told) until = std::min(until, source->look.since + options_.hang_after);
+      if (source->look.out && !source->look.told)
+        until = std::min(until, source->look.since + options_.hang_after);
       if (source->over_by != BootTime{}) until = std::min(until, source->over_by);
     }
-    if (run->last_look == WatchedRun::LastLook::Due || run->last_look == WatchedRun::LastLook::Out) until = std::min(until, run->last_look_until);
+    if (run->last_look == WatchedRun::LastLook::Due || run->last_look == WatchedRun::LastLook::Out)
+      until = std::min(until, run->last_look_until);
   }
   return until;
 }
@@ -175,20 +193,26 @@ BootTime FileWatch::looks_until() {
 void FileWatch::mind_looks(BootTime now) {
   for (const RunPtr& run : all_runs()) {
     if (!run->begun) continue;
-    if (run->checkpoints) mind(*run, run->saves, run->owner + 1, now, "looking for checkpoints in", run->checkpoints->save_dir().path);
+    if (run->checkpoints)
+      mind(*run, run->saves, run->owner + 1, now, "looking for checkpoints in",
+           run->checkpoints->save_dir().path);
     mind(*run, run->success, run->owner, now, "looking for success file", run->any_success_file());
     mind_script_logs(run, now);
-    const bool waits = run->last_look == WatchedRun::LastLook::Due || run->last_look == WatchedRun::LastLook::Out;
+    const bool waits =
+        run->last_look == WatchedRun::LastLook::Due || run->last_look == WatchedRun::LastLook::Out;
     if (!waits || now < run->last_look_until) continue;
     say(
-        fmt::format("looking once more for checkpoints of job '{}' attempt {} before its sweep is told: no answer from '{}' for {} ms; what was saved last is "
+        fmt::format("looking once more for checkpoints of job '{}' attempt {} before its sweep is "
+                    "told: no answer from '{}' for {} ms; what was saved last is "
                     "told when it answers",
-                    run->key.first.str(), run->key.second.value, run->checkpoints->save_dir().path, options_.last_look / std::chrono::milliseconds(1)));
+                    run->key.first.str(), run->key.second.value, run->checkpoints->save_dir().path,
+                    options_.last_look / std::chrono::milliseconds(1)));
     tell_last_look(run);
   }
 }
 
-void FileWatch::mind(const WatchedRun& run, Look& look, Inotify::Owner own, BootTime now, const char* doing, const std::string& path) {
+void FileWatch::mind(const WatchedRun& run, Look& look, Inotify::Owner own, BootTime now,
+                     const char* doing, const std::string& path) {
   if (!look.out || look.told || now < look.since + options_.hang_after) return;
   const LookThreads::Lane lane = lane_of(look, own);
   const bool begun = looks_.at_work(lane);
@@ -198,15 +222,21 @@ void FileWatch::mind(const WatchedRun& run, Look& look, Inotify::Owner own, Boot
     return;
   }
   look.told = true;
-  const std::string what = fmt::format("{} '{}' for job '{}' attempt {}", doing, path, run.key.first.str(), run.key.second.value);
+  const std::string what = fmt::format("{} '{}' for job '{}' attempt {}", doing, path,
+                                       run.key.first.str(), run.key.second.value);
   const auto waited = options_.hang_after / std::chrono::milliseconds(1);
   if (!begun) {
     if (std::exchange(threads_troubled_, true)) return;
-    say(fmt::format("{}: not begun for {} ms: {}; it and others wait their turn, logs and progress go on", what, waited, why));
+    say(fmt::format(
+        "{}: not begun for {} ms: {}; it and others wait their turn, logs and progress go on", what,
+        waited, why));
     return;
   }
   if (!hangs_told_.insert(lane).second) return;
-  say(fmt::format("{}: no answer for {} ms; runs of that file system wait for it, all else goes on; is its server there?", what, waited));
+  say(
+      fmt::format("{}: no answer for {} ms; runs of that file system wait for it, all else goes "
+                  "on; is its server there?",
+                  what, waited));
 }
 
 }  // namespace muster::agent

@@ -1,4 +1,5 @@
-// The ranks' process logs: read now and then while a rank runs, so that little is left to be read when somebody waits for why it has ended.
+// The ranks' process logs: read now and then while a rank runs, so that little is left to be read
+// when somebody waits for why it has ended.
 #include "agent/watch/file_watch.h"
 
 namespace muster::agent {

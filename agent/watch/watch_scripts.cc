@@ -1,5 +1,6 @@
-// The files of ranks that a node's script writes: copied into the run directory by looks (script_log_copy.h), and read there as any log. What they tell counts
-// for the script, which is the node's only rank.
+// The files of ranks that a node's script writes: copied into the run directory by looks
+// (script_log_copy.h), and read there as any log. What they tell counts for the script, which is
+// the node's only rank.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,14 +16,16 @@
 namespace muster::agent {
 namespace {
 
-// "muster: the script ended with status 0, and rank 5, which the script had left running, was ended by signal 9", or "... rank 5 of the launcher inside ...":
-// the worker's last word in the script's log.
+// "muster: the script ended with status 0, and rank 5, which the script had left running, was ended
+// by signal 9", or "... rank 5 of the launcher inside ...": the worker's last word in the script's
+// log.
 struct LastWord {
   std::string line;
   std::optional<std::uint32_t> rank;
 };
 LastWord last_word(std::string_view tail) {
-  constexpr std::string_view kBegin = "muster: ", kScript = "the script ", kRank = ", and rank ", kLeft = ", which the script had left running, ",
+  constexpr std::string_view kBegin = "muster: ", kScript = "the script ", kRank = ", and rank ",
+                             kLeft = ", which the script had left running, ",
                              kInside = " of the launcher inside ";
   const std::size_t at = tail.rfind(std::string(kBegin) + std::string(kScript));
   if (at == std::string_view::npos || (at > 0 && tail[at - 1] != '\n')) return {};
@@ -34,7 +37,8 @@ LastWord last_word(std::string_view tail) {
   const char* const end = line.data() + line.size();
   const auto parsed = std::from_chars(line.data() + name + kRank.size(), end, rank);
   const std::string_view rest(parsed.ptr, end);
-  if (parsed.ec != std::errc() || (!rest.starts_with(kLeft) && !rest.starts_with(kInside))) return {};
+  if (parsed.ec != std::errc() || (!rest.starts_with(kLeft) && !rest.starts_with(kInside)))
+    return {};
   return {.line = as_utf8(std::string(line)), .rank = rank};
 }
 
@@ -55,9 +59,11 @@ Result<void> FileWatch::follow(const RunKey& key, const ScriptLog& log) {
   if (!run || run->ranks.empty()) return {};
   const std::filesystem::path run_dir = run->logs_dir.parent_path();
   const rundir::RunLayout layout(run_dir);
-  auto file = LogFile::open(layout.log_beside(log.name), layout.cursor_beside(log.name), open_logs_);
+  auto file =
+      LogFile::open(layout.log_beside(log.name), layout.cursor_beside(log.name), open_logs_);
   if (!file) return fail(std::move(file.error()));
-  auto rank = std::make_unique<WatchedRank>(0, log.name, std::shared_ptr<LogFile>(std::move(*file)), run->patterns);
+  auto rank = std::make_unique<WatchedRank>(0, log.name, std::shared_ptr<LogFile>(std::move(*file)),
+                                            run->patterns);
   rank->source = std::make_unique<ScriptSource>();
   rank->source->rank = log.rank;
   rank->source->copy = std::make_shared<ScriptLogCopy>(log, run_dir, options_.open_script_log);
@@ -85,16 +91,19 @@ void FileWatch::copy_script_log(const RunPtr& run, WatchedRank& rank) {
     const std::scoped_lock lock(mutex_);
     last = run->swept;
   }
-  send(source.look, source.own, [this, inbox = inbox_, weak = std::weak_ptr(run), &rank, copy = source.copy, last] {
-    ScriptLogCopy::Round round = copy->copy(last);
-    inbox->post([this, weak, &rank, last, round = std::move(round)]() mutable {
-      const RunPtr still = weak.lock();
-      if (still && owners_.contains(still->owner)) script_log_copied(still, rank, last, std::move(round));
-    });
-  });
+  send(source.look, source.own,
+       [this, inbox = inbox_, weak = std::weak_ptr(run), &rank, copy = source.copy, last] {
+         ScriptLogCopy::Round round = copy->copy(last);
+         inbox->post([this, weak, &rank, last, round = std::move(round)]() mutable {
+           const RunPtr still = weak.lock();
+           if (still && owners_.contains(still->owner))
+             script_log_copied(still, rank, last, std::move(round));
+         });
+       });
 }
 
-void FileWatch::script_log_copied(const RunPtr& run, WatchedRank& rank, bool last, ScriptLogCopy::Round round) {
+void FileWatch::script_log_copied(const RunPtr& run, WatchedRank& rank, bool last,
+                                  ScriptLogCopy::Round round) {
   ScriptSource& source = *rank.source;
   came_back(source.look, source.own, round.device);
   if (round.trouble) trouble(run, &rank, *round.trouble);
@@ -129,28 +138,35 @@ void FileWatch::mind_script_logs(const RunPtr& run, BootTime now) {
     mind(*run, source->look, source->own, now, "copying log", source->copy->path());
     if (source->look.told && !told) wake_script(*run);
     if (source->over_by == BootTime{} || now < source->over_by) continue;
-    say(fmt::format("copying log '{}' of rank {} of job '{}' attempt {}: not to its end within {} ms of the sweep; the rest of it is left out",
-                    source->copy->path(), source->rank, run->key.first.str(), run->key.second.value, options_.last_look / std::chrono::milliseconds(1)));
+    say(
+        fmt::format("copying log '{}' of rank {} of job '{}' attempt {}: not to its end within {} "
+                    "ms of the sweep; the rest of it is left out",
+                    source->copy->path(), source->rank, run->key.first.str(), run->key.second.value,
+                    options_.last_look / std::chrono::milliseconds(1)));
     source_is_over(*log);
   }
 }
 
-// Some file is still being copied, or what was copied is still to be read: but for one that hangs, which nobody waits for.
+// Some file is still being copied, or what was copied is still to be read: but for one that hangs,
+// which nobody waits for.
 bool FileWatch::script_logs_pending(const WatchedRun& run) {
   return std::ranges::any_of(run.logs, [](const WatchedRank* log) {
     const ScriptSource* const source = log->source.get();
-    return source != nullptr && (log->dirty || (source->end_due && !source->over && !source->look.told));
+    return source != nullptr &&
+           (log->dirty || (source->end_due && !source->over && !source->look.told));
   });
 }
 
-// Steps are those of the script's own log, where it tells any, else of the lowest rank whose file does: as of a job's ranks one speaks.
+// Steps are those of the script's own log, where it tells any, else of the lowest rank whose file
+// does: as of a job's ranks one speaks.
 bool FileWatch::speaks(WatchedRun& run, const WatchedRank& rank, bool tells) {
   const std::int64_t place = rank.source ? static_cast<std::int64_t>(rank.source->rank) : -1;
   if (tells && (!run.speaker || place < *run.speaker)) run.speaker = place;
   return run.ranks.size() > 1 || !run.speaker || run.speaker == place;
 }
 
-int FileWatch::take_script_logs(const WatchedRun& run, WatchedRank& rank, RankEnd& answer, bool failed, int told) {
+int FileWatch::take_script_logs(const WatchedRun& run, WatchedRank& rank, RankEnd& answer,
+                                bool failed, int told) {
   std::vector<WatchedRank*> logs;
   for (WatchedRank* log : run.logs)
     if (log->source) logs.push_back(log);
@@ -177,12 +193,15 @@ int FileWatch::take_script_logs(const WatchedRun& run, WatchedRank& rank, RankEn
     const Found found{.rank = log->source->rank, .evidence = std::move(*evidence)};
     if (word.rank == found.rank && found.evidence.rank > named.evidence.rank) named = found;
     if (found.evidence.rank > best.evidence.rank) best = found;
-    if (found.evidence.kind == v1::EVIDENCE_KIND_CAUSE && found.evidence.rank > cause.evidence.rank) cause = found;
+    if (found.evidence.kind == v1::EVIDENCE_KIND_CAUSE && found.evidence.rank > cause.evidence.rank)
+      cause = found;
   }
   // The rank whose end was the script's speaks, unless it only complains of another's.
   if (word.rank) {
-    if (named.evidence.kind == v1::EVIDENCE_KIND_CONSEQUENCE && cause.evidence.rank > 0) named = cause;
-    answer.evidence = named.evidence.rank > 0 ? of_rank(named.rank, named.evidence.line) : word.line;
+    if (named.evidence.kind == v1::EVIDENCE_KIND_CONSEQUENCE && cause.evidence.rank > 0)
+      named = cause;
+    answer.evidence =
+        named.evidence.rank > 0 ? of_rank(named.rank, named.evidence.line) : word.line;
     answer.evidence_kind = named.evidence.kind;
     return std::max(told, named.evidence.rank);
   }

@@ -19,7 +19,8 @@ std::optional<std::uint32_t> rank_of(std::string_view name) {
   name = name.substr(5, name.size() - 9);
   std::uint32_t rank = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
-  return error == std::errc() && end == name.data() + name.size() ? std::optional(rank) : std::nullopt;
+  return error == std::errc() && end == name.data() + name.size() ? std::optional(rank)
+                                                                  : std::nullopt;
 }
 
 }  // namespace
@@ -64,9 +65,13 @@ void FileWatch::ask_kernel() {
   }
   if (std::exchange(instance_troubled_, true)) return;
   say(fmt::format(
-      "watching files: {}; logs are looked at every {} ms and save directories every {} ms instead, runs go on as ever{}", made.error().message,
-      options_.untold_look / std::chrono::milliseconds(1), options_.blind_scan / std::chrono::milliseconds(1),
-      made.error().code == ErrorCode::ResourceExhausted ? "; raise fs.inotify.max_user_instances (sysctl), which bounds how many a user may have" : ""));
+      "watching files: {}; logs are looked at every {} ms and save directories every {} ms "
+      "instead, runs go on as ever{}",
+      made.error().message, options_.untold_look / std::chrono::milliseconds(1),
+      options_.blind_scan / std::chrono::milliseconds(1),
+      made.error().code == ErrorCode::ResourceExhausted
+          ? "; raise fs.inotify.max_user_instances (sysctl), which bounds how many a user may have"
+          : ""));
 }
 
 void FileWatch::watch_logs(WatchedRun& run) {
@@ -74,13 +79,15 @@ void FileWatch::watch_logs(WatchedRun& run) {
   run.logs_watched = watching == Inotify::Watching::New || watching == Inotify::Watching::Already;
   if (watching != Inotify::Watching::NoneLeft || std::exchange(watches_troubled_, true)) return;
   say(
-      fmt::format("watching files: this user's inotify watches are used up; logs are looked at every {} ms instead, runs go on as ever; raise "
+      fmt::format("watching files: this user's inotify watches are used up; logs are looked at "
+                  "every {} ms instead, runs go on as ever; raise "
                   "fs.inotify.max_user_watches (sysctl)",
                   options_.untold_look / std::chrono::milliseconds(1)));
 }
 
 void FileWatch::say(std::string text) {
-  if (callbacks_.on_trouble) post_([told = callbacks_.on_trouble, text = std::move(text)] { told(text); });
+  if (callbacks_.on_trouble)
+    post_([told = callbacks_.on_trouble, text = std::move(text)] { told(text); });
 }
 
 void FileWatch::end(const RunPtr& run) {
@@ -88,7 +95,8 @@ void FileWatch::end(const RunPtr& run) {
   inotify_.forget(run->owner + 1);
   owners_.erase(run->owner);
   owners_.erase(run->owner + 1);
-  for (const Inotify::Owner own : {run->owner, run->owner + 1}) hangs_told_.erase({LookThreads::LaneKind::Run, own});
+  for (const Inotify::Owner own : {run->owner, run->owner + 1})
+    hangs_told_.erase({LookThreads::LaneKind::Run, own});
   for (const WatchedRank* log : run->logs)
     if (log->source) hangs_told_.erase({LookThreads::LaneKind::Run, log->source->own});
 }
@@ -114,7 +122,8 @@ void FileWatch::changed(Inotify::Owner owner, std::string_view name) {
   }
 }
 
-constexpr std::uint64_t kLineBytes = 64 << 10;  // with less free on its disk a rank's last words may be missing
+// with less free on its disk a rank's last words may be missing
+constexpr std::uint64_t kLineBytes = 64 << 10;
 
 bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
   bool swept = false;
@@ -137,21 +146,26 @@ bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
     rank.dirty = false;  // the blind look tries again
     return false;
   }
-  const bool script_ended = rank.source && !rank.source->end_due && run->ranks.begin()->second->end_asked;
+  const bool script_ended =
+      rank.source && !rank.source->end_due && run->ranks.begin()->second->end_asked;
   const bool end_seen = round->at_end && (rank.end_asked || script_ended || swept);
   if (end_seen) rank.reader.finish_line(*round);
   std::optional<std::int64_t> first;
-  if ((rank.companion.empty() || rank.source) && (!round->steps.empty() || round->loss_vanished || !run->first_step_told)) {
+  if ((rank.companion.empty() || rank.source) &&
+      (!round->steps.empty() || round->loss_vanished || !run->first_step_told)) {
     const std::uint32_t number = rank.source ? run->ranks.begin()->first : rank.number;
     const bool tells = speaks(*run, rank, !round->steps.empty());
     const WallTime at = system_clock().now().wall;
-    // What an earlier life of the agent may have read already is as old as the log's last byte, at least.
+    // What an earlier life of the agent may have read already is as old as the log's last byte, at
+    // least.
     const Duration behind = run->stepped_at ? Duration::zero() : rank.file->since_written(at);
     const std::scoped_lock lock(mutex_);
     if (tells) {
-      for (const engine::StepLine& step : round->steps) run->progress.step(number, step, at, ++mark_);
+      for (const engine::StepLine& step : round->steps)
+        run->progress.step(number, step, at, ++mark_);
       if (round->loss_vanished) run->progress.loss_vanished(number);
-      if (!round->steps.empty() || (!run->stepped_at && run->progress.any())) run->stepped_at = now - behind;
+      if (!round->steps.empty() || (!run->stepped_at && run->progress.any()))
+        run->stepped_at = now - behind;
     }
     if (!run->first_step_told && run->progress.any()) {
       const auto* latest = run->progress.latest(number);
@@ -160,7 +174,9 @@ bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
   }
   if (first) {
     run->first_step_told = true;
-    if (callbacks_.on_first_step) tell(run, [told = callbacks_.on_first_step, key = run->key, step = *first] { told(key, step); });
+    if (callbacks_.on_first_step)
+      tell(run,
+           [told = callbacks_.on_first_step, key = run->key, step = *first] { told(key, step); });
   }
   if (auto kept = rank.reader.remember(now, end_seen); !kept) trouble(run, &rank, kept.error());
   if (!round->at_end) return true;
@@ -202,12 +218,16 @@ void FileWatch::finish_rank(const RunPtr& run, WatchedRank& rank) {
   }
   told = take_script_logs(*run, rank, answer, failed, told);
   if (failed) take_plog(rank, answer, told);
-  if (failed && told == 0 && answer.evidence.empty() && free_bytes(run->logs_dir).value_or(kLineBytes) < kLineBytes) {
-    answer.evidence =
-        fmt::format("No space left on device: the disk of '{}' is full, so that the rank's log may end before it could say why", run->logs_dir.string());
+  if (failed && told == 0 && answer.evidence.empty() &&
+      free_bytes(run->logs_dir).value_or(kLineBytes) < kLineBytes) {
+    answer.evidence = fmt::format(
+        "No space left on device: the disk of '{}' is full, so that the rank's log may end before "
+        "it could say why",
+        run->logs_dir.string());
     answer.evidence_kind = v1::EVIDENCE_KIND_CAUSE;
   }
-  if (failed || answer.success_seen || run->success_file(rank.number).empty()) return tell_rank_end(run, RankNo(rank.number), std::move(answer));
+  if (failed || answer.success_seen || run->success_file(rank.number).empty())
+    return tell_rank_end(run, RankNo(rank.number), std::move(answer));
   run->success_due.emplace_back(RankNo(rank.number), std::move(answer));
   look_for_success(run);
 }
@@ -220,7 +240,9 @@ std::optional<std::uint64_t> FileWatch::free_bytes(const std::filesystem::path& 
 
 void FileWatch::tell_rank_end(const RunPtr& run, RankNo rank, RankEnd answer) {
   if (!callbacks_.on_rank_end) return;
-  tell(run, [told = callbacks_.on_rank_end, key = run->key, rank, answer = std::move(answer)] { told(key, rank, answer); });
+  tell(run, [told = callbacks_.on_rank_end, key = run->key, rank, answer = std::move(answer)] {
+    told(key, rank, answer);
+  });
 }
 
 bool FileWatch::pass(BootTime now) {
@@ -234,8 +256,11 @@ bool FileWatch::pass(BootTime now) {
       }
     }
     for (WatchedRank* log : run->logs)
-      if (log->source && log->source->due && !log->source->over && !log->source->look.out) copy_script_log(run, *log);
-    if (run->checkpoints && !run->saves.out && ((run->scan_due && now >= run->scan_at) || now >= run->scan_sure_at)) look_at_saves(run, now);
+      if (log->source && log->source->due && !log->source->over && !log->source->look.out)
+        copy_script_log(run, *log);
+    if (run->checkpoints && !run->saves.out &&
+        ((run->scan_due && now >= run->scan_at) || now >= run->scan_sure_at))
+      look_at_saves(run, now);
   }
   return more;
 }
@@ -259,10 +284,12 @@ void FileWatch::look_blindly() {
 // Until the next blind look.
 Duration FileWatch::look_apart() {
   const auto untold = [](const RunPtr& run) {
-    return run->begun && !run->logs_watched && std::ranges::any_of(run->logs, [](const WatchedRank* log) { return !log->ended; });
+    return run->begun && !run->logs_watched &&
+           std::ranges::any_of(run->logs, [](const WatchedRank* log) { return !log->ended; });
   };
   const std::scoped_lock lock(mutex_);
-  const bool any = std::ranges::any_of(runs_, [&](const auto& entry) { return untold(entry.second); });
+  const bool any =
+      std::ranges::any_of(runs_, [&](const auto& entry) { return untold(entry.second); });
   return any ? std::min(options_.untold_look, options_.blind_scan) : options_.blind_scan;
 }
 
@@ -278,12 +305,14 @@ void FileWatch::keep_room(BootTime now) {
   }
   if (files.empty()) return;
   std::uint64_t missing = 0;
-  if (const auto free = free_bytes(somewhere)) missing = *free < options_.disk_mark ? options_.disk_mark - *free : 0;
+  if (const auto free = free_bytes(somewhere))
+    missing = *free < options_.disk_mark ? options_.disk_mark - *free : 0;
   if (missing > 0) give_up_plogs();
   auto given_up = make_room(files, options_.soft_cap, missing);
   const bool trouble_now = !given_up || *given_up > 0;
   if (trouble_now && !std::exchange(room_troubled_, true)) {
-    say(given_up ? fmt::format("keeping room on the disk of '{}': {} unshipped bytes of the oldest log lines were given up; free some space",
+    say(given_up ? fmt::format("keeping room on the disk of '{}': {} unshipped bytes of the oldest "
+                               "log lines were given up; free some space",
                                somewhere.string(), *given_up)
                  : given_up.error().message);
   }
@@ -297,7 +326,8 @@ void FileWatch::work() {
   ask_kernel();
   for (;;) {
     const BootTime now = system_clock().now().boot;
-    // Between passes inotify is not even asked: a rank that writes a thousand lines a second wakes us fifty times.
+    // Between passes inotify is not even asked: a rank that writes a thousand lines a second wakes
+    // us fifty times.
     const bool listen = now >= next_pass;
     const BootTime next_look = last_look + look_apart();
     BootTime until = std::min(next_look, looks_until());
@@ -311,14 +341,16 @@ void FileWatch::work() {
     if (!listen) until = std::min(until, next_pass);
     const Duration wait = more ? Duration{} : std::max<Duration>(Duration{}, until - now);
     pollfd fds[2] = {{inbox_->fd(), POLLIN, 0}, {inotify_.fd(), POLLIN, 0}};
-    const timespec timeout{wait / std::chrono::seconds(1), (wait % std::chrono::seconds(1)).count()};
+    const timespec timeout{wait / std::chrono::seconds(1),
+                           (wait % std::chrono::seconds(1)).count()};
     (void)::ppoll(fds, listen ? 2 : 1, &timeout, nullptr);
 
     std::vector<Inbox::Task> tasks;
     if (!inbox_->take(tasks)) return;
     for (Inbox::Task& task : tasks) task();
     const bool events = listen && (fds[1].revents & POLLIN) != 0;
-    if (events) inotify_.drain([this](Inotify::Owner owner, std::string_view name) { changed(owner, name); });
+    if (events)
+      inotify_.drain([this](Inotify::Owner owner, std::string_view name) { changed(owner, name); });
 
     const BootTime then = system_clock().now().boot;
     const bool look = then >= next_look;

@@ -1,5 +1,5 @@
-// How often the states of a progress bar are shown where each becomes a line of its own: the first, then one a second a log. The last is no state but the line,
-// and always shown. One thread.
+// How often the states of a progress bar are shown where each becomes a line of its own: the first,
+// then one a second a log. The last is no state but the line, and always shown. One thread.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,6 @@
-// What verbs share: one call to the controller, an answer in the format of -o, a connection that Ctrl-C and a time-out end, and how a verb becomes an exit
-// code. A verb's function returns its exit code, or the error that main prints. One thread.
+// What verbs share: one call to the controller, an answer in the format of -o, a connection that
+// Ctrl-C and a time-out end, and how a verb becomes an exit code. A verb's function returns its
+// exit code, or the error that main prints. One thread.
 #pragma once
 
 #include <fmt/format.h>
@@ -25,12 +26,15 @@ using Jobs = v1::JobService::Stub;
 using Nodes = v1::NodeService::Stub;
 
 inline constexpr std::chrono::seconds kCallTime(20);
-inline constexpr std::chrono::seconds kLastLookTime(3);  // once --timeout is over: of a short one no call has come back yet
+// once --timeout is over: of a short one no call has come back yet
+inline constexpr std::chrono::seconds kLastLookTime(3);
 
 // One call of a Jobs or Nodes method. With `interrupt` it ends as soon as that fires.
 template <class Stub, class Request, class Response>
-Result<Response> ask(const Session& session, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*), const Request& request,
-                     Interrupt* interrupt = nullptr, std::chrono::milliseconds time = kCallTime) {
+Result<Response> ask(const Session& session,
+                     grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                     const Request& request, Interrupt* interrupt = nullptr,
+                     std::chrono::milliseconds time = kCallTime) {
   grpc::ClientContext call;
   session.prepare(call, time);
   std::optional<CallGroup::Member> member;
@@ -43,7 +47,9 @@ Result<Response> ask(const Session& session, grpc::Status (Stub::*method)(grpc::
 
 // The same for a verb that makes no other.
 template <class Stub, class Request, class Response>
-Result<Response> ask(const Context& context, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*), const Request& request) {
+Result<Response> ask(const Context& context,
+                     grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                     const Request& request) {
   auto session = context.connect();
   if (!session) return fail(std::move(session.error()));
   return ask(*session, method, request);
@@ -60,7 +66,8 @@ inline Result<v1::Job> get_job(const Context& context, const std::string& job) {
 // How an answer is shown.
 template <class Answer>
 struct Views {
-  std::function<std::string(const Answer&)> names;                     // -o name: one a line; none: not offered
+  // -o name: one a line; none: not offered
+  std::function<std::string(const Answer&)> names;
   std::function<std::string(const Answer&, render::Format)> document;  // -o json, jsonl, yaml
   std::function<void(const Answer&, bool wide)> people;                // -o table, wide: prints it
 };
@@ -68,7 +75,8 @@ struct Views {
 // The format is looked at before anything is asked.
 template <class Answer, class Fetch>
 Result<int> show_answer(const std::string& output, Fetch fetch, const Views<Answer>& views) {
-  const auto format = render::parse_format(output, views.names ? render::Names::Yes : render::Names::No);
+  const auto format =
+      render::parse_format(output, views.names ? render::Names::Yes : render::Names::No);
   if (!format) return fail(format.error());
   Result<Answer> answer = fetch();
   if (!answer) return fail(std::move(answer.error()));
@@ -83,7 +91,8 @@ Result<int> show_answer(const std::string& output, Fetch fetch, const Views<Answ
   return kOk;
 }
 
-// For verbs that may block: `act(session, interrupt)`. Ctrl-C is caught before the first thread starts; an empty `timeout` is none.
+// For verbs that may block: `act(session, interrupt)`. Ctrl-C is caught before the first thread
+// starts; an empty `timeout` is none.
 template <class Act>
 Result<int> connected(const Context& context, const std::string& timeout, Act act) {
   std::optional<std::chrono::milliseconds> limit;
@@ -102,8 +111,12 @@ Result<int> connected(const Context& context, const std::string& timeout, Act ac
 template <class Act>
 void on_chosen(CLI::App& command, Context& context, int& exit, Act act) {
   command.callback([&context, &exit, verb = command.get_name(), act = std::move(act)] {
-    const bool taken = !context.command || std::ranges::find(context.command_verbs, verb) != context.command_verbs.end();
-    const Result<int> done = taken ? act(context) : fail(ErrorCode::InvalidArgument, fmt::format("'muster {}' takes no command behind '--'", verb));
+    const bool taken = !context.command || std::ranges::find(context.command_verbs, verb) !=
+                                               context.command_verbs.end();
+    const Result<int> done =
+        taken ? act(context)
+              : fail(ErrorCode::InvalidArgument,
+                     fmt::format("'muster {}' takes no command behind '--'", verb));
     exit = done ? *done : report(context, done.error());
   });
 }
@@ -118,7 +131,9 @@ void on_chosen_job(CLI::App& command, Context& context, int& exit, Act act) {
   auto options = std::make_shared<Options>();
   add_job_option(command, options->job);
   add_output_option(command, options->output);
-  on_chosen(command, context, exit, [options, act = std::move(act)](const Context& chosen) { return act(chosen, options->job, options->output); });
+  on_chosen(command, context, exit, [options, act = std::move(act)](const Context& chosen) {
+    return act(chosen, options->job, options->output);
+  });
 }
 
 }  // namespace muster::client

@@ -2,7 +2,8 @@
 
 namespace muster::client {
 
-CallGroup::Member::Member(CallGroup& group, grpc::ClientContext& call) : group_(group), call_(call) {
+CallGroup::Member::Member(CallGroup& group, grpc::ClientContext& call)
+    : group_(group), call_(call) {
   const std::scoped_lock lock(group_.mutex_);
   group_.calls_.insert(&call_);
   if (group_.cancelled_) call_.TryCancel();

@@ -1,4 +1,5 @@
-// Calls that are cancelled together: those in flight at once, those to come as soon as they join. Any thread.
+// Calls that are cancelled together: those in flight at once, those to come as soon as they join.
+// Any thread.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

@@ -1,4 +1,5 @@
-// muster cancel: asks that a job be stopped. Returns once that is durable; the ranks get SIGTERM, then SIGKILL after the job's stop_grace.
+// muster cancel: asks that a job be stopped. Returns once that is durable; the ranks get SIGTERM,
+// then SIGKILL after the job's stop_grace.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -19,14 +20,18 @@ bool print_stages(const Session& session, const std::string& job) {
   bool live = false;
   for (const v1::ChainStage& stage : answer->chain()) {
     live = live || !render::is_final(stage.phase());
-    fmt::print("{} {} {}\n", render::printable(stage.job_id()), render::printable(stage.stage()), render::phase_text(stage.phase()));
+    fmt::print("{} {} {}\n", render::printable(stage.job_id()), render::printable(stage.stage()),
+               render::phase_text(stage.phase()));
   }
-  if (live && render::is_terminal(2)) fmt::print(stderr, "ranks are being stopped; 'muster wait {}' returns when they are gone\n", job);
+  if (live && render::is_terminal(2))
+    fmt::print(stderr, "ranks are being stopped; 'muster wait {}' returns when they are gone\n",
+               job);
   return true;
 }
 
 // All of them; the exit code is the last error's.
-Result<int> cancel(const Context& context, const std::vector<std::string>& jobs, const std::string& reason) {
+Result<int> cancel(const Context& context, const std::vector<std::string>& jobs,
+                   const std::string& reason) {
   auto session = context.connect();
   if (!session) return fail(std::move(session.error()));
   int worst = kOk;
@@ -40,9 +45,11 @@ Result<int> cancel(const Context& context, const std::vector<std::string>& jobs,
       continue;
     }
     if (print_stages(*session, job)) continue;
-    fmt::print("{} {}\n", render::printable(response->job_id()), render::phase_text(response->phase()));
+    fmt::print("{} {}\n", render::printable(response->job_id()),
+               render::phase_text(response->phase()));
     if (!render::is_final(response->phase()) && render::is_terminal(2))
-      fmt::print(stderr, "its ranks are being stopped; 'muster wait {}' returns when they are gone\n", job);
+      fmt::print(stderr,
+                 "its ranks are being stopped; 'muster wait {}' returns when they are gone\n", job);
   }
   return worst;
 }
@@ -58,15 +65,20 @@ void add_cancel(CLI::App& app, Context& context, int& exit) {
   CLI::App* command = app.add_subcommand("cancel", "Stop a job; it does not come back");
   command
       ->add_option("job", options->jobs,
-                   "names, ids, unique prefixes or ends of ids, or @last; a chain's name or chain:ID: all of its stages that have not ended")
+                   "names, ids, unique prefixes or ends of ids, or @last; a chain's name or "
+                   "chain:ID: all of its stages that have not ended")
       ->required()
       ->type_name("");
-  command->add_option("--reason", options->reason, "kept with the job: 'muster why' shows it")->type_name("TEXT");
+  command->add_option("--reason", options->reason, "kept with the job: 'muster why' shows it")
+      ->type_name("TEXT");
   command->footer(
-      "Its ranks get SIGTERM, and SIGKILL after recovery.stop_grace. Returns once the wish is on the controller's disk; 'muster wait' returns when they are "
+      "Its ranks get SIGTERM, and SIGKILL after recovery.stop_grace. Returns once the wish is on "
+      "the controller's disk; 'muster wait' returns when they are "
       "gone.\n"
       "exit:         0 asked  10 no such job  12 it has ended already");
-  on_chosen(*command, context, exit, [options](const Context& chosen) { return cancel(chosen, options->jobs, options->reason); });
+  on_chosen(*command, context, exit, [options](const Context& chosen) {
+    return cancel(chosen, options->jobs, options->reason);
+  });
 }
 
 }  // namespace muster::client

@@ -18,21 +18,34 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kNamesMost = 2000;  // of a directory that are compared with one that is not there
+// of a directory that are compared with one that is not there
+constexpr std::size_t kNamesMost = 2000;
 
-std::unexpected<Error> wrong(std::string_view what) { return fail(ErrorCode::InvalidArgument, fmt::format("reading the command behind '--': {}", what)); }
+std::unexpected<Error> wrong(std::string_view what) {
+  return fail(ErrorCode::InvalidArgument, fmt::format("reading the command behind '--': {}", what));
+}
 
 std::unexpected<Error> no_launcher(const std::vector<std::string>& words) {
-  constexpr std::string_view kAccepted = "torchrun | msrun | python -m torch.distributed.run | python -m torch.distributed.launch";
-  if (words.empty()) return wrong(fmt::format("there is none ({}, with what it is to start)", kAccepted));
+  constexpr std::string_view kAccepted =
+      "torchrun | msrun | python -m torch.distributed.run | python -m torch.distributed.launch";
+  if (words.empty())
+    return wrong(fmt::format("there is none ({}, with what it is to start)", kAccepted));
   const std::string name = fs::path(words.front()).filename().string();
   if (name == "bash" || name == "sh" || name.ends_with(".sh"))
-    return wrong(fmt::format("'{}' is no launcher ({}); 'muster import -- ...' makes a job.yaml of what a script launches", words.front(), kAccepted));
+    return wrong(
+        fmt::format("'{}' is no launcher ({}); 'muster import -- ...' makes a job.yaml of what a "
+                    "script launches",
+                    words.front(), kAccepted));
   if (name.starts_with("python"))
     return wrong(
-        fmt::format("'{}' is called without a launcher ({}); one process of its own is a job with launch.run and launch.per: once", words.front(), kAccepted));
-  const std::string_view near = engine::nearest(name, std::to_array<std::string_view>({"torchrun", "msrun", "python", "python3"}));
-  return wrong(fmt::format("'{}' is no launcher{} ({})", words.front(), near.empty() ? "" : fmt::format("; did you mean '{}'?", near), kAccepted));
+        fmt::format("'{}' is called without a launcher ({}); one process of its own is a job with "
+                    "launch.run and launch.per: once",
+                    words.front(), kAccepted));
+  const std::string_view near = engine::nearest(
+      name, std::to_array<std::string_view>({"torchrun", "msrun", "python", "python3"}));
+  return wrong(fmt::format("'{}' is no launcher{} ({})", words.front(),
+                           near.empty() ? "" : fmt::format("; did you mean '{}'?", near),
+                           kAccepted));
 }
 
 // The name in that directory which was probably meant.
@@ -40,7 +53,8 @@ std::string nearest_file(const fs::path& missing) {
   std::vector<std::string> names;
   std::error_code error;
   const fs::path dir = missing.parent_path();
-  for (fs::directory_iterator at(dir, error), last; !error && at != last && names.size() < kNamesMost; at.increment(error))
+  for (fs::directory_iterator at(dir, error), last;
+       !error && at != last && names.size() < kNamesMost; at.increment(error))
     names.push_back(at->path().filename());
   const std::vector<std::string_view> known(names.begin(), names.end());
   return std::string(engine::nearest(missing.filename().string(), known));
@@ -52,10 +66,12 @@ Result<void> check_script(const launcher::Launch& launch) {
   const fs::path path = fs::path(launch.directory) / script;
   std::error_code error;
   if (fs::is_regular_file(path, error)) return {};
-  if (fs::is_directory(path, error)) return wrong(fmt::format("script '{}': it is a directory; name the file in it", script));
+  if (fs::is_directory(path, error))
+    return wrong(fmt::format("script '{}': it is a directory; name the file in it", script));
   const std::string near = nearest_file(path);
-  return wrong(
-      fmt::format("script '{}': there is no such file below '{}'{}", script, launch.directory, near.empty() ? "" : fmt::format("; nearest: '{}'", near)));
+  return wrong(fmt::format("script '{}': there is no such file below '{}'{}", script,
+                           launch.directory,
+                           near.empty() ? "" : fmt::format("; nearest: '{}'", near)));
 }
 
 Result<launcher::Launch> read_here(const std::vector<std::string>& words) {
@@ -64,12 +80,16 @@ Result<launcher::Launch> read_here(const std::vector<std::string>& words) {
   const std::string here = fs::current_path(error).string();
   if (error) return wrong(fmt::format("the current directory cannot be told: {}", error.message()));
   for (const std::string& word : words)
-    if (!is_utf8(word) || !is_utf8(here)) return wrong(fmt::format("'{}' is not UTF-8; a spec holds text", render::printable(is_utf8(here) ? word : here)));
+    if (!is_utf8(word) || !is_utf8(here))
+      return wrong(fmt::format("'{}' is not UTF-8; a spec holds text",
+                               render::printable(is_utf8(here) ? word : here)));
   auto launch = launcher::read_launch(words, here);
   if (!launch) return wrong(launch.error().message);
   if (!launch->wanted.processes)
-    return wrong(fmt::format("--nproc_per_node {} counts the devices of a machine, and which one it will be nobody knows yet; write a number",
-                             launch->call.value("nproc_per_node")));
+    return wrong(
+        fmt::format("--nproc_per_node {} counts the devices of a machine, and which one it will be "
+                    "nobody knows yet; write a number",
+                    launch->call.value("nproc_per_node")));
   if (auto there = check_script(*launch); !there) return fail(std::move(there.error()));
   if (launch->interpreter.empty()) launch->interpreter = active_python(words.front());
   return launch;
@@ -77,11 +97,14 @@ Result<launcher::Launch> read_here(const std::vector<std::string>& words) {
 
 void tell(const Context& context, const launcher::Launch& launch, const v1::JobSpec& spec) {
   const v1::ResourceSpec& resources = spec.resources();
-  const int devices = resources.device_ids_size() > 0 ? resources.device_ids_size() : static_cast<int>(resources.devices());
-  std::string text = fmt::format("muster: job '{}', engine '{}': {} node{} with {} process{} each", spec.name(), spec.engine(), resources.nodes(),
-                                 resources.nodes() == 1 ? "" : "s", devices, devices == 1 ? "" : "es");
+  const int devices = resources.device_ids_size() > 0 ? resources.device_ids_size()
+                                                      : static_cast<int>(resources.devices());
+  std::string text = fmt::format(
+      "muster: job '{}', engine '{}': {} node{} with {} process{} each", spec.name(), spec.engine(),
+      resources.nodes(), resources.nodes() == 1 ? "" : "s", devices, devices == 1 ? "" : "es");
   if (!launch.interpreter.empty()) text += fmt::format(", by '{}'", launch.interpreter);
-  if (const std::string options = launcher::options_told(launch.wanted); !options.empty()) text += "; " + options;
+  if (const std::string options = launcher::options_told(launch.wanted); !options.empty())
+    text += "; " + options;
   fmt::print(stderr, "{}\n", context.err.paint(render::Tint::Dim, render::printable(text)));
 }
 
@@ -94,7 +117,8 @@ void take_command(CLI::App& command, Context& context) {
 
 Result<spec::Parsed> load_job(const Context& context, const SpecOptions& options) {
   if (!context.command) return load_spec(options);
-  if (!options.file.empty()) return wrong(fmt::format("the job is in '{}' already; leave one of the two out", options.file));
+  if (!options.file.empty())
+    return wrong(fmt::format("the job is in '{}' already; leave one of the two out", options.file));
   auto launch = read_here(*context.command);
   if (!launch) return fail(std::move(launch.error()));
   launcher::Draft draft = launcher::draft_of(*launch, launcher::Texts::Templates);
@@ -112,9 +136,11 @@ std::string active_python(const std::string& launcher) {
   if (std::string own = variable("PYTHON_EXEC"); !own.empty()) return own;
   std::error_code error;
   std::vector<fs::path> folders;
-  if (launcher.find('/') != std::string::npos) folders.push_back(fs::absolute(launcher, error).parent_path());
+  if (launcher.find('/') != std::string::npos)
+    folders.push_back(fs::absolute(launcher, error).parent_path());
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"})
-    if (const std::string root = variable(name); root.starts_with('/')) folders.push_back(fs::path(root) / "bin");
+    if (const std::string root = variable(name); root.starts_with('/'))
+      folders.push_back(fs::path(root) / "bin");
   for (const fs::path& folder : folders)
     for (const char* name : {"python3", "python"})
       if (fs::exists(folder / name, error)) return (folder / name).lexically_normal().string();

@@ -1,4 +1,5 @@
-// The verbs, one file each. Every function adds its subcommand; when it was chosen, its callback stores the exit code in `exit`.
+// The verbs, one file each. Every function adds its subcommand; when it was chosen, its callback
+// stores the exit code in `exit`.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -41,14 +41,16 @@ int exit_code(v1::JobPhase phase) {
   }
 }
 
-void Session::prepare(grpc::ClientContext& context, std::optional<std::chrono::milliseconds> deadline) const {
+void Session::prepare(grpc::ClientContext& context,
+                      std::optional<std::chrono::milliseconds> deadline) const {
   rpc::authorize(context, token);
   if (deadline) context.set_deadline(std::chrono::system_clock::now() + *deadline);
 }
 
 namespace {
 
-// gRPC tells it in layers ("failed to connect to all addresses; last error: UNKNOWN: unix:/x: Permission denied"): the innermost is the cause.
+// gRPC tells it in layers ("failed to connect to all addresses; last error: UNKNOWN: unix:/x:
+// Permission denied"): the innermost is the cause.
 std::string innermost(const std::string& message) {
   constexpr std::string_view kMark = "last error: ";
   if (message.find(kMark) == std::string::npos) return message;
@@ -60,8 +62,9 @@ std::string innermost(const std::string& message) {
 
 Result<Session> Context::connect() const {
   rpc::Endpoint endpoint;
-  const bool is_address =
-      controller.starts_with("unix:") || (!controller.empty() && controller.find('/') == std::string::npos && controller.find(':') != std::string::npos);
+  const bool is_address = controller.starts_with("unix:") ||
+                          (!controller.empty() && controller.find('/') == std::string::npos &&
+                           controller.find(':') != std::string::npos);
   if (is_address) {
     if (auto sound = rpc::check_address(controller); !sound) return fail(std::move(sound.error()));
     endpoint.address = controller;
@@ -71,19 +74,23 @@ Result<Session> Context::connect() const {
       endpoint.token = *token;
     }
   } else {
-    const std::string path = controller.empty() ? local_endpoint(default_local_dir()).string() : controller;
+    const std::string path =
+        controller.empty() ? local_endpoint(default_local_dir()).string() : controller;
     auto loaded = rpc::load_endpoint(path);
     if (!loaded) {
       if (loaded.error().code == ErrorCode::NotFound) {
         return fail(
             ErrorCode::Unreachable,
-            fmt::format("finding a controller: there is no endpoint file '{}'; start a private cluster with 'muster local up', or name one with --controller",
+            fmt::format("finding a controller: there is no endpoint file '{}'; start a private "
+                        "cluster with 'muster local up', or name one with --controller",
                         path));
       }
       if (::access(path.c_str(), R_OK) != 0 && errno == EACCES) {
-        return fail(ErrorCode::NotAllowed, fmt::format("finding a controller: the endpoint file '{}' is not yours to read; this is another user's private "
-                                                       "cluster, 'muster local up' starts one of your own",
-                                                       path));
+        return fail(ErrorCode::NotAllowed,
+                    fmt::format("finding a controller: the endpoint file '{}' is not yours to "
+                                "read; this is another user's private "
+                                "cluster, 'muster local up' starts one of your own",
+                                path));
       }
       return fail(std::move(loaded.error()));
     }
@@ -100,7 +107,8 @@ Result<Session> Context::connect() const {
 
 int report(const Context& context, const Error& error) {
   std::fflush(stdout);
-  fmt::print(stderr, "{} {}\n", context.err.paint(render::Tint::Bad, "muster:"), render::printable_lines(error.message));
+  fmt::print(stderr, "{} {}\n", context.err.paint(render::Tint::Bad, "muster:"),
+             render::printable_lines(error.message));
   return exit_code(error.code);
 }
 
@@ -109,22 +117,32 @@ Error to_error(const Session& session, const grpc::Status& status) {
     const std::string cause = innermost(status.error_message());
     if (session.where.starts_with("unix:") && cause == "Permission denied") {
       return {ErrorCode::NotAllowed,
-              fmt::format("calling the controller at '{}': the socket is not yours; only the user who runs this cluster may use it", session.where)};
+              fmt::format("calling the controller at '{}': the socket is not yours; only the user "
+                          "who runs this cluster may use it",
+                          session.where)};
     }
     return {ErrorCode::Unreachable,
-            fmt::format("calling the controller at '{}': {}; is it running? 'muster local status' tells of a private one", session.where, cause)};
+            fmt::format("calling the controller at '{}': {}; is it running? 'muster local status' "
+                        "tells of a private one",
+                        session.where, cause)};
   }
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     return {ErrorCode::Unreachable,
-            fmt::format("calling the controller at '{}': no answer in time; it may be overloaded or cut off; jobs go on without it", session.where)};
+            fmt::format("calling the controller at '{}': no answer in time; it may be overloaded "
+                        "or cut off; jobs go on without it",
+                        session.where)};
   }
   if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
     return {ErrorCode::Unsupported,
-            fmt::format("the controller at '{}' does not know this call: it is of another release; compare 'muster version'", session.where)};
+            fmt::format("the controller at '{}' does not know this call: it is of another release; "
+                        "compare 'muster version'",
+                        session.where)};
   }
   return rpc::to_error(status);
 }
 
-bool may_pass(const Error& error) { return error.code == ErrorCode::Unreachable || error.code == ErrorCode::ResourceExhausted; }
+bool may_pass(const Error& error) {
+  return error.code == ErrorCode::Unreachable || error.code == ErrorCode::ResourceExhausted;
+}
 
 }  // namespace muster::client

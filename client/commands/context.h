@@ -1,6 +1,8 @@
-// What every verb gets: global options, the way to the controller, and where to print. One thread unless a verb says otherwise.
-// A verb returns its exit code: 0 success, 1 the job failed, 2 cannot be placed, 3 cancelled, 4 timed out waiting, 10 not found, 11 not allowed,
-// 12 conflict or ambiguous, 13 controller unreachable, 64 usage or invalid spec, 70 internal.
+// What every verb gets: global options, the way to the controller, and where to print. One thread
+// unless a verb says otherwise.
+// A verb returns its exit code: 0 success, 1 the job failed, 2 cannot be placed, 3 cancelled, 4
+// timed out waiting, 10 not found, 11 not allowed, 12 conflict or ambiguous, 13 controller
+// unreachable, 64 usage or invalid spec, 70 internal.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -52,15 +54,18 @@ struct Session {
       return *nodes;
   }
   // Adds the token; sets a deadline when one is given.
-  void prepare(grpc::ClientContext& context, std::optional<std::chrono::milliseconds> deadline) const;
+  void prepare(grpc::ClientContext& context,
+               std::optional<std::chrono::milliseconds> deadline) const;
 };
 
 struct Context {
-  std::string controller;  // --controller: address or endpoint file; empty = the private cluster's endpoint file
+  // --controller: address or endpoint file; empty = the private cluster's endpoint file
+  std::string controller;
   std::string token_file;  // --token-file
   render::Style out;       // stdout
   render::Style err;       // stderr
-  // What stands behind "--": another program's command line, which the parser of our own options never sees. The verbs that take one name themselves.
+  // What stands behind "--": another program's command line, which the parser of our own options
+  // never sees. The verbs that take one name themselves.
   std::optional<std::vector<std::string>> command;
   std::vector<std::string> command_verbs;
 
@@ -68,7 +73,8 @@ struct Context {
   Result<Session> connect() const;
 };
 
-// Prints "muster: message" to stderr, control characters but line ends and tabs made harmless; gives the exit code.
+// Prints "muster: message" to stderr, control characters but line ends and tabs made harmless;
+// gives the exit code.
 int report(const Context& context, const Error& error);
 // Of a failed call; an unreachable controller is said with its address and how to start one.
 Error to_error(const Session& session, const grpc::Status& status);

@@ -17,23 +17,29 @@ namespace {
 // Where a stage's `creates` will be, as far as that is known before the job has an id.
 std::string known_place(const v1::JobSpec& spec) {
   std::string_view creates = spec.stage().creates();
-  if (creates.starts_with('/')) return creates.find("${") == std::string_view::npos ? std::string(creates) : "";
+  if (creates.starts_with('/'))
+    return creates.find("${") == std::string_view::npos ? std::string(creates) : "";
   const std::string& out = spec.output_dir();
   if (creates.starts_with("${out}/")) creates.remove_prefix(std::string_view("${out}/").size());
-  if (creates.empty() || !out.starts_with('/') || out.find("${") != std::string::npos || creates.find("${") != std::string_view::npos) return {};
+  if (creates.empty() || !out.starts_with('/') || out.find("${") != std::string::npos ||
+      creates.find("${") != std::string_view::npos)
+    return {};
   return fmt::format("{}/{}", out, creates);
 }
 
-// Of those that run: whether the program makes it anew is its own matter (one that leaves alone what is whole does well), so this is said and not refused.
+// Of those that run: whether the program makes it anew is its own matter (one that leaves alone
+// what is whole does well), so this is said and not refused.
 void find_leftovers(const std::vector<v1::JobSpec>& stages, DoneStages& done) {
   for (const v1::JobSpec& spec : stages) {
     const std::string& stage = spec.stage().name();
     const std::string place = known_place(spec);
     std::error_code error;
-    if (place.empty() || done.found.contains(stage) || !std::filesystem::exists(place, error)) continue;
+    if (place.empty() || done.found.contains(stage) || !std::filesystem::exists(place, error))
+      continue;
     done.leftover[stage] = place;
     done.told.push_back(
-        fmt::format("stage '{}' runs, though '{}' is there: no job stands for it as the stage is now. What is there when it ends counts as made; "
+        fmt::format("stage '{}' runs, though '{}' is there: no job stands for it as the stage is "
+                    "now. What is there when it ends counts as made; "
                     "remove it first where an old one must not",
                     stage, place));
   }
@@ -41,7 +47,8 @@ void find_leftovers(const std::vector<v1::JobSpec>& stages, DoneStages& done) {
 
 }  // namespace
 
-Result<DoneStages> find_done_stages(const Session& session, std::vector<v1::JobSpec>& stages, Interrupt* interrupt) {
+Result<DoneStages> find_done_stages(const Session& session, std::vector<v1::JobSpec>& stages,
+                                    Interrupt* interrupt) {
   DoneStages done;
   done.told = set_stage_keys(stages, [&](const std::string& job) -> std::string {
     v1::GetJobRequest request;
@@ -68,16 +75,24 @@ Result<DoneStages> find_done_stages(const Session& session, std::vector<v1::JobS
   for (const v1::JobSpec& spec : stages) {
     const auto found = there.find(spec.name());
     const std::vector<std::string> named = stages_named(spec);
-    if (found == there.end() || !std::ranges::all_of(named, [&](const std::string& name) { return done.found.contains(name); })) continue;
+    if (found == there.end() || !std::ranges::all_of(named, [&](const std::string& name) {
+          return done.found.contains(name);
+        }))
+      continue;
     const std::string& stage = spec.stage().name();
     std::error_code error;
     if (!std::filesystem::exists(found->second.creates(), error)) {
       done.told.push_back(
-          fmt::format("stage '{}' runs again: '{}', which job {} had made, is not there any more", stage, found->second.creates(), found->second.job_id()));
+          fmt::format("stage '{}' runs again: '{}', which job {} had made, is not there any more",
+                      stage, found->second.creates(), found->second.job_id()));
       continue;
     }
-    const std::string age = found->second.has_ended_at() ? fmt::format(" of {}", render::ago_text(found->second.ended_at(), now)) : "";
-    done.told.push_back(fmt::format("stage '{}' is done: job {}{} made '{}'", stage, found->second.job_id(), age, found->second.creates()));
+    const std::string age =
+        found->second.has_ended_at()
+            ? fmt::format(" of {}", render::ago_text(found->second.ended_at(), now))
+            : "";
+    done.told.push_back(fmt::format("stage '{}' is done: job {}{} made '{}'", stage,
+                                    found->second.job_id(), age, found->second.creates()));
     done.found[stage] = found->second;
   }
   find_leftovers(stages, done);

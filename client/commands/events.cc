@@ -33,7 +33,8 @@ struct Aim {
 Result<Aim> aim(const Session& session, Interrupt& interrupt, const EventsOptions& options) {
   Aim aim;
   aim.request.set_from_index(options.from);
-  const auto status = ask(session, &Nodes::GetClusterStatus, v1::GetClusterStatusRequest(), &interrupt);
+  const auto status =
+      ask(session, &Nodes::GetClusterStatus, v1::GetClusterStatusRequest(), &interrupt);
   if (!status) return fail(status.error());
   aim.last = status->journal_index();
   if (options.target.empty()) return aim;
@@ -65,15 +66,21 @@ Result<int> events(const Session& session, Interrupt& interrupt, const EventsOpt
   if (!found && interrupt.fired()) return left();
   if (!found) return fail(std::move(found.error()));
   if (!options.follow && found->last <= options.from) return kOk;
-  std::size_t ended = 0;  // of the chain's jobs; of what is kept from before --from nobody is told: then it goes on until Ctrl-C
-  const auto status =
-      read_events(session, interrupt.calls(), found->request, options.follow ? OnLoss::Notify : OnLoss::End, [&](const v1::WatchResponse& response) {
+  // of the chain's jobs; of what is kept from before --from nobody is told: then it goes on until
+  // Ctrl-C
+  std::size_t ended = 0;
+  const auto status = read_events(
+      session, interrupt.calls(), found->request, options.follow ? OnLoss::Notify : OnLoss::End,
+      [&](const v1::WatchResponse& response) {
         if (!response.has_event()) return true;
         const v1::Event& event = response.event();
         const bool beyond = !options.follow && event.index() > found->last;
-        const bool meant = (found->node.empty() || event.node() == found->node) && (found->jobs.empty() || found->jobs.contains(event.job_id()));
+        const bool meant = (found->node.empty() || event.node() == found->node) &&
+                           (found->jobs.empty() || found->jobs.contains(event.job_id()));
         if (!beyond && meant) print(event, found->request.job().empty());
-        if (event.type() == "job-ended" && found->jobs.contains(event.job_id()) && ++ended == found->jobs.size()) return false;
+        if (event.type() == "job-ended" && found->jobs.contains(event.job_id()) &&
+            ++ended == found->jobs.size())
+          return false;
         return options.follow || event.index() < found->last;
       });
   if (status.ok()) return kOk;
@@ -85,10 +92,16 @@ Result<int> events(const Session& session, Interrupt& interrupt, const EventsOpt
 
 void add_events(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<EventsOptions>();
-  CLI::App* command = app.add_subcommand("events", "Print what happened, with its cause: of a job, of a node, or of everything");
-  command->add_option("target", options->target, "a job (name, id, @last) or a node; without: everything")->type_name("");
+  CLI::App* command = app.add_subcommand(
+      "events", "Print what happened, with its cause: of a job, of a node, or of everything");
+  command
+      ->add_option("target", options->target,
+                   "a job (name, id, @last) or a node; without: everything")
+      ->type_name("");
   command->add_flag("-f,--follow", options->follow, "go on with what comes; ends with the job");
-  add_number_option(*command, "--from", options->from, "only events behind this journal index (-o json has it)")->type_name("INDEX");
+  add_number_option(*command, "--from", options->from,
+                    "only events behind this journal index (-o json has it)")
+      ->type_name("INDEX");
   add_timeout_option(*command, options->timeout, "at most this long (exit 4)");
   add_output_option(*command, options->output, render::Names::No);
   command->footer(
@@ -103,7 +116,9 @@ void add_events(CLI::App& app, Context& context, int& exit) {
         if (*format == render::Format::Table || *format == render::Format::Wide)
           fmt::print("{}\n", render::event_line(event, chosen.out, with_job));
         else
-          fmt::print("{}", render::document(event, "Event", *format == render::Format::Json ? render::Format::Jsonl : *format));
+          fmt::print("{}", render::document(
+                               event, "Event",
+                               *format == render::Format::Json ? render::Format::Jsonl : *format));
         flush_out();
       });
     });

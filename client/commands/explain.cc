@@ -11,7 +11,8 @@ namespace muster::client {
 
 void add_explain(CLI::App& app, Context& context, int& exit) {
   auto key = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("explain", "Say what a key of the job spec means; without KEY, list them");
+  CLI::App* command =
+      app.add_subcommand("explain", "Say what a key of the job spec means; without KEY, list them");
   command->add_option("key", *key, "dotted, e.g. resources.devices")->type_name("");
   command->footer("example:      muster explain recovery.max_restarts");
   on_chosen(*command, context, exit, [key](const Context&) -> Result<int> {

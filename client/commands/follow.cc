@@ -36,17 +36,21 @@ using namespace std::chrono_literals;
 constexpr auto kRedraw = 200ms;  // the block's clock goes on without news
 constexpr auto kLookUp = 1000ms;
 constexpr auto kWhyFirst = 3s;  // of waiting: until then most jobs are placed, and started
-constexpr auto kWhyNext = 10s;  // then twice as long each time: an answer costs the controller a look at its queue
+// then twice as long each time: an answer costs the controller a look at its queue
+constexpr auto kWhyNext = 10s;
 constexpr auto kWhyMost = 300s;
-constexpr auto kWhyTime = 2000ms;         // for the answer
-constexpr auto kLastLines = 5s;           // after the job's end, for log bytes that are still on their way
+constexpr auto kWhyTime = 2000ms;  // for the answer
+// after the job's end, for log bytes that are still on their way
+constexpr auto kLastLines = 5s;
 constexpr std::size_t kLineMost = 65536;  // a longer one is shown in pieces
 constexpr std::uint64_t kTailLines = 20;  // of each log from before, where somebody begins to watch
-constexpr std::size_t kSetupsMost = 4;    // of an attempt whose setup's lines are shown: as a rule all nodes say the same
+// of an attempt whose setup's lines are shown: as a rule all nodes say the same
+constexpr std::size_t kSetupsMost = 4;
 
 bool looks_like_error(std::string_view line) {
   for (const std::string_view sign :
-       {"Traceback (most recent", "Error:", "ERROR", "FATAL", "Exception:", "Segmentation fault", "out of memory", "Killed", "错误：", "错误:", "异常："}) {
+       {"Traceback (most recent", "Error:", "ERROR", "FATAL", "Exception:", "Segmentation fault",
+        "out of memory", "Killed", "错误：", "错误:", "异常："}) {
     if (line.find(sign) != std::string_view::npos) return true;
   }
   return false;
@@ -54,8 +58,13 @@ bool looks_like_error(std::string_view line) {
 
 class Follower {
  public:
-  Follower(const Context& context, const Session& session, Interrupt& interrupt, const FollowOptions& options)
-      : context_(context), session_(session), interrupt_(interrupt), options_(options), screen_(context.out, context.err, options.quiet) {}
+  Follower(const Context& context, const Session& session, Interrupt& interrupt,
+           const FollowOptions& options)
+      : context_(context),
+        session_(session),
+        interrupt_(interrupt),
+        options_(options),
+        screen_(context.out, context.err, options.quiet) {}
 
   Result<int> run() {
     if (auto found = refresh(); !found) return lost(std::move(found.error()));
@@ -64,7 +73,8 @@ class Follower {
     if (screen_.has_block() && began_before) read_series();
     const Interrupt::OnFire wake(interrupt_, [this] { news_.close(); });
     JobStreams streams(session_, job_.id(), options_.logs && !options_.quiet, news_);
-    Result<int> code = loop(streams, options_.joins ? job_.last_index() : 0, options_.joins && began_before ? kTailLines : 0);
+    Result<int> code = loop(streams, options_.joins ? job_.last_index() : 0,
+                            options_.joins && began_before ? kTailLines : 0);
     screen_.erase();
     return code;
   }
@@ -73,7 +83,8 @@ class Follower {
   Result<void> refresh() { return refresh(&interrupt_, kCallTime); }
   Result<void> refresh(Interrupt* ended_by, std::chrono::milliseconds time) {
     v1::GetJobRequest request;
-    request.set_job(job_.id().empty() ? options_.job : job_.id());  // a name may be another job's by now
+    // a name may be another job's by now
+    request.set_job(job_.id().empty() ? options_.job : job_.id());
     auto response = ask(session_, &Jobs::GetJob, request, ended_by, time);
     if (!response) return fail(std::move(response.error()));
     job_ = std::move(*response->mutable_job());
@@ -82,21 +93,28 @@ class Follower {
     return {};
   }
 
-  // The logs are read once the events up to `history_to` are shown: a line never comes before what led to it.
+  // The logs are read once the events up to `history_to` are shown: a line never comes before what
+  // led to it.
   Result<int> loop(JobStreams& streams, std::uint64_t history_to, std::uint64_t tail) {
     if (history_to == 0) streams.begin_logs(tail);
     bool ended = false;
     auto grace = std::chrono::steady_clock::time_point::max();
     while (!interrupt_.fired()) {
-      for (const News& news : news_.take(std::min(grace, std::chrono::steady_clock::now() + (screen_.has_block() ? kRedraw : kLookUp)))) {
+      for (const News& news :
+           news_.take(std::min(grace, std::chrono::steady_clock::now() +
+                                          (screen_.has_block() ? kRedraw : kLookUp)))) {
         if (const auto* response = std::get_if<v1::WatchResponse>(&news)) {
           on_watch(*response);
-          if (response->has_sample() || response->event().index() >= history_to) streams.begin_logs(tail);  // a sample comes behind the history
+          // a sample comes behind the history
+          if (response->has_sample() || response->event().index() >= history_to)
+            streams.begin_logs(tail);
         }
         if (const auto* chunk = std::get_if<v1::ReadLogsResponse>(&news)) on_log(*chunk);
         if (const auto* end = std::get_if<LogsEnded>(&news)) {
           logs_ended_ = true;
-          if (!end->how) screen_.say("the ranks' lines end here: " + render::printable(end->how.error().message));
+          if (!end->how)
+            screen_.say("the ranks' lines end here: " +
+                        render::printable(end->how.error().message));
         }
         if (const auto* end = std::get_if<EventsEnded>(&news)) {
           if (!end->how) return fail(end->how.error());
@@ -105,7 +123,8 @@ class Follower {
           grace = std::chrono::steady_clock::now() + kLastLines;
         }
       }
-      if (std::exchange(changed_, false)) (void)refresh();  // for the view alone: what was known before will do
+      // for the view alone: what was known before will do
+      if (std::exchange(changed_, false)) (void)refresh();
       say_why_it_waits();
       if (screen_.has_block()) screen_.draw(block());
       if (ended && (logs_ended_ || std::chrono::steady_clock::now() >= grace)) return finish();
@@ -123,7 +142,10 @@ class Follower {
   Result<int> leave() {
     screen_.erase();
     if (interrupt_.timed_out()) return time_up();
-    fmt::print(stderr, "detached; {1} '{0}' goes on. Come back with 'muster watch {0}', stop it with 'muster cancel {0}'\n", name(), what());
+    fmt::print(stderr,
+               "detached; {1} '{0}' goes on. Come back with 'muster watch {0}', stop it with "
+               "'muster cancel {0}'\n",
+               name(), what());
     return kOk;
   }
 
@@ -132,14 +154,19 @@ class Follower {
     if (found && render::is_final(job_.phase()) && options_.chain.empty()) return report_end();
     if (!found && !may_pass(found.error())) return fail(std::move(found.error()));
     if (!found)
-      fmt::print(stderr, "muster: time is up, and how {} '{}' stands is not known: {}\n", what(), name(), render::printable(found.error().message));
+      fmt::print(stderr, "muster: time is up, and how {} '{}' stands is not known: {}\n", what(),
+                 name(), render::printable(found.error().message));
     else
-      fmt::print(stderr, "muster: time is up; {1} '{0}' goes on; come back with 'muster watch {0}'\n", name(), what());
+      fmt::print(stderr,
+                 "muster: time is up; {1} '{0}' goes on; come back with 'muster watch {0}'\n",
+                 name(), what());
     return kTimedOut;
   }
 
   [[nodiscard]] std::string name() const {
-    return render::printable(!options_.chain.empty() ? options_.chain : job_.spec().name().empty() ? options_.job : job_.spec().name());
+    return render::printable(!options_.chain.empty()      ? options_.chain
+                             : job_.spec().name().empty() ? options_.job
+                                                          : job_.spec().name());
   }
   [[nodiscard]] std::string_view what() const { return options_.chain.empty() ? "job" : "chain"; }
 
@@ -161,7 +188,8 @@ class Follower {
     if (options_.quiet || in_block || !render::worth_showing(event)) return;
     v1::Event shown = event;
     shown.set_text(told_.once(event.text()));
-    screen_.say(screen_.is_one() ? render::short_event_line(shown, screen_.line_style()) : render::event_line(shown, screen_.line_style(), false));
+    screen_.say(screen_.is_one() ? render::short_event_line(shown, screen_.line_style())
+                                 : render::event_line(shown, screen_.line_style(), false));
   }
 
   // That a job waits, and for what, is no event; nor is how far its image and its set-up have come.
@@ -182,14 +210,17 @@ class Follower {
     request.set_job(job_.id());
     const auto answer = ask(session_, &Jobs::ExplainJob, request, &interrupt_, kWhyTime);
     if (!answer || answer->phase() != phase) return;
-    const std::set<std::string> told = std::exchange(why_, {answer->lines().begin(), answer->lines().end()});
+    const std::set<std::string> told =
+        std::exchange(why_, {answer->lines().begin(), answer->lines().end()});
     for (const std::string& line : answer->lines()) {
-      if (!told.contains(line)) screen_.say(render::printable(fmt::format("{}: {}", render::phase_text(phase), line)));
+      if (!told.contains(line))
+        screen_.say(render::printable(fmt::format("{}: {}", render::phase_text(phase), line)));
     }
   }
 
   void on_progress(const v1::Progress& progress) {
-    for (const Spokesman::Line& line : spokesman_.on_progress(progress)) say_line({.attempt = line.attempt, .rank = line.rank}, line.text);
+    for (const Spokesman::Line& line : spokesman_.on_progress(progress))
+      say_line({.attempt = line.attempt, .rank = line.rank}, line.text);
   }
 
   void on_log(const v1::ReadLogsResponse& chunk) {
@@ -222,7 +253,8 @@ class Follower {
 
   void say_line(const LogLabel& log, std::string_view line) {
     const render::Style& style = screen_.line_style();
-    const std::string label = style.paint(render::Tint::Accent, render::printable(fmt::format("[{}]", log.text())));
+    const std::string label =
+        style.paint(render::Tint::Accent, render::printable(fmt::format("[{}]", log.text())));
     screen_.say(fmt::format("{} {}", label, render::coloured(line, style)));
     told_.pass();
   }
@@ -233,11 +265,16 @@ class Follower {
     const auto now = std::chrono::steady_clock::now();
     if (now - last_progress_ < 2s) return;
     last_progress_ = now;
-    screen_.say(fmt::format("progress: step {}{}{}", progress.step(), progress.total() > 0 ? fmt::format("/{}", progress.total()) : "",
-                            progress.has_loss() || progress.loss_not_finite() ? ", loss " + render::loss_text(progress, 6) : ""));
+    screen_.say(fmt::format("progress: step {}{}{}", progress.step(),
+                            progress.total() > 0 ? fmt::format("/{}", progress.total()) : "",
+                            progress.has_loss() || progress.loss_not_finite()
+                                ? ", loss " + render::loss_text(progress, 6)
+                                : ""));
   }
 
-  [[nodiscard]] std::vector<std::string> block() const { return view_.lines(screen_.block_style(), screen_.block_width(), system_clock().now().wall); }
+  [[nodiscard]] std::vector<std::string> block() const {
+    return view_.lines(screen_.block_style(), screen_.block_width(), system_clock().now().wall);
+  }
 
   // The whole curve: readings are merged on their way here, the controller's series is not.
   void read_series() {
@@ -259,41 +296,59 @@ class Follower {
   int report_end() {
     screen_.erase();
     if (job_.has_progress()) on_progress(job_.progress());
-    cutter_.end_all([this](const LogLabel& log, std::string_view line) { on_line(log, line, false); });
+    cutter_.end_all(
+        [this](const LogLabel& log, std::string_view line) { on_line(log, line, false); });
     read_series();
     screen_.end(block());
     const render::Style& style = screen_.line_style();
     const std::string id = render::printable(job_.id());
     if (!options_.quiet) {
       for (v1::Incident& incident : *job_.mutable_incidents()) {
-        const bool last = job_.phase() == v1::JOB_PHASE_FAILED && incident.attempt() == job_.attempt();  // what broke it was told just now
+        // what broke it was told just now
+        const bool last =
+            job_.phase() == v1::JOB_PHASE_FAILED && incident.attempt() == job_.attempt();
         if (last) incident.mutable_verdict()->set_reason(told_.reason(incident.verdict().reason()));
         if (last) incident.mutable_verdict()->clear_evidence();  // it stands below
         fmt::print("\n{}", render::incident_text(incident, style));
       }
-      if (const auto chart = view_.chart(style, screen_.is_one() ? screen_.block_width() : 80, 8); !chart.empty()) {
+      if (const auto chart = view_.chart(style, screen_.is_one() ? screen_.block_width() : 80, 8);
+          !chart.empty()) {
         fmt::print("\nloss\n");
         for (const auto& line : chart) fmt::print("{}\n", line);
       }
       fmt::print("\n");
     }
     if (!logs_ended_ && options_.logs && !options_.quiet)
-      fmt::print("the last lines of the ranks may be missing, they did not reach the controller in time; muster logs {} has them when they do\n", id);
+      fmt::print(
+          "the last lines of the ranks may be missing, they did not reach the controller in time; "
+          "muster logs {} has them when they do\n",
+          id);
     if (const std::uint64_t count = spokesman_.not_shown(); count > 0) {
-      fmt::print("{} line{} of other ranks not shown: muster logs {} --rank all{}\n", count, count == 1 ? "" : "s", id,
-                 job_.attempt() > 1 ? " --attempt all" : "");
+      fmt::print("{} line{} of other ranks not shown: muster logs {} --rank all{}\n", count,
+                 count == 1 ? "" : "s", id, job_.attempt() > 1 ? " --attempt all" : "");
     }
     if (setup_lines_not_shown_ > 0) {
-      fmt::print("{} line{} of the setup on other nodes not shown: muster logs {} --companion setup{}\n", setup_lines_not_shown_,
-                 setup_lines_not_shown_ == 1 ? "" : "s", id, job_.attempt() > 1 ? " --attempt all" : "");
+      fmt::print(
+          "{} line{} of the setup on other nodes not shown: muster logs {} --companion setup{}\n",
+          setup_lines_not_shown_, setup_lines_not_shown_ == 1 ? "" : "s", id,
+          job_.attempt() > 1 ? " --attempt all" : "");
     }
-    const Duration took = job_.has_ended_at() ? render::wall_time(job_.ended_at()) - render::wall_time(job_.submitted_at()) : Duration::zero();
-    fmt::print("{} {} after {}{}\n", render::printable(job_.spec().name()), style.paint(render::phase_tint(job_.phase()), render::phase_text(job_.phase())),
-               render::duration_text(took), job_.restarts() > 0 ? fmt::format(", {} restart{}", job_.restarts(), job_.restarts() == 1 ? "" : "s") : "");
+    const Duration took = job_.has_ended_at() ? render::wall_time(job_.ended_at()) -
+                                                    render::wall_time(job_.submitted_at())
+                                              : Duration::zero();
+    fmt::print("{} {} after {}{}\n", render::printable(job_.spec().name()),
+               style.paint(render::phase_tint(job_.phase()), render::phase_text(job_.phase())),
+               render::duration_text(took),
+               job_.restarts() > 0
+                   ? fmt::format(", {} restart{}", job_.restarts(), job_.restarts() == 1 ? "" : "s")
+                   : "");
     if (job_.phase() == v1::JOB_PHASE_FAILED && job_.has_verdict()) {
-      const std::string reason = options_.quiet ? job_.verdict().reason() : told_.reason(job_.verdict().reason());
-      fmt::print("{}: {}\n", render::class_text(job_.verdict().class_()), render::printable(reason));
-      if (!job_.verdict().evidence().empty()) fmt::print("  {}\n", render::printable(job_.verdict().evidence()));
+      const std::string reason =
+          options_.quiet ? job_.verdict().reason() : told_.reason(job_.verdict().reason());
+      fmt::print("{}: {}\n", render::class_text(job_.verdict().class_()),
+                 render::printable(reason));
+      if (!job_.verdict().evidence().empty())
+        fmt::print("  {}\n", render::printable(job_.verdict().evidence()));
       fmt::print("more: muster why {}, muster logs {}\n", id, id);
     }
     flush_out();
@@ -315,7 +370,8 @@ class Follower {
   NewsQueue news_;
   std::map<std::uint32_t, std::set<std::string>> setups_shown_;  // attempt to nodes
   std::uint64_t setup_lines_not_shown_ = 0;
-  std::optional<std::chrono::steady_clock::time_point> why_at_;  // when it is asked; nothing: the job does not wait
+  // when it is asked; nothing: the job does not wait
+  std::optional<std::chrono::steady_clock::time_point> why_at_;
   std::chrono::seconds why_pause_{};
   v1::JobPhase why_phase_ = v1::JOB_PHASE_UNSPECIFIED;  // that why_at_ is of
   std::set<std::string> why_;                           // what it said last
@@ -325,7 +381,8 @@ class Follower {
 
 }  // namespace
 
-Result<int> follow(const Context& context, const Session& session, Interrupt& interrupt, const FollowOptions& options) {
+Result<int> follow(const Context& context, const Session& session, Interrupt& interrupt,
+                   const FollowOptions& options) {
   return Follower(context, session, interrupt, options).run();
 }
 

@@ -15,7 +15,8 @@ namespace {
 
 class ChainFollower {
  public:
-  ChainFollower(const Context& context, const Session& session, Interrupt& interrupt, const ChainFollowOptions& options)
+  ChainFollower(const Context& context, const Session& session, Interrupt& interrupt,
+                const ChainFollowOptions& options)
       : context_(context), session_(session), interrupt_(interrupt), options_(options) {}
 
   Result<int> run(const std::vector<v1::ChainStage>& stages) {
@@ -26,23 +27,31 @@ class ChainFollower {
       auto ended = never_ran(stage);
       if (!ended) return stopped(ended.error());
       if (!*ended) {
-        if (!options_.quiet) banner(stage, options_.before + i + 1, options_.before + stages.size());
+        if (!options_.quiet)
+          banner(stage, options_.before + i + 1, options_.before + stages.size());
         const bool joins = options_.joins && i == 0;
         const auto code = follow(context_, session_, interrupt_,
-                                 {.job = stage.job_id(), .logs = options_.logs, .quiet = options_.quiet, .chain = options_.chain, .joins = joins});
+                                 {.job = stage.job_id(),
+                                  .logs = options_.logs,
+                                  .quiet = options_.quiet,
+                                  .chain = options_.chain,
+                                  .joins = joins});
         if (!code || interrupt_.fired()) return code;
         *ended = *code;
       }
       worst = worse_exit(worst, **ended);
       told += fmt::format("{}{} {}", told.empty() ? "" : ", ", stage.stage(), word(**ended));
     }
-    fmt::print("chain {} {}: {}\n", render::printable(options_.chain), word(worst), render::printable(told));
+    fmt::print("chain {} {}: {}\n", render::printable(options_.chain), word(worst),
+               render::printable(told));
     flush_out();
     return worst;
   }
 
  private:
-  static std::string_view word(int code) { return code == kOk ? "succeeded" : code == kCancelled ? "cancelled" : "failed"; }
+  static std::string_view word(int code) {
+    return code == kOk ? "succeeded" : code == kCancelled ? "cancelled" : "failed";
+  }
 
   // How a stage ended that nothing is to be followed of: the exit code, after a line that says why.
   Result<std::optional<int>> never_ran(const v1::ChainStage& stage) {
@@ -52,20 +61,25 @@ class ChainFollower {
     if (!answer) return fail(answer.error());
     const v1::Job& job = answer->job();
     if (!render::is_final(job.phase()) || job.attempt() > 0) return std::nullopt;
-    fmt::print("{} {}{}\n", render::printable(job.spec().name()), render::phase_text(job.phase()),
-               job.verdict().reason().empty() ? "" : ": " + render::printable(job.verdict().reason()));
+    fmt::print(
+        "{} {}{}\n", render::printable(job.spec().name()), render::phase_text(job.phase()),
+        job.verdict().reason().empty() ? "" : ": " + render::printable(job.verdict().reason()));
     return exit_code(job.phase());
   }
 
   Result<int> stopped(const Error& error) {
     if (!interrupt_.fired()) return fail(error);
-    fmt::print(stderr, "{0}; chain '{1}' goes on. Come back with 'muster watch {1}', stop it with 'muster cancel {1}'\n",
-               interrupt_.timed_out() ? "time is up" : "detached", render::printable(options_.chain));
+    fmt::print(stderr,
+               "{0}; chain '{1}' goes on. Come back with 'muster watch {1}', stop it with 'muster "
+               "cancel {1}'\n",
+               interrupt_.timed_out() ? "time is up" : "detached",
+               render::printable(options_.chain));
     return interrupt_.timed_out() ? kTimedOut : kOk;
   }
 
   void banner(const v1::ChainStage& stage, std::size_t number, std::size_t count) {
-    const std::string text = fmt::format("==== stage {} ({} of {}): job {} ====", stage.stage(), number, count, stage.job_id());
+    const std::string text = fmt::format("==== stage {} ({} of {}): job {} ====", stage.stage(),
+                                         number, count, stage.job_id());
     fmt::print("{}\n", context_.out.paint(render::Tint::Bold, render::printable(text)));
     flush_out();
   }
@@ -78,13 +92,15 @@ class ChainFollower {
 
 }  // namespace
 
-Result<int> follow_chain(const Context& context, const Session& session, Interrupt& interrupt, const std::vector<v1::ChainStage>& stages,
+Result<int> follow_chain(const Context& context, const Session& session, Interrupt& interrupt,
+                         const std::vector<v1::ChainStage>& stages,
                          const ChainFollowOptions& options) {
   return ChainFollower(context, session, interrupt, options).run(stages);
 }
 
 int worse_exit(int a, int b) {
-  constexpr auto kOrder = std::to_array<int>({kOk, kCancelled, kUnsatisfiable, kJobFailed});  // any other is worse than all of these
+  // any other is worse than all of these
+  constexpr auto kOrder = std::to_array<int>({kOk, kCancelled, kUnsatisfiable, kJobFailed});
   return std::ranges::find(kOrder, a) >= std::ranges::find(kOrder, b) ? a : b;
 }
 

@@ -39,8 +39,11 @@ void Interrupt::run(std::optional<std::chrono::milliseconds> timeout) {
   const sigset_t set = waited_signals();
   const auto deadline = Clock::now() + timeout.value_or(std::chrono::hours(24 * 365));
   while (!stop_) {
-    const auto left = std::max(std::chrono::nanoseconds(0), std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - Clock::now()));
-    const timespec wait{.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
+    const auto left =
+        std::max(std::chrono::nanoseconds(0),
+                 std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - Clock::now()));
+    const timespec wait{.tv_sec = left.count() / 1'000'000'000,
+                        .tv_nsec = left.count() % 1'000'000'000};
     const int number = sigtimedwait(&set, nullptr, &wait);
     if (stop_ || number == SIGUSR1 || (number < 0 && errno == EINTR)) continue;
     return fire(number < 0 ? Reason::Time : Reason::Signal);
@@ -48,7 +51,8 @@ void Interrupt::run(std::optional<std::chrono::milliseconds> timeout) {
 }
 
 void Interrupt::fire(Reason reason) {
-  // All under the lock: a callback that is set meanwhile is told by whoever comes second, and once it is taken back nobody is in it any more.
+  // All under the lock: a callback that is set meanwhile is told by whoever comes second, and once
+  // it is taken back nobody is in it any more.
   const std::scoped_lock lock(mutex_);
   reason_ = reason;
   calls_.cancel();

@@ -1,5 +1,7 @@
-// Ctrl-C and time-outs for verbs that block: Ctrl-C detaches, it never kills a job. One a process. Owns a thread that waits for SIGINT and
-// SIGTERM (blocked everywhere else: so it is made before the first thread, that is before connect()) and for the deadline; it cancels the calls of its group.
+// Ctrl-C and time-outs for verbs that block: Ctrl-C detaches, it never kills a job. One a process.
+// Owns a thread that waits for SIGINT and SIGTERM (blocked everywhere else: so it is made before
+// the first thread, that is before connect()) and for the deadline; it cancels the calls of its
+// group.
 #pragma once
 
 #include <atomic>
@@ -30,8 +32,8 @@ class Interrupt {
   // True as soon as it has fired, false when the time is over.
   bool wait_for(std::chrono::nanoseconds time) { return calls_.wait_for(time); }
 
-  // For as long as it lives, `callback` is called once it fires, at once if it has: on the thread of the interrupt or on this one. It must not touch the
-  // interrupt. One at a time.
+  // For as long as it lives, `callback` is called once it fires, at once if it has: on the thread
+  // of the interrupt or on this one. It must not touch the interrupt. One at a time.
   class OnFire {
    public:
     OnFire(Interrupt& owner, std::function<void()> callback);

@@ -15,14 +15,17 @@
 namespace muster::client {
 
 struct JobFilter {
-  std::set<int> phases;                                                    // v1::JobPhase; empty: any
-  std::vector<std::pair<std::string, std::optional<std::string>>> labels;  // each has to be there; nothing: with whatever value
+  // v1::JobPhase; empty: any
+  std::set<int> phases;
+  // each has to be there; nothing: with whatever value
+  std::vector<std::pair<std::string, std::optional<std::string>>> labels;
 
   [[nodiscard]] bool takes(const v1::Job& job) const;
   [[nodiscard]] bool wants_ended() const;  // a phase that only jobs have which have ended
 };
 // Errors: a word that is no phase, a label without a name.
-Result<JobFilter> job_filter(const std::vector<std::string>& states, const std::vector<std::string>& labels);
+Result<JobFilter> job_filter(const std::vector<std::string>& states,
+                             const std::vector<std::string>& labels);
 
 enum class JobOrder : std::uint8_t { Newest, LiveFirst, Name, Phase, Run, Step };
 // The words of --sort.

@@ -8,7 +8,9 @@
 namespace muster::client {
 
 JobStreams::JobStreams(const Session& session, std::string job_id, bool logs, NewsQueue& news)
-    : session_(session), job_id_(std::move(job_id)), with_logs_(logs), news_(news), events_([this] { read_events(); }) {
+    : session_(session), job_id_(std::move(job_id)), with_logs_(logs), news_(news), events_([this] {
+        read_events();
+      }) {
   if (!logs) news_.push(LogsEnded{});
 }
 
@@ -28,10 +30,11 @@ void JobStreams::read_events() {
   request.set_job(job_id_);
   request.set_samples(true);
   request.set_until_final(true);
-  const auto status = client::read_events(session_, calls_, request, OnLoss::Wait, [this](v1::WatchResponse& response) {
-    news_.push(std::move(response));
-    return true;
-  });
+  const auto status = client::read_events(session_, calls_, request, OnLoss::Wait,
+                                          [this](v1::WatchResponse& response) {
+                                            news_.push(std::move(response));
+                                            return true;
+                                          });
   news_.push(EventsEnded{status.ok() ? Result<void>() : fail(to_error(session_, status))});
 }
 
@@ -42,7 +45,9 @@ void JobStreams::read_logs(std::uint64_t tail) {
   request.set_tail_lines(tail);
   request.set_follow(true);
   request.add_companions(kFailedSetups);
-  const auto status = client::read_logs(session_, calls_, request, OnLoss::Wait, [this](v1::ReadLogsResponse& chunk) { news_.push(std::move(chunk)); });
+  const auto status =
+      client::read_logs(session_, calls_, request, OnLoss::Wait,
+                        [this](v1::ReadLogsResponse& chunk) { news_.push(std::move(chunk)); });
   news_.push(LogsEnded{status.ok() ? Result<void>() : fail(to_error(session_, status))});
 }
 

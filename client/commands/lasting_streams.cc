@@ -18,11 +18,13 @@ namespace {
 
 // Worth another try: the controller is away or going down, or has too much to do.
 bool passing(const grpc::Status& status) {
-  constexpr std::array kCodes = {grpc::StatusCode::UNAVAILABLE, grpc::StatusCode::CANCELLED, grpc::StatusCode::RESOURCE_EXHAUSTED};
+  constexpr std::array kCodes = {grpc::StatusCode::UNAVAILABLE, grpc::StatusCode::CANCELLED,
+                                 grpc::StatusCode::RESOURCE_EXHAUSTED};
   return std::ranges::find(kCodes, status.error_code()) != kCodes.end();
 }
 
-// Runs `read(call, heard)`, which tells how its stream ended, again and again with back-off until it ended for good. `heard()`: the controller is there.
+// Runs `read(call, heard)`, which tells how its stream ended, again and again with back-off until
+// it ended for good. `heard()`: the controller is there.
 template <class Read>
 grpc::Status with_retries(const Session& session, CallGroup& calls, OnLoss loss, Read read) {
   rpc::Backoff backoff(std::random_device{}());
@@ -41,20 +43,23 @@ grpc::Status with_retries(const Session& session, CallGroup& calls, OnLoss loss,
     }
     if (!passing(status) || loss == OnLoss::End || calls.cancelled()) return status;
     if (loss == OnLoss::Notify && !std::exchange(told, true))
-      fmt::print(stderr, "muster: the controller at {} is away: waiting for it (Ctrl-C leaves)\n", session.where);
+      fmt::print(stderr, "muster: the controller at {} is away: waiting for it (Ctrl-C leaves)\n",
+                 session.where);
     if (calls.wait_for(backoff.next())) return status;
   }
 }
 
 }  // namespace
 
-grpc::Status read_events(const Session& session, CallGroup& calls, v1::WatchRequest request, OnLoss loss, const std::function<bool(v1::WatchResponse&)>& each) {
+grpc::Status read_events(const Session& session, CallGroup& calls, v1::WatchRequest request,
+                         OnLoss loss, const std::function<bool(v1::WatchResponse&)>& each) {
   return with_retries(session, calls, loss, [&](grpc::ClientContext& call, const auto& heard) {
     const auto stream = session.jobs->Watch(&call, request);
     v1::WatchResponse response;
     while (stream->Read(&response)) {
       heard();
-      if (response.has_event()) request.set_from_index(std::max(request.from_index(), response.event().index()));
+      if (response.has_event())
+        request.set_from_index(std::max(request.from_index(), response.event().index()));
       if (each(response)) continue;
       call.TryCancel();
       stream->Finish();
@@ -64,14 +69,17 @@ grpc::Status read_events(const Session& session, CallGroup& calls, v1::WatchRequ
   });
 }
 
-grpc::Status read_logs(const Session& session, CallGroup& calls, v1::ReadLogsRequest request, OnLoss loss,
-                       const std::function<void(v1::ReadLogsResponse&)>& each) {
+grpc::Status read_logs(const Session& session, CallGroup& calls, v1::ReadLogsRequest request,
+                       OnLoss loss, const std::function<void(v1::ReadLogsResponse&)>& each) {
   std::map<LogLabel, std::uint64_t> seen;  // to the offset behind
   const bool companions_alone =
-      request.ranks().empty() && std::ranges::any_of(request.companions(), [](const std::string& name) { return name != kFailedSetups; });
+      request.ranks().empty() &&
+      std::ranges::any_of(request.companions(),
+                          [](const std::string& name) { return name != kFailedSetups; });
   return with_retries(session, calls, loss, [&](grpc::ClientContext& call, const auto& heard) {
     if (!seen.empty()) {
-      request.clear_tail_lines();                                  // the lines before the end are others by now
+      // the lines before the end are others by now
+      request.clear_tail_lines();
       if (request.attempt() == 0) request.set_all_attempts(true);  // and so may the current attempt
     }
     const std::uint32_t first = seen.empty() ? 0 : seen.begin()->first.attempt;
@@ -82,7 +90,9 @@ grpc::Status read_logs(const Session& session, CallGroup& calls, v1::ReadLogsReq
       if (companions_alone && response.companion().empty()) {
         call.TryCancel();
         stream->Finish();
-        return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "reading logs beside the ranks': the controller is of a release that keeps none; upgrade it");
+        return grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
+                            "reading logs beside the ranks': the controller is of a release that "
+                            "keeps none; upgrade it");
       }
       if (response.attempt() < first) continue;
       std::uint64_t& have = seen[label_of(response)];

@@ -34,17 +34,21 @@ using Clock = std::chrono::steady_clock;
 // Two `local up` or `local down` on one directory wait for each other.
 Result<io::UniqueFd> lock_dir(const fs::path& dir) {
   io::UniqueFd fd(::open((dir / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!fd) return fail_errno(fmt::format("locking the private cluster in '{}'", dir.string()), errno);
+  if (!fd)
+    return fail_errno(fmt::format("locking the private cluster in '{}'", dir.string()), errno);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     return fail(ErrorCode::Conflict,
-                fmt::format("locking the private cluster in '{}': another 'muster local' is at work there; try again when it is done", dir.string()));
+                fmt::format("locking the private cluster in '{}': another 'muster local' is at "
+                            "work there; try again when it is done",
+                            dir.string()));
   }
   return fd;
 }
 
 // All nodes that are connected.
 std::optional<std::vector<v1::Node>> connected_nodes(const Session& session) {
-  auto answer = ask(session, &Nodes::ListNodes, v1::ListNodesRequest(), nullptr, std::chrono::seconds(1));
+  auto answer =
+      ask(session, &Nodes::ListNodes, v1::ListNodesRequest(), nullptr, std::chrono::seconds(1));
   if (!answer) return std::nullopt;
   std::vector<v1::Node> nodes;
   for (auto& node : *answer->mutable_nodes()) {
@@ -54,38 +58,49 @@ std::optional<std::vector<v1::Node>> connected_nodes(const Session& session) {
 }
 
 // With what the daemons that are waited for complained of last.
-std::unexpected<Error> not_registered(const std::vector<LocalDaemon>& daemons, const std::vector<LocalDaemon>& missing) {
+std::unexpected<Error> not_registered(const std::vector<LocalDaemon>& daemons,
+                                      const std::vector<LocalDaemon>& missing) {
   constexpr std::size_t kShown = 3;
-  std::string text = fmt::format("waiting for {} node{} to register: time is up; see '{}'", daemons.size() - 1, daemons.size() == 2 ? "" : "s",
-                                 daemons.back().log.parent_path().string());
+  std::string text =
+      fmt::format("waiting for {} node{} to register: time is up; see '{}'", daemons.size() - 1,
+                  daemons.size() == 2 ? "" : "s", daemons.back().log.parent_path().string());
   for (const auto& daemon : missing | std::views::take(kShown)) {
     if (const std::string line = last_complaint(daemon); !line.empty())
-      text += fmt::format("\n  {}{}: {}", daemon.name, daemon.node.empty() ? "" : " '" + daemon.node + "'", line);
+      text += fmt::format("\n  {}{}: {}", daemon.name,
+                          daemon.node.empty() ? "" : " '" + daemon.node + "'", line);
   }
   return fail(ErrorCode::TimedOut, std::move(text));
 }
 
-// Waits until the nodes of `daemons` are connected, by the events that say so; daemons that die are noticed within a second.
-Result<std::vector<v1::Node>> wait_registered(const Context& context, const std::vector<LocalDaemon>& daemons, Clock::time_point until) {
+// Waits until the nodes of `daemons` are connected, by the events that say so; daemons that die are
+// noticed within a second.
+Result<std::vector<v1::Node>> wait_registered(const Context& context,
+                                              const std::vector<LocalDaemon>& daemons,
+                                              Clock::time_point until) {
   std::vector<LocalDaemon> missing = daemons;
   while (Clock::now() < until) {
     if (auto alive = all_up(daemons); !alive) return fail(std::move(alive.error()));
     auto session = context.connect();
     if (session) {
-      const auto status = ask(*session, &Nodes::GetClusterStatus, v1::GetClusterStatusRequest(), nullptr, std::chrono::seconds(1));
+      const auto status = ask(*session, &Nodes::GetClusterStatus, v1::GetClusterStatusRequest(),
+                              nullptr, std::chrono::seconds(1));
       if (status) {
-        if (!status->paused().empty()) return fail(ErrorCode::DataLoss, "waiting for the nodes: " + status->paused());
+        if (!status->paused().empty())
+          return fail(ErrorCode::DataLoss, "waiting for the nodes: " + status->paused());
         if (auto nodes = connected_nodes(*session)) {
           missing.clear();
-          std::ranges::copy_if(daemons, std::back_inserter(missing), [&](const LocalDaemon& daemon) {
-            return !daemon.node.empty() && std::ranges::find(*nodes, daemon.node, &v1::Node::name) == nodes->end();
-          });
+          std::ranges::copy_if(
+              daemons, std::back_inserter(missing), [&](const LocalDaemon& daemon) {
+                return !daemon.node.empty() &&
+                       std::ranges::find(*nodes, daemon.node, &v1::Node::name) == nodes->end();
+              });
           if (missing.empty()) {
             if (auto alive = all_up(daemons); !alive) return fail(std::move(alive.error()));
             return std::move(*nodes);
           }
         }
-        // Something will register: its event ends this wait; the deadline bounds it, so that a dead daemon is noticed.
+        // Something will register: its event ends this wait; the deadline bounds it, so that a dead
+        // daemon is noticed.
         grpc::ClientContext watch;
         session->prepare(watch, std::chrono::milliseconds(300));
         v1::WatchRequest request;
@@ -97,7 +112,8 @@ Result<std::vector<v1::Node>> wait_registered(const Context& context, const std:
         continue;
       }
     }
-    // No endpoint yet: the controller writes it once it listens. Its pidfd tells of an early death, the time-out looks again.
+    // No endpoint yet: the controller writes it once it listens. Its pidfd tells of an early death,
+    // the time-out looks again.
     auto controller = process::Pidfd::open(daemons.front().process);
     if (controller) {
       pollfd item{.fd = controller->fd(), .events = POLLIN, .revents = 0};
@@ -107,23 +123,30 @@ Result<std::vector<v1::Node>> wait_registered(const Context& context, const std:
   return not_registered(daemons, missing);
 }
 
-// One that was killed holds its state directory until the last of its threads is gone; a new one would be refused it.
+// One that was killed holds its state directory until the last of its threads is gone; a new one
+// would be refused it.
 Result<void> wait_for_end(const LocalDaemon& daemon, Clock::time_point until) {
   if (wait_gone({daemon}, until)) return {};
   return fail(ErrorCode::TimedOut,
-              fmt::format("starting the {}{}: the earlier one, process {}, was killed and has not ended (a stuck disk?); try again when it has", daemon.name,
-                          daemon.node.empty() ? "" : " '" + daemon.node + "'", daemon.process.pid));
+              fmt::format("starting the {}{}: the earlier one, process {}, was killed and has not "
+                          "ended (a stuck disk?); try again when it has",
+                          daemon.name, daemon.node.empty() ? "" : " '" + daemon.node + "'",
+                          daemon.process.pid));
 }
 
 // The file without which no client finds the controller; empty: none is missing.
 std::string missing_file(const fs::path& dir) {
   const auto endpoint = rpc::read_endpoint_file(local_endpoint(dir));
-  if (!endpoint) return endpoint.error().code == ErrorCode::NotFound ? fmt::format("its endpoint file '{}' is missing", local_endpoint(dir).string()) : "";
+  if (!endpoint)
+    return endpoint.error().code == ErrorCode::NotFound
+               ? fmt::format("its endpoint file '{}' is missing", local_endpoint(dir).string())
+               : "";
   constexpr std::string_view kUnix = "unix:";
   if (!endpoint->address.starts_with(kUnix)) return "";
   const std::string socket = endpoint->address.substr(kUnix.size());
   std::error_code error;
-  return fs::exists(socket, error) || error ? "" : fmt::format("its socket '{}' is missing", socket);
+  return fs::exists(socket, error) || error ? ""
+                                            : fmt::format("its socket '{}' is missing", socket);
 }
 
 Result<void> stop_daemons(const fs::path& dir, const std::vector<LocalDaemon>& daemons) {
@@ -131,21 +154,25 @@ Result<void> stop_daemons(const fs::path& dir, const std::vector<LocalDaemon>& d
   if (wait_gone(daemons, Clock::now() + std::chrono::seconds(5))) return {};
   signal_all(daemons, SIGKILL);
   if (wait_gone(daemons, Clock::now() + std::chrono::seconds(5))) return {};
-  return fail(
-      ErrorCode::TimedOut,
-      fmt::format("stopping the private cluster in '{}': a daemon does not end even by SIGKILL (a stuck disk?); see 'muster local status'", dir.string()));
+  return fail(ErrorCode::TimedOut,
+              fmt::format("stopping the private cluster in '{}': a daemon does not end even by "
+                          "SIGKILL (a stuck disk?); see 'muster local status'",
+                          dir.string()));
 }
 
-// The controller and the agents that `up` asks for; what it leaves open is as it was. With the processes of those that were started before, living or not.
+// The controller and the agents that `up` asks for; what it leaves open is as it was. With the
+// processes of those that were started before, living or not.
 std::vector<LocalDaemon> plan_daemons(const LocalUp& up, const std::vector<LocalDaemon>& known) {
   constexpr std::uint32_t kNodes = 2;
   constexpr std::uint32_t kDevices = 4;
-  std::vector<LocalDaemon> plan = {{.name = "controller", .node = "", .log = local_log(up.dir, "controller")}};
+  std::vector<LocalDaemon> plan = {
+      {.name = "controller", .node = "", .log = local_log(up.dir, "controller")}};
   std::uint32_t devices = 0;  // of a new one, as is
   std::string type;
   const std::optional<std::string> asked_type = up.device_type == "cpu" ? "" : up.device_type;
   const auto add = [&](LocalDaemon agent) {
-    if (std::ranges::none_of(plan, [&](const LocalDaemon& other) { return other.same_as(agent); })) plan.push_back(std::move(agent));
+    if (std::ranges::none_of(plan, [&](const LocalDaemon& other) { return other.same_as(agent); }))
+      plan.push_back(std::move(agent));
   };
   for (const auto& daemon : known) {
     if (daemon.node.empty()) continue;
@@ -162,42 +189,52 @@ std::vector<LocalDaemon> plan_daemons(const LocalUp& up, const std::vector<Local
     }
   }
   for (auto& daemon : plan) {
-    const auto it = std::ranges::find_if(known, [&](const LocalDaemon& other) { return other.same_as(daemon); });
+    const auto it = std::ranges::find_if(
+        known, [&](const LocalDaemon& other) { return other.same_as(daemon); });
     if (it != known.end()) daemon = *it;
     if (daemon.node.empty()) continue;
     if (daemon.devices == 0) daemon.device_type = type;
     if (asked_type && !is_up(daemon)) daemon.device_type = *asked_type;
     if (up.devices && !is_up(daemon)) daemon.devices = *up.devices;
-    if (daemon.devices == 0) daemon.devices = up.devices.value_or(devices == 0 ? kDevices : devices);
+    if (daemon.devices == 0)
+      daemon.devices = up.devices.value_or(devices == 0 ? kDevices : devices);
   }
   return plan;
 }
 
 // Agents with stand-ins have an address each: servers of a rank table are told apart by it.
 Result<std::vector<std::string>> agent_arguments(const fs::path& dir, const LocalDaemon& agent) {
-  std::vector<std::string> args = {
-      "--controller", local_endpoint(dir).string(), "--name", agent.node, "--state-dir", local_agent_dir(dir, agent.node).string()};
+  std::vector<std::string> args = {"--controller", local_endpoint(dir).string(),
+                                   "--name",       agent.node,
+                                   "--state-dir",  local_agent_dir(dir, agent.node).string()};
   if (agent.device_type.empty()) {
-    args.insert(args.end(), {"--devices", fmt::format("{}", agent.devices), "--address", "127.0.0.1"});
+    args.insert(args.end(),
+                {"--devices", fmt::format("{}", agent.devices), "--address", "127.0.0.1"});
     return args;
   }
   std::uint32_t number = 0;
   std::from_chars(agent.node.data() + 1, agent.node.data() + agent.node.size(), number);
   const fs::path list = local_cards(dir, agent.node);
-  if (auto made = io::make_dirs(list.parent_path(), 0700); !made) return fail(std::move(made.error()));
-  if (auto written = io::replace_file(list, stand_in_cards(agent.device_type, number, agent.devices), io::Durable::No); !written)
+  if (auto made = io::make_dirs(list.parent_path(), 0700); !made)
+    return fail(std::move(made.error()));
+  if (auto written = io::replace_file(
+          list, stand_in_cards(agent.device_type, number, agent.devices), io::Durable::No);
+      !written)
     return fail(std::move(written.error()));
-  args.insert(args.end(), {"--devices-from", list.string(), "--address", fmt::format("127.0.{}.{}", number / 250, number % 250 + 1)});
+  args.insert(args.end(), {"--devices-from", list.string(), "--address",
+                           fmt::format("127.0.{}.{}", number / 250, number % 250 + 1)});
   return args;
 }
 
 Result<std::vector<std::string>> controller_arguments(const LocalUp& up) {
   const std::string socket = local_socket(up.dir).string();
-  std::vector<std::string> args = {"--state-dir", local_controller_dir(up.dir).string(), "--endpoint-file", local_endpoint(up.dir).string()};
+  std::vector<std::string> args = {"--state-dir", local_controller_dir(up.dir).string(),
+                                   "--endpoint-file", local_endpoint(up.dir).string()};
   if (socket.size() < sizeof(sockaddr_un::sun_path) - 1) {
     args.insert(args.end(), {"--listen", "unix:" + socket});
   } else {
-    args.insert(args.end(), {"--listen", "127.0.0.1:0", "--token-file", (local_controller_dir(up.dir) / "token").string()});
+    args.insert(args.end(), {"--listen", "127.0.0.1:0", "--token-file",
+                             (local_controller_dir(up.dir) / "token").string()});
   }
   args.insert(args.end(), up.controller_args.begin(), up.controller_args.end());
   return args;
@@ -205,9 +242,11 @@ Result<std::vector<std::string>> controller_arguments(const LocalUp& up) {
 
 }  // namespace
 
-Result<LocalNodes> local_up(Context& context, const LocalUp& up, std::chrono::milliseconds timeout) {
+Result<LocalNodes> local_up(Context& context, const LocalUp& up,
+                            std::chrono::milliseconds timeout) {
   const auto until = Clock::now() + timeout;
-  for (const auto& dir : {up.dir, local_controller_dir(up.dir), up.dir / "agents", up.dir / "log"}) {
+  for (const auto& dir :
+       {up.dir, local_controller_dir(up.dir), up.dir / "agents", up.dir / "log"}) {
     if (auto made = io::make_dirs(dir, 0700); !made) return fail(std::move(made.error()));
   }
   auto lock = lock_dir(up.dir);
@@ -218,15 +257,21 @@ Result<LocalNodes> local_up(Context& context, const LocalUp& up, std::chrono::mi
   const std::vector<LocalDaemon> plan = plan_daemons(up, known);
   for (const auto& daemon : plan) {
     if (daemon.device_type.empty() || is_up(daemon) || daemon.devices <= kCardsMost) continue;
-    return fail(ErrorCode::InvalidArgument, fmt::format("starting node '{}' with {} stand-ins for cards of type {}: a node has at most {} (--devices)",
-                                                        daemon.node, daemon.devices, daemon.device_type, kCardsMost));
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("starting node '{}' with {} stand-ins for cards of type {}: a node has "
+                            "at most {} (--devices)",
+                            daemon.node, daemon.devices, daemon.device_type, kCardsMost));
   }
   std::vector<LocalDaemon> running;
-  // Before each start and after it: who is stopped half way must find all of the plan at the next 'local up', and a disk that is full must stop it before
-  // anything is started. The daemons of an earlier, larger cluster are not forgotten.
+  // Before each start and after it: who is stopped half way must find all of the plan at the next
+  // 'local up', and a disk that is full must stop it before anything is started. The daemons of an
+  // earlier, larger cluster are not forgotten.
   const auto remember = [&] {
     std::vector<LocalDaemon> all = running;
-    const auto listed = [&](const LocalDaemon& daemon) { return std::ranges::any_of(all, [&](const LocalDaemon& other) { return other.same_as(daemon); }); };
+    const auto listed = [&](const LocalDaemon& daemon) {
+      return std::ranges::any_of(all,
+                                 [&](const LocalDaemon& other) { return other.same_as(daemon); });
+    };
     for (const auto& daemon : plan) {
       if (!listed(daemon)) all.push_back(daemon);
     }
@@ -244,16 +289,20 @@ Result<LocalNodes> local_up(Context& context, const LocalUp& up, std::chrono::mi
       continue;
     }
     if (!missing.empty()) {
-      done.note = fmt::format("the controller ran, but {}: it was started anew; jobs go on", missing);
-      if (auto stopped = stop_daemons(up.dir, {daemon}); !stopped) return fail(std::move(stopped.error()));
+      done.note =
+          fmt::format("the controller ran, but {}: it was started anew; jobs go on", missing);
+      if (auto stopped = stop_daemons(up.dir, {daemon}); !stopped)
+        return fail(std::move(stopped.error()));
     }
     if (auto ended = wait_for_end(daemon, until); !ended) return fail(std::move(ended.error()));
     if (auto written = remember(); !written) return fail(std::move(written.error()));
     std::error_code ignored;
-    if (controller) fs::remove(local_endpoint(up.dir), ignored);  // of a controller that is gone: nobody must find it
+    // of a controller that is gone: nobody must find it
+    if (controller) fs::remove(local_endpoint(up.dir), ignored);
     auto args = controller ? controller_arguments(up) : agent_arguments(up.dir, daemon);
     if (!args) return fail(std::move(args.error()));
-    auto started = start_daemon(up.dir, controller ? "controller" : "agent", daemon.node, controller ? "controller" : daemon.node, *std::move(args));
+    auto started = start_daemon(up.dir, controller ? "controller" : "agent", daemon.node,
+                                controller ? "controller" : daemon.node, *std::move(args));
     if (!started) return fail(std::move(started.error()));
     started->devices = daemon.devices;
     started->device_type = daemon.device_type;
@@ -271,15 +320,21 @@ Result<LocalNodes> local_up(Context& context, const LocalUp& up, std::chrono::mi
 std::string local_silence(Context& context, const fs::path& dir) {
   context.controller = local_endpoint(dir).string();
   if (const std::string missing = missing_file(dir); !missing.empty())
-    return fmt::format("the controller runs, but {}: 'muster local up' starts it anew; jobs go on", missing);
+    return fmt::format("the controller runs, but {}: 'muster local up' starts it anew; jobs go on",
+                       missing);
   const auto session = context.connect();
-  if (session && ask(*session, &Nodes::GetClusterStatus, v1::GetClusterStatusRequest(), nullptr, std::chrono::seconds(3))) return "";
-  return fmt::format("the controller runs, but does not answer (frozen, overloaded or still starting?); see '{}'", local_log(dir, "controller").string());
+  if (session && ask(*session, &Nodes::GetClusterStatus, v1::GetClusterStatusRequest(), nullptr,
+                     std::chrono::seconds(3)))
+    return "";
+  return fmt::format(
+      "the controller runs, but does not answer (frozen, overloaded or still starting?); see '{}'",
+      local_log(dir, "controller").string());
 }
 
 namespace {
 
-// Asks that every live job be cancelled and waits for the ends. Best effort: the answer says why not all could be asked for; empty: all were.
+// Asks that every live job be cancelled and waits for the ends. Best effort: the answer says why
+// not all could be asked for; empty: all were.
 std::string cancel_jobs(const Context& context, Clock::time_point until) {
   constexpr const char* kSilent = "the controller did not answer";
   auto session = context.connect();
@@ -318,7 +373,8 @@ std::string cancel_jobs(const Context& context, Clock::time_point until) {
   return "";
 }
 
-// Workers outlive agents: those whose claim stands in a run directory of this cluster are killed, then all that carries their cookie.
+// Workers outlive agents: those whose claim stands in a run directory of this cluster are killed,
+// then all that carries their cookie.
 Result<void> sweep_workers(const fs::path& dir, Clock::time_point until) {
   const auto boot = process::boot_id();
   if (!boot) return fail(boot.error());
@@ -331,15 +387,23 @@ Result<void> sweep_workers(const fs::path& dir, Clock::time_point until) {
       const rundir::RunLayout layout(agent.run(run.job, run.attempt));
       const auto claim = rundir::read_claim(layout);
       const auto launch = rundir::read_launch(layout);
-      if (claim && *claim && (*claim)->pid() != 0 && (*claim)->boot_id() == boot->str()) {  // of another boot: its numbers are a stranger's now
-        if (auto pidfd = process::Pidfd::open({.pid = static_cast<pid_t>((*claim)->pid()), .start_time = (*claim)->start_time()})) (void)pidfd->signal(SIGKILL);
+      // of another boot: its numbers are a stranger's now
+      if (claim && *claim && (*claim)->pid() != 0 && (*claim)->boot_id() == boot->str()) {
+        if (auto pidfd = process::Pidfd::open(
+                {.pid = static_cast<pid_t>((*claim)->pid()), .start_time = (*claim)->start_time()}))
+          (void)pidfd->signal(SIGKILL);
       }
       if (!launch || !*launch) continue;
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-      auto swept = process::sweep_cookie(rundir::kCookieVariable, (*launch)->cookie(), static_cast<int>(std::max<std::int64_t>(1000, left)));
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+      auto swept = process::sweep_cookie(rundir::kCookieVariable, (*launch)->cookie(),
+                                         static_cast<int>(std::max<std::int64_t>(1000, left)));
       if (!swept) return fail(std::move(swept.error()));
       if ((*launch)->cgroup().empty()) continue;
-      if (auto gone = process::discard_run_group((*launch)->cgroup(), static_cast<int>(std::max<std::int64_t>(1000, left))); !gone) return gone;
+      if (auto gone = process::discard_run_group(
+              (*launch)->cgroup(), static_cast<int>(std::max<std::int64_t>(1000, left)));
+          !gone)
+        return gone;
     }
   }
   return {};
@@ -347,7 +411,8 @@ Result<void> sweep_workers(const fs::path& dir, Clock::time_point until) {
 
 }  // namespace
 
-Result<std::string> local_down(Context& context, const fs::path& dir, std::chrono::milliseconds timeout) {
+Result<std::string> local_down(Context& context, const fs::path& dir,
+                               std::chrono::milliseconds timeout) {
   if (auto found = find_daemons(dir); !found) return fail(std::move(found.error()));
   auto lock = lock_dir(dir);
   if (!lock) return fail(std::move(lock.error()));
@@ -363,7 +428,8 @@ Result<std::string> local_down(Context& context, const fs::path& dir, std::chron
     not_cancelled = missing_file(dir);
     if (not_cancelled.empty()) not_cancelled = cancel_jobs(context, until);
   }
-  for (const auto* group : {&agents, &controller}) {  // agents first: the controller hears them leave
+  // agents first: the controller hears them leave
+  for (const auto* group : {&agents, &controller}) {
     if (auto stopped = stop_daemons(dir, *group); !stopped) return fail(std::move(stopped.error()));
   }
   if (auto swept = sweep_workers(dir, until); !swept) return fail(std::move(swept.error()));

@@ -36,7 +36,9 @@ Result<std::string> sibling(std::string_view name) {
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
   const fs::path path = self.parent_path() / name;
   if (error || !fs::exists(path, error))
-    return fail(ErrorCode::NotFound, fmt::format("finding '{}': it should lie beside '{}'; is the installation whole?", name, self.string()));
+    return fail(ErrorCode::NotFound,
+                fmt::format("finding '{}': it should lie beside '{}'; is the installation whole?",
+                            name, self.string()));
   return path.string();
 }
 
@@ -49,7 +51,8 @@ std::string log_end(const fs::path& log) {
     if (at == std::string::npos) return render::printable(*text);
   }
   std::string out;
-  for (const char c : text->substr(at)) out += c == '\n' ? std::string("\n  ") : render::printable(std::string_view(&c, 1));
+  for (const char c : text->substr(at))
+    out += c == '\n' ? std::string("\n  ") : render::printable(std::string_view(&c, 1));
   while (!out.empty() && (out.back() == ' ' || out.back() == '\n')) out.pop_back();
   return out;
 }
@@ -76,24 +79,30 @@ Result<std::vector<LocalDaemon>> read_daemons(const fs::path& dir) {
   auto text = io::read_file(local_processes(dir), 1 << 20);
   if (!text) {
     std::error_code ignored;
-    const bool was_up = fs::is_directory(local_controller_dir(dir), ignored);  // 'muster local down' takes the list, and leaves the state
+    // 'muster local down' takes the list, and leaves the state
+    const bool was_up = fs::is_directory(local_controller_dir(dir), ignored);
     if (text.error().code == ErrorCode::NotFound)
-      return fail(ErrorCode::NotFound, fmt::format("finding the private cluster in '{}': {}", dir.string(),
-                                                   was_up ? "it is down; its state is there, and 'muster local up' goes on with it"
-                                                          : "none was started there; 'muster local up' starts one"));
+      return fail(
+          ErrorCode::NotFound,
+          fmt::format("finding the private cluster in '{}': {}", dir.string(),
+                      was_up
+                          ? "it is down; its state is there, and 'muster local up' goes on with it"
+                          : "none was started there; 'muster local up' starts one"));
     return fail(std::move(text.error()));
   }
   std::vector<LocalDaemon> out;
   const json list = json::parse(*text, nullptr, false);
   if (!list.is_array())
-    return fail(ErrorCode::DataLoss, fmt::format("reading '{}': not what 'muster local up' writes; remove it: daemons that run are found without it",
+    return fail(ErrorCode::DataLoss, fmt::format("reading '{}': not what 'muster local up' writes; "
+                                                 "remove it: daemons that run are found without it",
                                                  local_processes(dir).string()));
   const auto boot = process::boot_id();
   if (!boot) return fail(boot.error());
   for (const auto& item : list) {
     if (!item.is_object()) continue;
     // Of another boot: gone, whoever has its number now.
-    const std::uint64_t start_time = item.value("bootId", "") == boot->str() ? item.value("startTime", std::uint64_t{0}) : 0;
+    const std::uint64_t start_time =
+        item.value("bootId", "") == boot->str() ? item.value("startTime", std::uint64_t{0}) : 0;
     out.push_back({.name = item.value("name", ""),
                    .node = item.value("node", ""),
                    .process = {.pid = item.value("pid", 0), .start_time = start_time},
@@ -127,7 +136,9 @@ std::optional<LocalDaemon> daemon_of(const fs::path& dir, std::string_view words
   const fs::path state = value_of(words, "--state-dir");
   if (program.filename() == "muster-controller" && same_folder(state, local_controller_dir(dir)))
     return LocalDaemon{.name = "controller", .node = "", .log = local_log(dir, "controller")};
-  if (program.filename() != "muster-agent" || !same_folder(state.parent_path(), local_agent_dir(dir, "x").parent_path())) return std::nullopt;
+  if (program.filename() != "muster-agent" ||
+      !same_folder(state.parent_path(), local_agent_dir(dir, "x").parent_path()))
+    return std::nullopt;
   const std::string node(value_of(words, "--name"));
   if (node.empty()) return std::nullopt;
   LocalDaemon agent{.name = "agent", .node = node, .log = local_log(dir, node)};
@@ -143,14 +154,17 @@ std::optional<LocalDaemon> daemon_of(const fs::path& dir, std::string_view words
 
 // Those of our user that run, by their command lines.
 std::vector<LocalDaemon> running_daemons(const fs::path& dir) {
-  constexpr std::size_t kWordsMost = 4 << 20;  // bytes; the kernel takes 6 MiB at most, with the environment
+  // bytes; the kernel takes 6 MiB at most, with the environment
+  constexpr std::size_t kWordsMost = 4 << 20;
   std::vector<LocalDaemon> found;
   std::vector<pid_t> parents;
   std::error_code error;
   for (fs::directory_iterator it("/proc", error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     pid_t pid = 0;
-    if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size()) continue;
+    if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr !=
+        name.data() + name.size())
+      continue;
     struct stat info{};
     if (::stat(it->path().c_str(), &info) != 0 || info.st_uid != ::geteuid()) continue;
     const auto stat = process::read_stat(pid);
@@ -166,7 +180,8 @@ std::vector<LocalDaemon> running_daemons(const fs::path& dir) {
   // A child of a daemon has its command line until it executes its own program.
   std::vector<LocalDaemon> out;
   for (std::size_t i = 0; i < found.size(); ++i) {
-    const bool child = std::ranges::any_of(found, [&](const LocalDaemon& other) { return other.process.pid == parents[i]; });
+    const bool child = std::ranges::any_of(
+        found, [&](const LocalDaemon& other) { return other.process.pid == parents[i]; });
     if (!child) out.push_back(std::move(found[i]));
   }
   return out;
@@ -182,15 +197,20 @@ Result<std::vector<LocalDaemon>> find_daemons(const fs::path& dir) {
     daemons.emplace();
   }
   for (auto& found : running) {
-    if (std::ranges::find(*daemons, found.process, &LocalDaemon::process) != daemons->end()) continue;
-    const auto gone = std::ranges::find_if(*daemons, [&](const LocalDaemon& other) { return other.same_as(found) && !process::alive(other.process); });
+    if (std::ranges::find(*daemons, found.process, &LocalDaemon::process) != daemons->end())
+      continue;
+    const auto gone = std::ranges::find_if(*daemons, [&](const LocalDaemon& other) {
+      return other.same_as(found) && !process::alive(other.process);
+    });
     if (gone != daemons->end()) {
       *gone = std::move(found);
     } else {
       daemons->push_back(std::move(found));
     }
   }
-  std::ranges::stable_sort(*daemons, std::less(), [](const LocalDaemon& daemon) { return std::tuple(!daemon.node.empty(), daemon.node.size(), daemon.node); });
+  std::ranges::stable_sort(*daemons, std::less(), [](const LocalDaemon& daemon) {
+    return std::tuple(!daemon.node.empty(), daemon.node.size(), daemon.node);
+  });
   return daemons;
 }
 
@@ -211,7 +231,8 @@ Result<void> write_daemons(const fs::path& dir, const std::vector<LocalDaemon>& 
   return io::replace_file(local_processes(dir), list.dump(2) + "\n", io::Durable::No);
 }
 
-Result<LocalDaemon> start_daemon(const fs::path& dir, const std::string& name, const std::string& node, const std::string& file,
+Result<LocalDaemon> start_daemon(const fs::path& dir, const std::string& name,
+                                 const std::string& node, const std::string& file,
                                  std::vector<std::string> args) {
   const fs::path log = local_log(dir, file);
   auto binary = sibling(name == "controller" ? "muster-controller" : "muster-agent");
@@ -222,19 +243,27 @@ Result<LocalDaemon> start_daemon(const fs::path& dir, const std::string& name, c
   for (auto& arg : args) request.argv.push_back(std::move(arg));
   request.argv.insert(request.argv.end(), {"--log-file", log.string()});
   request.env = process::own_environment();
-  // A private cluster takes its settings from its own command line, never from a variable meant for a client.
-  std::erase_if(request.env, [](const std::string& entry) { return entry.starts_with("MUSTER_") && !entry.starts_with("MUSTER_LOG_LEVEL="); });
+  // A private cluster takes its settings from its own command line, never from a variable meant for
+  // a client.
+  std::erase_if(request.env, [](const std::string& entry) {
+    return entry.starts_with("MUSTER_") && !entry.starts_with("MUSTER_LOG_LEVEL=");
+  });
   request.cwd = "/";
-  request.standard_out = {.path = log.string(), .flags = O_WRONLY | O_CREAT | O_APPEND, .mode = 0600};
+  request.standard_out = {
+      .path = log.string(), .flags = O_WRONLY | O_CREAT | O_APPEND, .mode = 0600};
   request.new_session = true;
   auto pid = process::spawn(request);
   if (!pid) return fail(std::move(pid.error()));
   auto process = process::identify(*pid);
-  if (!process) return fail(ErrorCode::Internal, fmt::format("starting the {}: it ended at once:\n  {}", name, log_end(log)));
+  if (!process)
+    return fail(ErrorCode::Internal,
+                fmt::format("starting the {}: it ended at once:\n  {}", name, log_end(log)));
   return LocalDaemon{.name = name, .node = node, .process = *process, .log = log};
 }
 
-bool is_up(const LocalDaemon& daemon) { return process::alive(daemon.process) && !is_killed(daemon.process.pid); }
+bool is_up(const LocalDaemon& daemon) {
+  return process::alive(daemon.process) && !is_killed(daemon.process.pid);
+}
 
 std::string last_complaint(const LocalDaemon& daemon) {
   const auto text = io::read_file(daemon.log, 64 << 20);
@@ -246,7 +275,9 @@ std::string last_complaint(const LocalDaemon& daemon) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     const auto level = line.substr(std::min(line.size(), line.find(' ') + 1));  // behind the time
-    if (level.starts_with("warning ") || level.starts_with("error ") || level.starts_with("critical ")) last = line;
+    if (level.starts_with("warning ") || level.starts_with("error ") ||
+        level.starts_with("critical "))
+      last = line;
   }
   return render::printable(last.substr(0, 1024));
 }
@@ -255,7 +286,8 @@ Result<void> all_up(const std::vector<LocalDaemon>& daemons) {
   for (const auto& daemon : daemons) {
     if (!is_up(daemon))
       return fail(ErrorCode::Internal,
-                  fmt::format("starting the {}: it ended at once; the end of '{}':\n  {}", daemon.name, daemon.log.string(), log_end(daemon.log)));
+                  fmt::format("starting the {}: it ended at once; the end of '{}':\n  {}",
+                              daemon.name, daemon.log.string(), log_end(daemon.log)));
   }
   return {};
 }
@@ -264,7 +296,8 @@ bool wait_gone(const std::vector<LocalDaemon>& daemons, Clock::time_point until)
   for (const auto& daemon : daemons) {
     auto pidfd = process::Pidfd::open(daemon.process);
     while (pidfd && !pidfd->exited()) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
       if (left <= 0) return false;
       pollfd item{.fd = pidfd->fd(), .events = POLLIN, .revents = 0};
       poll(&item, 1, static_cast<int>(std::min<std::int64_t>(left, 60'000)));

@@ -1,4 +1,5 @@
-// Whose log a line or a chunk is of: a rank's, or that of a process beside the ranks ("setup", "scheduler") on one node. Values.
+// Whose log a line or a chunk is of: a rank's, or that of a process beside the ranks ("setup",
+// "scheduler") on one node. Values.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +12,8 @@
 
 namespace muster::client {
 
-// ReadLogsRequest.companions: all that there are; the setup's of nodes whose start failed, beside what else is asked for (controller/api/log_sources.h).
+// ReadLogsRequest.companions: all that there are; the setup's of nodes whose start failed, beside
+// what else is asked for (controller/api/log_sources.h).
 inline constexpr const char* kAllCompanions = "*";
 inline constexpr const char* kFailedSetups = "setup:failed";
 
@@ -22,12 +24,15 @@ struct LogLabel {
   friend auto operator<=>(const LogLabel&, const LogLabel&) = default;
 
   // As it stands in brackets before a line: "rank 3", "node1 setup".
-  [[nodiscard]] std::string text() const { return companion.empty() ? fmt::format("rank {}", rank) : fmt::format("{} {}", node, companion); }
+  [[nodiscard]] std::string text() const {
+    return companion.empty() ? fmt::format("rank {}", rank) : fmt::format("{} {}", node, companion);
+  }
 };
 
 inline LogLabel label_of(const v1::ReadLogsResponse& chunk) {
   if (chunk.companion().empty()) return {.attempt = chunk.attempt(), .rank = chunk.rank()};
-  return {.attempt = chunk.attempt(), .rank = 0, .companion = chunk.companion(), .node = chunk.node()};
+  return {
+      .attempt = chunk.attempt(), .rank = 0, .companion = chunk.companion(), .node = chunk.node()};
 }
 
 }  // namespace muster::client

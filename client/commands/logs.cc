@@ -24,7 +24,8 @@
 namespace muster::client {
 namespace {
 
-constexpr const char* kNameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+constexpr const char* kNameCharacters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
 
 struct LogsOptions {
   std::string job;
@@ -40,8 +41,9 @@ struct LogsOptions {
   bool raw = false;
 };
 
-// Prints whole lines, labelled where several logs are shown. On a terminal they keep their colours, and a line that its program draws again and again is drawn
-// so where it is alone; where others stand beside it, its states are lines of their own, one a second.
+// Prints whole lines, labelled where several logs are shown. On a terminal they keep their colours,
+// and a line that its program draws again and again is drawn so where it is alone; where others
+// stand beside it, its states are lines of their own, one a second.
 class Printer {
  public:
   // `grep`: null = every line.
@@ -68,7 +70,8 @@ class Printer {
       const auto each = [&](std::string_view text, bool redrawn) { line(log, text, redrawn); };
       if (!chunk.gap().empty()) {
         cutter_.end(log, each);
-        note(fmt::format("[{}] -- bytes missing before offset {}: {}", log.text(), chunk.offset(), chunk.gap()));
+        note(fmt::format("[{}] -- bytes missing before offset {}: {}", log.text(), chunk.offset(),
+                         chunk.gap()));
       }
       cutter_.add(log, chunk.data(), each);
       if (redraws_ && !cutter_.rest(log).empty()) draw(cutter_.rest(log));
@@ -94,14 +97,19 @@ class Printer {
     // A terminal is protected from what a program may write; a pipe gets the bytes.
     const std::string shown = terminal_ ? render::coloured(text, context_.out) : std::string(text);
     if (labels_)
-      fmt::print("{} {}\n", context_.out.paint(render::Tint::Accent, fmt::format("[{}]", render::printable(log.text()))), shown);
+      fmt::print("{} {}\n",
+                 context_.out.paint(render::Tint::Accent,
+                                    fmt::format("[{}]", render::printable(log.text()))),
+                 shown);
     else
       fmt::print("{}\n", shown);
   }
-  // A line that has not ended, in the terminal's row; what does not fit there is cut off by the terminal.
+  // A line that has not ended, in the terminal's row; what does not fit there is cut off by the
+  // terminal.
   void draw(std::string_view text) {
     clear();
-    fmt::print("\x1b[?7l{}\x1b[?7h", render::clip(render::coloured(text, context_.out), render::terminal_width(1)));
+    fmt::print("\x1b[?7l{}\x1b[?7h",
+               render::clip(render::coloured(text, context_.out), render::terminal_width(1)));
     drawn_ = true;
   }
   void clear() {
@@ -131,20 +139,29 @@ Result<v1::ReadLogsRequest> request_of(const LogsOptions& options) {
   for (const auto rank : *ranks) request.add_ranks(rank);
   const bool all_ranks = ranks->empty() && !options.ranks.empty();
   if (all_ranks && !options.companions.empty())
-    return fail(ErrorCode::InvalidArgument, "option --rank 'all': with --companion write which ranks you want besides, like 0-7");
+    return fail(
+        ErrorCode::InvalidArgument,
+        "option --rank 'all': with --companion write which ranks you want besides, like 0-7");
   for (const std::string& name : options.companions) {
-    const bool sound = !name.empty() && name.find_first_not_of(kNameCharacters) == std::string::npos;
+    const bool sound =
+        !name.empty() && name.find_first_not_of(kNameCharacters) == std::string::npos;
     if (!sound)
-      return fail(ErrorCode::InvalidArgument,
-                  fmt::format("option --companion '{}': write setup, scheduler, rank-N of a script, or all", render::printable(name)));
+      return fail(
+          ErrorCode::InvalidArgument,
+          fmt::format("option --companion '{}': write setup, scheduler, rank-N of a script, or all",
+                      render::printable(name)));
     request.add_companions(name == "all" ? kAllCompanions : name);
   }
   // Where no log was chosen, what a setup said that failed is the only answer there is.
-  if (options.ranks.empty() && options.companions.empty() && !options.raw) request.add_companions(kFailedSetups);
+  if (options.ranks.empty() && options.companions.empty() && !options.raw)
+    request.add_companions(kFailedSetups);
   const bool one_rank = ranks->size() == 1 && options.companions.empty();
-  const bool one_companion = ranks->empty() && options.companions.size() == 1 && options.companions.front() != "all" && !options.node.empty();
+  const bool one_companion = ranks->empty() && options.companions.size() == 1 &&
+                             options.companions.front() != "all" && !options.node.empty();
   if (options.raw && !one_rank && !one_companion) {
-    return fail(ErrorCode::InvalidArgument, "option --raw: wants one --rank, or one --companion and its --node: bytes of several would run into each other");
+    return fail(ErrorCode::InvalidArgument,
+                "option --raw: wants one --rank, or one --companion and its --node: bytes of "
+                "several would run into each other");
   }
   if (!options.since.empty()) {
     const auto since = parse_since(options.since, system_clock().now().wall);
@@ -160,7 +177,9 @@ Result<v1::ReadLogsRequest> request_of(const LogsOptions& options) {
     const char* const end = options.attempt.data() + options.attempt.size();
     const auto read = std::from_chars(options.attempt.data(), end, number);
     if (read.ec != std::errc() || read.ptr != end || number == 0)
-      return fail(ErrorCode::InvalidArgument, fmt::format("option --attempt '{}': write a number from 1, or all", options.attempt));
+      return fail(
+          ErrorCode::InvalidArgument,
+          fmt::format("option --attempt '{}': write a number from 1, or all", options.attempt));
     request.set_attempt(number);
   }
   return request;
@@ -172,7 +191,10 @@ Result<std::unique_ptr<const RE2>> grep_of(const std::string& text) {
   RE2::Options options(RE2::Quiet);
   options.set_encoding(RE2::Options::EncodingLatin1);  // logs hold any bytes
   auto pattern = std::make_unique<const RE2>(text, options);
-  if (!pattern->ok()) return fail(ErrorCode::InvalidArgument, fmt::format("option --grep '{}': not a regular expression ({})", text, pattern->error()));
+  if (!pattern->ok())
+    return fail(
+        ErrorCode::InvalidArgument,
+        fmt::format("option --grep '{}': not a regular expression ({})", text, pattern->error()));
   return pattern;
 }
 
@@ -185,24 +207,32 @@ std::string why_none(const Session& session, Interrupt& interrupt, const LogsOpt
   const auto answer = ask(session, &Jobs::GetJob, request, &interrupt);
   if (!answer) return " yet";
   const v1::Job& job = answer->job();
-  const std::string ended = render::is_final(job.phase()) ? fmt::format(": the job has ended ({})", render::phase_text(job.phase())) : "";
+  const std::string ended =
+      render::is_final(job.phase())
+          ? fmt::format(": the job has ended ({})", render::phase_text(job.phase()))
+          : "";
   // The latest attempt may have ended before a rank of it started.
   if (options.attempt.empty() && job.attempt() > 1)
-    return fmt::format(" of attempt {}{}{}; --attempt all has those of earlier ones", job.attempt(), ended.empty() ? " yet" : "", ended);
+    return fmt::format(" of attempt {}{}{}; --attempt all has those of earlier ones", job.attempt(),
+                       ended.empty() ? " yet" : "", ended);
   return ended.empty() ? " yet" : ended;
 }
 
 // With launch.per: node a number may be a script's and that of a rank inside of one.
 void tell_scripts(const v1::Job& job, const v1::ReadLogsRequest& request) {
-  if (job.spec().launch().per() != v1::LAUNCH_PER_NODE || job.attempts().empty() || !render::is_terminal(2)) return;
+  if (job.spec().launch().per() != v1::LAUNCH_PER_NODE || job.attempts().empty() ||
+      !render::is_terminal(2))
+    return;
   const auto& nodes = job.attempts(job.attempts_size() - 1).nodes();
   int inside = 0;
   for (const v1::NodePlacement& node : nodes) inside += std::max(1, node.devices_size());
   if (inside <= nodes.size()) return;
   for (const std::uint32_t rank : request.ranks()) {
     if (rank >= static_cast<std::uint32_t>(nodes.size())) continue;
-    fmt::print(stderr, "rank {0} is the script of node '{1}', with all of its ranks; rank {0} of the training alone: --companion rank-{0}\n", rank,
-               render::printable(nodes[static_cast<int>(rank)].node()));
+    fmt::print(stderr,
+               "rank {0} is the script of node '{1}', with all of its ranks; rank {0} of the "
+               "training alone: --companion rank-{0}\n",
+               rank, render::printable(nodes[static_cast<int>(rank)].node()));
   }
 }
 
@@ -211,63 +241,86 @@ Result<int> logs(const Context& context, const LogsOptions& options) {
   if (!request) return fail(request.error());
   auto grep = grep_of(options.grep);
   if (!grep) return fail(std::move(grep.error()));
-  return connected(context, options.timeout, [&](const Session& session, Interrupt& interrupt) -> Result<int> {
-    v1::GetJobRequest which;
-    which.set_job(options.job);
-    which.set_name_prefix(true);
-    const auto job = ask(session, &Jobs::GetJob, which, &interrupt);
-    if (!job && interrupt.fired()) return interrupt.timed_out() ? kTimedOut : kOk;
-    if (!job) return fail(job.error());
-    request->set_job(job->job().id());  // its name may be another job's later
-    if (job->asked_for_chain() && !options.raw)
-      fmt::print(stderr, "stage {}, job {}\n", render::printable(job->job().spec().stage().name()), render::printable(job->job().id()));
-    if (!options.raw) tell_scripts(job->job(), *request);
-    Printer printer(context, options.raw, std::move(*grep), request->ranks_size() != 1 || !options.companions.empty());
-    const auto status = read_logs(session, interrupt.calls(), *request, options.follow ? OnLoss::Notify : OnLoss::End,
-                                  [&](const v1::ReadLogsResponse& chunk) { printer.add(chunk); });
-    printer.flush();
-    flush_out();
-    if (interrupt.timed_out()) return kTimedOut;
-    if (!status.ok() && !interrupt.interrupted()) return fail(to_error(session, status));
-    if (!printer.any() && !interrupt.fired()) fmt::print(stderr, "no log lines{}\n", why_none(session, interrupt, options));
-    return kOk;
-  });
+  return connected(
+      context, options.timeout, [&](const Session& session, Interrupt& interrupt) -> Result<int> {
+        v1::GetJobRequest which;
+        which.set_job(options.job);
+        which.set_name_prefix(true);
+        const auto job = ask(session, &Jobs::GetJob, which, &interrupt);
+        if (!job && interrupt.fired()) return interrupt.timed_out() ? kTimedOut : kOk;
+        if (!job) return fail(job.error());
+        request->set_job(job->job().id());  // its name may be another job's later
+        if (job->asked_for_chain() && !options.raw)
+          fmt::print(stderr, "stage {}, job {}\n",
+                     render::printable(job->job().spec().stage().name()),
+                     render::printable(job->job().id()));
+        if (!options.raw) tell_scripts(job->job(), *request);
+        Printer printer(context, options.raw, std::move(*grep),
+                        request->ranks_size() != 1 || !options.companions.empty());
+        const auto status = read_logs(
+            session, interrupt.calls(), *request, options.follow ? OnLoss::Notify : OnLoss::End,
+            [&](const v1::ReadLogsResponse& chunk) { printer.add(chunk); });
+        printer.flush();
+        flush_out();
+        if (interrupt.timed_out()) return kTimedOut;
+        if (!status.ok() && !interrupt.interrupted()) return fail(to_error(session, status));
+        if (!printer.any() && !interrupt.fired())
+          fmt::print(stderr, "no log lines{}\n", why_none(session, interrupt, options));
+        return kOk;
+      });
 }
 
 }  // namespace
 
 void add_logs(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<LogsOptions>();
-  CLI::App* command = app.add_subcommand("logs", "Print what the ranks wrote, labelled by rank; the current attempt unless told");
+  CLI::App* command = app.add_subcommand(
+      "logs", "Print what the ranks wrote, labelled by rank; the current attempt unless told");
   add_job_option(*command, options->job);
-  command->add_flag("-f,--follow", options->follow, "go on with what comes, over restarts, until the job ends");
+  command->add_flag("-f,--follow", options->follow,
+                    "go on with what comes, over restarts, until the job ends");
   add_ranks_option(*command, options->ranks, "only these: 0,8-15 (default: all)");
   command
       ->add_option("--companion", options->companions,
-                   "of what runs beside the ranks: setup (runtime.setup, on each node), scheduler (MindSpore's), or all; alone unless --rank is there, too")
+                   "of what runs beside the ranks: setup (runtime.setup, on each node), scheduler "
+                   "(MindSpore's), or all; alone unless --rank is there, too")
       ->delimiter(',')
       ->type_name("NAME")
       ->allow_extra_args(false);
   command->add_option("--node", options->node, "only what ran on this node")->type_name("NODE");
   command->add_option("--attempt", options->attempt, "this one, or all")->type_name("N");
-  command->add_option("--since", options->since, "only what came since: 10m (ago), 14:05, 2026-03-01T14:05 (here), 2026-03-01T13:05Z")->type_name("TIME");
-  add_number_option(*command, "-n,--tail", options->tail, "begin this many lines before the end, at least 1", 1)->type_name("LINES");
-  command->add_option("--grep", options->grep, "only lines that match this regular expression")->type_name("RE");
+  command
+      ->add_option(
+          "--since", options->since,
+          "only what came since: 10m (ago), 14:05, 2026-03-01T14:05 (here), 2026-03-01T13:05Z")
+      ->type_name("TIME");
+  add_number_option(*command, "-n,--tail", options->tail,
+                    "begin this many lines before the end, at least 1", 1)
+      ->type_name("LINES");
+  command->add_option("--grep", options->grep, "only lines that match this regular expression")
+      ->type_name("RE");
   add_timeout_option(*command, options->timeout, "at most this long (exit 4)");
-  command->add_flag("--raw", options->raw, "the bytes as they are, of one --rank, or of one --companion and its --node");
+  command->add_flag("--raw", options->raw,
+                    "the bytes as they are, of one --rank, or of one --companion and its --node");
   command->footer(
       "examples:     muster logs llama-7b -f --rank 0\n"
       "              muster logs llama-7b --attempt all --grep 'Error|Traceback'\n"
       "              muster logs llama-7b --node n07 --since 10m\n"
       "              muster logs llama-7b --companion setup --node n07\n"
-      "A terminal shows the programs' colours (NO_COLOR: none), and of one --rank progress bars as they move; of several logs a bar's states are lines, one a "
+      "A terminal shows the programs' colours (NO_COLOR: none), and of one --rank progress bars as "
+      "they move; of several logs a bar's states are lines, one a "
       "second.\n"
       "A pipe gets the bytes as they are.\n"
-      "Where an attempt failed in its setup, what that said on the node comes with the ranks' lines, as [n07 setup].\n"
-      "--since goes by when lines reached the controller, which notes the time every ten seconds: a few lines from before may come along\n"
-      "A line longer than 1 MiB is printed as several of 1 MiB, and --grep looks at each; --raw gives the bytes as they are.\n"
-      "exit:         0 all was printed, or Ctrl-C  4 time is up  10 no such job, rank, companion, node or attempt");
-  on_chosen(*command, context, exit, [options](const Context& chosen) { return logs(chosen, *options); });
+      "Where an attempt failed in its setup, what that said on the node comes with the ranks' "
+      "lines, as [n07 setup].\n"
+      "--since goes by when lines reached the controller, which notes the time every ten seconds: "
+      "a few lines from before may come along\n"
+      "A line longer than 1 MiB is printed as several of 1 MiB, and --grep looks at each; --raw "
+      "gives the bytes as they are.\n"
+      "exit:         0 all was printed, or Ctrl-C  4 time is up  10 no such job, rank, companion, "
+      "node or attempt");
+  on_chosen(*command, context, exit,
+            [options](const Context& chosen) { return logs(chosen, *options); });
 }
 
 }  // namespace muster::client

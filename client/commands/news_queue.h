@@ -1,4 +1,5 @@
-// What the reading threads of a followed job hand to the thread that prints. Bounded: a reader waits when the terminal is slower than the job. Any thread.
+// What the reading threads of a followed job hand to the thread that prints. Bounded: a reader
+// waits when the terminal is slower than the job. Any thread.
 #pragma once
 
 #include <chrono>

@@ -17,7 +17,9 @@ namespace {
 using std::chrono::milliseconds;
 
 // "5", "1.5": a time without its unit.
-bool bare_number(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos; }
+bool bare_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
+}
 
 // Eats digits and marks of a time from its front.
 class Scan {
@@ -26,7 +28,9 @@ class Scan {
   // Exactly `digits` of them.
   std::optional<int> number(std::size_t digits) {
     int value = 0;
-    if (text_.size() < digits || std::from_chars(text_.data(), text_.data() + digits, value).ptr != text_.data() + digits || text_.front() == '-')
+    if (text_.size() < digits ||
+        std::from_chars(text_.data(), text_.data() + digits, value).ptr != text_.data() + digits ||
+        text_.front() == '-')
       return std::nullopt;
     text_.remove_prefix(digits);
     return value;
@@ -39,7 +43,8 @@ class Scan {
   // Behind a point: a part of a second.
   Duration fraction() {
     Duration value{0};
-    for (Duration unit = milliseconds(100); !text_.empty() && text_.front() >= '0' && text_.front() <= '9'; unit /= 10) {
+    for (Duration unit = milliseconds(100);
+         !text_.empty() && text_.front() >= '0' && text_.front() <= '9'; unit /= 10) {
       value += (text_.front() - '0') * unit;
       text_.remove_prefix(1);
     }
@@ -98,7 +103,8 @@ std::optional<WallTime> date_and_clock(Scan scan) {
   if (!month || !scan.mark('-')) return std::nullopt;
   const auto day = scan.number(2);
   if (!day) return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year(*year), std::chrono::month(static_cast<unsigned>(*month)),
+  const std::chrono::year_month_day date{std::chrono::year(*year),
+                                         std::chrono::month(static_cast<unsigned>(*month)),
                                          std::chrono::day(static_cast<unsigned>(*day))};
   if (!date.ok() || *year < 1970 || *year > 2200) return std::nullopt;
   std::optional<TimeOfDay> clock = TimeOfDay{};
@@ -113,14 +119,16 @@ std::optional<WallTime> date_and_clock(Scan scan) {
     parts.tm_mday = *day;
     return here(parts, *clock);
   }
-  return WallTime(std::chrono::sys_days(date)) + std::chrono::hours(clock->hour) + std::chrono::minutes(clock->minute - **zone) +
-         std::chrono::seconds(clock->second) + clock->part;
+  return WallTime(std::chrono::sys_days(date)) + std::chrono::hours(clock->hour) +
+         std::chrono::minutes(clock->minute - **zone) + std::chrono::seconds(clock->second) +
+         clock->part;
 }
 
 std::optional<WallTime> clock_alone(Scan scan, WallTime now) {
   const auto clock = clock_of(scan);
   if (!clock || !scan.done()) return std::nullopt;
-  const std::time_t seconds = std::chrono::floor<std::chrono::seconds>(now).time_since_epoch().count();
+  const std::time_t seconds =
+      std::chrono::floor<std::chrono::seconds>(now).time_since_epoch().count();
   std::tm today{};
   localtime_r(&seconds, &today);
   const WallTime at = here(today, *clock);
@@ -132,24 +140,36 @@ std::optional<WallTime> clock_alone(Scan scan, WallTime now) {
 }  // namespace
 
 void add_job_option(CLI::App& command, std::string& into) {
-  command.add_option("job", into, "name, id, unique prefix or end of an id, or @last; a chain's name or chain:ID: its stage that matters most now")
+  command
+      .add_option("job", into,
+                  "name, id, unique prefix or end of an id, or @last; a chain's name or chain:ID: "
+                  "its stage that matters most now")
       ->required()
       ->type_name("");
 }
 
 void add_output_option(CLI::App& command, std::string& into, render::Names names) {
-  // MUSTER_OUTPUT is meant for every verb: where there are no names to print, "name" there is not meant.
+  // MUSTER_OUTPUT is meant for every verb: where there are no names to print, "name" there is not
+  // meant.
   CLI::Option* option =
-      command.add_option("-o,--output", into, names == render::Names::Yes ? "table, wide, json, jsonl, yaml or name" : "table, wide, json, jsonl or yaml");
+      command.add_option("-o,--output", into,
+                         names == render::Names::Yes ? "table, wide, json, jsonl, yaml or name"
+                                                     : "table, wide, json, jsonl or yaml");
   const char* set = std::getenv("MUSTER_OUTPUT");
-  if (names == render::Names::Yes || set == nullptr || std::string_view(set) != "name") option->envname("MUSTER_OUTPUT");
+  if (names == render::Names::Yes || set == nullptr || std::string_view(set) != "name")
+    option->envname("MUSTER_OUTPUT");
   option->type_name("FORMAT")->capture_default_str();
 }
 
-void add_timeout_option(CLI::App& command, std::string& into, const std::string& what) { command.add_option("--timeout", into, what)->type_name("30s|5m|2h"); }
+void add_timeout_option(CLI::App& command, std::string& into, const std::string& what) {
+  command.add_option("--timeout", into, what)->type_name("30s|5m|2h");
+}
 
 void add_ranks_option(CLI::App& command, std::vector<std::string>& into, const std::string& what) {
-  command.add_option("-r,--rank", into, what)->delimiter(',')->type_name("RANKS")->allow_extra_args(false);
+  command.add_option("-r,--rank", into, what)
+      ->delimiter(',')
+      ->type_name("RANKS")
+      ->allow_extra_args(false);
 }
 
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
@@ -180,11 +200,14 @@ Result<std::vector<std::uint32_t>> parse_ranks(const std::vector<std::string>& t
     const char* const end = text.data() + text.size();
     auto read = std::from_chars(text.data(), end, first);
     std::uint32_t last = first;
-    if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-') read = std::from_chars(read.ptr + 1, end, last);
+    if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-')
+      read = std::from_chars(read.ptr + 1, end, last);
     if (read.ec != std::errc() || read.ptr != end)
-      return fail(ErrorCode::InvalidArgument, fmt::format("option --rank '{}': write numbers and ranges, like 0,8-15", text));
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("option --rank '{}': write numbers and ranges, like 0,8-15", text));
     if (last < first || last > kRankMost || last - first > kRangeMost)
-      return fail(ErrorCode::InvalidArgument, fmt::format("option --rank '{}': not a range of ranks", text));
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("option --rank '{}': not a range of ranks", text));
     for (std::uint32_t rank = first; rank <= last; ++rank) out.push_back(rank);
   }
   return out;
@@ -193,12 +216,17 @@ Result<std::vector<std::uint32_t>> parse_ranks(const std::vector<std::string>& t
 Result<WallTime> parse_since(std::string_view text, WallTime now) {
   if (const auto duration = parse_duration(text)) return now - *duration;
   if (bare_number(text))
-    return fail(ErrorCode::InvalidArgument,
-                fmt::format("option --since '{}': a number without a unit; write {}s, {}m or {}h (so long ago)", text, text, text, text));
+    return fail(
+        ErrorCode::InvalidArgument,
+        fmt::format(
+            "option --since '{}': a number without a unit; write {}s, {}m or {}h (so long ago)",
+            text, text, text, text));
   if (const auto at = date_and_clock(Scan(text))) return *at;
   if (const auto at = clock_alone(Scan(text), now)) return *at;
   return fail(ErrorCode::InvalidArgument,
-              fmt::format("option --since '{}': not a time; write 10m (ago), 14:05 or 2026-03-01T14:05 (here), or 2026-03-01T13:05Z", text));
+              fmt::format("option --since '{}': not a time; write 10m (ago), 14:05 or "
+                          "2026-03-01T14:05 (here), or 2026-03-01T13:05Z",
+                          text));
 }
 
 }  // namespace muster::client

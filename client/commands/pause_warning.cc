@@ -12,8 +12,10 @@ namespace muster::client {
 void warn_of_pause(const Context& context) {
   const auto session = context.connect();
   if (!session) return;
-  const auto status = ask(*session, &Nodes::GetClusterStatus, v1::GetClusterStatusRequest(), nullptr, std::chrono::seconds(2));
-  if (status && !status->paused().empty()) fmt::print(stderr, "{}\n", render::printable(status->paused()));
+  const auto status = ask(*session, &Nodes::GetClusterStatus, v1::GetClusterStatusRequest(),
+                          nullptr, std::chrono::seconds(2));
+  if (status && !status->paused().empty())
+    fmt::print(stderr, "{}\n", render::printable(status->paused()));
 }
 
 }  // namespace muster::client

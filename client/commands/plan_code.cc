@@ -18,7 +18,8 @@ constexpr std::size_t kFilesShown = 50;
 
 std::string patch_lines(const v1::CodePatch& patch) {
   if (patch.name().starts_with(code_patch::kBuiltinScheme)) {
-    const code_patch::Builtin* builtin = code_patch::find_builtin(std::string_view(patch.name()).substr(code_patch::kBuiltinScheme.size()));
+    const code_patch::Builtin* builtin = code_patch::find_builtin(
+        std::string_view(patch.name()).substr(code_patch::kBuiltinScheme.size()));
     if (builtin == nullptr) return fmt::format("{}\n", patch.name());
     return fmt::format("{}: {}\n  {}\n", patch.name(), builtin->summary, builtin->files);
   }
@@ -31,9 +32,11 @@ std::string patch_lines(const v1::CodePatch& patch) {
                        file.created   ? " (new)"
                        : file.deleted ? " (goes away)"
                                       : "",
-                       file.old_name.empty() ? "" : fmt::format(" (was {})", file.old_name), file.added, file.removed);
+                       file.old_name.empty() ? "" : fmt::format(" (was {})", file.old_name),
+                       file.added, file.removed);
   }
-  if (files->size() > kFilesShown) out += fmt::format("  and {} more\n", files->size() - kFilesShown);
+  if (files->size() > kFilesShown)
+    out += fmt::format("  and {} more\n", files->size() - kFilesShown);
   return out;
 }
 
@@ -42,9 +45,11 @@ std::map<std::string, std::string> beside_the_copy(const v1::JobSpec& spec) {
   std::string code = spec.code().at();
   while (code.size() > 1 && code.ends_with('/')) code.pop_back();
   const auto names = [&](std::string_view text) {
-    for (std::size_t at = text.find(code); at != std::string_view::npos; at = text.find(code, at + 1)) {
+    for (std::size_t at = text.find(code); at != std::string_view::npos;
+         at = text.find(code, at + 1)) {
       const char behind = at + code.size() < text.size() ? text[at + code.size()] : ':';
-      if (behind == '/' || behind == ':' || behind == ' ' || behind == '\'' || behind == '"') return true;
+      if (behind == '/' || behind == ':' || behind == ' ' || behind == '\'' || behind == '"')
+        return true;
     }
     return false;
   };
@@ -54,7 +59,8 @@ std::map<std::string, std::string> beside_the_copy(const v1::JobSpec& spec) {
   for (const auto& [name, value] : spec.runtime().env())
     if (names(value)) found[fmt::format("runtime.env.{}", name)] = value;
   for (int i = 0; i < spec.runtime().setup_size(); ++i)
-    if (names(spec.runtime().setup(i))) found[fmt::format("runtime.setup[{}]", i)] = spec.runtime().setup(i);
+    if (names(spec.runtime().setup(i)))
+      found[fmt::format("runtime.setup[{}]", i)] = spec.runtime().setup(i);
   return found;
 }
 
@@ -64,7 +70,9 @@ std::vector<std::string> code_warnings(const v1::JobSpec& spec) {
   std::vector<std::string> lines;
   if (spec.code().patches().empty()) return lines;
   for (const auto& [key, text] : beside_the_copy(spec))
-    lines.push_back(fmt::format("{} names the code without the patches ({}); write it relative to the code directory", key, text));
+    lines.push_back(fmt::format(
+        "{} names the code without the patches ({}); write it relative to the code directory", key,
+        text));
   return lines;
 }
 
@@ -78,9 +86,13 @@ std::string code_patches_text(const v1::JobSpec& spec, const render::Style& styl
       text.remove_prefix(std::min(end + 1, text.size()));
     }
   };
-  note(render::Tint::Dim, fmt::format("code.patches: node K copies {} to {} and puts on it, in this order:", spec.code().at(),
-                                      engine::code_dir(spec, "${out}", 0).replace(std::string_view("${out}/code/node-").size(), 1, "K")));
-  for (const v1::CodePatch& patch : spec.code().patches()) note(render::Tint::Dim, patch_lines(patch));
+  note(render::Tint::Dim,
+       fmt::format(
+           "code.patches: node K copies {} to {} and puts on it, in this order:", spec.code().at(),
+           engine::code_dir(spec, "${out}", 0)
+               .replace(std::string_view("${out}/code/node-").size(), 1, "K")));
+  for (const v1::CodePatch& patch : spec.code().patches())
+    note(render::Tint::Dim, patch_lines(patch));
   for (const std::string& line : code_warnings(spec)) note(render::Tint::Warn, line);
   return out;
 }

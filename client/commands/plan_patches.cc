@@ -18,7 +18,8 @@ namespace muster::client {
 namespace {
 
 // The file as it is and as the copy will be.
-Result<std::pair<std::string, std::string>> both(const engine::FilePatch& file, const std::string& text) {
+Result<std::pair<std::string, std::string>> both(const engine::FilePatch& file,
+                                                 const std::string& text) {
   std::pair<std::string, std::string> texts{text, text};
   if (!file.items.empty()) {
     std::vector<patch::Change> changes;
@@ -41,13 +42,17 @@ std::string printed(std::string_view text, const render::Style& style) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string line = render::printable(text.substr(0, end));
-    out += (line.starts_with('+') ? style.paint(render::Tint::Good, line) : line.starts_with('-') ? style.paint(render::Tint::Bad, line) : line) + "\n";
+    out += (line.starts_with('+')   ? style.paint(render::Tint::Good, line)
+            : line.starts_with('-') ? style.paint(render::Tint::Bad, line)
+                                    : line) +
+           "\n";
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return out;
 }
 
-// The spec says which files, the plan of a node what its templates stand for: the same files in the same order. A controller of before this answers without.
+// The spec says which files, the plan of a node what its templates stand for: the same files in the
+// same order. A controller of before this answers without.
 std::vector<engine::FilePatch> filled(const v1::PlanJobResponse& plan) {
   std::vector<engine::FilePatch> files = engine::file_patches(plan.spec());
   std::vector<const v1::LaunchedFile*> made;
@@ -55,7 +60,8 @@ std::vector<engine::FilePatch> filled(const v1::PlanJobResponse& plan) {
     if (file.changes_size() > 0 || !file.vars().empty()) made.push_back(&file);
   for (std::size_t i = 0; made.size() == files.size() && i < files.size(); ++i) {
     files[i].items.clear();
-    for (const v1::FileChange& change : made[i]->changes()) files[i].items.emplace_back(change.place(), change.value());
+    for (const v1::FileChange& change : made[i]->changes())
+      files[i].items.emplace_back(change.place(), change.value());
     files[i].vars = {made[i]->vars().begin(), made[i]->vars().end()};
   }
   return files;
@@ -64,14 +70,18 @@ std::vector<engine::FilePatch> filled(const v1::PlanJobResponse& plan) {
 struct Looks {
   std::function<void(const std::string& why)> elsewhere;  // it is not on this machine
   std::function<void(const std::string& why)> refused;    // the file does not take the change
-  std::function<void(const std::string& source, const std::string& before, const std::string& after)> changed;
+  std::function<void(const std::string& source, const std::string& before,
+                     const std::string& after)>
+      changed;
 };
 void look_at_each(const v1::PlanJobResponse& plan, const Looks& looks) {
   for (const engine::FilePatch& file : filled(plan)) {
     std::error_code error;
-    const auto text = std::filesystem::is_regular_file(file.source, error)
-                          ? io::read_regular_file(file.source, patch::kFileBytesMax)
-                          : Result<std::string>(fail(ErrorCode::NotFound, fmt::format("'{}' is not on this machine", file.source)));
+    const auto text =
+        std::filesystem::is_regular_file(file.source, error)
+            ? io::read_regular_file(file.source, patch::kFileBytesMax)
+            : Result<std::string>(fail(ErrorCode::NotFound,
+                                       fmt::format("'{}' is not on this machine", file.source)));
     if (!text) {
       looks.elsewhere(text.error().message);
       continue;
@@ -88,19 +98,29 @@ void look_at_each(const v1::PlanJobResponse& plan, const Looks& looks) {
 
 std::string patches_text(const v1::PlanJobResponse& plan, const render::Style& style) {
   std::string out;
-  const auto note = [&](render::Tint tint, const std::string& text) { out += style.paint(tint, "# " + render::printable(text)) + "\n"; };
-  look_at_each(plan, {.elsewhere = [&](const std::string& why) { note(render::Tint::Dim, why + ": it is changed on each node"); },
-                      .refused = [&](const std::string& why) { note(render::Tint::Warn, why); },
-                      .changed = [&](const std::string& source, const std::string& before,
-                                     const std::string& after) { out += printed(render::line_diff(source, "its copy", before, after), style); }});
+  const auto note = [&](render::Tint tint, const std::string& text) {
+    out += style.paint(tint, "# " + render::printable(text)) + "\n";
+  };
+  look_at_each(
+      plan,
+      {.elsewhere =
+           [&](const std::string& why) {
+             note(render::Tint::Dim, why + ": it is changed on each node");
+           },
+       .refused = [&](const std::string& why) { note(render::Tint::Warn, why); },
+       .changed =
+           [&](const std::string& source, const std::string& before, const std::string& after) {
+             out += printed(render::line_diff(source, "its copy", before, after), style);
+           }});
   return out;
 }
 
 std::vector<std::string> patch_warnings(const v1::PlanJobResponse& plan) {
   std::vector<std::string> lines;
-  look_at_each(plan, {.elsewhere = [](const std::string&) {},
-                      .refused = [&](const std::string& why) { lines.push_back(why); },
-                      .changed = [](const std::string&, const std::string&, const std::string&) {}});
+  look_at_each(plan,
+               {.elsewhere = [](const std::string&) {},
+                .refused = [&](const std::string& why) { lines.push_back(why); },
+                .changed = [](const std::string&, const std::string&, const std::string&) {}});
   return lines;
 }
 

@@ -22,7 +22,8 @@ std::vector<std::string> script_warnings(const v1::JobSpec& spec) {
   // Where muster answers the launcher that the script calls.
   if (launch.adopt()) lines = import::computed_warnings(script, replaced);
   const bool resumes = !spec.resume().has_enabled() || spec.resume().enabled();
-  if (resumes) std::ranges::move(import::weights_warnings(script, replaced), std::back_inserter(lines));
+  if (resumes)
+    std::ranges::move(import::weights_warnings(script, replaced), std::back_inserter(lines));
   return lines;
 }
 

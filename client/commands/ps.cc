@@ -25,14 +25,18 @@ struct PsOptions {
   std::string output = "table";
 };
 
-void print_jobs(const Context& context, std::vector<v1::Job> jobs, const PsOptions& options, bool all, bool wide) {
+void print_jobs(const Context& context, std::vector<v1::Job> jobs, const PsOptions& options,
+                bool all, bool wide) {
   if (jobs.empty()) {
     const bool chosen = !options.states.empty() || !options.labels.empty();
-    fmt::print(stderr, "no {}jobs{}{}\n", all ? "" : "live ", chosen ? " of this kind" : "", all ? "" : "; 'muster ps -a' shows finished ones");
+    fmt::print(stderr, "no {}jobs{}{}\n", all ? "" : "live ", chosen ? " of this kind" : "",
+               all ? "" : "; 'muster ps -a' shows finished ones");
     return;
   }
   if (options.sort.empty()) sort_jobs(jobs, JobOrder::LiveFirst);
-  fmt::print("{}", render::jobs_text(jobs, wide, context.out, render::is_terminal(1) ? render::terminal_width(1) : 0, system_clock().now().wall));
+  fmt::print("{}", render::jobs_text(jobs, wide, context.out,
+                                     render::is_terminal(1) ? render::terminal_width(1) : 0,
+                                     system_clock().now().wall));
 }
 
 Result<std::vector<v1::Job>> list_jobs(const Context& context, bool all, const JobFilter& filter) {
@@ -67,38 +71,53 @@ Result<int> ps(const Context& context, const PsOptions& options) {
     for (const auto& job : jobs) text += job.spec().name() + "\n";
     return text;
   };
-  return show_answer<std::vector<v1::Job>>(options.output, fetch,
-                                           {.names = names,
-                                            .document = [](const auto& jobs, render::Format format) { return render::document_list(jobs, "Job", format); },
-                                            .people =
-                                                [&](const auto& jobs, bool wide) {
-                                                  print_jobs(context, jobs, options, all, wide);
-                                                  warn_of_pause(context);
-                                                }});
+  return show_answer<std::vector<v1::Job>>(
+      options.output, fetch,
+      {.names = names,
+       .document = [](const auto& jobs,
+                      render::Format format) { return render::document_list(jobs, "Job", format); },
+       .people =
+           [&](const auto& jobs, bool wide) {
+             print_jobs(context, jobs, options, all, wide);
+             warn_of_pause(context);
+           }});
 }
 
 }  // namespace
 
 void add_ps(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<PsOptions>();
-  CLI::App* command = app.add_subcommand("ps", "List jobs: phase, step, loss, time left, run time, why they wait");
+  CLI::App* command =
+      app.add_subcommand("ps", "List jobs: phase, step, loss, time left, run time, why they wait");
   command->add_flag("-a,--all", options->all, "finished jobs too");
-  command->add_option("--state", options->states, "only in these phases: queued,running; live and ended stand for all such; a finished one implies -a")
+  command
+      ->add_option("--state", options->states,
+                   "only in these phases: queued,running; live and ended stand for all such; a "
+                   "finished one implies -a")
       ->delimiter(',')
       ->type_name("PHASE")
       ->allow_extra_args(false);
-  command->add_option("--label", options->labels, "only with this label, of this value where one is given (may be given again: all of them)")
+  command
+      ->add_option("--label", options->labels,
+                   "only with this label, of this value where one is given (may be given again: "
+                   "all of them)")
       ->type_name("NAME[=VALUE]")
       ->allow_extra_args(false);
-  command->add_option("--sort", options->sort, fmt::format("by {} (default: newest first, in a table live ones before all)", fmt::join(job_orders(), ", ")))
+  command
+      ->add_option("--sort", options->sort,
+                   fmt::format("by {} (default: newest first, in a table live ones before all)",
+                               fmt::join(job_orders(), ", ")))
       ->type_name("KEY");
   add_output_option(*command, options->output);
   command->footer(
-      "ID is the end of the job's id: 'muster show ID' finds it; -o wide has all of it, and labels, description, nodes\n"
-      "RUN is how long the latest attempt has run; REASON why a job waits, or what it failed of: 'muster why' says more\n"
+      "ID is the end of the job's id: 'muster show ID' finds it; -o wide has all of it, and "
+      "labels, description, nodes\n"
+      "RUN is how long the latest attempt has run; REASON why a job waits, or what it failed of: "
+      "'muster why' says more\n"
       "examples:     muster ps -a --state failed --label team=llm\n"
       "              muster ps --sort name -o json");
-  on_chosen(*command, context, exit, [options](const Context& chosen) { return ps(chosen, *options); });
+  on_chosen(*command, context, exit,
+            [options](const Context& chosen) { return ps(chosen, *options); });
 }
 
 }  // namespace muster::client

@@ -1,4 +1,5 @@
-// muster ranktable: rank tables for HCCL without any daemon, as hccl_tools.py and merge_hccl.py make them; and those of jobs.
+// muster ranktable: rank tables for HCCL without any daemon, as hccl_tools.py and merge_hccl.py
+// make them; and those of jobs.
 #include "client/commands/ranktable.h"
 
 #include "client/commands/commands.h"
@@ -6,7 +7,9 @@
 namespace muster::client {
 
 void add_ranktable(CLI::App& app, Context& context, int& exit) {
-  CLI::App* group = app.add_subcommand("ranktable", "Make, merge, convert and check rank tables (hccl_*.json) without a controller; show those of jobs");
+  CLI::App* group = app.add_subcommand("ranktable",
+                                       "Make, merge, convert and check rank tables (hccl_*.json) "
+                                       "without a controller; show those of jobs");
   group->require_subcommand(1);
   add_ranktable_generate(*group, context, exit);
   add_ranktable_merge(*group, context, exit);

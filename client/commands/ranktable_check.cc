@@ -1,4 +1,5 @@
-// muster ranktable check: would HCCL take this table? Exit 0 acceptable, 2 not completed yet, 64 rejected.
+// muster ranktable check: would HCCL take this table? Exit 0 acceptable, 2 not completed yet, 64
+// rejected.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -37,16 +38,20 @@ void judge_path(const std::string& file, Judgement& judgement) {
   }
   struct stat status{};
   if (::lstat(file.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
-    judgement.findings.note("", "it is a symbolic link, which torch_npu does not follow to a rank table");
+    judgement.findings.note(
+        "", "it is a symbolic link, which torch_npu does not follow to a rank table");
 }
 
 std::string summary(const Judgement& judgement) {
   switch (judgement.verdict) {
     case Verdict::Acceptable:
-      return fmt::format("acceptable: {}, {} server{}, {} rank{}", judgement.form, judgement.servers, judgement.servers == 1 ? "" : "s", judgement.ranks,
+      return fmt::format("acceptable: {}, {} server{}, {} rank{}", judgement.form,
+                         judgement.servers, judgement.servers == 1 ? "" : "s", judgement.ranks,
                          judgement.ranks == 1 ? "" : "s");
     case Verdict::NotCompleted:
-      return fmt::format("not completed yet: its status is '{}'; HCCL looks again every second for 30 minutes", ranktable::shown(judgement.status));
+      return fmt::format(
+          "not completed yet: its status is '{}'; HCCL looks again every second for 30 minutes",
+          ranktable::shown(judgement.status));
     case Verdict::Rejected: break;
   }
   const std::size_t count = judgement.findings.problems.size() + judgement.findings.left_out;
@@ -55,7 +60,8 @@ std::string summary(const Judgement& judgement) {
 
 nlohmann::ordered_json list(const std::vector<Finding>& findings) {
   auto out = nlohmann::ordered_json::array();
-  for (const Finding& finding : findings) out.push_back({{"where", finding.where}, {"message", finding.message}});
+  for (const Finding& finding : findings)
+    out.push_back({{"where", finding.where}, {"message", finding.message}});
   return out;
 }
 
@@ -63,9 +69,11 @@ void print_text(const std::string& file, const Judgement& judgement, const Conte
   const auto tint = judgement.verdict == Verdict::Acceptable ? render::Tint::Good
                     : judgement.verdict == Verdict::Rejected ? render::Tint::Bad
                                                              : render::Tint::Warn;
-  fmt::print("{}: {}\n", file == "-" ? "<stdin>" : file, context.out.paint(tint, summary(judgement)));
+  fmt::print("{}: {}\n", file == "-" ? "<stdin>" : file,
+             context.out.paint(tint, summary(judgement)));
   const auto line = [](const Finding& finding, std::string_view kind) {
-    fmt::print("  {}{}{}{}\n", kind, finding.where, finding.where.empty() ? "" : ": ", render::printable(finding.message));
+    fmt::print("  {}{}{}{}\n", kind, finding.where, finding.where.empty() ? "" : ": ",
+               render::printable(finding.message));
   };
   for (const Finding& finding : judgement.findings.problems) line(finding, "");
   if (judgement.findings.left_out > 0) fmt::print("  and {} more\n", judgement.findings.left_out);
@@ -87,10 +95,12 @@ void print_document(const std::string& file, const Judgement& judgement, render:
   if (format == render::Format::Yaml)
     fmt::print("{}", render::yaml_text(document));
   else
-    fmt::print("{}\n", document.dump(format == render::Format::Jsonl ? -1 : 2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    fmt::print("{}\n", document.dump(format == render::Format::Jsonl ? -1 : 2, ' ', false,
+                                     nlohmann::ordered_json::error_handler_t::replace));
 }
 
-int check_file(const Context& context, const std::string& file, const std::string& chip, const std::string& output) {
+int check_file(const Context& context, const std::string& file, const std::string& chip,
+               const std::string& output) {
   const auto format = render::parse_format(output, render::Names::No);
   if (!format) return report(context, format.error());
   const auto text = read_input(file, "rank table", ranktable::kTextBytesMax);
@@ -113,11 +123,18 @@ void add_ranktable_check(CLI::App& group, Context& context, int& exit) {
     std::string output = "table";
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = group.add_subcommand("check", "Say whether HCCL would take a table: exit 0 acceptable, 2 not completed yet, 64 rejected");
+  CLI::App* command = group.add_subcommand(
+      "check",
+      "Say whether HCCL would take a table: exit 0 acceptable, 2 not completed yet, 64 rejected");
   command->add_option("file", options->file, "the rank table, or - for standard input")->required();
-  command->add_option("--chip", options->chip, "910, 910b or 910_93 (default: what holds on all of them)")->check(CLI::IsMember({"910", "910b", "910_93"}));
+  command
+      ->add_option("--chip", options->chip,
+                   "910, 910b or 910_93 (default: what holds on all of them)")
+      ->check(CLI::IsMember({"910", "910b", "910_93"}));
   add_output_option(*command, options->output, render::Names::No);
-  command->callback([&context, &exit, options] { exit = check_file(context, options->file, options->chip, options->output); });
+  command->callback([&context, &exit, options] {
+    exit = check_file(context, options->file, options->chip, options->output);
+  });
 }
 
 }  // namespace muster::client

@@ -1,4 +1,5 @@
-// muster ranktable convert: a group list (jobstart_hccl.json) as a table of version 1.0, numbered as the cloud's launcher numbers it.
+// muster ranktable convert: a group list (jobstart_hccl.json) as a table of version 1.0, numbered
+// as the cloud's launcher numbers it.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -16,7 +17,8 @@ namespace {
 int convert(const Context& context, std::string file, const std::string& output) {
   // In the cloud RANK_TABLE_FILE names the directory.
   std::error_code ignored;
-  if (std::filesystem::is_directory(file, ignored)) file = (std::filesystem::path(file) / "jobstart_hccl.json").string();
+  if (std::filesystem::is_directory(file, ignored))
+    file = (std::filesystem::path(file) / "jobstart_hccl.json").string();
   const std::string doing = fmt::format("converting rank table '{}'", file);
   const auto text = read_input(file, "rank table", ranktable::kTextBytesMax);
   if (!text) return report(context, text.error());
@@ -25,19 +27,30 @@ int convert(const Context& context, std::string file, const std::string& output)
   const auto head = ranktable::read_head(*document);
   if (!head) return report(context, with_problems(doing, head.error().message));
   if (!head->completed) {
-    return report(context, {ErrorCode::Unsatisfiable, fmt::format("{}: it is not completed yet: its status is '{}'; try again when it is 'completed'", doing,
-                                                                  ranktable::shown(head->status))});
+    return report(
+        context,
+        {ErrorCode::Unsatisfiable,
+         fmt::format(
+             "{}: it is not completed yet: its status is '{}'; try again when it is 'completed'",
+             doing, ranktable::shown(head->status))});
   }
   if (head->form == ranktable::Form::Table)
-    return report(context, with_problems(doing, fmt::format("it has version '{}' and is no group list: use it as it is", ranktable::shown(head->version))));
+    return report(
+        context, with_problems(
+                     doing, fmt::format("it has version '{}' and is no group list: use it as it is",
+                                        ranktable::shown(head->version))));
   ranktable::Findings found;
   const auto list = read_group_list(*document, found);
-  if (!found.problems.empty()) return report(context, with_problems(doing, to_text(found.problems, found.left_out)));
+  if (!found.problems.empty())
+    return report(context, with_problems(doing, to_text(found.problems, found.left_out)));
   const auto table = as_launcher_reads(list);
   if (!table) return report(context, with_problems(doing, table.error().message));
   const auto rules = check(*table, std::nullopt);
-  if (!rules.problems.empty()) return report(context, with_problems(doing + ", as converted", to_text(rules.problems, rules.left_out)));
-  const int exit = put_table(context, output, merged_file_name(*table), table_text(*table, ranktable::Layout::Launcher));
+  if (!rules.problems.empty())
+    return report(context,
+                  with_problems(doing + ", as converted", to_text(rules.problems, rules.left_out)));
+  const int exit = put_table(context, output, merged_file_name(*table),
+                             table_text(*table, ranktable::Layout::Launcher));
   if (exit == kOk) print_notes(context, rules.notes);
   return exit;
 }
@@ -50,10 +63,16 @@ void add_ranktable_convert(CLI::App& group, Context& context, int& exit) {
     std::string output;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = group.add_subcommand("convert", "Convert a group list (jobstart_hccl.json) to version 1.0, in the cloud launcher's order");
-  command->add_option("file", options->file, "jobstart_hccl.json, the directory that holds it, or - for standard input")->required();
+  CLI::App* command = group.add_subcommand(
+      "convert",
+      "Convert a group list (jobstart_hccl.json) to version 1.0, in the cloud launcher's order");
+  command
+      ->add_option("file", options->file,
+                   "jobstart_hccl.json, the directory that holds it, or - for standard input")
+      ->required();
   add_table_output(*command, options->output);
-  command->callback([&context, &exit, options] { exit = convert(context, options->file, options->output); });
+  command->callback(
+      [&context, &exit, options] { exit = convert(context, options->file, options->output); });
 }
 
 }  // namespace muster::client

@@ -1,4 +1,5 @@
-// muster ranktable generate: the table of one server, with the options of hccl_tools.py, or of a whole cluster from a list of hosts.
+// muster ranktable generate: the table of one server, with the options of hccl_tools.py, or of a
+// whole cluster from a list of hosts.
 #include <fmt/format.h>
 
 #include "client/commands/ranktable.h"
@@ -26,34 +27,40 @@ struct GenerateOptions {
 };
 
 // Checks, says what a person should know, and puts it where it belongs.
-int finish(const Context& context, const GenerateOptions& options, RankTable table, const std::string& name, std::string_view doing,
-           const ranktable::Names& names) {
+int finish(const Context& context, const GenerateOptions& options, RankTable table,
+           const std::string& name, std::string_view doing, const ranktable::Names& names) {
   number_ranks(table);
   const auto findings = check(table, ranktable::parse_chip(options.chip), names);
-  if (!findings.problems.empty()) return report(context, with_problems(doing, to_text(findings.problems, findings.left_out)));
+  if (!findings.problems.empty())
+    return report(context, with_problems(doing, to_text(findings.problems, findings.left_out)));
   const int exit = put_table(context, options.output, name, table_text(table));
   if (exit == kOk) print_notes(context, findings.notes);
   return exit;
 }
 
 int generate_cluster(const Context& context, const GenerateOptions& options) {
-  auto table = read_hosts(options.hosts, options.version == "1.2" ? ranktable::Version::SuperPods : ranktable::Version::Servers);
+  auto table = read_hosts(options.hosts, options.version == "1.2" ? ranktable::Version::SuperPods
+                                                                  : ranktable::Version::Servers);
   if (!table) return report(context, table.error());
   const std::string name = merged_file_name(*table);
-  return finish(context, options, std::move(*table), name, fmt::format("making a rank table of the hosts file '{}'", options.hosts),
+  return finish(context, options, std::move(*table), name,
+                fmt::format("making a rank table of the hosts file '{}'", options.hosts),
                 {.servers = "hosts", .devices = "devices"});
 }
 
 int generate_server(const Context& context, const GenerateOptions& options) {
   if (options.version != "1.0") {
-    return report(context,
-                  {ErrorCode::InvalidArgument, "making a rank table of one server: version 1.2 describes whole super-pods; list their hosts and give --hosts"});
+    return report(context, {ErrorCode::InvalidArgument,
+                            "making a rank table of one server: version 1.2 describes whole "
+                            "super-pods; list their hosts and give --hosts"});
   }
-  const auto range = ranktable::parse_device_range(options.device_num, options.per_node, ranktable::parse_chip(options.chip));
+  const auto range = ranktable::parse_device_range(options.device_num, options.per_node,
+                                                   ranktable::parse_chip(options.chip));
   if (!range) return report(context, range.error());
   if (ranktable::trimmed(options.device_num).ends_with(']')) {
-    print_notes(context, {{"", fmt::format("'{}' is devices {} to {}: the end is not part of the range, whichever bracket closes it", options.device_num,
-                                           range->first, range->end - 1)}});
+    print_notes(context, {{"", fmt::format("'{}' is devices {} to {}: the end is not part of the "
+                                           "range, whichever bracket closes it",
+                                           options.device_num, range->first, range->end - 1)}});
   }
   std::vector<std::uint32_t> visible;
   if (options.visible_devices.empty()) {
@@ -73,7 +80,9 @@ int generate_server(const Context& context, const GenerateOptions& options) {
     server_id = std::move(own->id);
   }
   if (const std::string why = ranktable::server_id_problem(server_id); !why.empty()) {
-    return report(context, {ErrorCode::InvalidArgument, fmt::format("server ip '{}': it {}", ranktable::shown(server_id), why)});
+    return report(context,
+                  {ErrorCode::InvalidArgument,
+                   fmt::format("server ip '{}': it {}", ranktable::shown(server_id), why)});
   }
   const auto time = parse_timeout(options.tool_timeout, "--tool-timeout");
   if (!time) return report(context, time.error());
@@ -85,8 +94,11 @@ int generate_server(const Context& context, const GenerateOptions& options) {
   const auto addresses = card_addresses(physical, {.conf = options.hccn_conf, .tool_time = *time});
   if (!addresses) return report(context, addresses.error());
   if (!addresses->note.empty()) print_notes(context, {{"", addresses->note}});
-  RankTable table{.servers = {{.server_id = server_id, .host_nic_ip = std::string(ranktable::kReserved)}}};
-  for (const std::uint32_t device : physical) table.servers.front().devices.push_back({.device_id = device, .device_ip = addresses->by_device.at(device)});
+  RankTable table{
+      .servers = {{.server_id = server_id, .host_nic_ip = std::string(ranktable::kReserved)}}};
+  for (const std::uint32_t device : physical)
+    table.servers.front().devices.push_back(
+        {.device_id = device, .device_ip = addresses->by_device.at(device)});
   return finish(context, options, std::move(table), ranktable::server_file_name(logic, server_id),
                 fmt::format("making the rank table of server '{}'", server_id), {});
 }
@@ -95,31 +107,55 @@ int generate_server(const Context& context, const GenerateOptions& options) {
 
 void add_ranktable_generate(CLI::App& group, Context& context, int& exit) {
   auto options = std::make_shared<GenerateOptions>();
-  CLI::App* command = group.add_subcommand("generate", "Make the table of this server (as hccl_tools.py), or of a cluster (--hosts)");
+  CLI::App* command = group.add_subcommand(
+      "generate", "Make the table of this server (as hccl_tools.py), or of a cluster (--hosts)");
   const std::vector<CLI::Option*> of_server = {
-      command->add_option("--server-ip,--server_ip", options->server_ip, "the server's id, by custom its address (default: what the host name resolves to)")
-          ->type_name("IP"),
-      command->add_option("--device-num,--device_num", options->device_num, "half-open range of logic devices")->type_name("RANGE")->capture_default_str(),
       command
-          ->add_option("--visible-devices,--visible_devices", options->visible_devices,
-                       "physical device of each logic one, e.g. 4,5,6,7 (default: the same numbers)")
-          ->type_name("LIST"),
-      add_number_option(*command, "--device-num-per-node,--device_num_per_node", options->per_node, "devices of a server", 1, ranktable::kDevicesPerServerMax)
+          ->add_option(
+              "--server-ip,--server_ip", options->server_ip,
+              "the server's id, by custom its address (default: what the host name resolves to)")
+          ->type_name("IP"),
+      command
+          ->add_option("--device-num,--device_num", options->device_num,
+                       "half-open range of logic devices")
+          ->type_name("RANGE")
           ->capture_default_str(),
-      command->add_option("--hccn-conf", options->hccn_conf, "file of card addresses, for when hccn_tool is not on PATH or has no answer")
+      command
+          ->add_option(
+              "--visible-devices,--visible_devices", options->visible_devices,
+              "physical device of each logic one, e.g. 4,5,6,7 (default: the same numbers)")
+          ->type_name("LIST"),
+      add_number_option(*command, "--device-num-per-node,--device_num_per_node", options->per_node,
+                        "devices of a server", 1, ranktable::kDevicesPerServerMax)
+          ->capture_default_str(),
+      command
+          ->add_option("--hccn-conf", options->hccn_conf,
+                       "file of card addresses, for when hccn_tool is not on PATH or has no answer")
           ->type_name("FILE")
           ->capture_default_str(),
-      command->add_option("--tool-timeout", options->tool_timeout, "for hccn_tool, a card")->type_name("TIME")->capture_default_str(),
+      command->add_option("--tool-timeout", options->tool_timeout, "for hccn_tool, a card")
+          ->type_name("TIME")
+          ->capture_default_str(),
   };
-  CLI::Option* hosts =
-      command->add_option("--hosts", options->hosts, "hosts.yaml: server_id, super_pod_id and devices of every server, in rank order; - for standard input")
-          ->type_name("FILE");
+  CLI::Option* hosts = command
+                           ->add_option("--hosts", options->hosts,
+                                        "hosts.yaml: server_id, super_pod_id and devices of every "
+                                        "server, in rank order; - for standard input")
+                           ->type_name("FILE");
   for (CLI::Option* option : of_server) hosts->excludes(option);
-  command->add_option("--version", options->version, "1.0, or 1.2 for super-pods")->check(CLI::IsMember({"1.0", "1.2"}))->capture_default_str();
-  command->add_option("--chip", options->chip, "910, 910b or 910_93: hold the table to this chip's rules (default: what the vendor's tool takes)")
+  command->add_option("--version", options->version, "1.0, or 1.2 for super-pods")
+      ->check(CLI::IsMember({"1.0", "1.2"}))
+      ->capture_default_str();
+  command
+      ->add_option("--chip", options->chip,
+                   "910, 910b or 910_93: hold the table to this chip's rules (default: what the "
+                   "vendor's tool takes)")
       ->check(CLI::IsMember({"910", "910b", "910_93"}));
   add_table_output(*command, options->output);
-  command->callback([&context, &exit, options] { exit = options->hosts.empty() ? generate_server(context, *options) : generate_cluster(context, *options); });
+  command->callback([&context, &exit, options] {
+    exit = options->hosts.empty() ? generate_server(context, *options)
+                                  : generate_cluster(context, *options);
+  });
 }
 
 }  // namespace muster::client

@@ -13,7 +13,8 @@ Result<int> show_table(const Context& context, const std::string& job, std::uint
   request.set_attempt(attempt);
   const auto answer = ask(context, &Jobs::GetRankTable, request);
   if (!answer) return fail(answer.error());
-  std::fwrite(answer->content().data(), 1, answer->content().size(), stdout);  // main() says what could not be written
+  // main() says what could not be written
+  std::fwrite(answer->content().data(), 1, answer->content().size(), stdout);
   return kOk;
 }
 
@@ -25,10 +26,15 @@ void add_ranktable_show(CLI::App& group, Context& context, int& exit) {
     std::uint32_t attempt = 0;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = group.add_subcommand("show", "Print the rank table of a job: the bytes that its nodes have, and nothing else");
+  CLI::App* command = group.add_subcommand(
+      "show", "Print the rank table of a job: the bytes that its nodes have, and nothing else");
   add_job_option(*command, options->job);
-  add_number_option(*command, "--attempt", options->attempt, "of this attempt instead of the current one", 1)->type_name("N");
-  on_chosen(*command, context, exit, [options](const Context& chosen) { return show_table(chosen, options->job, options->attempt); });
+  add_number_option(*command, "--attempt", options->attempt,
+                    "of this attempt instead of the current one", 1)
+      ->type_name("N");
+  on_chosen(*command, context, exit, [options](const Context& chosen) {
+    return show_table(chosen, options->job, options->attempt);
+  });
 }
 
 }  // namespace muster::client

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t kNameMax = 63, kStageRoom = 10;  // ".transform"
 
-Error wrong(const v1::Job& job, const std::string& doing, ErrorCode code, const std::string& message) {
+Error wrong(const v1::Job& job, const std::string& doing, ErrorCode code,
+            const std::string& message) {
   return {code, fmt::format("{} job '{}' ({}): {}", doing, job.spec().name(), job.id(), message)};
 }
 
@@ -26,11 +27,13 @@ const v1::Attempt* attempt_of(const v1::Job& job, std::uint32_t number) {
   return found == job.attempts().end() ? nullptr : &*found;
 }
 
-// Of several of a step the last attempt's: the others were given up. One that is asked for by its step is meant, though it was set aside; the controller
-// chooses the same (resolve_chain.cc).
+// Of several of a step the last attempt's: the others were given up. One that is asked for by its
+// step is meant, though it was set aside; the controller chooses the same (resolve_chain.cc).
 const v1::Checkpoint* choose(const v1::Job& job, std::optional<std::int64_t> step) {
   const v1::Checkpoint* best = nullptr;
-  const auto rank = [](const v1::Checkpoint& one) { return std::tuple(one.step(), !one.set_aside(), one.attempt()); };
+  const auto rank = [](const v1::Checkpoint& one) {
+    return std::tuple(one.step(), !one.set_aside(), one.attempt());
+  };
   for (const v1::Checkpoint& one : job.checkpoints()) {
     if (step ? one.step() != *step : one.set_aside()) continue;
     if (best == nullptr || rank(one) > rank(*best)) best = &one;
@@ -53,7 +56,8 @@ constexpr std::size_t kBaseMax = kNameMax - kStageRoom;
 std::optional<std::string> without_number(const std::string& name, const std::string& mark) {
   const std::size_t at = name.rfind(mark);
   if (at == std::string::npos || at == 0 || at + mark.size() >= name.size()) return std::nullopt;
-  if (name.find_first_not_of("0123456789", at + mark.size()) != std::string::npos) return std::nullopt;
+  if (name.find_first_not_of("0123456789", at + mark.size()) != std::string::npos)
+    return std::nullopt;
   return name.substr(0, at);
 }
 
@@ -78,13 +82,16 @@ Result<v1::Job> job_with_all(const Session& session, const std::string& name, bo
   return job;
 }
 
-Result<ResumeSource> resume_source(const Session& session, const std::string& doing, const std::string& job, const std::string& from) {
+Result<ResumeSource> resume_source(const Session& session, const std::string& doing,
+                                   const std::string& job, const std::string& from) {
   std::optional<std::int64_t> step;
   if (from != "latest") {
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(from.data(), from.data() + from.size(), number);
     if (error != std::errc() || end != from.data() + from.size() || number < 0)
-      return fail(ErrorCode::InvalidArgument, fmt::format("{} job '{}': '{}' is not a step (latest | a number)", doing, job, from));
+      return fail(
+          ErrorCode::InvalidArgument,
+          fmt::format("{} job '{}': '{}' is not a step (latest | a number)", doing, job, from));
     step = number;
   }
   auto found = job_with_all(session, job);
@@ -92,47 +99,57 @@ Result<ResumeSource> resume_source(const Session& session, const std::string& do
   return choose_checkpoint(std::move(*found), doing, step);
 }
 
-Result<ResumeSource> choose_checkpoint(v1::Job job, const std::string& doing, std::optional<std::int64_t> step) {
+Result<ResumeSource> choose_checkpoint(v1::Job job, const std::string& doing,
+                                       std::optional<std::int64_t> step) {
   ResumeSource source{.job = std::move(job), .checkpoint = {.step = -1}, .doing = doing};
   const v1::Checkpoint* chosen = choose(source.job, step);
   if (chosen == nullptr && step && !source.job.checkpoints().empty())
-    return fail(
-        wrong(source.job, doing, ErrorCode::NotFound, fmt::format("it has no whole checkpoint of step {}; the newest are {}", *step, steps_of(source.job))));
+    return fail(wrong(source.job, doing, ErrorCode::NotFound,
+                      fmt::format("it has no whole checkpoint of step {}; the newest are {}", *step,
+                                  steps_of(source.job))));
   if (chosen == nullptr) return source;
   source.set_aside = chosen->set_aside();
   source.checkpoint = {.step = chosen->step(), .path = chosen->path(), .shards = chosen->shards()};
-  if (const v1::Attempt* attempt = attempt_of(source.job, chosen->attempt())) source.checkpoint.save_dir = attempt->save_dir();
+  if (const v1::Attempt* attempt = attempt_of(source.job, chosen->attempt()))
+    source.checkpoint.save_dir = attempt->save_dir();
   return source;
 }
 
 void tell_set_aside(const Context& context, const ResumeSource& source) {
-  const std::string line = fmt::format("muster: the checkpoint of step {} was set aside ('muster events {}' says how); it is taken because it was asked for",
-                                       source.checkpoint.step, source.job.id());
+  const std::string line = fmt::format(
+      "muster: the checkpoint of step {} was set aside ('muster events {}' says how); it is taken "
+      "because it was asked for",
+      source.checkpoint.step, source.job.id());
   fmt::print(stderr, "{}\n", context.err.paint(render::Tint::Warn, line));
 }
 
 Result<void> check_checkpoint(const ResumeSource& source) {
   if (source.checkpoint.step >= 0) return {};
   const v1::StageSpec& stage = source.job.spec().stage();
-  const std::string other = stage.name().empty() ? ""
-                                                 : fmt::format("; it is stage '{}' of chain '{}', name another one as {}.STAGE", stage.name(),
-                                                               stage.chain_name(), stage.chain_name());
+  const std::string other =
+      stage.name().empty()
+          ? ""
+          : fmt::format("; it is stage '{}' of chain '{}', name another one as {}.STAGE",
+                        stage.name(), stage.chain_name(), stage.chain_name());
   if (!source.job.checkpoints().empty())
-    return fail(wrong(
-        source.job, source.doing, ErrorCode::Unsatisfiable,
-        fmt::format(
-            "all its whole checkpoints (steps {}) were set aside: they hold weights alone, are torn, or two attempts that went on from each failed alike; "
-            "'muster events {}' says which; of torn ones that are mended name the step to load all the same, from weights a new job begins with start: "
-            "{{from: job:JOB, as: weights}}{}",
-            steps_of(source.job), source.job.id(), other)));
+    return fail(
+        wrong(source.job, source.doing, ErrorCode::Unsatisfiable,
+              fmt::format("all its whole checkpoints (steps {}) were set aside: they hold weights "
+                          "alone, are torn, or two attempts that went on from each failed alike; "
+                          "'muster events {}' says which; of torn ones that are mended name the "
+                          "step to load all the same, from weights a new job begins with start: "
+                          "{{from: job:JOB, as: weights}}{}",
+                          steps_of(source.job), source.job.id(), other)));
   return fail(wrong(source.job, source.doing, ErrorCode::Unsatisfiable,
-                    fmt::format("it has no whole checkpoint ('muster ckpt ls {}'), and weights alone are none; run it anew, or start a new job from weights "
+                    fmt::format("it has no whole checkpoint ('muster ckpt ls {}'), and weights "
+                                "alone are none; run it anew, or start a new job from weights "
                                 "with start: {{from: DIRECTORY, as: weights}}{}",
                                 source.job.id(), other)));
 }
 
-// "llama-r2.train" and "llama-r2" are both followed by "llama-r3". A name that ends so by its user's will ("ppo-r2") is a name like any other: what made a
-// number says its start, which is that of the job with the name before it, or with another number behind that.
+// "llama-r2.train" and "llama-r2" are both followed by "llama-r3". A name that ends so by its
+// user's will ("ppo-r2") is a name like any other: what made a number says its start, which is that
+// of the job with the name before it, or with another number behind that.
 std::string base_name(const v1::JobSpec& spec, const std::string& letters, const NameOf& name_of) {
   const bool train = spec.stage().name() == "train";
   std::string name = train ? spec.stage().chain_name() : spec.name();
@@ -146,12 +163,16 @@ std::string base_name(const v1::JobSpec& spec, const std::string& letters, const
   if (!start.from().starts_with(kJob)) return name;
   std::string before = name_of(start.from().substr(kJob.size()));
   std::ranges::replace(before, '.', '-');
-  const auto is_base = [&](const std::string& one) { return one == *base || (one.size() > base->size() && name.size() >= kBaseMax && one.starts_with(*base)); };
+  const auto is_base = [&](const std::string& one) {
+    return one == *base ||
+           (one.size() > base->size() && name.size() >= kBaseMax && one.starts_with(*base));
+  };
   const auto numbered = without_number(before, mark);
   return before.empty() || is_base(before) || (numbered && is_base(*numbered)) ? *base : name;
 }
 
-Result<std::string> next_name(const Session& session, const v1::JobSpec& spec, const std::string& letters) {
+Result<std::string> next_name(const Session& session, const v1::JobSpec& spec,
+                              const std::string& letters) {
   const std::string base = base_name(spec, letters, [&](const std::string& id) -> std::string {
     v1::GetJobRequest request;
     request.set_job(id);
@@ -169,7 +190,8 @@ Result<std::string> next_name(const Session& session, const v1::JobSpec& spec, c
     const auto taken = ask(session, &Jobs::GetJob, request);
     if (taken) continue;
     if (taken.error().code == ErrorCode::NotFound) return name;
-    if (taken.error().code != ErrorCode::Conflict) return fail(taken.error());  // several, as the beginning of ids
+    // several, as the beginning of ids
+    if (taken.error().code != ErrorCode::Conflict) return fail(taken.error());
   }
 }
 

@@ -13,8 +13,10 @@ namespace {
 
 constexpr std::string_view kClearBelow = "\r\x1b[J";
 constexpr std::string_view kClearLine = "\x1b[K";
-constexpr std::string_view kCut = "\x1b[?7l", kWrap = "\x1b[?7h";  // what is too long for its row, by the terminal's own count
-constexpr std::size_t kLineRows = 4;                               // of a line on a terminal, `muster logs` has all of it
+// what is too long for its row, by the terminal's own count
+constexpr std::string_view kCut = "\x1b[?7l", kWrap = "\x1b[?7h";
+// of a line on a terminal, `muster logs` has all of it
+constexpr std::size_t kLineRows = 4;
 constexpr std::size_t kBuffer = 64 << 10;
 constexpr std::size_t kLineColumns = 1000;  // or this much
 
@@ -25,12 +27,15 @@ bool is_pipe(int fd) {
 
 }  // namespace
 
-Screen::Screen(const render::Style& out, const render::Style& err, bool quiet) : out_(out), err_(err) {
+Screen::Screen(const render::Style& out, const render::Style& err, bool quiet)
+    : out_(out), err_(err) {
   if (quiet) return;
   if (render::is_screen(STDOUT_FILENO)) {
     block_ = stdout;
-    (void)std::setvbuf(stdout, nullptr, _IOFBF, kBuffer);  // a drawing is one write: nobody else's comes between its rows
-  } else if (render::is_screen(STDERR_FILENO) && !render::is_terminal(STDOUT_FILENO) && !is_pipe(STDOUT_FILENO)) {
+    // a drawing is one write: nobody else's comes between its rows
+    (void)std::setvbuf(stdout, nullptr, _IOFBF, kBuffer);
+  } else if (render::is_screen(STDERR_FILENO) && !render::is_terminal(STDOUT_FILENO) &&
+             !is_pipe(STDOUT_FILENO)) {
     block_ = stderr;
   }
 }
@@ -41,7 +46,9 @@ Screen::~Screen() {
   std::fflush(block_);
 }
 
-std::size_t Screen::block_width() const { return render::terminal_width(block_ == stderr ? STDERR_FILENO : STDOUT_FILENO); }
+std::size_t Screen::block_width() const {
+  return render::terminal_width(block_ == stderr ? STDERR_FILENO : STDOUT_FILENO);
+}
 
 void Screen::say(std::string_view line) {
   if (is_one()) {
@@ -55,11 +62,13 @@ void Screen::say(std::string_view line) {
 
 void Screen::draw(const std::vector<std::string>& rows) {
   if (block_ == nullptr) return;
-  const std::size_t height = render::terminal_height(block_ == stderr ? STDERR_FILENO : STDOUT_FILENO);
+  const std::size_t height =
+      render::terminal_height(block_ == stderr ? STDERR_FILENO : STDOUT_FILENO);
   const std::size_t room = height > 2 ? height - 1 : rows.size();  // the row above
   const std::size_t count = std::min(rows.size(), room);
   std::string bytes = fmt::format("\r{}{}", kCut, kClearLine);
-  for (std::size_t row = 0; row < count; ++row) bytes += fmt::format("\n{}{}", rows[row], kClearLine);
+  for (std::size_t row = 0; row < count; ++row)
+    bytes += fmt::format("\n{}{}", rows[row], kClearLine);
   bytes += fmt::format("\x1b[J{}\r", kWrap);
   if (count > 0) bytes += fmt::format("\x1b[{}A", count);
   if (bytes == drawn_) return;

@@ -1,11 +1,15 @@
-// What a followed job shows: lines that scroll, and a block of a few rows that is drawn anew in place below them.
+// What a followed job shows: lines that scroll, and a block of a few rows that is drawn anew in
+// place below them.
 //
 //   lines       go to standard output, whatever stands behind it
-//   the block   is drawn there too where the cursor can be moved, else on stderr's terminal; nowhere beside a pipe, whose other end is most often that same
-//               terminal ("| tee run.log"), and nowhere where nothing is a terminal
+//   the block   is drawn there too where the cursor can be moved, else on stderr's terminal;
+//               nowhere beside a pipe, whose other end is most often that same terminal ("| tee
+//               run.log"), and nowhere where nothing is a terminal
 //
-// Between two drawings the cursor stands on the empty row above the block. What somebody else writes meanwhile (a script in the background, "^C") begins there
-// and stays; and of a block that wraps since the window was made narrower nothing is left behind, for all below the cursor is cleared. One thread.
+// Between two drawings the cursor stands on the empty row above the block. What somebody else
+// writes meanwhile (a script in the background, "^C") begins there and stays; and of a block that
+// wraps since the window was made narrower nothing is left behind, for all below the cursor is
+// cleared. One thread.
 #pragma once
 
 #include <cstddef>

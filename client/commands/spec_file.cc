@@ -11,11 +11,14 @@
 namespace muster::client {
 namespace {
 
-Result<std::vector<std::pair<std::string, std::string>>> pairs(const std::vector<std::string>& texts, std::string_view option) {
+Result<std::vector<std::pair<std::string, std::string>>> pairs(
+    const std::vector<std::string>& texts, std::string_view option) {
   std::vector<std::pair<std::string, std::string>> out;
   for (const auto& text : texts) {
     const std::size_t equals = text.find('=');
-    if (equals == 0 || equals == std::string::npos) return fail(ErrorCode::InvalidArgument, fmt::format("option {} '{}': write NAME=VALUE", option, text));
+    if (equals == 0 || equals == std::string::npos)
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("option {} '{}': write NAME=VALUE", option, text));
     out.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
   return out;
@@ -24,28 +27,45 @@ Result<std::vector<std::pair<std::string, std::string>>> pairs(const std::vector
 // A file that a spec names. The message goes behind its name.
 Result<std::string> read_named(const std::string& path, std::size_t most) {
   std::error_code ignored;
-  const auto wrong = [](std::string why) { return fail(ErrorCode::InvalidArgument, std::move(why)); };
-  if (std::filesystem::is_directory(path, ignored)) return wrong("it is a directory; name the file in it");
+  const auto wrong = [](std::string why) {
+    return fail(ErrorCode::InvalidArgument, std::move(why));
+  };
+  if (std::filesystem::is_directory(path, ignored))
+    return wrong("it is a directory; name the file in it");
   auto text = io::read_regular_file(path, most);
   if (text) return text;
-  if (text.error().code == ErrorCode::NotFound) return wrong(fmt::format("there is no such file ({})", path));
-  if (text.error().code == ErrorCode::ResourceExhausted) return wrong(fmt::format("it is longer than {} KiB", most >> 10U));
+  if (text.error().code == ErrorCode::NotFound)
+    return wrong(fmt::format("there is no such file ({})", path));
+  if (text.error().code == ErrorCode::ResourceExhausted)
+    return wrong(fmt::format("it is longer than {} KiB", most >> 10U));
   return wrong(std::move(text.error().message));
 }
 
 Error too_long(std::string_view file) {
-  return {ErrorCode::InvalidArgument, fmt::format("reading the job spec '{}': longer than 1 MiB; a spec names files, it does not hold them", file)};
+  return {
+      ErrorCode::InvalidArgument,
+      fmt::format(
+          "reading the job spec '{}': longer than 1 MiB; a spec names files, it does not hold them",
+          file)};
 }
 
 }  // namespace
 
 void add_spec_options(CLI::App& command, SpecOptions& into) {
-  command.add_option("file", into.file, "job.yaml, or - for standard input")->required()->type_name("");
-  command.add_option("--set", into.set, "over the file, e.g. --set resources.nodes=4 (may be given again)")->type_name("KEY=VALUE")->allow_extra_args(false);
+  command.add_option("file", into.file, "job.yaml, or - for standard input")
+      ->required()
+      ->type_name("");
+  command
+      .add_option("--set", into.set,
+                  "over the file, e.g. --set resources.nodes=4 (may be given again)")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
 }
 
 void add_env_option(CLI::App& command, SpecOptions& into) {
-  command.add_option("--env", into.env, "over runtime.env (may be given again)")->type_name("NAME=VALUE")->allow_extra_args(false);
+  command.add_option("--env", into.env, "over runtime.env (may be given again)")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
 }
 
 Result<spec::Parsed> load_spec(const SpecOptions& options) {
@@ -62,7 +82,8 @@ Result<spec::Parsed> load_spec(const SpecOptions& options) {
     auto read = io::read_file(options.file, spec::kSpecBytesMax);
     if (!read) {
       if (read.error().code == ErrorCode::NotFound)
-        return fail(ErrorCode::InvalidArgument, fmt::format("reading the job spec '{}': there is no such file", options.file));
+        return fail(ErrorCode::InvalidArgument,
+                    fmt::format("reading the job spec '{}': there is no such file", options.file));
       if (read.error().code == ErrorCode::ResourceExhausted) return fail(too_long(options.file));
       return fail(ErrorCode::InvalidArgument, std::move(read.error().message));
     }
@@ -72,7 +93,8 @@ Result<spec::Parsed> load_spec(const SpecOptions& options) {
   return read_spec(text, base_dir, options.file == "-" ? "<stdin>" : options.file, options);
 }
 
-Result<spec::Parsed> read_spec(const std::string& text, const std::string& base_dir, const std::string& file, const SpecOptions& options) {
+Result<spec::Parsed> read_spec(const std::string& text, const std::string& base_dir,
+                               const std::string& file, const SpecOptions& options) {
   spec::ParseOptions parse{.base_dir = base_dir};
   auto set = pairs(options.set, "--set");
   if (!set) return fail(std::move(set.error()));
@@ -88,7 +110,8 @@ Result<spec::Parsed> read_spec(const std::string& text, const std::string& base_
     std::string problems = spec::format(parsed.problems, file);
     while (problems.ends_with('\n')) problems.pop_back();
     return fail(ErrorCode::InvalidArgument,
-                fmt::format("the job spec has {} problem{}:\n{}", parsed.problems.size(), parsed.problems.size() == 1 ? "" : "s", problems));
+                fmt::format("the job spec has {} problem{}:\n{}", parsed.problems.size(),
+                            parsed.problems.size() == 1 ? "" : "s", problems));
   }
   return parsed;
 }
@@ -107,7 +130,9 @@ Result<void> set_over(v1::JobSpec& spec, const SpecOptions& options) {
   if (problems.empty()) return {};
   std::string lines = spec::format(problems, "");
   while (lines.ends_with('\n')) lines.pop_back();
-  return fail(ErrorCode::InvalidArgument, fmt::format("the job spec has {} problem{}:\n{}", problems.size(), problems.size() == 1 ? "" : "s", lines));
+  return fail(ErrorCode::InvalidArgument,
+              fmt::format("the job spec has {} problem{}:\n{}", problems.size(),
+                          problems.size() == 1 ? "" : "s", lines));
 }
 
 }  // namespace muster::client

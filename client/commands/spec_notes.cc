@@ -24,32 +24,43 @@ using Notes = std::vector<std::string>;
 void note_devices(const v1::JobSpec& spec, Notes& notes) {
   const auto& ids = spec.resources().device_ids();
   if (ids.size() != 2 || ids[1] < ids[0] + 2) return;
-  notes.push_back(fmt::format("resources.devices: [{0},{1}] are two devices, {0} and {1}; \"[{0},{1})\" would be the {2} from {0} to {3}", ids[0], ids[1],
-                              ids[1] - ids[0], ids[1] - 1));
+  notes.push_back(
+      fmt::format("resources.devices: [{0},{1}] are two devices, {0} and {1}; \"[{0},{1})\" would "
+                  "be the {2} from {0} to {3}",
+                  ids[0], ids[1], ids[1] - ids[0], ids[1] - 1));
 }
 
 launcher::Flags known_flags(const v1::JobSpec& spec) {
-  return spec.engine() == "torch" || spec.engine() == "command" ? launcher::Flags::OfLaunchers : launcher::Flags::OfTraining;
+  return spec.engine() == "torch" || spec.engine() == "command" ? launcher::Flags::OfLaunchers
+                                                                : launcher::Flags::OfTraining;
 }
 
 template <class Words>
 void note_words(const Words& words, const std::string& key, launcher::Flags flags, Notes& notes) {
   for (int i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
-    if (launcher::wants_value(word, flags) && (i + 1 == words.size() || words[i + 1].starts_with("--")))
-      notes.push_back(
-          fmt::format("{}[{}]: '{}' has no value{}", key, i, word, i + 1 == words.size() ? "" : fmt::format(": '{}' stands behind it", words[i + 1])));
+    if (launcher::wants_value(word, flags) &&
+        (i + 1 == words.size() || words[i + 1].starts_with("--")))
+      notes.push_back(fmt::format(
+          "{}[{}]: '{}' has no value{}", key, i, word,
+          i + 1 == words.size() ? "" : fmt::format(": '{}' stands behind it", words[i + 1])));
   }
 }
 
-// A file of the code that is not where this machine has the code. Of an image's files, and of what patches add, nothing is known here.
-void note_missing_file(const v1::JobSpec& spec, const std::string& key, const std::string& name, Notes& notes) {
-  if (name.empty() || name.find("${") != std::string::npos || !spec.runtime().image().empty() || !spec.code().patches().empty()) return;
+// A file of the code that is not where this machine has the code. Of an image's files, and of what
+// patches add, nothing is known here.
+void note_missing_file(const v1::JobSpec& spec, const std::string& key, const std::string& name,
+                       Notes& notes) {
+  if (name.empty() || name.find("${") != std::string::npos || !spec.runtime().image().empty() ||
+      !spec.code().patches().empty())
+    return;
   const fs::path path = (fs::path(spec.code().at()) / name).lexically_normal();
   std::error_code error;
   const fs::path around = name.starts_with('/') ? path.parent_path() : fs::path(spec.code().at());
   if (!fs::is_directory(around, error) || fs::exists(path, error) || error) return;
-  notes.push_back(fmt::format("{}: '{}' is not on this machine; every node needs it there under this path", key, path.string()));
+  notes.push_back(
+      fmt::format("{}: '{}' is not on this machine; every node needs it there under this path", key,
+                  path.string()));
 }
 
 // "bash run.sh", "python train.py": the file behind the interpreter.
@@ -78,8 +89,10 @@ void note_patches(const v1::JobSpec& spec, Notes& notes) {
     std::vector<patch::Change> changes;
     for (const auto& [at, value] : file.items) changes.push_back({.at = at, .value = value});
     std::vector<std::string> near_misses;
-    if (!text || !patch::changed_file(file.source, *text, changes, &near_misses)) continue;  // 'muster plan' says what is wrong, and the nodes
-    for (const std::string& miss : near_misses) notes.push_back(fmt::format("launch.patch of '{}': {}", file.source, miss));
+    // 'muster plan' says what is wrong, and the nodes
+    if (!text || !patch::changed_file(file.source, *text, changes, &near_misses)) continue;
+    for (const std::string& miss : near_misses)
+      notes.push_back(fmt::format("launch.patch of '{}': {}", file.source, miss));
   }
 }
 
@@ -88,11 +101,13 @@ void note_patches(const v1::JobSpec& spec, Notes& notes) {
 std::vector<std::string> spec_notes(const v1::JobSpec& spec) {
   Notes notes;
   for (const std::string& missing : missing_paths(spec))
-    notes.push_back(fmt::format("{} is not on this machine; every node needs it there under this path", missing));
+    notes.push_back(fmt::format(
+        "{} is not on this machine; every node needs it there under this path", missing));
   note_devices(spec, notes);
   note_words(spec.launch().run(), "launch.run", known_flags(spec), notes);
   note_words(spec.launch().args(), "launch.args", known_flags(spec), notes);
-  note_missing_file(spec, "launch.script", spec.launch().run().empty() ? spec.launch().script() : "", notes);
+  note_missing_file(spec, "launch.script",
+                    spec.launch().run().empty() ? spec.launch().script() : "", notes);
   note_missing_file(spec, "launch.run", file_of_run(spec.launch()), notes);
   note_missing_file(spec, "launch.config", spec.launch().config(), notes);
   note_script(spec, notes);

@@ -1,5 +1,6 @@
-// What a sound spec may not mean as it stands, and what of it is not on this machine: said by `run`, `plan` and `validate` alike, and refused by none. Reads
-// files, which may lie here and not on the nodes, or the other way round.
+// What a sound spec may not mean as it stands, and what of it is not on this machine: said by
+// `run`, `plan` and `validate` alike, and refused by none. Reads files, which may lie here and not
+// on the nodes, or the other way round.
 #pragma once
 
 #include <string>

@@ -19,13 +19,16 @@ namespace {
 constexpr std::string_view kStageMark = "stage:";
 
 // A path of the user's own: neither "stage:S/x" nor "job:J/x", nothing that is filled in later.
-bool plain_path(std::string_view path) { return path.starts_with('/') && path.find("${") == std::string_view::npos; }
+bool plain_path(std::string_view path) {
+  return path.starts_with('/') && path.find("${") == std::string_view::npos;
+}
 
 // "path size time", or "path -".
 std::string file_line(const std::string& path, const std::string& shown) {
   struct stat about{};
   if (::stat(path.c_str(), &about) != 0) return fmt::format("{} -\n", shown);
-  return fmt::format("{} {} {}.{:09}\n", shown, about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
+  return fmt::format("{} {} {}.{:09}\n", shown, about.st_size, about.st_mtim.tv_sec,
+                     about.st_mtim.tv_nsec);
 }
 
 class Fingerprint {
@@ -45,8 +48,10 @@ class Fingerprint {
     }
     text_ += path + "\n";
     std::vector<std::string> below;
-    for (fs::recursive_directory_iterator at(path, fs::directory_options::skip_permission_denied, error), end; !error && at != end && !too_many_;
-         at.increment(error)) {
+    for (fs::recursive_directory_iterator
+             at(path, fs::directory_options::skip_permission_denied, error),
+         end;
+         !error && at != end && !too_many_; at.increment(error)) {
       std::error_code ignored;
       if (at->is_directory(ignored) && !at->is_symlink(ignored)) continue;
       take_one();
@@ -75,7 +80,9 @@ class Fingerprint {
 
 void add_code(Fingerprint& files, const v1::JobSpec& spec) {
   const v1::LaunchSpec& launch = spec.launch();
-  const auto at = [&](const std::string& path) { return (std::filesystem::path(spec.code().at()) / path).lexically_normal().string(); };
+  const auto at = [&](const std::string& path) {
+    return (std::filesystem::path(spec.code().at()) / path).lexically_normal().string();
+  };
   const auto add = [&](const char* what, const std::string& path) {
     if (!path.empty() && path.find("${") == std::string::npos) files.add(what, at(path));
   };
@@ -91,9 +98,11 @@ void add_code(Fingerprint& files, const v1::JobSpec& spec) {
 }
 
 // A plain path, or of another job which one it is now.
-void add_source(Fingerprint& files, const std::string& what, const std::string& from, const JobIdOf& id_of) {
+void add_source(Fingerprint& files, const std::string& what, const std::string& from,
+                const JobIdOf& id_of) {
   if (plain_path(from)) files.add(what, from);
-  if (const spec::Source source = spec::source_of(from); source.kind == "job") files.add_line(fmt::format("{} job {}", what, id_of(std::string(source.name))));
+  if (const spec::Source source = spec::source_of(from); source.kind == "job")
+    files.add_line(fmt::format("{} job {}", what, id_of(std::string(source.name))));
 }
 
 std::string spec_part(v1::JobSpec spec) {
@@ -117,24 +126,30 @@ std::vector<std::string> stages_named(const v1::JobSpec& stage) {
   return names;
 }
 
-std::vector<std::string> set_stage_keys(std::vector<v1::JobSpec>& stages, const JobIdOf& id_of, std::size_t files_most) {
+std::vector<std::string> set_stage_keys(std::vector<v1::JobSpec>& stages, const JobIdOf& id_of,
+                                        std::size_t files_most) {
   std::vector<std::string> notes;
   std::map<std::string, std::string> keys;  // by stage; empty: it cannot be told
   for (v1::JobSpec& spec : stages) {
     Fingerprint files(files_most);
-    for (const v1::InputSpec& input : spec.inputs()) add_source(files, "inputs." + input.name(), input.from(), id_of);
+    for (const v1::InputSpec& input : spec.inputs())
+      add_source(files, "inputs." + input.name(), input.from(), id_of);
     add_source(files, "start.from", spec.start().from(), id_of);
     add_code(files, spec);
     const std::string& name = spec.stage().name();
     std::string& key = keys[name];
     if (files.too_many()) {
       if (!spec.stage().creates().empty())
-        notes.push_back(fmt::format("stage '{}' takes from more than {} files: whether they have changed is not looked at, and it runs", name, files_most));
+        notes.push_back(
+            fmt::format("stage '{}' takes from more than {} files: whether they have changed is "
+                        "not looked at, and it runs",
+                        name, files_most));
       continue;
     }
     std::vector<std::string> behind = stages_named(spec);
     std::ranges::sort(behind);
-    std::string text = fmt::format("muster stage 1\nspec {}\n{}", sha256_hex(spec_part(spec)), files.text());
+    std::string text =
+        fmt::format("muster stage 1\nspec {}\n{}", sha256_hex(spec_part(spec)), files.text());
     bool told = true;
     for (const std::string& before : behind) {
       told = told && !keys[before].empty();
@@ -151,7 +166,8 @@ std::vector<std::string> missing_paths(const v1::JobSpec& spec) {
   std::vector<std::string> missing;
   const auto look = [&](const std::string& key, const std::string& path) {
     std::error_code error;
-    if (plain_path(path) && !std::filesystem::exists(path, error)) missing.push_back(fmt::format("{}: '{}'", key, path));
+    if (plain_path(path) && !std::filesystem::exists(path, error))
+      missing.push_back(fmt::format("{}: '{}'", key, path));
   };
   for (const v1::InputSpec& input : spec.inputs()) look("inputs." + input.name(), input.from());
   look("start.from", spec.start().from());

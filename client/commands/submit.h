@@ -1,4 +1,5 @@
-// Submitting a job, or the stages of a chain that are not done, and following what runs to its end (or not).
+// Submitting a job, or the stages of a chain that are not done, and following what runs to its end
+// (or not).
 #pragma once
 
 #include <string>
@@ -21,8 +22,10 @@ struct SubmitOptions {
 // What a file asks for: `wanted` has no problems.
 Result<int> submit(const Context& context, spec::Parsed wanted, const SubmitOptions& options);
 
-// One job, without following it. Under a request id of its own: an answer that was lost is asked for again, and makes no second job.
-Result<v1::SubmitJobResponse> submit_once(const Session& session, v1::JobSpec spec, Interrupt& interrupt);
+// One job, without following it. Under a request id of its own: an answer that was lost is asked
+// for again, and makes no second job.
+Result<v1::SubmitJobResponse> submit_once(const Session& session, v1::JobSpec spec,
+                                          Interrupt& interrupt);
 
 // On stderr, a line each: spec_notes.h.
 void tell_notes(const Context& context, const spec::Parsed& wanted);

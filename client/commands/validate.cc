@@ -12,7 +12,8 @@ namespace muster::client {
 
 void add_validate(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<SpecOptions>();
-  CLI::App* command = app.add_subcommand("validate", "Check a job spec: every problem at once, with line and column");
+  CLI::App* command = app.add_subcommand(
+      "validate", "Check a job spec: every problem at once, with line and column");
   add_spec_options(*command, *options);
   command->footer("exit:         0 the spec is sound  64 it is not; no controller is needed");
   on_chosen(*command, context, exit, [options](const Context& chosen) -> Result<int> {
@@ -20,9 +21,12 @@ void add_validate(CLI::App& app, Context& context, int& exit) {
     if (!spec) return fail(std::move(spec.error()));
     tell_notes(chosen, *spec);
     std::string stages;
-    for (const v1::JobSpec& stage : spec->stages) stages += fmt::format("{}{}", stages.empty() ? ": " : ", ", stage.stage().name());
+    for (const v1::JobSpec& stage : spec->stages)
+      stages += fmt::format("{}{}", stages.empty() ? ": " : ", ", stage.stage().name());
     const std::size_t count = spec->stages.size();
-    fmt::print("{}: sound{}\n", options->file, count == 0 ? "" : fmt::format(", {} stage{}{}", count, count == 1 ? "" : "s", stages));
+    fmt::print(
+        "{}: sound{}\n", options->file,
+        count == 0 ? "" : fmt::format(", {} stage{}{}", count, count == 1 ? "" : "s", stages));
     return kOk;
   });
 }

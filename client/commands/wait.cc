@@ -17,10 +17,12 @@ struct WaitOptions {
   std::string job;
   std::string until = "done";
   std::string timeout;
-  std::string stage;  // of a chain that is waited for, for messages: "stage 'train' of chain 'llama'"
+  // of a chain that is waited for, for messages: "stage 'train' of chain 'llama'"
+  std::string stage;
 };
 
-// Nothing: not yet. done: the job's own exit code; running and checkpoint: 0, or the exit code of a job that ended without.
+// Nothing: not yet. done: the job's own exit code; running and checkpoint: 0, or the exit code of a
+// job that ended without.
 std::optional<int> reached(const v1::Job& job, const std::string& until) {
   if (until == "checkpoint" && job.checkpoints_size() > 0) return kOk;
   if (until == "running" && job.attempts_size() > 0) {
@@ -34,17 +36,23 @@ std::optional<int> reached(const v1::Job& job, const std::string& until) {
 }
 
 std::string doing(const WaitOptions& options) {
-  const std::string job = render::printable(options.stage.empty() ? fmt::format("job '{}'", options.job) : fmt::format("{} ({})", options.stage, options.job));
-  return options.until == "checkpoint" ? fmt::format("waiting for a checkpoint of {}", job) : fmt::format("waiting for {} to be {}", job, options.until);
+  const std::string job =
+      render::printable(options.stage.empty() ? fmt::format("job '{}'", options.job)
+                                              : fmt::format("{} ({})", options.stage, options.job));
+  return options.until == "checkpoint" ? fmt::format("waiting for a checkpoint of {}", job)
+                                       : fmt::format("waiting for {} to be {}", job, options.until);
 }
 
 bool may_matter(const std::string& event, const std::string& until) {
-  return event == "job-ended" || (until == "running" && event == "node-started") || (until == "checkpoint" && event == "checkpoint-completed");
+  return event == "job-ended" || (until == "running" && event == "node-started") ||
+         (until == "checkpoint" && event == "checkpoint-completed");
 }
 
 Result<int> wait_for_job(const Session& session, Interrupt& interrupt, const WaitOptions& options) {
-  std::string job = options.job;  // its id as soon as that is known: the name may be another job's later
-  const auto look = [&](Interrupt* ended_by, std::chrono::milliseconds time) -> Result<std::optional<int>> {
+  // its id as soon as that is known: the name may be another job's later
+  std::string job = options.job;
+  const auto look = [&](Interrupt* ended_by,
+                        std::chrono::milliseconds time) -> Result<std::optional<int>> {
     v1::GetJobRequest request;
     request.set_job(job);
     auto response = ask(session, &Jobs::GetJob, request, ended_by, time);
@@ -52,15 +60,18 @@ Result<int> wait_for_job(const Session& session, Interrupt& interrupt, const Wai
     job = response->job().id();
     const auto code = reached(response->job(), options.until);
     if (code && *code != kOk && options.until != "done")
-      fmt::print(stderr, "muster: {}: it has ended without ({})\n", doing(options), render::phase_text(response->job().phase()));
+      fmt::print(stderr, "muster: {}: it has ended without ({})\n", doing(options),
+                 render::phase_text(response->job().phase()));
     return code;
   };
-  // Asked after each event that could matter, from the first on: what is asked for may have been there before we came.
+  // Asked after each event that could matter, from the first on: what is asked for may have been
+  // there before we came.
   rpc::Backoff backoff(std::hash<std::string>{}(options.job));
   for (bool first = true; !interrupt.fired(); first = false) {
     auto state = look(&interrupt, kCallTime);
     if (state && *state) return **state;
-    if (!state && !interrupt.fired() && (first || !may_pass(state.error()))) return fail(std::move(state.error()));
+    if (!state && !interrupt.fired() && (first || !may_pass(state.error())))
+      return fail(std::move(state.error()));
     if (state) {
       grpc::ClientContext call;
       session.prepare(call, std::nullopt);
@@ -88,11 +99,13 @@ Result<int> wait_for_job(const Session& session, Interrupt& interrupt, const Wai
     if (state && *state) return **state;
     if (!state && !may_pass(state.error())) return fail(std::move(state.error()));
     if (!state) {
-      fmt::print(stderr, "muster: {}: time is up, and how it stands is not known: {}\n", doing(options), render::printable(state.error().message));
+      fmt::print(stderr, "muster: {}: time is up, and how it stands is not known: {}\n",
+                 doing(options), render::printable(state.error().message));
       return kTimedOut;
     }
   }
-  fmt::print(stderr, "muster: {}: {}; the {} goes on\n", doing(options), interrupt.timed_out() ? "time is up" : "interrupted",
+  fmt::print(stderr, "muster: {}: {}; the {} goes on\n", doing(options),
+             interrupt.timed_out() ? "time is up" : "interrupted",
              options.stage.empty() ? "job" : "chain");
   return kTimedOut;
 }
@@ -102,12 +115,14 @@ Result<int> wait(const Session& session, Interrupt& interrupt, const WaitOptions
   v1::GetJobRequest request;
   request.set_job(options.job);
   const auto answer = ask(session, &Jobs::GetJob, request, &interrupt);
-  if (!answer || !answer->asked_for_chain() || options.until != "done") return wait_for_job(session, interrupt, options);
+  if (!answer || !answer->asked_for_chain() || options.until != "done")
+    return wait_for_job(session, interrupt, options);
   int worst = kOk;
   for (const v1::ChainStage& stage : answer->chain()) {
     WaitOptions one = options;
     one.job = stage.job_id();
-    one.stage = fmt::format("stage '{}' of chain '{}'", stage.stage(), answer->job().spec().stage().chain_name());
+    one.stage = fmt::format("stage '{}' of chain '{}'", stage.stage(),
+                            answer->job().spec().stage().chain_name());
     const auto code = wait_for_job(session, interrupt, one);
     if (!code || *code == kTimedOut) return code;
     worst = worse_exit(worst, *code);
@@ -119,7 +134,9 @@ Result<int> wait(const Session& session, Interrupt& interrupt, const WaitOptions
 
 void add_wait(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<WaitOptions>();
-  CLI::App* command = app.add_subcommand("wait", "Wait for a job, for scripts; the exit code is the job's (0, 1 failed, 3 cancelled) or 4 when time is up");
+  CLI::App* command = app.add_subcommand("wait",
+                                         "Wait for a job, for scripts; the exit code is the job's "
+                                         "(0, 1 failed, 3 cancelled) or 4 when time is up");
   add_job_option(*command, options->job);
   command->add_option("--for", options->until, "running, checkpoint or done")
       ->check(CLI::IsMember({"running", "checkpoint", "done"}))
@@ -127,11 +144,15 @@ void add_wait(CLI::App& app, Context& context, int& exit) {
       ->capture_default_str();
   add_timeout_option(*command, options->timeout, "at most this long");
   command->footer(
-      "a chain's name, or the chain:ID that 'muster run -d' prints, waits for all of its stages; the exit code is that of the worst\n"
+      "a chain's name, or the chain:ID that 'muster run -d' prints, waits for all of its stages; "
+      "the exit code is that of the worst\n"
       "example:      muster wait llama-7b --timeout 2h && muster ckpt ls llama-7b\n"
-      "exit:         0 reached  1 the job failed, or ended without a checkpoint  3 it was cancelled  4 time is up, or Ctrl-C");
+      "exit:         0 reached  1 the job failed, or ended without a checkpoint  3 it was "
+      "cancelled  4 time is up, or Ctrl-C");
   on_chosen(*command, context, exit, [options](const Context& chosen) {
-    return connected(chosen, options->timeout, [&](const Session& session, Interrupt& interrupt) { return wait(session, interrupt, *options); });
+    return connected(chosen, options->timeout, [&](const Session& session, Interrupt& interrupt) {
+      return wait(session, interrupt, *options);
+    });
   });
 }
 

@@ -10,18 +10,22 @@ namespace muster::client {
 namespace {
 
 // By a chain's name all that is left of it: from its stage that matters most now.
-Result<int> watch(const Context& context, const Session& session, Interrupt& interrupt, const std::string& job, bool logs) {
+Result<int> watch(const Context& context, const Session& session, Interrupt& interrupt,
+                  const std::string& job, bool logs) {
   v1::GetJobRequest request;
   request.set_job(job);
   request.set_name_prefix(true);
   const auto answer = ask(session, &Jobs::GetJob, request, &interrupt);
   if (!answer || !answer->asked_for_chain())
-    return follow(context, session, interrupt, {.job = answer ? answer->job().id() : job, .logs = logs, .joins = true});
+    return follow(context, session, interrupt,
+                  {.job = answer ? answer->job().id() : job, .logs = logs, .joins = true});
   const auto& chain = answer->chain();
   const auto now = std::ranges::find(chain, answer->job().id(), &v1::ChainStage::job_id);
-  return follow_chain(
-      context, session, interrupt, {now, chain.end()},
-      {.chain = answer->job().spec().stage().chain_name(), .before = static_cast<std::size_t>(now - chain.begin()), .logs = logs, .joins = true});
+  return follow_chain(context, session, interrupt, {now, chain.end()},
+                      {.chain = answer->job().spec().stage().chain_name(),
+                       .before = static_cast<std::size_t>(now - chain.begin()),
+                       .logs = logs,
+                       .joins = true});
 }
 
 }  // namespace
@@ -33,16 +37,22 @@ void add_watch(CLI::App& app, Context& context, int& exit) {
     bool no_logs = false;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("watch", "Live view of a job: progress, loss, steps a second, time left, events. Ctrl-C leaves; the job goes on");
+  CLI::App* command = app.add_subcommand("watch",
+                                         "Live view of a job: progress, loss, steps a second, time "
+                                         "left, events. Ctrl-C leaves; the job goes on");
   add_job_option(*command, options->job);
-  add_timeout_option(*command, options->timeout, "stop watching after this long (exit 4); the job goes on");
+  add_timeout_option(*command, options->timeout,
+                     "stop watching after this long (exit 4); the job goes on");
   command->add_flag("--no-logs", options->no_logs, "events and progress only");
   command->footer(
-      "prints: as 'muster run', after its events until now; of a log from before only the last 20 lines\n"
-      "exit: the job's own when it ends (0 succeeded, 1 failed, 3 cancelled); 0 after Ctrl-C; 4 when --timeout is over");
+      "prints: as 'muster run', after its events until now; of a log from before only the last 20 "
+      "lines\n"
+      "exit: the job's own when it ends (0 succeeded, 1 failed, 3 cancelled); 0 after Ctrl-C; 4 "
+      "when --timeout is over");
   on_chosen(*command, context, exit, [options](const Context& chosen) {
-    return connected(chosen, options->timeout,
-                     [&](const Session& session, Interrupt& interrupt) { return watch(chosen, session, interrupt, options->job, !options->no_logs); });
+    return connected(chosen, options->timeout, [&](const Session& session, Interrupt& interrupt) {
+      return watch(chosen, session, interrupt, options->job, !options->no_logs);
+    });
   });
 }
 

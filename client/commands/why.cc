@@ -17,16 +17,20 @@ void print_stage(const Context& context, const std::string& job, const std::stri
   request.set_name_prefix(true);
   const auto answer = ask(context, &Jobs::GetJob, request);
   if (!answer || !answer->asked_for_chain() || answer->job().id() != id) return;
-  fmt::print("stage {}, job {}\n", render::printable(answer->job().spec().stage().name()), render::printable(id));
+  fmt::print("stage {}, job {}\n", render::printable(answer->job().spec().stage().name()),
+             render::printable(id));
 }
 
-void print_why(const Context& context, const std::string& job, const v1::ExplainJobResponse& answer) {
+void print_why(const Context& context, const std::string& job,
+               const v1::ExplainJobResponse& answer) {
   if (job != answer.job_id()) print_stage(context, job, answer.job_id());
   const std::string phase = render::phase_text(answer.phase());
   fmt::print("{}\n", context.out.paint(render::phase_tint(answer.phase()), phase));
   for (const auto& line : answer.lines()) {  // the phase stands above already
     if (line == phase) continue;
-    fmt::print("  {}\n", render::printable(line.starts_with(phase + ": ") ? line.substr(phase.size() + 2) : line));
+    fmt::print(
+        "  {}\n",
+        render::printable(line.starts_with(phase + ": ") ? line.substr(phase.size() + 2) : line));
   }
 }
 
@@ -39,14 +43,18 @@ Result<int> why(const Context& context, const std::string& job, const std::strin
   return show_answer<v1::ExplainJobResponse>(
       output, fetch,
       {.names = [](const auto& answer) { return answer.job_id() + "\n"; },
-       .document = [](const auto& answer, render::Format format) { return render::document(answer, "Explanation", format); },
+       .document =
+           [](const auto& answer, render::Format format) {
+             return render::document(answer, "Explanation", format);
+           },
        .people = [&](const auto& answer, bool) { print_why(context, job, answer); }});
 }
 
 }  // namespace
 
 void add_why(CLI::App& app, Context& context, int& exit) {
-  on_chosen_job(*app.add_subcommand("why", "Say why a job waits, or what broke it"), context, exit, why);
+  on_chosen_job(*app.add_subcommand("why", "Say why a job waits, or what broke it"), context, exit,
+                why);
 }
 
 }  // namespace muster::client

@@ -25,7 +25,9 @@ void put(std::string& bytes, std::string_view text) {
 
 void add_variable(Variables& variables, std::string_view text) {
   const std::size_t equals = text.find('=');
-  if (equals != std::string_view::npos && equals > 0) variables.insert_or_assign(std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)));
+  if (equals != std::string_view::npos && equals > 0)
+    variables.insert_or_assign(std::string(text.substr(0, equals)),
+                               std::string(text.substr(equals + 1)));
 }
 
 }  // namespace
@@ -45,13 +47,18 @@ std::string to_bytes(const Captured& call) {
 }
 
 Result<Captured> from_bytes(std::string_view bytes) {
-  const auto damaged = [] { return fail(ErrorCode::DataLoss, "reading what a launcher was called with: its record is cut short"); };
+  const auto damaged = [] {
+    return fail(ErrorCode::DataLoss,
+                "reading what a launcher was called with: its record is cut short");
+  };
   Captured call;
   std::string text;
   std::size_t words = 0;
   if (!take(bytes, call.directory) || !take(bytes, text)) return damaged();
   const auto read = std::from_chars(text.data(), text.data() + text.size(), words);
-  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || words == 0 || words > kWordsMost) return damaged();
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || words == 0 ||
+      words > kWordsMost)
+    return damaged();
   for (; words > 0; --words) {
     if (!take(bytes, text)) return damaged();
     call.words.push_back(text);
@@ -70,8 +77,10 @@ Variables variables_of(const std::vector<std::string>& environment) {
 }
 
 bool is_rank(const Variables& env, const Variables& before) {
-  return std::ranges::any_of(std::array<std::string_view, 3>{"RANK_ID", "RANK", "MS_ROLE"},
-                             [&](std::string_view name) { return !value_of(env, name).empty() && value_of(env, name) != value_of(before, name); });
+  return std::ranges::any_of(
+      std::array<std::string_view, 3>{"RANK_ID", "RANK", "MS_ROLE"}, [&](std::string_view name) {
+        return !value_of(env, name).empty() && value_of(env, name) != value_of(before, name);
+      });
 }
 
 }  // namespace muster::import

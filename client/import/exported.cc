@@ -20,34 +20,46 @@ constexpr std::size_t kNameMost = 256, kValueMost = 32U << 10U;
 
 std::string upper(std::string_view text) {
   std::string out(text);
-  std::ranges::transform(out, out.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  std::ranges::transform(out, out.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
   return out;
 }
 
 // A shell's own, a login's, and what muster or the script's runner put there.
 bool of_the_shell(std::string_view name) {
   constexpr auto kNames = std::to_array<std::string_view>(
-      {"_",     "PWD",      "OLDPWD",  "SHLVL",  "SHELL",  "SHELLOPTS", "BASHOPTS", "BASH_ENV", "ENV", "IFS",  "HOME", "USER", "LOGNAME", "TERM",   "COLUMNS",
-       "LINES", "HOSTNAME", "DISPLAY", "EDITOR", "TMPDIR", "RANDOM",    "SECONDS",  "LINENO",   "UID", "EUID", "PPID", "LANG", "MAIL",    "OPTARG", "OPTIND"});
-  constexpr auto kFronts = std::to_array<std::string_view>({"BASH_", "MUSTER_", "LC_", "XDG_", "SSH_", "DBUS_"});
-  return std::ranges::find(kNames, name) != kNames.end() || std::ranges::any_of(kFronts, [name](std::string_view front) { return name.starts_with(front); });
+      {"_",        "PWD",     "OLDPWD", "SHLVL",  "SHELL",   "SHELLOPTS", "BASHOPTS", "BASH_ENV",
+       "ENV",      "IFS",     "HOME",   "USER",   "LOGNAME", "TERM",      "COLUMNS",  "LINES",
+       "HOSTNAME", "DISPLAY", "EDITOR", "TMPDIR", "RANDOM",  "SECONDS",   "LINENO",   "UID",
+       "EUID",     "PPID",    "LANG",   "MAIL",   "OPTARG",  "OPTIND"});
+  constexpr auto kFronts =
+      std::to_array<std::string_view>({"BASH_", "MUSTER_", "LC_", "XDG_", "SSH_", "DBUS_"});
+  return std::ranges::find(kNames, name) != kNames.end() ||
+         std::ranges::any_of(kFronts,
+                             [name](std::string_view front) { return name.starts_with(front); });
 }
 
 // Of one host or one launch, and muster's to say. HCCL_IF_IP is this machine's address.
 bool is_placed(std::string_view name, std::string_view engine_name) {
-  constexpr auto kHost =
-      std::to_array<std::string_view>({"CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES", "HCCL_IF_IP", "MS_WORKER_IP", "ASCEND_DEVICE_ID", "RANK_TABLE"});
+  constexpr auto kHost = std::to_array<std::string_view>(
+      {"CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES", "HCCL_IF_IP", "MS_WORKER_IP",
+       "ASCEND_DEVICE_ID", "RANK_TABLE"});
   const engine::Engine* engine = engine::find_engine(engine_name);
-  const bool engines = engine != nullptr && (engine::is_identity(*engine, name) || std::ranges::find(engine->cloud, name) != engine->cloud.end());
-  return engines || launcher::is_placement_variable(name) || std::ranges::find(kHost, name) != kHost.end();
+  const bool engines =
+      engine != nullptr && (engine::is_identity(*engine, name) ||
+                            std::ranges::find(engine->cloud, name) != engine->cloud.end());
+  return engines || launcher::is_placement_variable(name) ||
+         std::ranges::find(kHost, name) != kHost.end();
 }
 
 bool is_usable(std::string_view name, std::string_view value) {
-  return name.size() <= kNameMost && launcher::shell_name_length(name) == name.size() && value.size() <= kValueMost && is_utf8(value) &&
-         without_controls(value, "\n\t") == value;
+  return name.size() <= kNameMost && launcher::shell_name_length(name) == name.size() &&
+         value.size() <= kValueMost && is_utf8(value) && without_controls(value, "\n\t") == value;
 }
 
-void sort_in(Exported& out, const std::string& name, const std::string& value, std::string_view engine) {
+void sort_in(Exported& out, const std::string& name, const std::string& value,
+             std::string_view engine) {
   if (is_placed(name, engine))
     out.placed.push_back(name);
   else if (looks_secret(name, value))
@@ -78,26 +90,33 @@ std::string without_part(std::string_view list, std::string_view part) {
 
 bool looks_secret(std::string_view name, std::string_view value) {
   // OBS_AK, OBS_SK: access and secret key.
-  constexpr auto kWords = std::to_array<std::string_view>({"TOKEN", "TOKENS", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "PWD", "SECRET", "SECRETS", "KEY",
-                                                           "KEYS", "APIKEY", "CREDENTIAL", "CREDENTIALS", "AUTH", "COOKIE", "AK", "SK"});
-  constexpr auto kEnds = std::to_array<std::string_view>({"TOKEN", "PASSWORD", "PASSWD", "SECRET", "APIKEY", "ACCESSKEY", "SECRETKEY"});
+  constexpr auto kWords = std::to_array<std::string_view>(
+      {"TOKEN", "TOKENS", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "PWD", "SECRET", "SECRETS",
+       "KEY", "KEYS", "APIKEY", "CREDENTIAL", "CREDENTIALS", "AUTH", "COOKIE", "AK", "SK"});
+  constexpr auto kEnds = std::to_array<std::string_view>(
+      {"TOKEN", "PASSWORD", "PASSWD", "SECRET", "APIKEY", "ACCESSKEY", "SECRETKEY"});
   const std::string whole = upper(name);
   for (std::string_view rest = whole; !rest.empty();) {
     const std::size_t end = std::min(rest.find('_'), rest.size());
     if (std::ranges::find(kWords, rest.substr(0, end)) != kWords.end()) return true;
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  if (std::ranges::any_of(kEnds, [&](std::string_view ending) { return whole.ends_with(ending); })) return true;
+  if (std::ranges::any_of(kEnds, [&](std::string_view ending) { return whole.ends_with(ending); }))
+    return true;
   // https://user:password@host
-  for (std::size_t at = value.find("://"); at != std::string_view::npos; at = value.find("://", at + 3)) {
-    const std::string_view host = value.substr(at + 3, value.substr(at + 3).find_first_of("/ \t\n"));
+  for (std::size_t at = value.find("://"); at != std::string_view::npos;
+       at = value.find("://", at + 3)) {
+    const std::string_view host =
+        value.substr(at + 3, value.substr(at + 3).find_first_of("/ \t\n"));
     const std::size_t sign = host.find('@');
-    if (sign != std::string_view::npos && host.substr(0, sign).find(':') != std::string_view::npos) return true;
+    if (sign != std::string_view::npos && host.substr(0, sign).find(':') != std::string_view::npos)
+      return true;
   }
   return false;
 }
 
-Exported exported(const Variables& before, const Variables& after, std::string_view engine, std::string_view programs) {
+Exported exported(const Variables& before, const Variables& after, std::string_view engine,
+                  std::string_view programs) {
   Exported out;
   for (const auto& [name, value] : after) {
     const bool has_programs = !programs.empty() && value.find(programs) != std::string::npos;
@@ -112,7 +131,8 @@ Exported exported(const Variables& before, const Variables& after, std::string_v
   return out;
 }
 
-Exported read_from_outside(std::string_view script, const Variables& before, std::string_view engine) {
+Exported read_from_outside(std::string_view script, const Variables& before,
+                           std::string_view engine) {
   std::set<std::string_view> set, read;
   for (const launcher::ShellCommand& command : launcher::shell_commands(script)) {
     for (const launcher::ShellWord& word : command) {
@@ -127,7 +147,8 @@ Exported read_from_outside(std::string_view script, const Variables& before, std
   }
   Exported out;
   for (const std::string_view name : read)
-    if (const auto found = before.find(name); found != before.end() && name != "PATH" && name != "PYTHON_EXEC" && !of_the_shell(name))
+    if (const auto found = before.find(name);
+        found != before.end() && name != "PATH" && name != "PYTHON_EXEC" && !of_the_shell(name))
       sort_in(out, found->first, found->second, engine);
   return out;
 }

@@ -1,4 +1,5 @@
-// What a script did while `muster import` watched -> the job spec that does the same. Pure but for the question whether a file is there.
+// What a script did while `muster import` watched -> the job spec that does the same. Pure but for
+// the question whether a file is there.
 //
 //   a launcher's own command line, or a script that only sets values and launches    its ranks are muster's: script and arguments
 //   a script that does more than launch                                             launch.per: node, the script as it is; muster's shim answers the launcher
@@ -32,7 +33,8 @@ struct Imported {
   std::vector<std::string> notes;  // what a person should look at, a line each
 };
 
-// Errors (InvalidArgument): nothing was launched, more than one thing was, or what muster has no spec for.
+// Errors (InvalidArgument): nothing was launched, more than one thing was, or what muster has no
+// spec for.
 Result<Imported> import_observed(const Observed& observed, const IsFile& is_file);
 
 }  // namespace muster::import

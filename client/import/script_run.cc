@@ -27,12 +27,15 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kDirectoriesMost = 256;  // of a PATH
-constexpr int kRoundsMost = 1000;              // of killing: who forks in between is found in the next one
+// of killing: who forks in between is found in the next one
+constexpr int kRoundsMost = 1000;
 
 Result<fs::path> make_directory() {
   std::error_code error;
   std::string name = (fs::temp_directory_path(error) / "muster-import-XXXXXX").string();
-  if (error || ::mkdtemp(name.data()) == nullptr) return fail_errno(fmt::format("making a temporary directory '{}'", name), error ? error.value() : errno);
+  if (error || ::mkdtemp(name.data()) == nullptr)
+    return fail_errno(fmt::format("making a temporary directory '{}'", name),
+                      error ? error.value() : errno);
   return fs::path(name);
 }
 
@@ -45,16 +48,19 @@ std::set<std::string> program_names(std::string_view path) {
     const fs::path folder(path.substr(0, end));
     path.remove_prefix(std::min(end + 1, path.size()));
     std::error_code error;
-    for (fs::directory_iterator at(folder, error), last; !error && at != last; at.increment(error)) {
+    for (fs::directory_iterator at(folder, error), last; !error && at != last;
+         at.increment(error)) {
       const std::string name = at->path().filename().string();
-      if (name.size() > kThree.size() && name.starts_with(kThree) && name.find_first_not_of("0123456789", kThree.size()) == std::string::npos)
+      if (name.size() > kThree.size() && name.starts_with(kThree) &&
+          name.find_first_not_of("0123456789", kThree.size()) == std::string::npos)
         names.insert(name);
     }
   }
   return names;
 }
 
-Result<void> fill(const fs::path& directory, const std::vector<std::string>& environment, const Variables& variables) {
+Result<void> fill(const fs::path& directory, const std::vector<std::string>& environment,
+                  const Variables& variables) {
   std::error_code error;
   for (const fs::path& folder : {programs_dir(directory), calls_dir(directory)}) {
     fs::create_directory(folder, error);
@@ -62,12 +68,17 @@ Result<void> fill(const fs::path& directory, const std::vector<std::string>& env
   }
   std::string bytes;
   for (const std::string& each : environment) bytes += each + '\0';
-  if (auto written = io::replace_file(environment_file(directory), bytes, io::Durable::No); !written) return written;
+  if (auto written = io::replace_file(environment_file(directory), bytes, io::Durable::No);
+      !written)
+    return written;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
   if (error) return fail_errno("finding our own program by '/proc/self/exe'", error.value());
   for (const std::string& name : program_names(value_of(variables, "PATH"))) {
     fs::create_symlink(self, programs_dir(directory) / name, error);
-    if (error) return fail_errno(fmt::format("making the link '{}'", (programs_dir(directory) / name).string()), error.value());
+    if (error)
+      return fail_errno(
+          fmt::format("making the link '{}'", (programs_dir(directory) / name).string()),
+          error.value());
   }
   return {};
 }
@@ -77,9 +88,11 @@ std::vector<std::string> environment_for(const Variables& before, const fs::path
   const std::string path(value_of(before, "PATH"));
   env["PATH"] = programs_dir(directory).string() + (path.empty() ? "" : ":" + path);
   env[kDirectoryVariable] = directory.string();
-  // As muster's shim has them on a node: an environment that the script activates does not hide a function.
+  // As muster's shim has them on a node: an environment that the script activates does not hide a
+  // function.
   for (const char* name : {"torchrun", "msrun"})
-    env[fmt::format("BASH_FUNC_{}%%", name)] = fmt::format("() {{  \"${}/bin/{}\" \"$@\"\n}}", kDirectoryVariable, name);
+    env[fmt::format("BASH_FUNC_{}%%", name)] =
+        fmt::format("() {{  \"${}/bin/{}\" \"$@\"\n}}", kDirectoryVariable, name);
   std::vector<std::string> texts;
   for (const auto& [name, value] : env) texts.push_back(name + "=" + value);
   return texts;
@@ -89,7 +102,8 @@ std::vector<std::string> environment_for(const Variables& before, const fs::path
 std::vector<pid_t> own_children() {
   std::vector<pid_t> children;
   std::error_code error;
-  for (fs::directory_iterator at("/proc/self/task", error), last; !error && at != last; at.increment(error)) {
+  for (fs::directory_iterator at("/proc/self/task", error), last; !error && at != last;
+       at.increment(error)) {
     const auto text = io::read_file(at->path() / "children", 1U << 20U);
     if (!text) continue;
     std::istringstream words(*text);
@@ -113,8 +127,10 @@ void wait_for_child(Clock::time_point until) {
   for (const pid_t pid : own_children())
     if (auto child = process::Pidfd::open_child(pid); child) children.push_back(std::move(*child));
   std::vector<pollfd> ends;
-  for (const process::Pidfd& child : children) ends.push_back({.fd = child.fd(), .events = POLLIN, .revents = 0});
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(std::max(Clock::duration::zero(), until - Clock::now()));
+  for (const process::Pidfd& child : children)
+    ends.push_back({.fd = child.fd(), .events = POLLIN, .revents = 0});
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+      std::max(Clock::duration::zero(), until - Clock::now()));
   (void)::poll(ends.data(), ends.size(), static_cast<int>(left.count()));
 }
 
@@ -127,11 +143,15 @@ Result<ScriptRun> ScriptRun::start(const std::vector<std::string>& command) {
   run.directory_ = std::move(*directory);
   const std::vector<std::string> environment = process::own_environment();
   run.before_ = variables_of(environment);
-  if (auto filled = fill(run.directory_, environment, run.before_); !filled) return fail(std::move(filled.error()));
+  if (auto filled = fill(run.directory_, environment, run.before_); !filled)
+    return fail(std::move(filled.error()));
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  process::SpawnRequest request{.path = command.front(), .argv = command, .env = environment_for(run.before_, run.directory_)};
+  process::SpawnRequest request{.path = command.front(),
+                                .argv = command,
+                                .env = environment_for(run.before_, run.directory_)};
   // A launcher that is called without a script is found as the script would find it.
-  if (const fs::path own = programs_dir(run.directory_) / command.front(); command.front().find('/') == std::string::npos && fs::exists(own))
+  if (const fs::path own = programs_dir(run.directory_) / command.front();
+      command.front().find('/') == std::string::npos && fs::exists(own))
     request.path = own.string();
   request.out_fd = STDERR_FILENO;
   request.err_fd = STDERR_FILENO;
@@ -139,14 +159,19 @@ Result<ScriptRun> ScriptRun::start(const std::vector<std::string>& command) {
   auto pid = process::spawn(request);
   if (!pid) {
     const bool absent = pid.error().code == ErrorCode::NotFound;
-    return fail(ErrorCode::InvalidArgument, absent ? fmt::format("there is no '{}' on PATH or at that place", command.front()) : pid.error().message);
+    return fail(ErrorCode::InvalidArgument,
+                absent ? fmt::format("there is no '{}' on PATH or at that place", command.front())
+                       : pid.error().message);
   }
   run.pid_ = *pid;
   return run;
 }
 
 ScriptRun::ScriptRun(ScriptRun&& other) noexcept
-    : directory_(std::exchange(other.directory_, {})), before_(std::move(other.before_)), pid_(std::exchange(other.pid_, 0)), ended_(other.ended_) {}
+    : directory_(std::exchange(other.directory_, {})),
+      before_(std::move(other.before_)),
+      pid_(std::exchange(other.pid_, 0)),
+      ended_(other.ended_) {}
 
 ScriptRun::~ScriptRun() {
   if (pid_ != 0) {
@@ -159,7 +184,8 @@ ScriptRun::~ScriptRun() {
 
 void ScriptRun::wait() const {
   siginfo_t info{};
-  while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) != 0 &&
+         errno == EINTR) {
   }
 }
 
@@ -171,7 +197,9 @@ bool ScriptRun::end_others(std::chrono::milliseconds most) {
   int status = 0;
   while (pid_ != 0 && ::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
-  if (pid_ != 0) ended_ = WIFSIGNALED(status) ? HowEnded{.code = -1, .signal = WTERMSIG(status)} : HowEnded{.code = WEXITSTATUS(status), .signal = 0};
+  if (pid_ != 0)
+    ended_ = WIFSIGNALED(status) ? HowEnded{.code = -1, .signal = WTERMSIG(status)}
+                                 : HowEnded{.code = WEXITSTATUS(status), .signal = 0};
   pid_ = 0;
   const auto deadline = Clock::now() + most;
   while (reap_ended() && Clock::now() < deadline) wait_for_child(deadline);

@@ -1,8 +1,10 @@
-// Runs a command whose launchers are stand_in.h's, for real: what else it does, it does. Owns a temporary directory (mode 0700: its records hold the script's
-// environment), gone with it, and the command's processes. One thread; kill() may be called from another while wait() waits.
+// Runs a command whose launchers are stand_in.h's, for real: what else it does, it does. Owns a
+// temporary directory (mode 0700: its records hold the script's environment), gone with it, and the
+// command's processes. One thread; kill() may be called from another while wait() waits.
 //
-// The command has a session of its own, no input, and both of its outputs on our stderr. What it leaves running in the background is given a moment, for a
-// launcher may be among it, and is killed then, in whatever session: this process is the subreaper of all it has started.
+// The command has a session of its own, no input, and both of its outputs on our stderr. What it
+// leaves running in the background is given a moment, for a launcher may be among it, and is killed
+// then, in whatever session: this process is the subreaper of all it has started.
 #pragma once
 
 #include <sys/types.h>
@@ -35,7 +37,8 @@ class ScriptRun {
   void wait() const;
   // It and all of its group.
   void kill() const;
-  // Reaps it, and waits up to `most` for what it has left running; that is killed then. True: something was.
+  // Reaps it, and waits up to `most` for what it has left running; that is killed then. True:
+  // something was.
   bool end_others(std::chrono::milliseconds most);
 
   [[nodiscard]] HowEnded ended() const { return ended_; }

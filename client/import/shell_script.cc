@@ -21,7 +21,8 @@ constexpr std::size_t kScriptMost = 1U << 20U;
 
 bool is_shell(std::string_view name) {
   constexpr auto kShells = std::to_array<std::string_view>({"bash", "sh", "dash", "ksh", "zsh"});
-  return std::ranges::find(kShells, name.substr(name.rfind('/') + 1)) != kShells.end();  // npos + 1 is 0
+  // npos + 1 is 0
+  return std::ranges::find(kShells, name.substr(name.rfind('/') + 1)) != kShells.end();
 }
 
 // "#!/usr/bin/env bash"; one without is a shell's by its ending.
@@ -37,7 +38,10 @@ ShellScript shell_script_of(const std::vector<std::string>& command, const std::
   if (command.empty()) return {};
   const bool by_shell = is_shell(command.front());
   auto word = command.begin();
-  if (by_shell) word = std::find_if(command.begin() + 1, command.end(), [](const std::string& each) { return !each.starts_with('-') || each == "-c"; });
+  if (by_shell)
+    word = std::find_if(command.begin() + 1, command.end(), [](const std::string& each) {
+      return !each.starts_with('-') || each == "-c";
+    });
   if (word == command.end() || *word == "-c" || word->empty()) return {};
   const fs::path path = fs::path(directory) / *word;
   std::error_code error;
@@ -47,31 +51,39 @@ ShellScript shell_script_of(const std::vector<std::string>& command, const std::
   return {.name = *word, .text = std::move(*text)};
 }
 
-std::vector<std::string> computed_warnings(const ShellScript& script, const std::vector<std::string>& replaced) {
+std::vector<std::string> computed_warnings(const ShellScript& script,
+                                           const std::vector<std::string>& replaced) {
   std::vector<std::string> lines;
   for (const launcher::Computed& one : launcher::computed_from_placement(script.text, replaced)) {
     if (!one.own) continue;
     lines.push_back(
-        fmt::format("{}:{}: '{}' is computed from the script's own {}, while the launcher gets the job's: take the script's assignments of such variables "
+        fmt::format("{}:{}: '{}' is computed from the script's own {}, while the launcher gets the "
+                    "job's: take the script's assignments of such variables "
                     "out, or replace them by launch.vars",
                     script.name, one.line, one.text, one.variable));
   }
   return lines;
 }
 
-std::vector<std::string> weights_warnings(const ShellScript& script, const std::vector<std::string>& replaced) {
+std::vector<std::string> weights_warnings(const ShellScript& script,
+                                          const std::vector<std::string>& replaced) {
   constexpr std::string_view kFlag = "--no-save-optim";
   std::vector<std::string> lines;
   for (const launcher::ShellCommand& command : launcher::shell_commands(script.text)) {
     for (const launcher::ShellWord& word : command) {
       const auto name = launcher::shell_assignment(word.text).name;
       if (!name.empty() && std::ranges::find(replaced, name) != replaced.end()) continue;
-      for (std::size_t at = word.text.find(kFlag); at != std::string_view::npos; at = word.text.find(kFlag, at + kFlag.size())) {
+      for (std::size_t at = word.text.find(kFlag); at != std::string_view::npos;
+           at = word.text.find(kFlag, at + kFlag.size())) {
         const std::string_view behind = word.text.substr(at + kFlag.size(), 1);
-        if (!behind.empty() && (behind == "-" || behind == "_" || std::isalnum(static_cast<unsigned char>(behind.front())) != 0)) continue;
-        const auto line = word.line + static_cast<std::size_t>(std::ranges::count(word.text.substr(0, at), '\n'));
+        if (!behind.empty() && (behind == "-" || behind == "_" ||
+                                std::isalnum(static_cast<unsigned char>(behind.front())) != 0))
+          continue;
+        const auto line =
+            word.line + static_cast<std::size_t>(std::ranges::count(word.text.substr(0, at), '\n'));
         lines.push_back(
-            fmt::format("{}:{}: --no-save-optim: checkpoints hold weights alone, so that no attempt goes on from them: take it out (the --no-load-* may stay), "
+            fmt::format("{}:{}: --no-save-optim: checkpoints hold weights alone, so that no "
+                        "attempt goes on from them: take it out (the --no-load-* may stay), "
                         "or write resume: none",
                         script.name, line));
       }

@@ -1,4 +1,5 @@
-// The shell script of a command line, and what is said of one that computes from the placement. Reads a file, nothing else.
+// The shell script of a command line, and what is said of one that computes from the placement.
+// Reads a file, nothing else.
 #pragma once
 
 #include <string>
@@ -14,10 +15,13 @@ struct ShellScript {
 // `bash x.sh`, `./x.sh`: relative ones are below `directory`.
 ShellScript shell_script_of(const std::vector<std::string>& command, const std::string& directory);
 
-// With launch.per: node: a line for each value that the script computes from its own idea of what muster replaces, as NNODES. `replaced`: variables whose
-// assignments the spec replaces (launch.vars), which are muster's then.
-std::vector<std::string> computed_warnings(const ShellScript& script, const std::vector<std::string>& replaced);
+// With launch.per: node: a line for each value that the script computes from its own idea of what
+// muster replaces, as NNODES. `replaced`: variables whose assignments the spec replaces
+// (launch.vars), which are muster's then.
+std::vector<std::string> computed_warnings(const ShellScript& script,
+                                           const std::vector<std::string>& replaced);
 // A line for each --no-save-optim: what the script saves then is nothing to go on from.
-std::vector<std::string> weights_warnings(const ShellScript& script, const std::vector<std::string>& replaced);
+std::vector<std::string> weights_warnings(const ShellScript& script,
+                                          const std::vector<std::string>& replaced);
 
 }  // namespace muster::import

@@ -27,31 +27,40 @@ namespace fs = std::filesystem;
 
 constexpr int kCannotExecute = 126, kNotFound = 127;
 
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }  // npos + 1 is 0
+// npos + 1 is 0
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-bool is_python(std::string_view name) { return name.starts_with("python") && name.find_first_not_of("0123456789.", 6) == std::string_view::npos; }
+bool is_python(std::string_view name) {
+  return name.starts_with("python") &&
+         name.find_first_not_of("0123456789.", 6) == std::string_view::npos;
+}
 
-// By the variable, or, where the script has emptied the environment (env -i PATH=... torchrun), by the path that this program was executed by. Empty: neither.
+// By the variable, or, where the script has emptied the environment (env -i PATH=... torchrun), by
+// the path that this program was executed by. Empty: neither.
 fs::path import_directory() {
-  if (const char* named = std::getenv(kDirectoryVariable); named != nullptr && *named == '/') return named;
+  if (const char* named = std::getenv(kDirectoryVariable); named != nullptr && *named == '/')
+    return named;
   const auto* executed = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
   if (executed == nullptr || *executed != '/') return {};
   const fs::path folder = fs::path(executed).parent_path();
   std::error_code error;
-  return folder == programs_dir(folder.parent_path()) && fs::is_directory(calls_dir(folder.parent_path()), error) &&
+  return folder == programs_dir(folder.parent_path()) &&
+                 fs::is_directory(calls_dir(folder.parent_path()), error) &&
                  fs::is_regular_file(environment_file(folder.parent_path()), error)
              ? folder.parent_path()
              : fs::path();
 }
 
-// PATH without our own directory, however it is spelled: "bin/", by a link. It would be this program again, and again.
+// PATH without our own directory, however it is spelled: "bin/", by a link. It would be this
+// program again, and again.
 std::string path_of_others(std::string_view path, const fs::path& own) {
   std::string others;
   while (!path.empty()) {
     const std::size_t end = std::min(path.find(':'), path.size());
     const fs::path folder(path.substr(0, end));
     std::error_code error;
-    if (folder != own && !fs::equivalent(folder, own, error)) others += (others.empty() ? "" : ":") + std::string(path.substr(0, end));
+    if (folder != own && !fs::equivalent(folder, own, error))
+      others += (others.empty() ? "" : ":") + std::string(path.substr(0, end));
     path.remove_prefix(std::min(end + 1, path.size()));
   }
   return others;
@@ -59,7 +68,8 @@ std::string path_of_others(std::string_view path, const fs::path& own) {
 
 // By its whole path: a python finds its own prefix, and a venv's, by it.
 int become(std::string_view name, const fs::path& directory, const Variables& env, char** argv) {
-  std::optional<std::string> program = process::find_program(name, path_of_others(value_of(env, "PATH"), programs_dir(directory)));
+  std::optional<std::string> program =
+      process::find_program(name, path_of_others(value_of(env, "PATH"), programs_dir(directory)));
   if (!program) {
     fmt::print(stderr, "{}: command not found\n", name);
     return kNotFound;
@@ -74,7 +84,8 @@ int become(std::string_view name, const fs::path& directory, const Variables& en
 Variables before(const fs::path& directory) {
   const auto bytes = io::read_file(environment_file(directory), kRecordMost);
   std::vector<std::string> texts;
-  for (std::string_view rest = bytes ? std::string_view(*bytes) : std::string_view(); !rest.empty();) {
+  for (std::string_view rest = bytes ? std::string_view(*bytes) : std::string_view();
+       !rest.empty();) {
     const std::size_t end = std::min(rest.find('\0'), rest.size());
     texts.emplace_back(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
@@ -91,7 +102,10 @@ int record(const fs::path& directory, const Captured& call) {
     fmt::print(stderr, "muster import: {}\n", made.error().message);
     return 1;
   }
-  fmt::print(stderr, "muster import: the script has called launchers {} times; this one is not written down\n", kCallsMost);
+  fmt::print(
+      stderr,
+      "muster import: the script has called launchers {} times; this one is not written down\n",
+      kCallsMost);
   return 1;
 }
 
@@ -110,7 +124,8 @@ int run_stand_in(int argc, char** argv) {
   std::error_code error;
   call.directory = fs::current_path(error).string();
   const bool launches = launcher::is_launch(call.words);
-  if (!launches && !is_rank(call.env, before(directory))) return become(name, directory, call.env, argv);
+  if (!launches && !is_rank(call.env, before(directory)))
+    return become(name, directory, call.env, argv);
   return record(directory, call);
 }
 

@@ -36,7 +36,8 @@ Word word_of(v1::DeviceHealth health) {
 std::string memory_text(const v1::Device& device, const v1::DeviceReading* reading) {
   constexpr double kGib = 1024;
   const bool used = reading != nullptr && reading->has_memory_used_mib();
-  const std::string have = used ? fmt::format("{:.1f}", static_cast<double>(reading->memory_used_mib()) / kGib) : "?";
+  const std::string have =
+      used ? fmt::format("{:.1f}", static_cast<double>(reading->memory_used_mib()) / kGib) : "?";
   if (device.memory_mib() == 0) return used ? have + " GiB" : std::string(kNothing);
   return fmt::format("{}/{:.1f} GiB", have, static_cast<double>(device.memory_mib()) / kGib);
 }
@@ -47,17 +48,23 @@ std::string occupant_text(const v1::DeviceOccupant& occupant) {
   return fmt::format("pid {}{}", occupant.pid(), who.empty() ? "" : " (" + who + ")");
 }
 
-std::string use_text(const v1::Node& node, const v1::Device& device, const v1::DeviceReading* reading, const Style& style) {
+std::string use_text(const v1::Node& node, const v1::Device& device,
+                     const v1::DeviceReading* reading, const Style& style) {
   std::vector<std::string> uses;
   for (const auto& held : node.uses()) {
-    if (held.device() == device.id()) uses.push_back(fmt::format("{} ({}, attempt {})", printable(held.job_name()), held.job_id(), held.attempt()));
+    if (held.device() == device.id())
+      uses.push_back(fmt::format("{} ({}, attempt {})", printable(held.job_name()), held.job_id(),
+                                 held.attempt()));
   }
   if (reading != nullptr && !reading->occupants().empty()) {
     const int more = reading->occupants_size() - 1;
-    uses.push_back(style.paint(Tint::Warn, occupant_text(reading->occupants(0)) + (more == 0 ? "" : fmt::format(" and {} more", more))));
+    uses.push_back(
+        style.paint(Tint::Warn, occupant_text(reading->occupants(0)) +
+                                    (more == 0 ? "" : fmt::format(" and {} more", more))));
   }
   if (!uses.empty()) return fmt::format("{}", fmt::join(uses, "; "));
-  return reading != nullptr && reading->health() == v1::DEVICE_HEALTH_BAD ? std::string(kNothing) : "free";
+  return reading != nullptr && reading->health() == v1::DEVICE_HEALTH_BAD ? std::string(kNothing)
+                                                                          : "free";
 }
 
 std::string or_nothing(std::string text) { return text.empty() ? std::string(kNothing) : text; }
@@ -68,7 +75,8 @@ std::string devices_text(const v1::Node& node) {
   std::map<std::string, std::size_t> kinds;
   for (const auto& device : node.inventory().devices()) ++kinds[device.type()];
   std::vector<std::string> parts;
-  for (const auto& [kind, count] : kinds) parts.push_back(fmt::format("{} {}", count, printable(kind)));
+  for (const auto& [kind, count] : kinds)
+    parts.push_back(fmt::format("{} {}", count, printable(kind)));
   return parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, " and "));
 }
 
@@ -86,7 +94,9 @@ std::string health_text(const v1::Node& node, const Style& style) {
   }
   std::vector<std::string> parts;
   if (bad > 0) parts.push_back(style.paint(Tint::Bad, fmt::format("{} bad", bad)));
-  if (warnings > 0) parts.push_back(style.paint(Tint::Warn, fmt::format("{} warning{}", warnings, warnings == 1 ? "" : "s")));
+  if (warnings > 0)
+    parts.push_back(
+        style.paint(Tint::Warn, fmt::format("{} warning{}", warnings, warnings == 1 ? "" : "s")));
   if (occupied > 0) parts.push_back(style.paint(Tint::Warn, fmt::format("{} occupied", occupied)));
   if (!parts.empty()) return fmt::format("{}", fmt::join(parts, ", "));
   return looked == 0 ? std::string(kNothing) : style.paint(Tint::Good, "ok");
@@ -107,18 +117,26 @@ Table device_table(const v1::Node& node, const Style& style, bool wide) {
               .rows = {}};
   for (const auto& device : node.inventory().devices()) {
     const v1::DeviceReading* reading = reading_of(node, device.id());
-    const Word health = word_of(reading == nullptr ? v1::DEVICE_HEALTH_UNSPECIFIED : reading->health());
+    const Word health =
+        word_of(reading == nullptr ? v1::DEVICE_HEALTH_UNSPECIFIED : reading->health());
     const bool renumbered = device.has_physical_id() && device.physical_id() != device.id();
     std::string pod = printable(device.super_pod_id());
-    if (!device.super_device_id().empty()) pod += (pod.empty() ? "" : ":") + printable(device.super_device_id());
+    if (!device.super_device_id().empty())
+      pod += (pod.empty() ? "" : ":") + printable(device.super_device_id());
     table.rows.push_back(
-        {std::to_string(device.id()), renumbered ? std::to_string(device.physical_id()) : std::string(kNothing), printable(device.type()),
-         or_nothing(printable(device.model())), style.paint(health.tint, health.text), memory_text(device, reading),
-         device.has_numa_node() ? std::to_string(device.numa_node()) : std::string(kNothing), or_nothing(wide ? printable(device.bus_id()) : std::string()),
-         or_nothing(printable(fmt::format("{}", fmt::join(device.addresses(), ",")))), or_nothing(pod), use_text(node, device, reading, style)});
+        {std::to_string(device.id()),
+         renumbered ? std::to_string(device.physical_id()) : std::string(kNothing),
+         printable(device.type()), or_nothing(printable(device.model())),
+         style.paint(health.tint, health.text), memory_text(device, reading),
+         device.has_numa_node() ? std::to_string(device.numa_node()) : std::string(kNothing),
+         or_nothing(wide ? printable(device.bus_id()) : std::string()),
+         or_nothing(printable(fmt::format("{}", fmt::join(device.addresses(), ",")))),
+         or_nothing(pod), use_text(node, device, reading, style)});
   }
   for (std::size_t column = table.columns.size(); column-- > 0;) {
-    const bool says = table.rows.empty() || std::ranges::any_of(table.rows, [&](const auto& row) { return row[column] != kNothing; });
+    const bool says = table.rows.empty() || std::ranges::any_of(table.rows, [&](const auto& row) {
+                        return row[column] != kNothing;
+                      });
     if (says) continue;
     table.columns.erase(table.columns.begin() + static_cast<std::ptrdiff_t>(column));
     for (auto& row : table.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(column));

@@ -14,9 +14,12 @@ namespace {
 Tint tint_of(const v1::Event& event) {
   Tint tint = Tint::Plain;
   if (event.type() == "attempt-broke" || event.type() == "node-start-failed") tint = Tint::Bad;
-  constexpr std::array<std::string_view, 6> kWarnings = {"attempt-ended",        "cancel-requested", "node-declared-dead",
-                                                         "checkpoint-set-aside", "loss-not-finite",  "unknown-files"};
-  if (event.type() == "caught-up" || event.type() == "first-step" || event.type() == "checkpoint-completed") tint = Tint::Good;
+  constexpr std::array<std::string_view, 6> kWarnings = {
+      "attempt-ended",        "cancel-requested", "node-declared-dead",
+      "checkpoint-set-aside", "loss-not-finite",  "unknown-files"};
+  if (event.type() == "caught-up" || event.type() == "first-step" ||
+      event.type() == "checkpoint-completed")
+    tint = Tint::Good;
   const bool went_back = event.text().find(" did not go on from ") != std::string::npos;
   if (went_back || std::ranges::find(kWarnings, event.type()) != kWarnings.end()) tint = Tint::Warn;
   if (event.type() == "job-ended") tint = phase_tint(event.phase());
@@ -27,14 +30,19 @@ Tint tint_of(const v1::Event& event) {
 
 std::string event_line(const v1::Event& event, const Style& style, bool with_job) {
   std::string out = style.paint(Tint::Dim, clock_text(event.at())) + "  ";
-  if (with_job) out += fmt::format("{:<16} ", printable(event.job_name().empty() ? event.node() : event.job_name()));
-  out += event.attempt() > 0 ? fmt::format("attempt {:<3} ", event.attempt()) : std::string(12, ' ');
-  return out + style.paint(tint_of(event), fmt::format("{:<21}", printable(event.type()))) + " " + printable(event.text());
+  if (with_job)
+    out += fmt::format("{:<16} ",
+                       printable(event.job_name().empty() ? event.node() : event.job_name()));
+  out +=
+      event.attempt() > 0 ? fmt::format("attempt {:<3} ", event.attempt()) : std::string(12, ' ');
+  return out + style.paint(tint_of(event), fmt::format("{:<21}", printable(event.type()))) + " " +
+         printable(event.text());
 }
 
 std::string short_event_line(const v1::Event& event, const Style& style) {
   constexpr std::size_t kToSeconds = 8;  // 12:00:00
-  return style.paint(Tint::Dim, clock_text(event.at()).substr(0, kToSeconds)) + "  " + style.paint(tint_of(event), printable(event.text()));
+  return style.paint(Tint::Dim, clock_text(event.at()).substr(0, kToSeconds)) + "  " +
+         style.paint(tint_of(event), printable(event.text()));
 }
 
 bool worth_showing(const v1::Event& event) {

@@ -12,7 +12,8 @@ namespace muster::render {
 std::string event_line(const v1::Event& event, const Style& style, bool with_job);
 // The same above a live view, also of 40 columns: "12:00:00  rank 3 on n1 was killed by SIGKILL".
 std::string short_event_line(const v1::Event& event, const Style& style);
-// Whether a person who follows one job wants to see it without asking (the noisy ones are for `muster events`).
+// Whether a person who follows one job wants to see it without asking (the noisy ones are for
+// `muster events`).
 bool worth_showing(const v1::Event& event);
 
 }  // namespace muster::render

@@ -12,29 +12,42 @@
 namespace muster::render {
 
 std::string incident_text(const v1::Incident& incident, const Style& style) {
-  std::string out = style.paint(Tint::Bold, fmt::format("attempt {} broke: {}", incident.attempt(), printable(incident.verdict().reason()))) + "\n";
-  if (!incident.verdict().evidence().empty()) out += "  " + style.paint(Tint::Dim, printable(incident.verdict().evidence())) + "\n";
+  std::string out = style.paint(Tint::Bold, fmt::format("attempt {} broke: {}", incident.attempt(),
+                                                        printable(incident.verdict().reason()))) +
+                    "\n";
+  if (!incident.verdict().evidence().empty())
+    out += "  " + style.paint(Tint::Dim, printable(incident.verdict().evidence())) + "\n";
   const bool has_fault = incident.has_fault();
   if (!has_fault && !incident.has_detected()) return out;
   const WallTime start = wall_time(has_fault ? incident.fault() : incident.detected());
   std::vector<std::pair<Duration, std::string>> marks;
-  const auto mark = [&](bool there, const google::protobuf::Timestamp& stamp, std::string_view name, const std::string& more) {
-    if (there) marks.emplace_back(std::max(Duration::zero(), wall_time(stamp) - start), fmt::format("{}{}", name, more));
+  const auto mark = [&](bool there, const google::protobuf::Timestamp& stamp, std::string_view name,
+                        const std::string& more) {
+    if (there)
+      marks.emplace_back(std::max(Duration::zero(), wall_time(stamp) - start),
+                         fmt::format("{}{}", name, more));
   };
   mark(has_fault, incident.fault(), "fault", fmt::format(" at {}", clock_text(incident.fault())));
   mark(incident.has_detected(), incident.detected(), "detected", "");
   mark(incident.has_decided(), incident.decided(), "decided", "");
   mark(incident.has_swept(), incident.swept(), "swept", "");
   mark(incident.has_placed(), incident.placed(), "placed",
-       incident.resumed_from() >= 0 ? fmt::format(", from the checkpoint of step {}", incident.resumed_from()) : ", from the beginning");
+       incident.resumed_from() >= 0
+           ? fmt::format(", from the checkpoint of step {}", incident.resumed_from())
+           : ", from the beginning");
   mark(incident.has_started(), incident.started(), "started", "");
-  const bool back = incident.has_began_at() && incident.resumed_from() >= 0 && incident.began_at() <= incident.resumed_from();
+  const bool back = incident.has_began_at() && incident.resumed_from() >= 0 &&
+                    incident.began_at() <= incident.resumed_from();
   mark(incident.has_first_step(), incident.first_step(), "first step",
-       back ? fmt::format(": did not go on from step {}, began at {}", incident.resumed_from(), incident.began_at()) : "");
+       back ? fmt::format(": did not go on from step {}, began at {}", incident.resumed_from(),
+                          incident.began_at())
+            : "");
   mark(incident.has_caught_up(), incident.caught_up(), "caught up", "");
   // One rank's first step may come before the last node's start.
   std::ranges::stable_sort(marks, {}, &std::pair<Duration, std::string>::first);
-  for (const auto& [since, text] : marks) out += fmt::format("  {:>9}  {}\n", since == Duration::zero() ? "0" : "+" + duration_text(since), text);
+  for (const auto& [since, text] : marks)
+    out += fmt::format("  {:>9}  {}\n",
+                       since == Duration::zero() ? "0" : "+" + duration_text(since), text);
   return out;
 }
 

@@ -14,7 +14,8 @@
 namespace muster::render {
 namespace {
 
-constexpr std::size_t kIdLeast = 6;     // of an id's end: all of its chance, and of its time about a second
+// of an id's end: all of its chance, and of its time about a second
+constexpr std::size_t kIdLeast = 6;
 constexpr std::size_t kNameLeast = 12;  // what a name keeps where the terminal is narrow
 
 // How long ago its last step was.
@@ -28,35 +29,45 @@ std::string run_text(const v1::Job& job, WallTime now) {
   if (job.attempts().empty() || job.phase() == v1::JOB_PHASE_QUEUED) return "-";
   const v1::Attempt& attempt = job.attempts(job.attempts_size() - 1);
   if (!attempt.has_running_at()) return "-";
-  const WallTime end = attempt.has_ended_at() ? wall_time(attempt.ended_at()) : job.has_ended_at() ? wall_time(job.ended_at()) : now;
+  const WallTime end = attempt.has_ended_at() ? wall_time(attempt.ended_at())
+                       : job.has_ended_at()   ? wall_time(job.ended_at())
+                                              : now;
   return duration_text(end - wall_time(attempt.running_at()));
 }
 
-// Behind whom it waits, by name where the list has it; why it waits; that it has not stepped for a while; what it failed of.
-std::string reason_text(const v1::Job& job, const std::map<std::string_view, std::string_view>& names, WallTime now) {
-  if (const auto age = step_age(job, now); age && job.phase() == v1::JOB_PHASE_RUNNING && !is_stepping(job, now))
+// Behind whom it waits, by name where the list has it; why it waits; that it has not stepped for a
+// while; what it failed of.
+std::string reason_text(const v1::Job& job,
+                        const std::map<std::string_view, std::string_view>& names, WallTime now) {
+  if (const auto age = step_age(job, now);
+      age && job.phase() == v1::JOB_PHASE_RUNNING && !is_stepping(job, now))
     return fmt::format("last step {} ago", duration_text(*age));
   const auto& after = job.spec().schedule().after();
   if (job.phase() == v1::JOB_PHASE_QUEUED && !after.empty()) {
     const auto named = names.find(after[0]);
-    const std::string text = fmt::format("behind {}", named == names.end() ? std::string_view(after[0]) : named->second);
+    const std::string text =
+        fmt::format("behind {}", named == names.end() ? std::string_view(after[0]) : named->second);
     return after.size() == 1 ? text : text + fmt::format(" and {} more", after.size() - 1);
   }
   if (job.phase() == v1::JOB_PHASE_QUEUED) return job.waits_for();
-  return job.phase() == v1::JOB_PHASE_FAILED || job.phase() == v1::JOB_PHASE_CANCELLED ? job.verdict().reason() : "";
+  return job.phase() == v1::JOB_PHASE_FAILED || job.phase() == v1::JOB_PHASE_CANCELLED
+             ? job.verdict().reason()
+             : "";
 }
 
 std::string labels_text(const v1::JobSpec& spec) {
   const std::map<std::string, std::string> sorted(spec.labels().begin(), spec.labels().end());
   std::string text;
-  for (const auto& [name, value] : sorted) text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, value);
+  for (const auto& [name, value] : sorted)
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, value);
   return text.empty() ? "-" : text;
 }
 
 std::string nodes_text(const v1::Job& job) {
   std::string nodes;
   if (job.attempts_size() > 0) {
-    for (const auto& node : job.attempts(job.attempts_size() - 1).nodes()) nodes += (nodes.empty() ? "" : ",") + node.node();
+    for (const auto& node : job.attempts(job.attempts_size() - 1).nodes())
+      nodes += (nodes.empty() ? "" : ",") + node.node();
   }
   return nodes.empty() ? "-" : nodes;
 }
@@ -67,11 +78,16 @@ std::vector<std::string> short_ids(const std::vector<std::string>& ids) {
   std::size_t length = kIdLeast, most = 0;
   for (const std::string& id : ids) most = std::max(most, id.size());
   // What is no id of ours is not cut, in a character perhaps.
-  const auto is_id = [](const std::string& id) { return id.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz") == std::string::npos; };
-  const auto end_of = [&](const std::string& id, std::size_t end) { return is_id(id) ? id.substr(id.size() - std::min(id.size(), end)) : id; };
+  const auto is_id = [](const std::string& id) {
+    return id.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz") == std::string::npos;
+  };
+  const auto end_of = [&](const std::string& id, std::size_t end) {
+    return is_id(id) ? id.substr(id.size() - std::min(id.size(), end)) : id;
+  };
   const auto alike = [&] {
     std::set<std::string> ends;
-    return !std::ranges::all_of(ids, [&](const std::string& id) { return ends.insert(end_of(id, length)).second; });
+    return !std::ranges::all_of(
+        ids, [&](const std::string& id) { return ends.insert(end_of(id, length)).second; });
   };
   while (length < most && alike()) ++length;
   std::vector<std::string> out;
@@ -79,7 +95,8 @@ std::vector<std::string> short_ids(const std::vector<std::string>& ids) {
   return out;
 }
 
-std::string jobs_text(const std::vector<v1::Job>& jobs, bool wide, const Style& style, std::size_t width, WallTime now) {
+std::string jobs_text(const std::vector<v1::Job>& jobs, bool wide, const Style& style,
+                      std::size_t width, WallTime now) {
   Table table{.columns = {{.title = "NAME", .least = kNameLeast},
                           {"ID"},
                           {"PHASE"},
@@ -93,7 +110,8 @@ std::string jobs_text(const std::vector<v1::Job>& jobs, bool wide, const Style& 
   if (wide) {
     table.columns.push_back({"SINCE", Align::Right});
     table.columns.push_back({"ATTEMPT", Align::Right});
-    for (const char* title : {"NODES", "ENGINE", "LABELS", "DESCRIPTION"}) table.columns.push_back({title});
+    for (const char* title : {"NODES", "ENGINE", "LABELS", "DESCRIPTION"})
+      table.columns.push_back({title});
   }
   std::map<std::string_view, std::string_view> names;
   std::vector<std::string> ids;

@@ -34,26 +34,48 @@ std::string enum_word(const google::protobuf::EnumValueDescriptor& value) {
   }
   std::string word = value.name();
   if (word.starts_with(prefix + "_")) word.erase(0, prefix.size() + 1);
-  std::ranges::transform(word, word.begin(), [](char c) { return c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
+  std::ranges::transform(word, word.begin(), [](char c) {
+    return c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
   return word;
 }
 
 Json message_json(const Message& message);
 
-Json scalar(const Message& message, const Reflection& reflection, const FieldDescriptor& field, int index) {
+Json scalar(const Message& message, const Reflection& reflection, const FieldDescriptor& field,
+            int index) {
   const bool many = index >= 0;
   switch (field.cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32: return many ? reflection.GetRepeatedInt32(message, &field, index) : reflection.GetInt32(message, &field);
-    case FieldDescriptor::CPPTYPE_INT64: return many ? reflection.GetRepeatedInt64(message, &field, index) : reflection.GetInt64(message, &field);
-    case FieldDescriptor::CPPTYPE_UINT32: return many ? reflection.GetRepeatedUInt32(message, &field, index) : reflection.GetUInt32(message, &field);
-    case FieldDescriptor::CPPTYPE_UINT64: return many ? reflection.GetRepeatedUInt64(message, &field, index) : reflection.GetUInt64(message, &field);
-    case FieldDescriptor::CPPTYPE_DOUBLE: return many ? reflection.GetRepeatedDouble(message, &field, index) : reflection.GetDouble(message, &field);
-    case FieldDescriptor::CPPTYPE_FLOAT: return many ? reflection.GetRepeatedFloat(message, &field, index) : reflection.GetFloat(message, &field);
-    case FieldDescriptor::CPPTYPE_BOOL: return many ? reflection.GetRepeatedBool(message, &field, index) : reflection.GetBool(message, &field);
-    case FieldDescriptor::CPPTYPE_STRING: return many ? reflection.GetRepeatedString(message, &field, index) : reflection.GetString(message, &field);
-    case FieldDescriptor::CPPTYPE_ENUM: return enum_word(many ? *reflection.GetRepeatedEnum(message, &field, index) : *reflection.GetEnum(message, &field));
+    case FieldDescriptor::CPPTYPE_INT32:
+      return many ? reflection.GetRepeatedInt32(message, &field, index)
+                  : reflection.GetInt32(message, &field);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return many ? reflection.GetRepeatedInt64(message, &field, index)
+                  : reflection.GetInt64(message, &field);
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return many ? reflection.GetRepeatedUInt32(message, &field, index)
+                  : reflection.GetUInt32(message, &field);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return many ? reflection.GetRepeatedUInt64(message, &field, index)
+                  : reflection.GetUInt64(message, &field);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return many ? reflection.GetRepeatedDouble(message, &field, index)
+                  : reflection.GetDouble(message, &field);
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return many ? reflection.GetRepeatedFloat(message, &field, index)
+                  : reflection.GetFloat(message, &field);
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return many ? reflection.GetRepeatedBool(message, &field, index)
+                  : reflection.GetBool(message, &field);
+    case FieldDescriptor::CPPTYPE_STRING:
+      return many ? reflection.GetRepeatedString(message, &field, index)
+                  : reflection.GetString(message, &field);
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return enum_word(many ? *reflection.GetRepeatedEnum(message, &field, index)
+                            : *reflection.GetEnum(message, &field));
     case FieldDescriptor::CPPTYPE_MESSAGE:
-      return message_json(many ? reflection.GetRepeatedMessage(message, &field, index) : reflection.GetMessage(message, &field));
+      return message_json(many ? reflection.GetRepeatedMessage(message, &field, index)
+                               : reflection.GetMessage(message, &field));
   }
   return nullptr;
 }
@@ -65,7 +87,8 @@ Json map_json(const Message& message, const Reflection& reflection, const FieldD
     const auto* key = entry.GetDescriptor()->map_key();
     const auto* value = entry.GetDescriptor()->map_value();
     const Json name = scalar(entry, *entry.GetReflection(), *key, -1);
-    entries.emplace_back(name.is_string() ? name.get<std::string>() : name.dump(), scalar(entry, *entry.GetReflection(), *value, -1));
+    entries.emplace_back(name.is_string() ? name.get<std::string>() : name.dump(),
+                         scalar(entry, *entry.GetReflection(), *value, -1));
   }
   std::ranges::sort(entries, {}, &std::pair<std::string, Json>::first);
   Json out = Json::object();
@@ -73,8 +96,8 @@ Json map_json(const Message& message, const Reflection& reflection, const FieldD
   return out;
 }
 
-// Where the protocol has no presence an empty text stands for "none", and of these a number. In a document it is not there: nobody has to know which number
-// that was.
+// Where the protocol has no presence an empty text stands for "none", and of these a number. In a
+// document it is not there: nobody has to know which number that was.
 struct NoneIs {
   std::string_view field;
   std::int64_t value;
@@ -93,7 +116,8 @@ constexpr auto kNone = std::to_array<NoneIs>({{"muster.v1.Event.rank", -1},
                                               {"muster.v1.LimitSpec.millicpus", 0},
                                               {"muster.v1.Device.memory_mib", 0}});
 // What is set to nothing is set.
-constexpr auto kEmptySays = std::to_array<std::string_view>({"muster.v1.EnvValue.value", "muster.v1.FileChange.value", "muster.v1.ConfigChange.value"});
+constexpr auto kEmptySays = std::to_array<std::string_view>(
+    {"muster.v1.EnvValue.value", "muster.v1.FileChange.value", "muster.v1.ConfigChange.value"});
 constexpr std::string_view kLoss = "loss", kHasLoss = "has_loss";
 constexpr std::string_view kMemlock = "muster.v1.LimitSpec.memlock";
 
@@ -103,8 +127,10 @@ std::optional<std::int64_t> whole_number(const Message& message, const FieldDesc
   if (type == FieldDescriptor::CPPTYPE_INT32) return reflection.GetInt32(message, &field);
   if (type == FieldDescriptor::CPPTYPE_INT64) return reflection.GetInt64(message, &field);
   if (type == FieldDescriptor::CPPTYPE_UINT32) return reflection.GetUInt32(message, &field);
-  if (type == FieldDescriptor::CPPTYPE_UINT64) return static_cast<std::int64_t>(reflection.GetUInt64(message, &field));
-  if (type == FieldDescriptor::CPPTYPE_DOUBLE && reflection.GetDouble(message, &field) == 0) return 0;
+  if (type == FieldDescriptor::CPPTYPE_UINT64)
+    return static_cast<std::int64_t>(reflection.GetUInt64(message, &field));
+  if (type == FieldDescriptor::CPPTYPE_DOUBLE && reflection.GetDouble(message, &field) == 0)
+    return 0;
   return std::nullopt;
 }
 
@@ -116,7 +142,8 @@ bool is_absent(const Message& message, const FieldDescriptor& field) {
     return value.number() == 0 && value.name().ends_with("_UNSPECIFIED");
   }
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING)
-    return reflection.GetString(message, &field).empty() && std::ranges::find(kEmptySays, field.full_name()) == kEmptySays.end();
+    return reflection.GetString(message, &field).empty() &&
+           std::ranges::find(kEmptySays, field.full_name()) == kEmptySays.end();
   if (field.name() == kLoss) {
     const FieldDescriptor* has = message.GetDescriptor()->FindFieldByName(std::string(kHasLoss));
     return has != nullptr && !reflection.GetBool(message, has);
@@ -126,9 +153,11 @@ bool is_absent(const Message& message, const FieldDescriptor& field) {
 }
 
 Json message_json(const Message& message) {
-  if (const auto* stamp = dynamic_cast<const google::protobuf::Timestamp*>(&message)) return iso_text(*stamp);
+  if (const auto* stamp = dynamic_cast<const google::protobuf::Timestamp*>(&message))
+    return iso_text(*stamp);
   if (const auto* span = dynamic_cast<const google::protobuf::Duration*>(&message)) {
-    return fmt::format("{:g}s", static_cast<double>(span->seconds()) + static_cast<double>(span->nanos()) / 1e9);
+    return fmt::format(
+        "{:g}s", static_cast<double>(span->seconds()) + static_cast<double>(span->nanos()) / 1e9);
   }
   Json out = Json::object();
   const Reflection& reflection = *message.GetReflection();
@@ -136,15 +165,19 @@ Json message_json(const Message& message) {
   for (int i = 0; i < descriptor->field_count(); ++i) {
     const FieldDescriptor& field = *descriptor->field(i);
     if (field.is_map()) {
-      if (reflection.FieldSize(message, &field) > 0) out[field.json_name()] = map_json(message, reflection, field);
+      if (reflection.FieldSize(message, &field) > 0)
+        out[field.json_name()] = map_json(message, reflection, field);
     } else if (field.is_repeated()) {
       if (reflection.FieldSize(message, &field) == 0) continue;
       Json items = Json::array();
-      for (int k = 0; k < reflection.FieldSize(message, &field); ++k) items.push_back(scalar(message, reflection, field, k));
+      for (int k = 0; k < reflection.FieldSize(message, &field); ++k)
+        items.push_back(scalar(message, reflection, field, k));
       out[field.json_name()] = std::move(items);
     } else if (field.has_presence()) {
-      if (reflection.HasField(message, &field)) out[field.json_name()] = scalar(message, reflection, field, -1);
-    } else if (field.full_name() == kMemlock && reflection.GetUInt64(message, &field) == UINT64_MAX) {
+      if (reflection.HasField(message, &field))
+        out[field.json_name()] = scalar(message, reflection, field, -1);
+    } else if (field.full_name() == kMemlock &&
+               reflection.GetUInt64(message, &field) == UINT64_MAX) {
       out[field.json_name()] = "unlimited";  // as the spec says it
     } else if (!is_absent(message, field)) {
       out[field.json_name()] = scalar(message, reflection, field, -1);
@@ -181,7 +214,8 @@ void emit(YAML::Emitter& out, const Json& value) {
 }
 
 // Logs and names may hold any bytes: what is not UTF-8 is replaced, never thrown at the user.
-// JSON itself escapes C0 alone, YAML C1 as well: the rest stands in double quotes, where both read \u009b.
+// JSON itself escapes C0 alone, YAML C1 as well: the rest stands in double quotes, where both read
+// \u009b.
 std::string escaped(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -190,18 +224,24 @@ std::string escaped(std::string_view text) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
     if (length == 1) out += fmt::format("\\u{:04x}", byte(0));
     if (length == 2) out += fmt::format("\\u{:04x}", (byte(0) & 0x1FU) << 6U | (byte(1) & 0x3FU));
-    if (length == 3) out += fmt::format("\\u{:04x}", (byte(0) & 0x0FU) << 12U | (byte(1) & 0x3FU) << 6U | (byte(2) & 0x3FU));
+    if (length == 3)
+      out += fmt::format("\\u{:04x}",
+                         (byte(0) & 0x0FU) << 12U | (byte(1) & 0x3FU) << 6U | (byte(2) & 0x3FU));
     if (length == 0) out += text[at];
     at += std::max<std::size_t>(1, length);
   }
   return out;
 }
 
-std::string dump(const Json& value, int indent) { return escaped(value.dump(indent, ' ', false, Json::error_handler_t::replace)); }
+std::string dump(const Json& value, int indent) {
+  return escaped(value.dump(indent, ' ', false, Json::error_handler_t::replace));
+}
 
 }  // namespace
 
-std::string json_text(const nlohmann::ordered_json& value, Format format) { return dump(value, format == Format::Jsonl ? -1 : 2) + "\n"; }
+std::string json_text(const nlohmann::ordered_json& value, Format format) {
+  return dump(value, format == Format::Jsonl ? -1 : 2) + "\n";
+}
 
 Result<Format> parse_format(std::string_view text, Names names) {
   if (text == "table") return Format::Table;
@@ -211,25 +251,29 @@ Result<Format> parse_format(std::string_view text, Names names) {
   if (text == "yaml") return Format::Yaml;
   if (text == "name" && names == Names::Yes) return Format::Name;
   return fail(ErrorCode::InvalidArgument,
-              fmt::format("output format '{}': not offered here; use table, wide, json, jsonl{}", text, names == Names::Yes ? ", yaml or name" : " or yaml"));
+              fmt::format("output format '{}': not offered here; use table, wide, json, jsonl{}",
+                          text, names == Names::Yes ? ", yaml or name" : " or yaml"));
 }
 
 nlohmann::ordered_json to_json(const Message& message) { return message_json(message); }
 
-std::string document(const Message& message, std::string_view kind, Format format, std::string_view list, const std::vector<const Message*>& items) {
+std::string document(const Message& message, std::string_view kind, Format format,
+                     std::string_view list, const std::vector<const Message*>& items) {
   Json value = headed(message, kind);
   for (const Message* item : items) value[std::string(list)].push_back(message_json(*item));
   if (format == Format::Yaml) return yaml_text(value);
   return json_text(value, format);
 }
 
-std::string document_list(const std::vector<const Message*>& items, std::string_view kind, Format format) {
+std::string document_list(const std::vector<const Message*>& items, std::string_view kind,
+                          Format format) {
   if (format == Format::Jsonl) {
     std::string out;
     for (const Message* item : items) out += dump(headed(*item, kind), -1) + "\n";
     return out;
   }
-  Json list = {{"apiVersion", kApiVersion}, {"kind", std::string(kind) + "List"}, {"items", Json::array()}};
+  Json list = {
+      {"apiVersion", kApiVersion}, {"kind", std::string(kind) + "List"}, {"items", Json::array()}};
   for (const Message* item : items) list["items"].push_back(message_json(*item));
   return format == Format::Yaml ? yaml_text(list) : dump(list, 2) + "\n";
 }

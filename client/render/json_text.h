@@ -1,5 +1,6 @@
-// API messages as JSON, JSON lines and YAML for programs: names in lowerCamelCase, times in ISO 8601, durations in seconds ("30s"), enums as their
-// short lower-case word ("running"), 64-bit integers as numbers. Every document carries apiVersion and kind.
+// API messages as JSON, JSON lines and YAML for programs: names in lowerCamelCase, times in ISO
+// 8601, durations in seconds ("30s"), enums as their short lower-case word ("running"), 64-bit
+// integers as numbers. Every document carries apiVersion and kind.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -20,11 +21,15 @@ enum class Names : std::uint8_t { Yes, No };  // No: what is shown has no name t
 Result<Format> parse_format(std::string_view text, Names names = Names::Yes);
 
 nlohmann::ordered_json to_json(const google::protobuf::Message& message);
-// One object; for Json and Jsonl (one line) and Yaml. `items`, unless there are none, stand in it as `list`.
-std::string document(const google::protobuf::Message& message, std::string_view kind, Format format, std::string_view list = {},
+// One object; for Json and Jsonl (one line) and Yaml. `items`, unless there are none, stand in it
+// as `list`.
+std::string document(const google::protobuf::Message& message, std::string_view kind, Format format,
+                     std::string_view list = {},
                      const std::vector<const google::protobuf::Message*>& items = {});
-// A list: Json {"apiVersion", "kind": "JobList", "items": [...]}, Jsonl one object a line, Yaml as Json.
-std::string document_list(const std::vector<const google::protobuf::Message*>& items, std::string_view kind, Format format);
+// A list: Json {"apiVersion", "kind": "JobList", "items": [...]}, Jsonl one object a line, Yaml as
+// Json.
+std::string document_list(const std::vector<const google::protobuf::Message*>& items,
+                          std::string_view kind, Format format);
 template <class Messages>
 std::string document_list(const Messages& messages, std::string_view kind, Format format) {
   std::vector<const google::protobuf::Message*> items;
@@ -32,6 +37,7 @@ std::string document_list(const Messages& messages, std::string_view kind, Forma
   return document_list(items, kind, format);
 }
 std::string yaml_text(const nlohmann::ordered_json& value);
-std::string json_text(const nlohmann::ordered_json& value, Format format);  // Json, Jsonl; control characters as \u009b
+// Json, Jsonl; control characters as \u009b
+std::string json_text(const nlohmann::ordered_json& value, Format format);
 
 }  // namespace muster::render

@@ -12,8 +12,10 @@
 namespace muster::render {
 namespace {
 
-constexpr std::string_view kInsideSource = "launcher in the script";  // as common/engine/node_script.cc has it
-constexpr std::string_view kRunDirectory = "(run directory)";         // as common/engine/plog.h has it
+// as common/engine/node_script.cc has it
+constexpr std::string_view kInsideSource = "launcher in the script";
+// as common/engine/plog.h has it
+constexpr std::string_view kRunDirectory = "(run directory)";
 
 template <class Words>
 std::string words_text(const Words& words) {
@@ -22,16 +24,21 @@ std::string words_text(const Words& words) {
   return out;
 }
 
-std::string environment_text(const google::protobuf::RepeatedPtrField<v1::EnvValue>& env, const Style& style) {
+std::string environment_text(const google::protobuf::RepeatedPtrField<v1::EnvValue>& env,
+                             const Style& style) {
   std::size_t width = 0;
-  for (const auto& value : env) width = std::max(width, value.name().size() + shell_quote(value.value()).size() + 1);
+  for (const auto& value : env)
+    width = std::max(width, value.name().size() + shell_quote(value.value()).size() + 1);
   width = std::min<std::size_t>(width, 64);
   std::string out;
   for (const auto& value : env) {
     const bool untold = value.value().starts_with(kRunDirectory);
     out += fmt::format(
         "export {:<{}}  {}\n", printable(value.name()) + "=" + shell_quote(value.value()), width,
-        style.paint(Tint::Dim, fmt::format("# {}{}", printable(value.source()), untold ? "; the node tells its run directory when it has started" : "")));
+        style.paint(
+            Tint::Dim,
+            fmt::format("# {}{}", printable(value.source()),
+                        untold ? "; the node tells its run directory when it has started" : "")));
   }
   return out;
 }
@@ -39,7 +46,8 @@ std::string environment_text(const google::protobuf::RepeatedPtrField<v1::EnvVal
 // "launch.args[2]" is a word of launch.args.
 std::string_view key_of(std::string_view source) { return source.substr(0, source.find('[')); }
 
-// Where the words of the command line come from, a line for those that stand together; nothing where all have one source.
+// Where the words of the command line come from, a line for those that stand together; nothing
+// where all have one source.
 std::string sources_text(const v1::RankLaunch& launch, const Style& style) {
   std::string out;
   const int words = std::min(launch.argv_size(), launch.argv_sources_size());
@@ -47,20 +55,25 @@ std::string sources_text(const v1::RankLaunch& launch, const Style& style) {
   for (int from = 0, to = 0; from < words; from = to) {
     const std::string_view key = key_of(launch.argv_sources(from));
     std::string line = fmt::format("# {}:", printable(key));
-    for (to = from; to < words && key_of(launch.argv_sources(to)) == key; ++to) line += " " + shell_quote(launch.argv(to));
+    for (to = from; to < words && key_of(launch.argv_sources(to)) == key; ++to)
+      line += " " + shell_quote(launch.argv(to));
     out += style.paint(Tint::Dim, line) + "\n";
     ++lines;
   }
   return lines > 1 ? out : std::string();
 }
 
-// A word with control characters besides tab and line end, as POSIX.1-2024, bash, zsh and ksh read it: $'a\033b'.
+// A word with control characters besides tab and line end, as POSIX.1-2024, bash, zsh and ksh read
+// it: $'a\033b'.
 std::string dollar_quote(const std::string& word) {
   std::string out = "$'";
   for (std::size_t at = 0; at < word.size();) {
     const std::size_t length = control_length(std::string_view(word).substr(at));
-    for (std::size_t i = 0; i < length; ++i) out += fmt::format("\\{:03o}", static_cast<unsigned char>(word[at + i]));
-    if (length == 0) out += word[at] == '\'' || word[at] == '\\' ? std::string{'\\', word[at]} : std::string{word[at]};
+    for (std::size_t i = 0; i < length; ++i)
+      out += fmt::format("\\{:03o}", static_cast<unsigned char>(word[at + i]));
+    if (length == 0)
+      out += word[at] == '\'' || word[at] == '\\' ? std::string{'\\', word[at]}
+                                                  : std::string{word[at]};
     at += std::max<std::size_t>(1, length);
   }
   return out + "'";
@@ -70,7 +83,8 @@ std::string dollar_quote(const std::string& word) {
 
 std::string shell_quote(const std::string& word) {
   const bool plain = !word.empty() && std::ranges::all_of(word, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
   });
   if (plain) return word;
   if (printable_lines(word) != word) return dollar_quote(word);
@@ -88,10 +102,14 @@ std::string shell_quote(const std::string& word) {
 std::string command_text(const v1::RankLaunch& launch) { return words_text(launch.argv()); }
 
 std::string launch_text(const v1::RankLaunch& launch, const Style& style) {
-  const bool inside = std::ranges::any_of(launch.env(), [](const v1::EnvValue& value) { return value.source() == kInsideSource; });
-  const std::string where = inside ? fmt::format("# rank {} of the training, inside of the script on {}; what the script exports comes to it as well",
-                                                 launch.rank(), printable(launch.node()))
-                                   : fmt::format("# rank {} on {}", launch.rank(), printable(launch.node()));
+  const bool inside = std::ranges::any_of(
+      launch.env(), [](const v1::EnvValue& value) { return value.source() == kInsideSource; });
+  const std::string where =
+      inside ? fmt::format(
+                   "# rank {} of the training, inside of the script on {}; what the script exports "
+                   "comes to it as well",
+                   launch.rank(), printable(launch.node()))
+             : fmt::format("# rank {} on {}", launch.rank(), printable(launch.node()));
   std::string out = style.paint(Tint::Dim, where) + "\n";
   out += fmt::format("cd {}\n", shell_quote(launch.cwd()));
   out += environment_text(launch.env(), style);
@@ -99,20 +117,26 @@ std::string launch_text(const v1::RankLaunch& launch, const Style& style) {
 }
 
 std::string companion_text(const v1::LaunchedCompanion& companion, const Style& style) {
-  std::string out =
-      style.paint(Tint::Dim, fmt::format("# {} on {}, started before the ranks", printable(companion.name()), printable(companion.node()))) + "\n";
+  std::string out = style.paint(Tint::Dim, fmt::format("# {} on {}, started before the ranks",
+                                                       printable(companion.name()),
+                                                       printable(companion.node()))) +
+                    "\n";
   out += fmt::format("cd {}\n", shell_quote(companion.cwd()));
   return out + environment_text(companion.env(), style) + words_text(companion.argv()) + "\n";
 }
 
 std::string file_text(const v1::LaunchedFile& file, Contents contents, const Style& style) {
   if (file.sha256().empty())  // a changed copy, which its node makes
-    return style.paint(Tint::Dim,
-                       fmt::format("# {} on {}, copied to {} at the start", printable(file.source()), printable(file.node()), shell_quote(file.path()))) +
+    return style.paint(Tint::Dim, fmt::format("# {} on {}, copied to {} at the start",
+                                              printable(file.source()), printable(file.node()),
+                                              shell_quote(file.path()))) +
            "\n";
-  std::string out = style.paint(Tint::Dim, fmt::format("# {} on {}: {}, mode {:04o}, {} bytes, sha256 {}", printable(file.source()), printable(file.node()),
-                                                       shell_quote(file.path()), file.mode(), file.size(), printable(file.sha256()))) +
-                    "\n";
+  std::string out =
+      style.paint(Tint::Dim, fmt::format("# {} on {}: {}, mode {:04o}, {} bytes, sha256 {}",
+                                         printable(file.source()), printable(file.node()),
+                                         shell_quote(file.path()), file.mode(), file.size(),
+                                         printable(file.sha256()))) +
+      "\n";
   if (contents == Contents::No || file.content().empty()) return out;
   out += printable_lines(file.content());
   return out.ends_with('\n') ? out : out + "\n";
@@ -121,12 +145,16 @@ std::string file_text(const v1::LaunchedFile& file, Contents contents, const Sty
 std::string setup_text(const v1::JobSpec& spec, const Style& style) {
   const v1::RuntimeSpec& runtime = spec.runtime();
   if (runtime.setup().empty()) return {};
-  std::string out = style.paint(Tint::Dim, fmt::format("# runtime.setup, once on every node, within {}",
-                                                       duration_text(std::chrono::seconds(runtime.setup_timeout().seconds())))) +
-                    "\n";
+  std::string out =
+      style.paint(
+          Tint::Dim,
+          fmt::format("# runtime.setup, once on every node, within {}",
+                      duration_text(std::chrono::seconds(runtime.setup_timeout().seconds())))) +
+      "\n";
   out += fmt::format("cd {}{}\n", shell_quote(spec.code().at().empty() ? "/" : spec.code().at()),
                      spec.code().patches().empty() ? "" : "  # the node's copy of it");
-  for (const std::string& command : runtime.setup()) out += printable_lines(command) + (command.ends_with('\n') ? "" : "\n");
+  for (const std::string& command : runtime.setup())
+    out += printable_lines(command) + (command.ends_with('\n') ? "" : "\n");
   return out;
 }
 

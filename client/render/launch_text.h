@@ -17,7 +17,8 @@ std::string launch_text(const v1::RankLaunch& launch, const Style& style);
 std::string companion_text(const v1::LaunchedCompanion& companion, const Style& style);
 
 // What is written on nodes before a start, a line each.
-enum class Contents : std::uint8_t { No, Yes };  // Yes: also what is in them, as far as the answer has it
+// Yes: also what is in them, as far as the answer has it
+enum class Contents : std::uint8_t { No, Yes };
 template <class Files>
 std::string files_text(const Files& files, Contents contents, const Style& style);
 std::string file_text(const v1::LaunchedFile& file, Contents contents, const Style& style);
@@ -25,7 +26,8 @@ std::string file_text(const v1::LaunchedFile& file, Contents contents, const Sty
 // What runtime.setup runs on every node. Empty: nothing.
 std::string setup_text(const v1::JobSpec& spec, const Style& style);
 
-// A rank's launch with the files and companions of its node as one document, for Json, Jsonl and Yaml.
+// A rank's launch with the files and companions of its node as one document, for Json, Jsonl and
+// Yaml.
 std::string launch_document(const v1::GetRankLaunchResponse& answer, Format format);
 
 template <class Files>

@@ -32,7 +32,8 @@ struct Kept {
 
 Kept compare(const Lines& from, const Lines& to, std::size_t head, std::size_t tail) {
   Kept kept{.from = std::vector<bool>(from.size(), true), .to = std::vector<bool>(to.size(), true)};
-  const int rows = static_cast<int>(from.size() - head - tail), columns = static_cast<int>(to.size() - head - tail);
+  const int rows = static_cast<int>(from.size() - head - tail),
+            columns = static_cast<int>(to.size() - head - tail);
   const auto changed = [&](int x, int y, int next_x, int next_y) {
     for (int i = x; i < next_x; ++i) kept.from[head + static_cast<std::size_t>(i)] = false;
     for (int i = y; i < next_y; ++i) kept.to[head + static_cast<std::size_t>(i)] = false;
@@ -40,14 +41,20 @@ Kept compare(const Lines& from, const Lines& to, std::size_t head, std::size_t t
   const int most = std::min(rows + columns, kEditsMost);
   std::vector<std::vector<int>> trace;  // furthest x of each diagonal, before each number of edits
   std::vector<int> furthest(static_cast<std::size_t>(2 * most + 3), 0);
-  const auto at = [&](std::vector<int>& v, int diagonal) -> int& { return v[static_cast<std::size_t>(diagonal + most + 1)]; };
+  const auto at = [&](std::vector<int>& v, int diagonal) -> int& {
+    return v[static_cast<std::size_t>(diagonal + most + 1)];
+  };
   for (int edits = 0; edits <= most; ++edits) {
-    trace.emplace_back(furthest.begin() + (most + 1 - edits - 1), furthest.begin() + (most + 1 + edits + 2));
+    trace.emplace_back(furthest.begin() + (most + 1 - edits - 1),
+                       furthest.begin() + (most + 1 + edits + 2));
     for (int diagonal = -edits; diagonal <= edits; diagonal += 2) {
-      const bool down = diagonal == -edits || (diagonal != edits && at(furthest, diagonal - 1) < at(furthest, diagonal + 1));
+      const bool down = diagonal == -edits || (diagonal != edits && at(furthest, diagonal - 1) <
+                                                                        at(furthest, diagonal + 1));
       int x = down ? at(furthest, diagonal + 1) : at(furthest, diagonal - 1) + 1;
       int y = x - diagonal;
-      while (x < rows && y < columns && from[head + static_cast<std::size_t>(x)] == to[head + static_cast<std::size_t>(y)]) ++x, ++y;
+      while (x < rows && y < columns &&
+             from[head + static_cast<std::size_t>(x)] == to[head + static_cast<std::size_t>(y)])
+        ++x, ++y;
       at(furthest, diagonal) = x;
       if (x < rows || y < columns) continue;
       for (int step = edits; step > 0; --step) {  // back along what was the best
@@ -72,12 +79,14 @@ Kept compare(const Lines& from, const Lines& to, std::size_t head, std::size_t t
 }
 
 std::string range(std::size_t first, std::size_t count) {
-  return count == 1 ? fmt::format("{}", first + 1) : fmt::format("{},{}", count == 0 ? first : first + 1, count);
+  return count == 1 ? fmt::format("{}", first + 1)
+                    : fmt::format("{},{}", count == 0 ? first : first + 1, count);
 }
 
 }  // namespace
 
-std::string line_diff(std::string_view from_name, std::string_view to_name, std::string_view from_text, std::string_view to_text) {
+std::string line_diff(std::string_view from_name, std::string_view to_name,
+                      std::string_view from_text, std::string_view to_text) {
   if (from_text == to_text) return {};
   const Lines from = lines_of(from_text), to = lines_of(to_text);
   std::size_t head = 0, tail = 0;
@@ -112,7 +121,8 @@ std::string line_diff(std::string_view from_name, std::string_view to_name, std:
       --x, --y;
       block.resize(block.size() - from[x].size() - 2);
     }
-    out += fmt::format("@@ -{} +{} @@\n{}", range(first_x, x - first_x), range(first_y, y - first_y), block);
+    out += fmt::format("@@ -{} +{} @@\n{}", range(first_x, x - first_x),
+                       range(first_y, y - first_y), block);
   }
   return out;
 }

@@ -18,10 +18,12 @@ constexpr std::array<const char*, 9> kEighths = {"", "▏", "▎", "▍", "▌",
 constexpr std::size_t kBarLeast = 16, kBarMost = 40, kSparkLeast = 8, kSparkMost = 48;
 constexpr std::size_t kBlanks = 2;                   // between fields
 constexpr auto kStalled = std::chrono::seconds(10);  // without a step: no rate holds then
-constexpr int kGapsStalled = 4;                      // or so many times the longest of the recent pauses between two
+// or so many times the longest of the recent pauses between two
+constexpr int kGapsStalled = 4;
 
 // Fields side by side, as many in a row as fit.
-void pack(std::vector<std::string>& rows, const std::vector<std::string>& fields, std::size_t width) {
+void pack(std::vector<std::string>& rows, const std::vector<std::string>& fields,
+          std::size_t width) {
   std::size_t used = width + 1;  // of the row that is being filled; the first field begins one
   for (const std::string& field : fields) {
     const std::size_t columns = display_width(field);
@@ -35,14 +37,19 @@ void pack(std::vector<std::string>& rows, const std::vector<std::string>& fields
   }
 }
 
-// As duration_text(), but below a minute always whole seconds, or always tenths: it is looked at while it grows.
+// As duration_text(), but below a minute always whole seconds, or always tenths: it is looked at
+// while it grows.
 std::string seconds_text(Duration time) {
   const Duration shown = std::max(Duration::zero(), time);
-  return shown < std::chrono::minutes(1) ? fmt::format("{}s", std::chrono::floor<std::chrono::seconds>(shown).count()) : duration_text(shown);
+  return shown < std::chrono::minutes(1)
+             ? fmt::format("{}s", std::chrono::floor<std::chrono::seconds>(shown).count())
+             : duration_text(shown);
 }
 std::string tenths_text(Duration time) {
   const Duration shown = std::max(Duration::zero(), time);
-  return shown < std::chrono::minutes(1) ? fmt::format("{:.1f}s", std::floor(static_cast<double>(shown.count()) / 1e8) / 10) : duration_text(shown);
+  return shown < std::chrono::minutes(1)
+             ? fmt::format("{:.1f}s", std::floor(static_cast<double>(shown.count()) / 1e8) / 10)
+             : duration_text(shown);
 }
 
 // Neighbours averaged so that at most `columns` values stay.
@@ -73,8 +80,10 @@ std::pair<double, double> range_of(const std::vector<double>& values) {
 std::string node_list(const v1::Attempt& attempt) {
   std::string out;
   constexpr int kShown = 4;
-  for (int i = 0; i < attempt.nodes_size() && i < kShown; ++i) out += (i > 0 ? " " : "") + printable(attempt.nodes(i).node());
-  if (attempt.nodes_size() > kShown) out += fmt::format(" and {} more", attempt.nodes_size() - kShown);
+  for (int i = 0; i < attempt.nodes_size() && i < kShown; ++i)
+    out += (i > 0 ? " " : "") + printable(attempt.nodes(i).node());
+  if (attempt.nodes_size() > kShown)
+    out += fmt::format(" and {} more", attempt.nodes_size() - kShown);
   return out;
 }
 
@@ -129,8 +138,11 @@ void LiveView::set_progress(const v1::Progress& progress, WallTime now) {
   if (recent_.empty() || recent_.back().second != progress.step()) {
     if (!recent_.empty() && progress.step() < recent_.back().second) recent_.clear();
     // The first may be from long before anybody looked.
-    recent_.emplace_back(recent_.empty() && progress.has_at() ? std::min(now, wall_time(progress.at())) : now, progress.step());
-    while (recent_.size() > 2 && now - recent_.front().first > std::chrono::seconds(10)) recent_.pop_front();
+    recent_.emplace_back(
+        recent_.empty() && progress.has_at() ? std::min(now, wall_time(progress.at())) : now,
+        progress.step());
+    while (recent_.size() > 2 && now - recent_.front().first > std::chrono::seconds(10))
+      recent_.pop_front();
   }
   if (progress.has_loss()) add_loss(progress.step(), progress.loss());
 }
@@ -152,37 +164,52 @@ bool LiveView::has_step() const {
 std::string LiveView::restarting(WallTime now) const {
   if (is_final(job_.phase()) || job_.incidents().empty()) return {};
   const v1::Incident& incident = job_.incidents(job_.incidents_size() - 1);
-  if (incident.has_first_step() || (has_step() && job_.progress().attempt() > incident.attempt())) return {};
+  if (incident.has_first_step() || (has_step() && job_.progress().attempt() > incident.attempt()))
+    return {};
   const bool placed = incident.has_placed();
-  const std::string from = !placed ? "" : incident.resumed_from() >= 0 ? fmt::format(", from step {}", incident.resumed_from()) : ", from the beginning";
-  const Duration since = now - wall_time(incident.has_detected() ? incident.detected() : incident.fault());
+  const std::string from = !placed ? ""
+                           : incident.resumed_from() >= 0
+                               ? fmt::format(", from step {}", incident.resumed_from())
+                               : ", from the beginning";
+  const Duration since =
+      now - wall_time(incident.has_detected() ? incident.detected() : incident.fault());
   return fmt::format("restarting{}, {}", from, tenths_text(since));
 }
 
-Duration LiveView::step_age(WallTime now) const { return recent_.empty() ? Duration::zero() : std::max(Duration::zero(), now - recent_.back().first); }
+Duration LiveView::step_age(WallTime now) const {
+  return recent_.empty() ? Duration::zero()
+                         : std::max(Duration::zero(), now - recent_.back().first);
+}
 
 double LiveView::rate(WallTime now) const {
   Duration gap = Duration::zero();
-  for (std::size_t i = 1; i < recent_.size(); ++i) gap = std::max(gap, recent_[i].first - recent_[i - 1].first);
+  for (std::size_t i = 1; i < recent_.size(); ++i)
+    gap = std::max(gap, recent_[i].first - recent_[i - 1].first);
   const Duration patience = std::max<Duration>(kStalled, kGapsStalled * gap);
   if (job_.phase() != v1::JOB_PHASE_RUNNING || step_age(now) > patience) return 0;
   if (recent_.size() >= 2) {
-    const double seconds = static_cast<double>((recent_.back().first - recent_.front().first).count()) / 1e9;
-    if (seconds > 0.2) return static_cast<double>(recent_.back().second - recent_.front().second) / seconds;
+    const double seconds =
+        static_cast<double>((recent_.back().first - recent_.front().first).count()) / 1e9;
+    if (seconds > 0.2)
+      return static_cast<double>(recent_.back().second - recent_.front().second) / seconds;
   }
   return job_.progress().step_seconds() > 0 ? 1.0 / job_.progress().step_seconds() : 0;
 }
 
-std::vector<std::string> LiveView::lines(const Style& style, std::size_t width, WallTime now) const {
+std::vector<std::string> LiveView::lines(const Style& style, std::size_t width,
+                                         WallTime now) const {
   std::vector<std::string> rows;
-  std::vector<std::string> head = {style.paint(Tint::Bold, printable(job_.spec().name())), style.paint(phase_tint(job_.phase()), phase_text(job_.phase()))};
+  std::vector<std::string> head = {style.paint(Tint::Bold, printable(job_.spec().name())),
+                                   style.paint(phase_tint(job_.phase()), phase_text(job_.phase()))};
   if (job_.attempt() > 0) head.push_back(fmt::format("attempt {}", job_.attempt()));
-  if (job_.restarts() > 0) head.push_back(fmt::format("{} restart{}", job_.restarts(), job_.restarts() == 1 ? "" : "s"));
+  if (job_.restarts() > 0)
+    head.push_back(fmt::format("{} restart{}", job_.restarts(), job_.restarts() == 1 ? "" : "s"));
   if (job_.attempts_size() > 0) {
     const v1::Attempt& attempt = job_.attempts(job_.attempts_size() - 1);
     std::uint32_t ranks = 0;
     for (const auto& node : attempt.nodes()) ranks += node.rank_count();
-    head.push_back(fmt::format("{} rank{} on {}", ranks, ranks == 1 ? "" : "s", node_list(attempt)));
+    head.push_back(
+        fmt::format("{} rank{} on {}", ranks, ranks == 1 ? "" : "s", node_list(attempt)));
   }
   if (job_.has_submitted_at()) {
     const WallTime end = job_.has_ended_at() ? wall_time(job_.ended_at()) : now;
@@ -200,42 +227,53 @@ std::vector<std::string> LiveView::lines(const Style& style, std::size_t width, 
   add_loss_row(rows, style, width, again.empty());
 
   std::vector<std::string> ages;
-  const auto last = std::ranges::find(job_.checkpoints().rbegin(), job_.checkpoints().rend(), false, &v1::Checkpoint::set_aside);
+  const auto last = std::ranges::find(job_.checkpoints().rbegin(), job_.checkpoints().rend(), false,
+                                      &v1::Checkpoint::set_aside);
   if (last != job_.checkpoints().rend()) {
-    ages.push_back(
-        fmt::format("checkpoint of step {}{}", last->step(), is_final(job_.phase()) ? "" : ", " + seconds_text(now - wall_time(last->at())) + " ago"));
+    ages.push_back(fmt::format(
+        "checkpoint of step {}{}", last->step(),
+        is_final(job_.phase()) ? "" : ", " + seconds_text(now - wall_time(last->at())) + " ago"));
   }
-  if (again.empty() && has_step() && !recent_.empty() && !is_final(job_.phase())) ages.push_back(fmt::format("last step {} ago", seconds_text(step_age(now))));
+  if (again.empty() && has_step() && !recent_.empty() && !is_final(job_.phase()))
+    ages.push_back(fmt::format("last step {} ago", seconds_text(step_age(now))));
   pack(rows, ages, width);
   return rows;
 }
 
-void LiveView::add_progress(std::vector<std::string>& rows, const Style& style, std::size_t width, WallTime now) const {
+void LiveView::add_progress(std::vector<std::string>& rows, const Style& style, std::size_t width,
+                            WallTime now) const {
   const v1::Progress& progress = job_.progress();
   const double steps = rate(now);
   std::vector<std::string> fields;
   if (progress.total() > 0)
-    fields.push_back(fmt::format("{}/{}  {}%", progress.step(), progress.total(), progress.step() * 100 / progress.total()));
+    fields.push_back(fmt::format("{}/{}  {}%", progress.step(), progress.total(),
+                                 progress.step() * 100 / progress.total()));
   else
     fields.push_back(fmt::format("step {}", progress.step()));
   if (steps > 0) fields.push_back(fmt::format("{:.1f} steps/s", steps));
   if (steps > 0 && progress.total() > 0) {
-    const double left = static_cast<double>(std::max<std::int64_t>(0, progress.total() - progress.step())) / steps;
-    fields.push_back("ETA " + duration_text(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(left))));
+    const double left =
+        static_cast<double>(std::max<std::int64_t>(0, progress.total() - progress.step())) / steps;
+    fields.push_back("ETA " + duration_text(std::chrono::duration_cast<Duration>(
+                                  std::chrono::duration<double>(left))));
   }
   if (progress.total() > 0) {
     std::size_t all = 0;
     for (const std::string& field : fields) all += field.size() + kBlanks;
     const std::size_t first = fields.front().size() + kBlanks;
-    const std::size_t beside = all + kBarLeast <= width ? all : first;  // of all fields, or of the first, the others below
+    // of all fields, or of the first, the others below
+    const std::size_t beside = all + kBarLeast <= width ? all : first;
     const std::size_t cells = width > beside ? std::min(kBarMost, width - beside) : 0;
-    const double share = static_cast<double>(progress.step()) / static_cast<double>(progress.total());
-    if (cells > 0) fields.insert(fields.begin(), style.paint(Tint::Good, progress_bar(share, cells)));
+    const double share =
+        static_cast<double>(progress.step()) / static_cast<double>(progress.total());
+    if (cells > 0)
+      fields.insert(fields.begin(), style.paint(Tint::Good, progress_bar(share, cells)));
   }
   pack(rows, fields, width);
 }
 
-void LiveView::add_loss_row(std::vector<std::string>& rows, const Style& style, std::size_t width, bool now_known) const {
+void LiveView::add_loss_row(std::vector<std::string>& rows, const Style& style, std::size_t width,
+                            bool now_known) const {
   if (losses_.empty()) return;
   std::vector<double> values;
   values.reserve(losses_.size());
@@ -252,7 +290,8 @@ void LiveView::add_loss_row(std::vector<std::string>& rows, const Style& style, 
   rows.push_back(clip(title + style.paint(Tint::Accent, sparkline(values, cells)) + from, width));
 }
 
-std::vector<std::string> LiveView::chart(const Style& style, std::size_t width, std::size_t rows) const {
+std::vector<std::string> LiveView::chart(const Style& style, std::size_t width,
+                                         std::size_t rows) const {
   if (losses_.size() < 2 || rows == 0) return {};
   std::vector<double> values;
   for (const LossPoint& point : losses_) values.push_back(point.loss);
@@ -264,7 +303,9 @@ std::vector<std::string> LiveView::chart(const Style& style, std::size_t width, 
   std::vector<std::string> out;
   for (std::size_t row = 0; row < rows; ++row) {
     const double floor = high - span * static_cast<double>(row + 1) / static_cast<double>(rows);
-    std::string line = row == 0 ? fmt::format("{:>8.4f} ┤", high) : row + 1 == rows ? fmt::format("{:>8.4f} ┤", low) : std::string(8, ' ') + " │";
+    std::string line = row == 0          ? fmt::format("{:>8.4f} ┤", high)
+                       : row + 1 == rows ? fmt::format("{:>8.4f} ┤", low)
+                                         : std::string(8, ' ') + " │";
     std::string body;
     for (const double value : shown) {
       const double cell = span / static_cast<double>(rows);
@@ -279,7 +320,8 @@ std::vector<std::string> LiveView::chart(const Style& style, std::size_t width, 
     }
     out.push_back(line + style.paint(Tint::Accent, body));
   }
-  out.push_back(fmt::format("{:>9}└{}", "", fmt::format("step {} to {}", losses_.front().step, losses_.back().step)));
+  out.push_back(fmt::format(
+      "{:>9}└{}", "", fmt::format("step {} to {}", losses_.front().step, losses_.back().step)));
   return out;
 }
 

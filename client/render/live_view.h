@@ -1,5 +1,5 @@
-// What `muster run` and `muster watch` draw on a terminal: a block of a few lines that is redrawn in place. Pure: a picture of values; the
-// command owns the terminal, the clock and the streams.
+// What `muster run` and `muster watch` draw on a terminal: a block of a few lines that is redrawn
+// in place. Pure: a picture of values; the command owns the terminal, the clock and the streams.
 //
 //   tiny-gpt  running  attempt 2  1 restart  4 ranks on n0 n1  1m12s
 //   ██████████████░░░░░░░░░░░░░░  152/300  51%  12.4 steps/s  ETA 12s
@@ -41,18 +41,23 @@ class LiveView {
   // One of an earlier attempt says nothing any more.
   void set_progress(const v1::Progress& progress, WallTime now);
   void add_loss(std::int64_t step, double loss);  // a step trained again replaces
-  [[nodiscard]] std::vector<std::string> lines(const Style& style, std::size_t width, WallTime now) const;
+  [[nodiscard]] std::vector<std::string> lines(const Style& style, std::size_t width,
+                                               WallTime now) const;
   [[nodiscard]] const std::vector<LossPoint>& losses() const { return losses_; }
   // The whole loss curve as a small chart, `rows` high: what the run ends with.
-  [[nodiscard]] std::vector<std::string> chart(const Style& style, std::size_t width, std::size_t rows) const;
+  [[nodiscard]] std::vector<std::string> chart(const Style& style, std::size_t width,
+                                               std::size_t rows) const;
 
  private:
   [[nodiscard]] bool has_step() const;
   [[nodiscard]] std::string restarting(WallTime now) const;  // empty: it is not
-  [[nodiscard]] double rate(WallTime now) const;             // steps a second; 0: not known, or none come
+  // steps a second; 0: not known, or none come
+  [[nodiscard]] double rate(WallTime now) const;
   [[nodiscard]] Duration step_age(WallTime now) const;
-  void add_progress(std::vector<std::string>& rows, const Style& style, std::size_t width, WallTime now) const;
-  void add_loss_row(std::vector<std::string>& rows, const Style& style, std::size_t width, bool now_known) const;
+  void add_progress(std::vector<std::string>& rows, const Style& style, std::size_t width,
+                    WallTime now) const;
+  void add_loss_row(std::vector<std::string>& rows, const Style& style, std::size_t width,
+                    bool now_known) const;
 
   v1::Job job_;
   std::vector<LossPoint> losses_;                         // by step; a step trained again replaces

@@ -18,9 +18,11 @@ bool is_current(const v1::Job& job) { return job.progress().attempt() == job.att
 }  // namespace
 
 std::string step_text(const v1::Progress& progress) {
-  const bool none = progress.step() < 0 || (progress.step() == 0 && !progress.has_loss() && progress.total() == 0);
+  const bool none = progress.step() < 0 ||
+                    (progress.step() == 0 && !progress.has_loss() && progress.total() == 0);
   if (none) return "-";
-  return progress.total() > 0 ? fmt::format("{}/{}", progress.step(), progress.total()) : fmt::format("{}", progress.step());
+  return progress.total() > 0 ? fmt::format("{}/{}", progress.step(), progress.total())
+                              : fmt::format("{}", progress.step());
 }
 
 std::string loss_text(const v1::Progress& progress, int digits) {
@@ -34,17 +36,26 @@ std::optional<Duration> step_age(const v1::Job& job, WallTime now) {
   return std::max<Duration>(Duration::zero(), now - wall_time(progress.at()));
 }
 
-bool went_back(const v1::Attempt& attempt) { return attempt.has_resume() && attempt.has_first_step() && attempt.first_step() <= attempt.resume().step(); }
+bool went_back(const v1::Attempt& attempt) {
+  return attempt.has_resume() && attempt.has_first_step() &&
+         attempt.first_step() <= attempt.resume().step();
+}
 
-// Not every program writes how long a step took: then the mean since its ranks were up, their set-up among it.
+// Not every program writes how long a step took: then the mean since its ranks were up, their
+// set-up among it.
 double step_seconds(const v1::Job& job) {
   const v1::Progress& progress = job.progress();
   if (!is_current(job)) return 0;
   if (progress.step_seconds() > 0 || job.attempts().empty()) return progress.step_seconds();
   const v1::Attempt& attempt = job.attempts(job.attempts_size() - 1);
-  const std::int64_t steps = progress.step() - (attempt.has_resume() && !went_back(attempt) ? attempt.resume().step() : 0);
-  if (progress.attempt() != attempt.number() || steps <= 0 || !attempt.has_running_at() || !progress.has_at()) return 0;
-  return std::chrono::duration<double>(wall_time(progress.at()) - wall_time(attempt.running_at())).count() / static_cast<double>(steps);
+  const std::int64_t steps =
+      progress.step() - (attempt.has_resume() && !went_back(attempt) ? attempt.resume().step() : 0);
+  if (progress.attempt() != attempt.number() || steps <= 0 || !attempt.has_running_at() ||
+      !progress.has_at())
+    return 0;
+  return std::chrono::duration<double>(wall_time(progress.at()) - wall_time(attempt.running_at()))
+             .count() /
+         static_cast<double>(steps);
 }
 
 bool is_stepping(const v1::Job& job, WallTime now) {
@@ -58,7 +69,8 @@ std::string eta_text(const v1::Job& job, WallTime now) {
   const v1::Progress& progress = job.progress();
   const double each = step_seconds(job);
   if (progress.total() <= 0 || each <= 0 || !is_stepping(job, now)) return "-";
-  const double left = static_cast<double>(std::max<std::int64_t>(0, progress.total() - progress.step())) * each;
+  const double left =
+      static_cast<double>(std::max<std::int64_t>(0, progress.total() - progress.step())) * each;
   return duration_text(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(left)));
 }
 

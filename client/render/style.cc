@@ -35,7 +35,8 @@ std::size_t escape_length(std::string_view text, std::size_t at) {
   return end - at + 1;
 }
 
-// Of "ESC [ digits ; : m", which sets colours, or "ESC [ digit K", which clears a line, at the beginning of `text`; 0: neither.
+// Of "ESC [ digits ; : m", which sets colours, or "ESC [ digit K", which clears a line, at the
+// beginning of `text`; 0: neither.
 std::size_t paint_length(std::string_view text) {
   constexpr std::size_t kMost = 64;
   if (!text.starts_with("\x1b[")) return 0;
@@ -126,7 +127,8 @@ std::string printable_lines(std::string_view text) { return without_controls(tex
 
 std::string painted(std::string_view text, const Style& style) {
   if (!style.colour) return printable(text);
-  constexpr std::array kTints = {Tint::Dim, Tint::Bold, Tint::Good, Tint::Bad, Tint::Warn, Tint::Accent};
+  constexpr std::array kTints = {Tint::Dim, Tint::Bold, Tint::Good,
+                                 Tint::Bad, Tint::Warn, Tint::Accent};
   std::string out;
   while (!text.empty()) {
     const std::size_t escape = std::min(text.find('\x1b'), text.size());

@@ -18,7 +18,8 @@ constexpr std::size_t kLastLeast = 16;  // of a last column of text that much is
 void make_room(Table& table, std::vector<std::size_t>& widths, std::size_t width) {
   if (widths.empty()) return;
   const bool text_last = table.columns.back().align == Align::Left;
-  std::size_t need = 2 * (widths.size() - 1) + (text_last ? std::min(widths.back(), kLastLeast) : widths.back());
+  std::size_t need =
+      2 * (widths.size() - 1) + (text_last ? std::min(widths.back(), kLastLeast) : widths.back());
   for (std::size_t i = 0; i + 1 < widths.size(); ++i) need += widths[i];
   for (std::size_t i = 0; i < widths.size() && need > width; ++i) {
     const std::size_t least = table.columns[i].least;
@@ -41,14 +42,17 @@ std::string to_text(const Table& given, const Style& style, std::size_t width) {
   std::vector<std::size_t> widths;
   for (const Column& column : table.columns) widths.push_back(display_width(column.title));
   for (const auto& row : table.rows) {
-    for (std::size_t i = 0; i < row.size() && i < widths.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
+    for (std::size_t i = 0; i < row.size() && i < widths.size(); ++i)
+      widths[i] = std::max(widths[i], display_width(row[i]));
   }
   if (width > 0) make_room(table, widths, width);
   const auto line = [&](const std::vector<std::string>& cells) {
     std::string text;
     for (std::size_t i = 0; i < cells.size(); ++i) {
       const bool last = i + 1 == cells.size();
-      text += last && table.columns[i].align == Align::Left ? cells[i] : pad(cells[i], widths[i], table.columns[i].align);
+      text += last && table.columns[i].align == Align::Left
+                  ? cells[i]
+                  : pad(cells[i], widths[i], table.columns[i].align);
       if (!last) text += "  ";
     }
     return (width > 0 ? clip(text, width) : text) + "\n";

@@ -11,7 +11,9 @@
 namespace muster::render {
 namespace {
 
-bool unset(const google::protobuf::Timestamp& stamp) { return stamp.seconds() == 0 && stamp.nanos() == 0; }
+bool unset(const google::protobuf::Timestamp& stamp) {
+  return stamp.seconds() == 0 && stamp.nanos() == 0;
+}
 
 }  // namespace
 
@@ -22,7 +24,8 @@ WallTime wall_time(const google::protobuf::Timestamp& stamp) {
 std::string duration_text(Duration duration) {
   using namespace std::chrono;
   if (duration < Duration::zero()) return "0s";
-  if (duration < seconds(1)) return fmt::format("{}ms", duration_cast<milliseconds>(duration).count());
+  if (duration < seconds(1))
+    return fmt::format("{}ms", duration_cast<milliseconds>(duration).count());
   const auto all = duration_cast<seconds>(duration).count();
   if (all < 10) return fmt::format("{:.1f}s", static_cast<double>(duration.count()) / 1e9);
   if (all < 60) return fmt::format("{}s", all);
@@ -38,7 +41,9 @@ std::string ago_text(const google::protobuf::Timestamp& stamp, WallTime now) {
 
 std::string iso_text(const google::protobuf::Timestamp& stamp) {
   if (unset(stamp)) return "";
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(stamp.seconds())), stamp.nanos() / 1'000'000);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
+                     fmt::gmtime(static_cast<std::time_t>(stamp.seconds())),
+                     stamp.nanos() / 1'000'000);
 }
 
 std::string clock_text(const google::protobuf::Timestamp& stamp) {
@@ -46,7 +51,8 @@ std::string clock_text(const google::protobuf::Timestamp& stamp) {
   const auto seconds = static_cast<std::time_t>(stamp.seconds());
   std::tm parts{};
   localtime_r(&seconds, &parts);
-  return fmt::format("{:02}:{:02}:{:02}.{:03}", parts.tm_hour, parts.tm_min, parts.tm_sec, stamp.nanos() / 1'000'000);
+  return fmt::format("{:02}:{:02}:{:02}.{:03}", parts.tm_hour, parts.tm_min, parts.tm_sec,
+                     stamp.nanos() / 1'000'000);
 }
 
 std::string bytes_text(std::uint64_t bytes) {
@@ -85,7 +91,10 @@ Tint phase_tint(v1::JobPhase phase) {
   }
 }
 
-bool is_final(v1::JobPhase phase) { return phase == v1::JOB_PHASE_SUCCEEDED || phase == v1::JOB_PHASE_FAILED || phase == v1::JOB_PHASE_CANCELLED; }
+bool is_final(v1::JobPhase phase) {
+  return phase == v1::JOB_PHASE_SUCCEEDED || phase == v1::JOB_PHASE_FAILED ||
+         phase == v1::JOB_PHASE_CANCELLED;
+}
 
 std::string class_text(v1::FailureClass cls) {
   switch (static_cast<int>(cls)) {
@@ -103,7 +112,8 @@ std::string class_text(v1::FailureClass cls) {
 std::string exit_text(const v1::RankExit& exit) {
   if (exit.signal() != 0) {
     const char* name = sigabbrev_np(exit.signal());
-    return name != nullptr ? fmt::format("killed by SIG{}", name) : fmt::format("killed by signal {}", exit.signal());
+    return name != nullptr ? fmt::format("killed by SIG{}", name)
+                           : fmt::format("killed by signal {}", exit.signal());
   }
   if (exit.code() < 0) return "lost (nobody saw its status)";
   return fmt::format("status {}", exit.code());

@@ -9,13 +9,16 @@ std::string Told::once(std::string_view text) {
   std::string shown(text);
   bool is_long = false;
   const auto is_above = [this](std::string_view part) {
-    return std::ranges::any_of(lines_, [&](const std::string& line) { return line.find(part) != std::string::npos; });
+    return std::ranges::any_of(
+        lines_, [&](const std::string& line) { return line.find(part) != std::string::npos; });
   };
   std::size_t start = 0;
-  for (std::size_t colon = text.find(": "); colon != std::string_view::npos && shown == text; colon = text.find(": ", start)) {
+  for (std::size_t colon = text.find(": "); colon != std::string_view::npos && shown == text;
+       colon = text.find(": ", start)) {
     start = colon + 2;
     is_long = is_long || text.size() >= start + kLong;
-    for (std::size_t end = text.size(); end != std::string_view::npos && end >= start + kLong; end = text.rfind("; ", end - 1)) {
+    for (std::size_t end = text.size(); end != std::string_view::npos && end >= start + kLong;
+         end = text.rfind("; ", end - 1)) {
       if (!is_above(text.substr(start, end - start))) continue;
       shown = std::string(text.substr(0, start)) + "as above" + std::string(text.substr(end));
       break;

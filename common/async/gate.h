@@ -1,5 +1,6 @@
-// Counts what is under way, so that stopping can be designed: enter() before work that outlives its caller, leave() when done, close() refuses new
-// entries, wait() blocks until the last one has left. Thread-safe.
+// Counts what is under way, so that stopping can be designed: enter() before work that outlives its
+// caller, leave() when done, close() refuses new entries, wait() blocks until the last one has
+// left. Thread-safe.
 #pragma once
 
 #include <condition_variable>

@@ -27,7 +27,8 @@ namespace asio = boost::asio;
 using Steady = std::chrono::steady_clock;
 
 struct Loop::Impl {
-  explicit Impl(std::string thread_name) : name(std::move(thread_name)), work(asio::make_work_guard(context)) {}
+  explicit Impl(std::string thread_name)
+      : name(std::move(thread_name)), work(asio::make_work_guard(context)) {}
 
   void run(const char* task_name, Steady::time_point posted, Task task) {
     const Steady::time_point begin = Steady::now();
@@ -47,8 +48,9 @@ struct Loop::Impl {
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work;
   std::atomic<bool> stopping = false;
   std::thread thread;
-  std::mutex mutex;                        // guards stats
-  std::map<const char*, PostStats> stats;  // by the literal's address; one name in two files is two rows, added up in Loop::stats
+  std::mutex mutex;  // guards stats
+  // by the literal's address; one name in two files is two rows, added up in Loop::stats
+  std::map<const char*, PostStats> stats;
 };
 
 Loop::Loop(std::string name) : impl_(std::make_unique<Impl>(std::move(name))) {
@@ -63,7 +65,9 @@ Loop::~Loop() { MUSTER_ASSERT(!impl_->thread.joinable(), "a loop was destroyed b
 void Loop::post(const char* name, Task task) {
   if (impl_->stopping.load(std::memory_order_acquire)) return;
   asio::post(impl_->context,
-             [impl = impl_.get(), name, posted = Steady::now(), task = std::move(task)]() mutable { impl->run(name, posted, std::move(task)); });
+             [impl = impl_.get(), name, posted = Steady::now(), task = std::move(task)]() mutable {
+               impl->run(name, posted, std::move(task));
+             });
 }
 
 bool Loop::on_this() const { return impl_->thread.get_id() == std::this_thread::get_id(); }
@@ -71,8 +75,8 @@ bool Loop::on_this() const { return impl_->thread.get_id() == std::this_thread::
 void Loop::stop() {
   if (!impl_->thread.joinable()) return;
   MUSTER_ASSERT(!on_this(), "a loop cannot join itself");
-  // Behind everything posted so far: only then are later posts dropped and the context let go (timers and signals that are still armed would
-  // otherwise keep it running).
+  // Behind everything posted so far: only then are later posts dropped and the context let go
+  // (timers and signals that are still armed would otherwise keep it running).
   asio::post(impl_->context, [impl = impl_.get()] {
     impl->stopping.store(true, std::memory_order_release);
     impl->work.reset();
@@ -101,11 +105,13 @@ std::vector<PostStats> Loop::stats() const {
 }
 
 struct Timer::Impl {
-  Impl(Loop::Impl& owner, const char* timer_name) : loop(owner), timer(owner.context), name(timer_name) {}
+  Impl(Loop::Impl& owner, const char* timer_name)
+      : loop(owner), timer(owner.context), name(timer_name) {}
   Loop::Impl& loop;
   asio::steady_timer timer;
   const char* name;
-  std::uint64_t generation = 0;  // an expired wait whose handler is already queued when it is re-armed or cancelled must not run
+  // an expired wait whose handler is already queued when it is re-armed or cancelled must not run
+  std::uint64_t generation = 0;
 };
 
 Timer::Timer(Loop& loop, const char* name) : impl_(std::make_shared<Impl>(*loop.impl_, name)) {}
@@ -113,8 +119,10 @@ Timer::~Timer() { cancel(); }
 
 void Timer::arm(Duration after, Task task) {
   const std::uint64_t generation = ++impl_->generation;
-  impl_->timer.expires_after(std::chrono::duration_cast<Steady::duration>(std::max(after, Duration::zero())));
-  impl_->timer.async_wait([impl = impl_, generation, due = impl_->timer.expiry(), task = std::move(task)](const boost::system::error_code& error) mutable {
+  impl_->timer.expires_after(
+      std::chrono::duration_cast<Steady::duration>(std::max(after, Duration::zero())));
+  impl_->timer.async_wait([impl = impl_, generation, due = impl_->timer.expiry(),
+                           task = std::move(task)](const boost::system::error_code& error) mutable {
     if (error || generation != impl->generation) return;
     impl->loop.run(impl->name, due, std::move(task));
   });
@@ -126,7 +134,8 @@ void Timer::cancel() {
 }
 
 struct Signals::Impl : std::enable_shared_from_this<Signals::Impl> {
-  Impl(Loop::Impl& loop, std::move_only_function<void(int)> on_signal) : set(loop.context), handler(std::move(on_signal)) {}
+  Impl(Loop::Impl& loop, std::move_only_function<void(int)> on_signal)
+      : set(loop.context), handler(std::move(on_signal)) {}
   void wait() {
     set.async_wait([self = shared_from_this()](const boost::system::error_code& error, int number) {
       if (error) return;
@@ -138,7 +147,8 @@ struct Signals::Impl : std::enable_shared_from_this<Signals::Impl> {
   std::move_only_function<void(int)> handler;
 };
 
-Signals::Signals(Loop& loop, std::initializer_list<int> numbers, std::move_only_function<void(int)> handler)
+Signals::Signals(Loop& loop, std::initializer_list<int> numbers,
+                 std::move_only_function<void(int)> handler)
     : impl_(std::make_shared<Impl>(*loop.impl_, std::move(handler))) {
   for (const int number : numbers) impl_->set.add(number);
   impl_->wait();
@@ -150,15 +160,22 @@ void Signals::cancel() {
 }
 
 struct Readable::Impl : std::enable_shared_from_this<Readable::Impl> {
-  Impl(Loop::Impl& owner, const char* readable_name, int fd, std::function<void()> on_ready, Ready kind)
-      : loop(owner), descriptor(owner.context, fd), name(readable_name), handler(std::move(on_ready)), ready(kind) {}
+  Impl(Loop::Impl& owner, const char* readable_name, int fd, std::function<void()> on_ready,
+       Ready kind)
+      : loop(owner),
+        descriptor(owner.context, fd),
+        name(readable_name),
+        handler(std::move(on_ready)),
+        ready(kind) {}
   void wait() {
-    const auto kind = ready == Ready::Read ? asio::posix::descriptor_base::wait_read : asio::posix::descriptor_base::wait_error;
-    descriptor.async_wait(kind, [self = shared_from_this()](const boost::system::error_code& error) {
-      if (error || self->cancelled) return;
-      self->loop.run(self->name, Steady::now(), [&self] { self->handler(); });
-      if (!self->cancelled) self->wait();
-    });
+    const auto kind = ready == Ready::Read ? asio::posix::descriptor_base::wait_read
+                                           : asio::posix::descriptor_base::wait_error;
+    descriptor.async_wait(kind,
+                          [self = shared_from_this()](const boost::system::error_code& error) {
+                            if (error || self->cancelled) return;
+                            self->loop.run(self->name, Steady::now(), [&self] { self->handler(); });
+                            if (!self->cancelled) self->wait();
+                          });
   }
   Loop::Impl& loop;
   asio::posix::stream_descriptor descriptor;

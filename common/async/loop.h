@@ -1,8 +1,10 @@
-// One named thread with a queue (Boost.Asio inside): what is posted runs in order, one at a time. State that only ever is touched by one loop
-// needs no lock. Every post has a name and is counted by it: queue time and run time a name are the first page of debugging.
+// One named thread with a queue (Boost.Asio inside): what is posted runs in order, one at a time.
+// State that only ever is touched by one loop needs no lock. Every post has a name and is counted
+// by it: queue time and run time a name are the first page of debugging.
 //
-// Lifetime: stop() runs what was posted before it, then joins; posts after it are dropped (their captures destroyed). The destructor asserts
-// that stop() was called. Timer: on its loop's thread only; must die (or be cancelled) before its loop.
+// Lifetime: stop() runs what was posted before it, then joins; posts after it are dropped (their
+// captures destroyed). The destructor asserts that stop() was called. Timer: on its loop's thread
+// only; must die (or be cancelled) before its loop.
 #pragma once
 
 #include <chrono>
@@ -62,11 +64,12 @@ class Timer {
   std::shared_ptr<Impl> impl_;
 };
 
-// Calls `handler` on the loop for each arriving signal of the set. Make it before other threads start: they inherit nothing from it, but the
-// default action is replaced from here on.
+// Calls `handler` on the loop for each arriving signal of the set. Make it before other threads
+// start: they inherit nothing from it, but the default action is replaced from here on.
 class Signals {
  public:
-  Signals(Loop& loop, std::initializer_list<int> numbers, std::move_only_function<void(int)> handler);
+  Signals(Loop& loop, std::initializer_list<int> numbers,
+          std::move_only_function<void(int)> handler);
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
@@ -77,13 +80,15 @@ class Signals {
   std::shared_ptr<Impl> impl_;
 };
 
-// Calls `handler` on the loop whenever the descriptor (pidfd, inotify, epoll, timerfd ...) is ready; level-triggered: a handler that leaves it ready is
-// called again. Does not own the descriptor, which must stay open until cancel() or destruction, both on the loop's thread (or before or after its life).
-// The handler may cancel or destroy its own Readable.
+// Calls `handler` on the loop whenever the descriptor (pidfd, inotify, epoll, timerfd ...) is
+// ready; level-triggered: a handler that leaves it ready is called again. Does not own the
+// descriptor, which must stay open until cancel() or destruction, both on the loop's thread (or
+// before or after its life). The handler may cancel or destroy its own Readable.
 class Readable {
  public:
   enum class Ready : std::uint8_t { Read, Priority };  // POLLIN, POLLPRI
-  Readable(Loop& loop, const char* name, int fd, std::function<void()> handler, Ready ready = Ready::Read);
+  Readable(Loop& loop, const char* name, int fd, std::function<void()> handler,
+           Ready ready = Ready::Read);
   ~Readable();
   Readable(const Readable&) = delete;
   Readable& operator=(const Readable&) = delete;

@@ -3,12 +3,15 @@
 namespace muster {
 
 std::size_t control_length(std::string_view text) {
-  const auto byte = [&](std::size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U; };
+  const auto byte = [&](std::size_t at) {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U;
+  };
   if (text.empty()) return 0;
   if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
   if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) <= 0x9f) return 2;
   if (byte(0) != 0xe2) return 0;
-  const bool turns = (byte(1) == 0x80 && (byte(2) == 0x8e || byte(2) == 0x8f || (byte(2) >= 0xaa && byte(2) <= 0xae))) ||
+  const bool turns = (byte(1) == 0x80 && (byte(2) == 0x8e || byte(2) == 0x8f ||
+                                          (byte(2) >= 0xaa && byte(2) <= 0xae))) ||
                      (byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9);
   return turns ? 3 : 0;
 }

@@ -33,7 +33,8 @@ struct Decimal {
   [[nodiscard]] std::optional<std::uint64_t> times(std::uint64_t factor) const {
     std::uint64_t value = 0;
     if (__builtin_mul_overflow(whole, factor, &value)) return std::nullopt;
-    // fraction * factor may need more than 64 bits; in two parts, with scale and fraction at most 1e9, neither does.
+    // fraction * factor may need more than 64 bits; in two parts, with scale and fraction at most
+    // 1e9, neither does.
     const std::uint64_t part = factor / scale * fraction + factor % scale * fraction / scale;
     if (__builtin_add_overflow(value, part, &value)) return std::nullopt;
     return value;

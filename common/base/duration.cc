@@ -17,8 +17,11 @@ struct Unit {
   std::uint64_t factor;
 };
 // Longest name first where one starts another ("ms" before "m").
-constexpr auto kTimes =
-    std::to_array<Unit>({{"ms", 1'000'000}, {"s", 1'000'000'000}, {"m", 60'000'000'000}, {"h", 3'600'000'000'000}, {"d", 86'400'000'000'000}});
+constexpr auto kTimes = std::to_array<Unit>({{"ms", 1'000'000},
+                                             {"s", 1'000'000'000},
+                                             {"m", 60'000'000'000},
+                                             {"h", 3'600'000'000'000},
+                                             {"d", 86'400'000'000'000}});
 constexpr std::uint64_t kMost = 10'000 * 86'400'000'000'000ULL;
 constexpr std::size_t kShownMost = 60;
 
@@ -33,7 +36,8 @@ std::optional<std::uint64_t> take_unit(std::string_view& text) {
 
 // Of "5": which of them is meant, only its writer knows.
 std::string with_units(std::string_view text) {
-  if (text.find_first_not_of("0123456789.") != std::string_view::npos) return "one behind each number";
+  if (text.find_first_not_of("0123456789.") != std::string_view::npos)
+    return "one behind each number";
   const std::string number(text);
   return number + "s, " + number + "m or " + number + "h";
 }
@@ -43,9 +47,13 @@ std::string with_units(std::string_view text) {
 Result<Duration> parse_duration(std::string_view text) {
   const auto wrong = [&](const std::string& why) {
     std::size_t cut = std::min(text.size(), kShownMost);
-    while (cut < text.size() && cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80U) --cut;  // no half character
-    const std::string shown = without_controls(text.substr(0, cut)) + (cut < text.size() ? "..." : "");
-    return fail(ErrorCode::InvalidArgument, "'" + shown + "' " + why + " (30s, 10m, 24h, 7d, 1.5s, 1h30m)");
+    // no half character
+    while (cut < text.size() && cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80U)
+      --cut;
+    const std::string shown =
+        without_controls(text.substr(0, cut)) + (cut < text.size() ? "..." : "");
+    return fail(ErrorCode::InvalidArgument,
+                "'" + shown + "' " + why + " (30s, 10m, 24h, 7d, 1.5s, 1h30m)");
   };
   if (text == "0") return Duration::zero();
   std::uint64_t total = 0;

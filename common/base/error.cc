@@ -30,7 +30,8 @@ Error Error::in(std::string_view context) && {
 
 std::unexpected<Error> fail_errno(std::string_view doing, int error_number) {
   const bool no_room = error_number == ENOSPC || error_number == EDQUOT;
-  return fail(no_room ? ErrorCode::ResourceExhausted : ErrorCode::Io, std::string(doing) + ": " + std::generic_category().message(error_number));
+  return fail(no_room ? ErrorCode::ResourceExhausted : ErrorCode::Io,
+              std::string(doing) + ": " + std::generic_category().message(error_number));
 }
 
 }  // namespace muster

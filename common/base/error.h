@@ -1,5 +1,6 @@
-// Error and Result: what a function returns when the user, the network or the disk is the cause. Our own broken invariants are
-// MUSTER_ASSERT (assert.h) instead. Messages follow one form: "doing what, to which thing: what went wrong; what would help",
+// Error and Result: what a function returns when the user, the network or the disk is the cause.
+// Our own broken invariants are MUSTER_ASSERT (assert.h) instead. Messages follow one form: "doing
+// what, to which thing: what went wrong; what would help",
 // lower case, no full stop, ids and paths in single quotes.
 #pragma once
 
@@ -10,7 +11,8 @@
 
 namespace muster {
 
-// Few, ours. common/rpc maps them to grpc::Status and back; client maps them to exit codes (in brackets).
+// Few, ours. common/rpc maps them to grpc::Status and back; client maps them to exit codes (in
+// brackets).
 enum class ErrorCode {
   InvalidArgument,    // spec or usage is wrong [64]
   Unsatisfiable,      // the registered nodes can never do it [2]
@@ -42,10 +44,13 @@ struct [[nodiscard]] Result : std::expected<T, Error> {
   using std::expected<T, Error>::expected;
 };
 
-inline std::unexpected<Error> fail(ErrorCode code, std::string message) { return std::unexpected<Error>(Error{code, std::move(message)}); }
+inline std::unexpected<Error> fail(ErrorCode code, std::string message) {
+  return std::unexpected<Error>(Error{code, std::move(message)});
+}
 inline std::unexpected<Error> fail(Error error) { return std::unexpected<Error>(std::move(error)); }
 
-// ErrorCode::Io, of a full disk or quota ResourceExhausted, with errno's text behind: "opening '/x': Permission denied".
+// ErrorCode::Io, of a full disk or quota ResourceExhausted, with errno's text behind: "opening
+// '/x': Permission denied".
 std::unexpected<Error> fail_errno(std::string_view doing, int error_number);
 
 }  // namespace muster

@@ -1,4 +1,5 @@
-// Strong identifiers. Values only: no I/O, no strand. Ids are used once for ever; an address or a name is not an id.
+// Strong identifiers. Values only: no I/O, no strand. Ids are used once for ever; an address or a
+// name is not an id.
 #pragma once
 
 #include <compare>
@@ -31,26 +32,34 @@ struct NumberId {
   friend constexpr auto operator<=>(const NumberId&, const NumberId&) = default;
 };
 
-using JobId = TextId<struct JobIdTag>;          // 13 characters, Crockford base32, lower case: 9 of time, 4 of chance; sortable
-using NodeName = TextId<struct NodeNameTag>;    // [a-zA-Z0-9]([a-zA-Z0-9._-]{0,62}), chosen by the operator
+// 13 characters, Crockford base32, lower case: 9 of time, 4 of chance; sortable
+using JobId = TextId<struct JobIdTag>;
+// [a-zA-Z0-9]([a-zA-Z0-9._-]{0,62}), chosen by the operator
+using NodeName = TextId<struct NodeNameTag>;
 using InstanceId = TextId<struct InstanceTag>;  // one state directory of an agent
 using BootId = TextId<struct BootTag>;          // /proc/sys/kernel/random/boot_id
 using ClusterId = TextId<struct ClusterTag>;    // made once by the first controller start
 using RequestId = TextId<struct RequestTag>;    // client's, for safe retries
 
-using AttemptNo = NumberId<struct AttemptTag, std::uint32_t>;        // from 1; 0 = none; the fence
-using RankNo = NumberId<struct RankTag, std::uint32_t>;              // global, from 0
-using Epoch = NumberId<struct EpochTag, std::uint64_t>;              // +1 a controller start
-using JournalIndex = NumberId<struct IndexTag, std::uint64_t>;       // from 1; 0 = before the first record
-using ConnectionId = NumberId<struct ConnectionTag, std::uint64_t>;  // of this controller process; 0 = none
+using AttemptNo = NumberId<struct AttemptTag, std::uint32_t>;  // from 1; 0 = none; the fence
+using RankNo = NumberId<struct RankTag, std::uint32_t>;        // global, from 0
+using Epoch = NumberId<struct EpochTag, std::uint64_t>;        // +1 a controller start
+// from 1; 0 = before the first record
+using JournalIndex = NumberId<struct IndexTag, std::uint64_t>;
+// of this controller process; 0 = none
+using ConnectionId = NumberId<struct ConnectionTag, std::uint64_t>;
 
 }  // namespace muster
 
 template <class Tag>
 struct std::hash<muster::TextId<Tag>> {
-  std::size_t operator()(const muster::TextId<Tag>& id) const noexcept { return std::hash<std::string>{}(id.value); }
+  std::size_t operator()(const muster::TextId<Tag>& id) const noexcept {
+    return std::hash<std::string>{}(id.value);
+  }
 };
 template <class Tag, class Int>
 struct std::hash<muster::NumberId<Tag, Int>> {
-  std::size_t operator()(const muster::NumberId<Tag, Int>& id) const noexcept { return std::hash<Int>{}(id.value); }
+  std::size_t operator()(const muster::NumberId<Tag, Int>& id) const noexcept {
+    return std::hash<Int>{}(id.value);
+  }
 };

@@ -7,7 +7,9 @@ namespace {
 
 class SystemClock final : public Clock {
  public:
-  [[nodiscard]] Now now() const override { return {.wall = WallTime(read(CLOCK_REALTIME)), .boot = BootTime(read(CLOCK_BOOTTIME))}; }
+  [[nodiscard]] Now now() const override {
+    return {.wall = WallTime(read(CLOCK_REALTIME)), .boot = BootTime(read(CLOCK_BOOTTIME))};
+  }
 
  private:
   static Duration read(clockid_t id) {

@@ -1,5 +1,7 @@
-// Two clocks, as types. WallTime is for records and people; BootTime (CLOCK_BOOTTIME: goes on during suspend, starts anew with
-// each boot) is for waits and deadlines, and never leaves its machine. Cores are handed a Now; only edges read clocks.
+// Two clocks, as types. WallTime is for records and people; BootTime (CLOCK_BOOTTIME: goes on
+// during suspend, starts anew with
+// each boot) is for waits and deadlines, and never leaves its machine. Cores are handed a Now; only
+// edges read clocks.
 #pragma once
 
 #include <chrono>

@@ -6,7 +6,8 @@
 namespace muster {
 namespace {
 
-// A row of table 3-7: what the first byte may be, what the second may be then; those after it are 80..BF.
+// A row of table 3-7: what the first byte may be, what the second may be then; those after it are
+// 80..BF.
 struct Row {
   std::uint8_t first_least, first_most;
   std::uint8_t length;
@@ -26,7 +27,9 @@ std::size_t character(std::string_view text) {
   };
   for (const Row& row : kRows) {
     if (!within(0, row.first_least, row.first_most)) continue;
-    if (text.size() < row.length || (row.length > 1 && !within(1, row.second_least, row.second_most))) return 0;
+    if (text.size() < row.length ||
+        (row.length > 1 && !within(1, row.second_least, row.second_most)))
+      return 0;
     for (std::size_t at = 2; at < row.length; ++at) {
       if (!within(at, 0x80, 0xBF)) return 0;
     }

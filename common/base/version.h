@@ -1,4 +1,5 @@
-// The release, and the agent protocol it speaks. One release of skew is served: kProtocolMin is the newest protocol of the release before.
+// The release, and the agent protocol it speaks. One release of skew is served: kProtocolMin is the
+// newest protocol of the release before.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Patches that muster brings along, for code whose releases differ too much for one diff: each looks for lines that it knows. A name is a row of the table in
-// builtin.cc; what it does is a file of its own. Pure: files come and go as values.
+// Patches that muster brings along, for code whose releases differ too much for one diff: each
+// looks for lines that it knows. A name is a row of the table in builtin.cc; what it does is a file
+// of its own. Pure: files come and go as values.
 #pragma once
 
 #include <functional>

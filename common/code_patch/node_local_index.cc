@@ -1,20 +1,26 @@
-// builtin:node-local-index. Megatron-LM builds the index files of a data set on rank 0; ranks of other nodes then look for them on their own disk. Vendors'
-// tutorials let each node's first rank build instead (get_rank() % device_count() == 0), which nobody does on a node whose first rank holds a middle pipeline
-// stage: only ranks of the first and the last stage build data sets (is_built_on_rank). So here every rank that misses the files builds them, one at a time on
-// a node: whoever comes first holds a lock, the others then find the files.
+// builtin:node-local-index. Megatron-LM builds the index files of a data set on rank 0; ranks of
+// other nodes then look for them on their own disk. Vendors' tutorials let each node's first rank
+// build instead (get_rank() % device_count() == 0), which nobody does on a node whose first rank
+// holds a middle pipeline stage: only ranks of the first and the last stage build data sets
+// (is_built_on_rank). So here every rank that misses the files builds them, one at a time on a
+// node: whoever comes first holds a lock, the others then find the files.
 //
 //   _build_document_sample_shuffle_indices, _build_indices, _build_sample_index
 //       no collectives inside, in any release; "not in the cache" is judged with the lock held
 //   build_generic_dataset, _build_megatron_datasets_parallel
-//       stay: rank 0 first, a barrier, then the others. On rank 0's node these find its files; on another the first one builds them, as long again. They meet
-//       at the next data set's barrier, for which --distributed-timeout-minutes counts
+//       stay: rank 0 first, a barrier, then the others. On rank 0's node these find its files; on
+//       another the first one builds them, as long again. They meet at the next data set's barrier,
+//       for which --distributed-timeout-minutes counts
 //   _compile_dependencies
-//       rank 0 compiles the C++ helpers of the tree, a barrier follows: with a copy of the tree a node each node's first rank (LOCAL_RANK 0) does
+//       rank 0 compiles the C++ helpers of the tree, a barrier follows: with a copy of the tree a
+//       node each node's first rank (LOCAL_RANK 0) does
 //
 // Known lines, megatron-core 0.4 to 0.19 and the main branch behind it:
-//   gpt_dataset.py        0.4, 0.5: "if not cache_hit and torch.distributed.get_rank() == 0:"; 0.6: "not torch.distributed.is_initialized() or ...";
-//                         0.7 on: "and (not torch.distributed.is_initialized() or ...)"
-//   blended_dataset.py    0.4 to 0.18: "if not path_to_cache or (not cache_hit and ...):"; 0.19: as gpt_dataset.py
+//   gpt_dataset.py        0.4, 0.5: "if not cache_hit and torch.distributed.get_rank() == 0:"; 0.6:
+//                         "not torch.distributed.is_initialized() or ..."; 0.7 on: "and (not
+//                         torch.distributed.is_initialized() or ...)"
+//   blended_dataset.py    0.4 to 0.18: "if not path_to_cache or (not cache_hit and ...):"; 0.19: as
+//                         gpt_dataset.py
 //   masked_dataset.py     since 0.5, as gpt_dataset.py of 0.4
 #include <fmt/format.h>
 
@@ -43,21 +49,36 @@ struct Dataset {
   bool needed;
 };
 constexpr auto kFiles = std::to_array<Dataset>({
-    {.file = "gpt_dataset.py", .type = "GPTDataset", .method = "_build_document_sample_shuffle_indices", .needed = true},
-    {.file = "blended_dataset.py", .type = "BlendedDataset", .method = "_build_indices", .needed = true},
-    {.file = "masked_dataset.py", .type = "MaskedWordPieceDataset", .method = "_build_sample_index", .needed = false},
+    {.file = "gpt_dataset.py",
+     .type = "GPTDataset",
+     .method = "_build_document_sample_shuffle_indices",
+     .needed = true},
+    {.file = "blended_dataset.py",
+     .type = "BlendedDataset",
+     .method = "_build_indices",
+     .needed = true},
+    {.file = "masked_dataset.py",
+     .type = "MaskedWordPieceDataset",
+     .method = "_build_sample_index",
+     .needed = false},
 });
 
-constexpr auto kInitialize = std::to_array<std::string_view>({"megatron/training/initialize.py", "megatron/initialize.py"});
+constexpr auto kInitialize =
+    std::to_array<std::string_view>({"megatron/training/initialize.py", "megatron/initialize.py"});
 constexpr std::string_view kCompile = "def _compile_dependencies():";
 constexpr std::string_view kCompileOnce = "    if torch.distributed.get_rank() == 0:";
-constexpr std::string_view kCompileOnNode = "    if int(__import__(\"os\").environ.get(\"LOCAL_RANK\", \"0\")) == 0:  # muster, builtin:node-local-index";
+constexpr std::string_view kCompileOnNode =
+    "    if int(__import__(\"os\").environ.get(\"LOCAL_RANK\", \"0\")) == 0:  # muster, "
+    "builtin:node-local-index";
 
-// MindSpeed-LLM and its forerunner put functions of their own in the place of Megatron's while they run.
+// MindSpeed-LLM and its forerunner put functions of their own in the place of Megatron's while they
+// run.
 constexpr auto kMindSpeed = std::to_array<std::string_view>(
-    {"mindspeed_llm/core/datasets/gpt_dataset.py", "modellink/core/datasets/gpt_dataset.py", "modellink/data/dataset_helpers.py"});
+    {"mindspeed_llm/core/datasets/gpt_dataset.py", "modellink/core/datasets/gpt_dataset.py",
+     "modellink/data/dataset_helpers.py"});
 
-constexpr std::string_view kHelperText = R"(# muster, builtin:node-local-index: index files are built on every node that misses them, by one process at a time.
+constexpr std::string_view kHelperText =
+    R"(# muster, builtin:node-local-index: index files are built on every node that misses them, by one process at a time.
 import fcntl
 import functools
 import hashlib
@@ -87,25 +108,30 @@ def one_builder_a_node(build):
 )";
 
 std::unexpected<Error> unknown(std::string_view file, const std::string& what) {
-  return fail(
-      ErrorCode::InvalidArgument,
-      fmt::format("'{}' {}; it knows Megatron-LM of megatron-core 0.4 to 0.19: leave the patch out and bring the index files to every node, or write a diff",
-                  file, what));
+  return fail(ErrorCode::InvalidArgument,
+              fmt::format("'{}' {}; it knows Megatron-LM of megatron-core 0.4 to 0.19: leave the "
+                          "patch out and bring the index files to every node, or write a diff",
+                          file, what));
 }
 
 // Where the line begins; npos: it is not there. `line` is a whole one.
 std::size_t find_line(std::string_view text, std::string_view line, std::size_t from = 0) {
-  for (std::size_t at = text.find(line, from); at != std::string_view::npos; at = text.find(line, at + 1)) {
+  for (std::size_t at = text.find(line, from); at != std::string_view::npos;
+       at = text.find(line, at + 1)) {
     const std::size_t end = at + line.size();
     if ((at == 0 || text[at - 1] == '\n') && (end == text.size() || text[end] == '\n')) return at;
   }
   return std::string_view::npos;
 }
 
-Result<std::string> changed_dataset(const std::string& file, const Dataset& dataset, std::string text) {
+Result<std::string> changed_dataset(const std::string& file, const Dataset& dataset,
+                                    std::string text) {
   if (text.find(kHelper) != std::string::npos)
-    return fail(ErrorCode::InvalidArgument, fmt::format("'{}' has it already: code.from is a copy that was patched before", file));
-  const std::string type = fmt::format("\nclass {}(", dataset.type), method = fmt::format("\n    def {}(", dataset.method);
+    return fail(
+        ErrorCode::InvalidArgument,
+        fmt::format("'{}' has it already: code.from is a copy that was patched before", file));
+  const std::string type = fmt::format("\nclass {}(", dataset.type),
+                    method = fmt::format("\n    def {}(", dataset.method);
   if (text.find(type) == std::string::npos || text.find(method) == std::string::npos)
     return unknown(file, fmt::format("has no {}.{}()", dataset.type, dataset.method));
   std::string_view known;
@@ -114,15 +140,19 @@ Result<std::string> changed_dataset(const std::string& file, const Dataset& data
     const std::size_t found = find_line(text, line);
     if (found == std::string::npos) continue;
     if (at != std::string::npos || find_line(text, line, found + 1) != std::string::npos)
-      return unknown(file, "has more than one line that asks for rank 0 before it builds index files");
+      return unknown(file,
+                     "has more than one line that asks for rank 0 before it builds index files");
     known = line;
     at = found;
   }
-  if (at == std::string::npos) return unknown(file, "has none of the known lines that ask for rank 0 before it builds index files");
+  if (at == std::string::npos)
+    return unknown(file,
+                   "has none of the known lines that ask for rank 0 before it builds index files");
   text.replace(at + known.find(kRankZero), kRankZero.size(), "True");
   if (!text.ends_with('\n')) text += '\n';
   text += fmt::format(
-      "\n\n# muster, builtin:node-local-index\nfrom megatron.core.datasets.{0} import one_builder_a_node  # noqa: E402\n\n{1}.{2} = "
+      "\n\n# muster, builtin:node-local-index\nfrom megatron.core.datasets.{0} import "
+      "one_builder_a_node  # noqa: E402\n\n{1}.{2} = "
       "one_builder_a_node({1}.{2})\n",
       kHelper, dataset.type, dataset.method);
   return text;
@@ -135,10 +165,14 @@ Result<ChangedSource> changed_initialize(const ReadSource& read) {
     if (!*text) continue;
     std::string changed = std::move(**text);
     const std::size_t begin = find_line(changed, kCompile);
-    const std::size_t end = begin == std::string::npos ? begin : std::min(changed.find("\ndef ", begin + 1), changed.size());
-    const std::size_t at = begin == std::string::npos ? begin : find_line(changed, kCompileOnce, begin);
+    const std::size_t end = begin == std::string::npos
+                                ? begin
+                                : std::min(changed.find("\ndef ", begin + 1), changed.size());
+    const std::size_t at =
+        begin == std::string::npos ? begin : find_line(changed, kCompileOnce, begin);
     if (at >= end || changed.find("compile_helpers", at) >= end)
-      return unknown(name, "has no known form of _compile_dependencies(), where rank 0 compiles the helpers");
+      return unknown(
+          name, "has no known form of _compile_dependencies(), where rank 0 compiles the helpers");
     changed.replace(at, kCompileOnce.size(), kCompileOnNode);
     return ChangedSource{.name = std::string(name), .text = std::move(changed)};
   }
@@ -152,9 +186,12 @@ Result<std::vector<ChangedSource>> node_local_index(const ReadSource& read) {
     auto text = read(std::string(name));
     if (!text) return fail(std::move(text.error()));
     if (*text)
-      return fail(ErrorCode::InvalidArgument, fmt::format("'{}' is there: MindSpeed-LLM builds index files by functions of its own, and on every node with its "
-                                                          "--no-shared-storage; put that into launch.args and leave the patch out",
-                                                          name));
+      return fail(
+          ErrorCode::InvalidArgument,
+          fmt::format("'{}' is there: MindSpeed-LLM builds index files by functions of its own, "
+                      "and on every node with its "
+                      "--no-shared-storage; put that into launch.args and leave the patch out",
+                      name));
   }
   std::vector<ChangedSource> changed;
   for (const Dataset& dataset : kFiles) {
@@ -170,7 +207,8 @@ Result<std::vector<ChangedSource>> node_local_index(const ReadSource& read) {
   auto initialize = changed_initialize(read);
   if (!initialize) return fail(std::move(initialize.error()));
   changed.push_back(std::move(*initialize));
-  changed.push_back({.name = fmt::format("{}{}.py", kDatasets, kHelper), .text = std::string(kHelperText)});
+  changed.push_back(
+      {.name = fmt::format("{}{}.py", kDatasets, kHelper), .text = std::string(kHelperText)});
   return changed;
 }
 

@@ -39,7 +39,9 @@ class Lines {
     ++number_;
     return line;
   }
-  [[nodiscard]] std::string_view peek() const { return rest_.substr(0, std::min(rest_.find('\n'), rest_.size())); }
+  [[nodiscard]] std::string_view peek() const {
+    return rest_.substr(0, std::min(rest_.find('\n'), rest_.size()));
+  }
   [[nodiscard]] std::size_t number() const { return number_; }
 
  private:
@@ -73,7 +75,8 @@ std::optional<std::pair<Range, Range>> read_head(std::string_view line) {
   line.remove_prefix(kBegin.size());
   const std::size_t end = line.find(kEnd), space = line.find(' ');
   if (end == std::string_view::npos || space >= end) return std::nullopt;
-  const auto before = read_range(line.substr(0, space), '-'), after = read_range(line.substr(space + 1, end - space - 1), '+');
+  const auto before = read_range(line.substr(0, space), '-'),
+             after = read_range(line.substr(space + 1, end - space - 1), '+');
   if (!before || !after) return std::nullopt;
   return std::pair(*before, *after);
 }
@@ -88,7 +91,9 @@ class Reader {
     }
     if (auto good = finish(); !good) return fail(std::move(good.error()));
     if (files_.empty())
-      return fail(ErrorCode::InvalidArgument, "there is no change to a file in it; a unified diff is wanted, as `git diff` and `diff -ru a b` make it");
+      return fail(ErrorCode::InvalidArgument,
+                  "there is no change to a file in it; a unified diff is wanted, as `git diff` and "
+                  "`diff -ru a b` make it");
     return std::move(files_);
   }
 
@@ -104,9 +109,11 @@ class Reader {
       git_line_ = lines_.number();
       return git_name(line.substr(11));
     }
-    if (line == "GIT binary patch" || (line.starts_with("Binary files ") && line.ends_with(" differ")))
+    if (line == "GIT binary patch" ||
+        (line.starts_with("Binary files ") && line.ends_with(" differ")))
       return wrong("it changes a binary file, which is not put on; bring that file another way");
-    if (git_ && git_->hunks.empty()) {  // git takes modes and names behind "+++", too, up to the first hunk
+    // git takes modes and names behind "+++", too, up to the first hunk
+    if (git_ && git_->hunks.empty()) {
       if (auto good = git_line(line); !good) return good;
     }
     if (line.starts_with("--- ") && lines_.peek().starts_with("+++ ")) return file(line.substr(4));
@@ -114,25 +121,30 @@ class Reader {
     return {};
   }
 
-  // "a/x.py b/x.py": all that there is of one that is made or goes away empty, or whose mode alone changes. Names with a space are known by being alike.
+  // "a/x.py b/x.py": all that there is of one that is made or goes away empty, or whose mode alone
+  // changes. Names with a space are known by being alike.
   Result<void> git_name(std::string_view names) {
     if (names.starts_with('"')) return quoted(names);
     const std::size_t half = names.size() / 2;
-    if (names.size() < 5 || names[half] != ' ' || !names.starts_with("a/") || names.substr(half + 1, 2) != "b/" ||
-        names.substr(2, half - 2) != names.substr(half + 3))
+    if (names.size() < 5 || names[half] != ' ' || !names.starts_with("a/") ||
+        names.substr(half + 1, 2) != "b/" || names.substr(2, half - 2) != names.substr(half + 3))
       return {};  // renamed, or without a/ and b/: it says so further down
     return name_into(names.substr(2, half - 2), git_->name);
   }
 
   Result<void> mode(std::string_view text) {
     if (text == "100644" || text == "100755") return {};
-    if (text == "120000") return wrong("it makes or changes a symbolic link, which is not put on; have runtime.setup make it");
+    if (text == "120000")
+      return wrong(
+          "it makes or changes a symbolic link, which is not put on; have runtime.setup make it");
     if (text == "160000") return wrong("it changes a submodule: make the diff inside of that");
     return wrong(fmt::format("mode '{}' is not that of a file (100644, 100755)", shown(text)));
   }
 
   Result<void> git_line(std::string_view line) {
-    const auto behind = [&](std::string_view word) { return line.starts_with(word) ? std::optional(line.substr(word.size())) : std::nullopt; };
+    const auto behind = [&](std::string_view word) {
+      return line.starts_with(word) ? std::optional(line.substr(word.size())) : std::nullopt;
+    };
     if (const auto value = behind("new file mode ")) {
       git_->created = true;
       return mode(*value);
@@ -151,35 +163,48 @@ class Reader {
       if (const auto value = behind(word)) return name_into(*value, git_->old_name);
     for (const std::string_view word : {"rename to ", "rename new "})
       if (const auto value = behind(word)) return name_into(*value, git_->name);
-    if (behind("copy from ")) return wrong("it copies a file, which is not put on; make the diff without --find-copies");
+    if (behind("copy from "))
+      return wrong("it copies a file, which is not put on; make the diff without --find-copies");
     return {};
   }
 
   [[nodiscard]] Result<void> quoted(std::string_view name) const {
-    return wrong(fmt::format("the name {} is quoted for its special characters, which is not read; git -c core.quotePath=false diff writes letters as they are",
-                             shown(name)));
+    return wrong(
+        fmt::format("the name {} is quoted for its special characters, which is not read; git -c "
+                    "core.quotePath=false diff writes letters as they are",
+                    shown(name)));
   }
 
   Result<void> name_into(std::string_view name, std::string& into) {
     if (name.starts_with('"')) return quoted(name);
-    if (const std::string why = wrong_name(name); !why.empty()) return wrong(fmt::format("'{}' {}", shown(name), why));
+    if (const std::string why = wrong_name(name); !why.empty())
+      return wrong(fmt::format("'{}' {}", shown(name), why));
     into = name;
     return {};
   }
 
   // Without a time behind it and without the first part.
   Result<std::string> plain(std::string_view name) {
-    if (name.ends_with('\r')) return wrong("its lines end in CR and LF, as an editor on Windows leaves them; save it with LF alone (dos2unix)");
+    if (name.ends_with('\r'))
+      return wrong(
+          "its lines end in CR and LF, as an editor on Windows leaves them; save it with LF alone "
+          "(dos2unix)");
     if (name.starts_with('"')) return fail(quoted(name).error());
     name = name.substr(0, name.find('\t'));
     if (name == kNull) return std::string();
-    if (name.starts_with('/')) return wrong(fmt::format("'{}' is absolute: names in a patch are below the code, behind a first part (a/, b/)", shown(name)));
+    if (name.starts_with('/'))
+      return wrong(fmt::format(
+          "'{}' is absolute: names in a patch are below the code, behind a first part (a/, b/)",
+          shown(name)));
     const std::size_t slash = name.find('/');
     if (slash == std::string_view::npos)
-      return wrong(fmt::format("'{}' has no first part, which is taken off (a/{}); make the diff with git, or with diff -u of two directories", shown(name),
-                               shown(name)));
+      return wrong(
+          fmt::format("'{}' has no first part, which is taken off (a/{}); make the diff with git, "
+                      "or with diff -u of two directories",
+                      shown(name), shown(name)));
     std::string result;
-    if (auto good = name_into(name.substr(slash + 1), result); !good) return fail(std::move(good.error()));
+    if (auto good = name_into(name.substr(slash + 1), result); !good)
+      return fail(std::move(good.error()));
     return result;
   }
 
@@ -198,7 +223,10 @@ class Reader {
     if (old_name->empty()) git_->created = true;
     if (new_name->empty()) git_->deleted = true;
     // "x.py.orig" beside "x.py": git, too, takes the shorter one.
-    if (git_->name.empty()) git_->name = new_name->empty() ? *old_name : !old_name->empty() && new_name->starts_with(*old_name) ? *old_name : *new_name;
+    if (git_->name.empty())
+      git_->name = new_name->empty()                                        ? *old_name
+                   : !old_name->empty() && new_name->starts_with(*old_name) ? *old_name
+                                                                            : *new_name;
     body_ = true;
     return {};
   }
@@ -211,13 +239,16 @@ class Reader {
     for (std::uint64_t left = before.count, right = after.count; left > 0 || right > 0;) {
       const auto line = lines_.next();
       if (!line)
-        return wrong(fmt::format("hunk {} of '{}' (line {}) is cut off: {} old and {} new lines are missing", number, shown(git_->name), begin, left, right));
+        return wrong(
+            fmt::format("hunk {} of '{}' (line {}) is cut off: {} old and {} new lines are missing",
+                        number, shown(git_->name), begin, left, right));
       const char kind = line->empty() ? ' ' : line->front();
       const bool both = kind == ' ', old_one = both || kind == '-', new_one = both || kind == '+';
       if (kind == '\\') continue;
       if ((!old_one && !new_one) || (old_one && left == 0) || (new_one && right == 0))
-        return wrong(
-            fmt::format("'{}' does not belong into hunk {} of '{}' (line {}), whose head counts other lines", shown(*line), number, shown(git_->name), begin));
+        return wrong(fmt::format(
+            "'{}' does not belong into hunk {} of '{}' (line {}), whose head counts other lines",
+            shown(*line), number, shown(git_->name), begin));
       if (old_one) --left;
       if (new_one) --right;
       if (kind == '-') ++git_->removed;
@@ -228,10 +259,16 @@ class Reader {
 
   Result<void> finish() {
     if (!git_) return {};
-    if (body_ && git_->hunks.empty()) return wrong(fmt::format("'{}' has no hunk", shown(git_->name)));
+    if (body_ && git_->hunks.empty())
+      return wrong(fmt::format("'{}' has no hunk", shown(git_->name)));
     if (git_->name.empty())
-      return fail(ErrorCode::InvalidArgument, fmt::format("line {}: which file it changes cannot be told; make the diff without --no-prefix", git_line_));
-    if (files_.size() == kFilesMax) return wrong(fmt::format("it changes more than {} files", kFilesMax));
+      return fail(
+          ErrorCode::InvalidArgument,
+          fmt::format(
+              "line {}: which file it changes cannot be told; make the diff without --no-prefix",
+              git_line_));
+    if (files_.size() == kFilesMax)
+      return wrong(fmt::format("it changes more than {} files", kFilesMax));
     files_.push_back(std::move(*git_));
     git_.reset();
     body_ = false;

@@ -1,5 +1,5 @@
-// SHA-256 (FIPS 180-4) by libcrypto, in the form in which files, tables, code and specs carry it everywhere. A library of its own: who hashes nothing links no
-// libcrypto. Pure; any thread.
+// SHA-256 (FIPS 180-4) by libcrypto, in the form in which files, tables, code and specs carry it
+// everywhere. A library of its own: who hashes nothing links no libcrypto. Pure; any thread.
 #pragma once
 
 #include <string>

@@ -9,7 +9,9 @@ namespace muster::engine {
 namespace {
 
 // "--save" and "--save=x" are options named --save.
-bool named(std::string_view word, std::string_view name) { return word.starts_with(name) && (word.size() == name.size() || word[name.size()] == '='); }
+bool named(std::string_view word, std::string_view name) {
+  return word.starts_with(name) && (word.size() == name.size() || word[name.size()] == '=');
+}
 
 bool overrules(const Word& word) { return word.key.starts_with("resume.args"); }
 
@@ -34,7 +36,8 @@ void drop(CommandLine& command, std::string_view name, bool with_value) {
       kept.push_back(std::move(command[i]));
       continue;
     }
-    const bool next = with_value && command[i].text.size() == name.size() && i + 1 < command.size() && !command[i + 1].text.starts_with("--");
+    const bool next = with_value && command[i].text.size() == name.size() &&
+                      i + 1 < command.size() && !command[i + 1].text.starts_with("--");
     if (next) ++i;
   }
   command = std::move(kept);
@@ -45,8 +48,10 @@ void drop(CommandLine& command, std::string_view name, bool with_value) {
 CommandLine spec_words(const v1::JobSpec& spec) {
   CommandLine words;
   const v1::LaunchSpec& launch = spec.launch();
-  for (int i = 0; i < launch.run_size(); ++i) words.push_back({launch.run(i), fmt::format("launch.run[{}]", i)});
-  for (int i = 0; i < launch.args_size(); ++i) words.push_back({launch.args(i), fmt::format("launch.args[{}]", i)});
+  for (int i = 0; i < launch.run_size(); ++i)
+    words.push_back({launch.run(i), fmt::format("launch.run[{}]", i)});
+  for (int i = 0; i < launch.args_size(); ++i)
+    words.push_back({launch.args(i), fmt::format("launch.args[{}]", i)});
   return words;
 }
 
@@ -56,12 +61,17 @@ std::optional<Option> find_option(const CommandLine& command, std::string_view n
   return std::nullopt;
 }
 
-bool has_option(const CommandLine& command, std::string_view name) { return find_option(command, name).has_value(); }
+bool has_option(const CommandLine& command, std::string_view name) {
+  return find_option(command, name).has_value();
+}
 
-bool set_option(CommandLine& command, std::string_view name, std::string_view value, const char* source) {
+bool set_option(CommandLine& command, std::string_view name, std::string_view value,
+                const char* source) {
   bool any = false;
   for (std::size_t i = 0; i < command.size(); ++i) {
-    if (!named(command[i].text, name) || overrules(command[i]) || !option_at(command, i, name).has_value) continue;
+    if (!named(command[i].text, name) || overrules(command[i]) ||
+        !option_at(command, i, name).has_value)
+      continue;
     any = true;
     if (command[i].text.size() > name.size())
       command[i] = {fmt::format("{}={}", name, value), source};
@@ -71,7 +81,8 @@ bool set_option(CommandLine& command, std::string_view name, std::string_view va
   return any;
 }
 
-void put_option(CommandLine& command, std::string_view name, std::string_view value, const char* source) {
+void put_option(CommandLine& command, std::string_view name, std::string_view value,
+                const char* source) {
   if (set_option(command, name, value, source) || has_option(command, name)) return;
   command.push_back({std::string(name), source});
   command.push_back({std::string(value), source});
@@ -84,7 +95,8 @@ std::optional<std::uint64_t> whole_value(const Option& option) {
   std::uint64_t number = 0;
   const char* end = option.value.data() + option.value.size();
   const auto [at, error] = std::from_chars(option.value.data(), end, number);
-  if (!option.has_value || option.value.empty() || error != std::errc{} || at != end) return std::nullopt;
+  if (!option.has_value || option.value.empty() || error != std::errc{} || at != end)
+    return std::nullopt;
   return number;
 }
 

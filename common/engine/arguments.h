@@ -1,6 +1,7 @@
-// Options of a command line, in both spellings: `--name VALUE` and `--name=VALUE`. Names are whole: the engines that are served here either take no
-// abbreviations (Megatron-LM) or are not written with them. What the spec says for resuming alone (resume.args) is read and never changed: it is there
-// to overrule. Pure.
+// Options of a command line, in both spellings: `--name VALUE` and `--name=VALUE`. Names are whole:
+// the engines that are served here either take no abbreviations (Megatron-LM) or are not written
+// with them. What the spec says for resuming alone (resume.args) is read and never changed: it is
+// there to overrule. Pure.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +25,11 @@ std::optional<Option> find_option(const CommandLine& command, std::string_view n
 bool has_option(const CommandLine& command, std::string_view name);
 
 // Gives every `name` that has a value another one. False: none has.
-bool set_option(CommandLine& command, std::string_view name, std::string_view value, const char* source);
+bool set_option(CommandLine& command, std::string_view name, std::string_view value,
+                const char* source);
 // As set_option; where there is none anywhere, it is put to the end.
-void put_option(CommandLine& command, std::string_view name, std::string_view value, const char* source);
+void put_option(CommandLine& command, std::string_view name, std::string_view value,
+                const char* source);
 void drop_flag(CommandLine& command, std::string_view name);
 void drop_option(CommandLine& command, std::string_view name);  // with its value
 

@@ -18,7 +18,8 @@ class StageDirs final : public TemplateValues {
   [[nodiscard]] Result<std::string> value(std::string_view name) const override {
     constexpr std::string_view kStages = "stages.";
     if (name.starts_with(kStages)) return stage_value(request_, name.substr(kStages.size()));
-    return fail(ErrorCode::InvalidArgument, fmt::format("'${{{}}}' has no value here (${{stages.S.out}})", name));
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("'${{{}}}' has no value here (${{stages.S.out}})", name));
   }
 
  private:
@@ -40,7 +41,9 @@ void add_shards(std::vector<v1::Bring>& all, const LaunchRequest& request, std::
     if (!every) {
       const std::uint32_t end = own.first_rank + own.rank_count;
       for (std::uint32_t rank = own.first_rank; rank < end; ++rank)
-        if (held.ranks.count == 0 || (rank >= held.ranks.first && rank - held.ranks.first < held.ranks.count)) bring.add_only(fmt::format("rank_{}", rank));
+        if (held.ranks.count == 0 ||
+            (rank >= held.ranks.first && rank - held.ranks.first < held.ranks.count))
+          bring.add_only(fmt::format("rank_{}", rank));
       if (bring.only().empty()) continue;
     }
     all.push_back(std::move(bring));
@@ -57,7 +60,8 @@ void add_dirs(std::vector<v1::Bring>& all, const LaunchRequest& request, std::si
       const auto stage = request.stages_held.find(wanted.stage());
       if (stage == request.stages_held.end()) continue;
       nodes = &stage->second.nodes;
-      *dir += fmt::format("/attempt-{}{}{}", stage->second.attempt, wanted.below().empty() ? "" : "/", wanted.below());
+      *dir += fmt::format("/attempt-{}{}{}", stage->second.attempt,
+                          wanted.below().empty() ? "" : "/", wanted.below());
     }
     for (const HeldOn& held : *nodes) {
       if (held.node == request.nodes[node].name) continue;

@@ -10,7 +10,8 @@ constexpr std::size_t kTagBytesMost = 1024;
 constexpr std::string_view kTrailer = "crc_num";
 constexpr std::size_t kTrailerBytes = 7 + 10;  // and the sum, ten bytes, big-endian
 
-// Protobuf's wire format, as far as checkpoint.proto uses it: field 1 of Checkpoint, fields 1 and 2 of Value, 1 to 3 of TensorProto.
+// Protobuf's wire format, as far as checkpoint.proto uses it: field 1 of Checkpoint, fields 1 and 2
+// of Value, 1 to 3 of TensorProto.
 struct Wire {
   std::string_view text;
 
@@ -54,7 +55,9 @@ std::optional<Value> read_value(std::string_view text) {
   Wire wire{*message};
   const auto tag = wire.bytes('\x0a');
   const auto tensor = wire.bytes('\x12');
-  if (!tag || !tensor || !wire.text.empty() || tag->empty() || tag->size() > kTagBytesMost || !printable(*tag)) return std::nullopt;
+  if (!tag || !tensor || !wire.text.empty() || tag->empty() || tag->size() > kTagBytesMost ||
+      !printable(*tag))
+    return std::nullopt;
   Wire parts{*tensor};
   while (!parts.text.empty() && parts.text[0] == '\x08') {
     parts.text.remove_prefix(1);
@@ -62,29 +65,37 @@ std::optional<Value> read_value(std::string_view text) {
   }
   const auto type = parts.bytes('\x12');
   const auto content = parts.bytes('\x1a');
-  if (!type || !content || !parts.text.empty() || type->empty() || type->size() > 32 || !printable(*type)) return std::nullopt;
-  return Value{.tag = *tag, .type = *type, .content = *content, .bytes = text.size() - file.text.size()};
+  if (!type || !content || !parts.text.empty() || type->empty() || type->size() > 32 ||
+      !printable(*type))
+    return std::nullopt;
+  return Value{
+      .tag = *tag, .type = *type, .content = *content, .bytes = text.size() - file.text.size()};
 }
 
 std::optional<std::int64_t> integer(const Value& value) {
   if (!value.type.starts_with("Int") && !value.type.starts_with("UInt")) return std::nullopt;
   if (value.content.size() != 4 && value.content.size() != 8) return std::nullopt;
   std::uint64_t bits = 0;
-  for (std::size_t i = value.content.size(); i-- > 0;) bits = bits << 8 | static_cast<unsigned char>(value.content[i]);
-  return value.content.size() == 4 ? static_cast<std::int32_t>(static_cast<std::uint32_t>(bits)) : static_cast<std::int64_t>(bits);
+  for (std::size_t i = value.content.size(); i-- > 0;)
+    bits = bits << 8 | static_cast<unsigned char>(value.content[i]);
+  return value.content.size() == 4 ? static_cast<std::int32_t>(static_cast<std::uint32_t>(bits))
+                                   : static_cast<std::int64_t>(bits);
 }
 
 }  // namespace
 
 CkptEnd read_ckpt_end(std::string_view tail, std::uint64_t file_bytes) {
   CkptEnd end;
-  if (tail.size() != std::min<std::uint64_t>(file_bytes, kCkptTailBytes)) return end;  // it grew or shrank while it was looked at
+  // it grew or shrank while it was looked at
+  if (tail.size() != std::min<std::uint64_t>(file_bytes, kCkptTailBytes)) return end;
   bool trailer = false;
-  if (tail.size() > kTrailerBytes && tail.substr(tail.size() - kTrailerBytes).starts_with(kTrailer)) {
+  if (tail.size() > kTrailerBytes &&
+      tail.substr(tail.size() - kTrailerBytes).starts_with(kTrailer)) {
     trailer = true;
     tail.remove_suffix(kTrailerBytes);
   }
-  // From anywhere in the tail, value after value, to its end: the first start from which that works. A place that led nowhere once is not tried again.
+  // From anywhere in the tail, value after value, to its end: the first start from which that
+  // works. A place that led nowhere once is not tried again.
   std::vector<bool> nowhere(tail.size(), false);
   std::vector<std::size_t> way;
   for (std::size_t start = 0; start < tail.size() && !end.framed; ++start) {

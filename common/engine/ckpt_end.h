@@ -1,7 +1,10 @@
-// Is a MindSpore .ckpt file there to its end? Pure: only its last bytes are asked for. The file is one protobuf message after the other
-// (mindspore/python/mindspore/train/serialization.py, _write_parameter_data; checkpoint.proto), each a Checkpoint with one value {tag, tensor {dims, type,
-// content}}, or several slices of a large one. Nothing at the end says that it is the end: a writer that was killed between two values leaves a file that reads
-// well and lacks weights. MindFormers adds a few scalars last (epoch_num, step_num, global_step, loss_scale), and crc_check a trailer: these close a file.
+// Is a MindSpore .ckpt file there to its end? Pure: only its last bytes are asked for. The file is
+// one protobuf message after the other (mindspore/python/mindspore/train/serialization.py,
+// _write_parameter_data; checkpoint.proto), each a Checkpoint with one value {tag, tensor {dims,
+// type, content}}, or several slices of a large one. Nothing at the end says that it is the end: a
+// writer that was killed between two values leaves a file that reads well and lacks weights.
+// MindFormers adds a few scalars last (epoch_num, step_num, global_step, loss_scale), and crc_check
+// a trailer: these close a file.
 #pragma once
 
 #include <cstdint>

@@ -21,17 +21,20 @@ std::string code_name(const v1::JobSpec& spec) {
 }
 
 std::string code_template(const v1::JobSpec& spec) {
-  if (spec.code().patches().empty()) return literal(spec.code().at().empty() ? "/" : spec.code().at());
+  if (spec.code().patches().empty())
+    return literal(spec.code().at().empty() ? "/" : spec.code().at());
   return fmt::format("${{out}}/code/node-${{node.rank}}/{}", literal(code_name(spec)));
 }
 
-// An absolute path of the code is one of the copy: what a patch has changed must not be run from where it is unchanged.
+// An absolute path of the code is one of the copy: what a patch has changed must not be run from
+// where it is unchanged.
 std::string below_code(const v1::JobSpec& spec, std::string_view path) {
   if (path.starts_with("${")) return std::string(path);
   const std::string root = code_template(spec);
   if (path.starts_with('/')) {
     const std::string code = literal(without_slashes(spec.code().at()));
-    const bool inside = !spec.code().patches().empty() && !code.empty() && path.starts_with(code) && path.substr(code.size()).starts_with('/');
+    const bool inside = !spec.code().patches().empty() && !code.empty() && path.starts_with(code) &&
+                        path.substr(code.size()).starts_with('/');
     return inside ? fmt::format("{}{}", root, path.substr(code.size())) : std::string(path);
   }
   return root.ends_with('/') ? fmt::format("{}{}", root, path) : fmt::format("{}/{}", root, path);

@@ -1,4 +1,5 @@
-// Where a launch finds the code: code.at, or with code.patches each node's copy of it, whose place a template tells. Pure.
+// Where a launch finds the code: code.at, or with code.patches each node's copy of it, whose place
+// a template tells. Pure.
 #pragma once
 
 #include <string>

@@ -1,9 +1,12 @@
-// What the file of launch.config must not say: found nowhere but in it, so each node's agent looks before anything starts. Pure.
+// What the file of launch.config must not say: found nowhere but in it, so each node's agent looks
+// before anything starts. Pure.
 //
-//   mindformers   runner_config.sink_mode: without it MindFormers does not load the ranks' parts of a checkpoint ("When distributed loads are sliced weights,
-//                 sink_mode must be set True"), and the job could never go on from one.
+//   mindformers   runner_config.sink_mode: without it MindFormers does not load the ranks' parts of
+//                 a checkpoint ("When distributed loads are sliced weights, sink_mode must be set
+//                 True"), and the job could never go on from one.
 //
-// Source: mindspore-lab/mindformers mindformers/trainer/utils.py (load_distributed_checkpoint), r0.6 to master.
+// Source: mindspore-lab/mindformers mindformers/trainer/utils.py (load_distributed_checkpoint),
+// r0.6 to master.
 #pragma once
 
 #include <string>

@@ -8,7 +8,8 @@
 namespace muster::engine {
 namespace {
 
-constexpr std::array<const char*, 3> kOthersBindings = {"CPU_AFFINITY_CONF", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"};
+constexpr std::array<const char*, 3> kOthersBindings = {"CPU_AFFINITY_CONF", "GOMP_CPU_AFFINITY",
+                                                        "KMP_AFFINITY"};
 
 }  // namespace
 
@@ -18,7 +19,9 @@ bool binds_cores(const LaunchRequest& request, const LaunchPlan& plan, std::size
   const std::string_view type = device_type(request, request.nodes[node]);
   if (!is_ascend(type) && type != "nvidia") return false;
   return std::ranges::none_of(plan.ranks, [node](const RankPlan& rank) {
-    return rank.node == node && std::ranges::any_of(kOthersBindings, [&rank](const char* name) { return rank.env.contains(name); });
+    return rank.node == node && std::ranges::any_of(kOthersBindings, [&rank](const char* name) {
+             return rank.env.contains(name);
+           });
   });
 }
 

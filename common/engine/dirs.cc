@@ -5,20 +5,26 @@
 //       attempt-N/          ${save.dir}: what attempt N writes, and no other
 //     resume/
 //       attempt-N/          ${resume.dir}: links to the one step that attempt N goes on from
-//       attempt-N.earlier/JOB/  links to what an earlier job has saved, for the --load of a node's script (worker/shim/earlier.h)
+//       attempt-N.earlier/JOB/  links to what an earlier job has saved, for the --load of a node's
+//                               script (worker/shim/earlier.h)
 //     work/
 //       attempt-N/
-//         rank_R/           working directory of a rank whose engine needs one of its own (mindformers)
+//         rank_R/           working directory of a rank whose engine needs one of its own
+//                           (mindformers)
 //         scheduler/        and of MindSpore's scheduler
 //         patched/
-//           node-K/I/         copy of the I-th file that launch.patch or launch.vars changes; a directory a node, as below
+//           node-K/I/         copy of the I-th file that launch.patch or launch.vars changes; a
+//                             directory a node, as below
 //     code/
-//       node-K/NAME/        the K-th node's copy of code.at, whose last part is NAME, with code.patches on it; the same over attempts
+//       node-K/NAME/        the K-th node's copy of code.at, whose last part is NAME, with
+//                           code.patches on it; the same over attempts
 //     logs/
-//       attempt-N/          rank_R.log of every rank that a launcher inside a node's script was asked for (launch.per: node)
+//       attempt-N/          rank_R.log of every rank that a launcher inside a node's script was
+//                           asked for (launch.per: node)
 //     ranktables/
 //       attempt-N/
-//         node-K/           hccl_<servers>s_<ranks>p.json; a directory a node, so that on a shared file system none replaces what another's ranks read
+//         node-K/           hccl_<servers>s_<ranks>p.json; a directory a node, so that on a shared
+//                           file system none replaces what another's ranks read
 #include <fmt/format.h>
 
 #include "common/engine/code_place.h"
@@ -34,7 +40,8 @@ class JobValues final : public TemplateValues {
   [[nodiscard]] Result<std::string> value(std::string_view name) const override {
     if (name == "out") return std::string(out_dir_);
     if (name == "job.name") return spec_.name();
-    return fail(ErrorCode::InvalidArgument, fmt::format("'${{{}}}' has no value here (${{out}} ${{job.name}})", name));
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("'${{{}}}' has no value here (${{out}} ${{job.name}})", name));
   }
 
  private:
@@ -44,7 +51,8 @@ class JobValues final : public TemplateValues {
 
 }  // namespace
 
-std::string out_dir(const v1::JobSpec& spec, std::string_view job_id, std::string_view cluster_out) {
+std::string out_dir(const v1::JobSpec& spec, std::string_view job_id,
+                    std::string_view cluster_out) {
   if (!spec.output_dir().empty()) return spec.output_dir();
   return fmt::format("{}/{}", cluster_out, job_id);
 }
@@ -60,8 +68,11 @@ Result<std::string> checkpoint_dir(const v1::JobSpec& spec, std::string_view out
 }
 
 std::string save_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uint32_t attempt) {
-  // A spec that was never validated still gets a place of its own rather than a directory named "${...}".
-  return fmt::format("{}/attempt-{}", checkpoint_dir(spec, out_dir).value_or(fmt::format("{}/checkpoints", out_dir)), attempt);
+  // A spec that was never validated still gets a place of its own rather than a directory named
+  // "${...}".
+  return fmt::format("{}/attempt-{}",
+                     checkpoint_dir(spec, out_dir).value_or(fmt::format("{}/checkpoints", out_dir)),
+                     attempt);
 }
 
 Result<std::string> creates_path(const v1::JobSpec& spec, std::string_view out_dir) {
@@ -74,15 +85,21 @@ Result<std::string> creates_path(const v1::JobSpec& spec, std::string_view out_d
   return expanded->starts_with('/') ? *expanded : fmt::format("{}/{}", out_dir, *expanded);
 }
 
-std::string resume_dir(const v1::JobSpec&, std::string_view out_dir, std::uint32_t attempt) { return fmt::format("{}/resume/attempt-{}", out_dir, attempt); }
+std::string resume_dir(const v1::JobSpec&, std::string_view out_dir, std::uint32_t attempt) {
+  return fmt::format("{}/resume/attempt-{}", out_dir, attempt);
+}
 
 std::string code_dir(const v1::JobSpec& spec, std::string_view out_dir, std::size_t node) {
   if (spec.code().patches().empty()) return spec.code().at().empty() ? "/" : spec.code().at();
   return fmt::format("{}/code/node-{}/{}", out_dir, node, code_name(spec));
 }
 
-std::string rank_log_dir(std::string_view out_dir, std::uint32_t attempt) { return fmt::format("{}/logs/attempt-{}", out_dir, attempt); }
+std::string rank_log_dir(std::string_view out_dir, std::uint32_t attempt) {
+  return fmt::format("{}/logs/attempt-{}", out_dir, attempt);
+}
 
-std::string work_dir(std::string_view out_dir, std::uint32_t attempt) { return fmt::format("{}/work/attempt-{}", out_dir, attempt); }
+std::string work_dir(std::string_view out_dir, std::uint32_t attempt) {
+  return fmt::format("{}/work/attempt-{}", out_dir, attempt);
+}
 
 }  // namespace muster::engine

@@ -11,7 +11,8 @@ namespace muster::engine {
 std::span<const Engine> engine_table() {
   static const std::array<Engine, 5> table = {{
       {.name = "mindformers",
-       .summary = "MindFormers' run_mindformer.py on MindSpore: rank table or msrun's variables, a working directory a rank, the output root an attempt",
+       .summary = "MindFormers' run_mindformer.py on MindSpore: rank table or msrun's variables, a "
+                  "working directory a rank, the output root an attempt",
        .grammar = "mindformers",
        .layout = "mindformers",
        .lockstep = true,
@@ -26,7 +27,8 @@ std::span<const Engine> engine_table() {
        .sets_save_dir = mindformers_sets_save_dir,
        .loads_start = mindformers_loads_start},
       {.name = "megatron",
-       .summary = "Megatron-LM, MindSpeed included: torchrun's worker variables, --save and --load an attempt",
+       .summary = "Megatron-LM, MindSpeed included: torchrun's worker variables, --save and --load "
+                  "an attempt",
        .grammar = "megatron",
        .layout = "megatron",
        .lockstep = true,
@@ -54,7 +56,8 @@ std::span<const Engine> engine_table() {
        .sets_save_dir = megatron_sets_save_dir,
        .loads_start = megatron_loads_start},
       {.name = "torch",
-       .summary = "PyTorch training: torchrun's worker variables for every rank, Megatron-LM's checkpoints and log lines where there are any",
+       .summary = "PyTorch training: torchrun's worker variables for every rank, Megatron-LM's "
+                  "checkpoints and log lines where there are any",
        .grammar = "auto",
        .layout = "megatron",
        .lockstep = true,
@@ -83,20 +86,28 @@ const Engine* find_engine(std::string_view name) {
 }
 
 bool is_ascend(std::string_view type) { return type.starts_with("ascend"); }
-bool is_device_type(std::string_view asked, std::string_view has) { return asked == has || (asked == "ascend" && is_ascend(has)); }
+bool is_device_type(std::string_view asked, std::string_view has) {
+  return asked == has || (asked == "ascend" && is_ascend(has));
+}
 
 std::vector<std::string_view> features_needed(const v1::JobSpec& spec) {
   std::vector<std::string_view> needed;
   const bool script = spec.launch().per() == v1::LAUNCH_PER_NODE;
   if (script) needed.push_back(kNodeScript);
   const Engine* engine = find_engine(spec.engine());
-  if (const std::string_view own = script || engine == nullptr || engine->needs == nullptr ? "" : engine->needs(spec); !own.empty()) needed.push_back(own);
-  const bool brings_files = spec.resources().has_rank_table() || gives_group_list(spec) || spec.observe().has_dump();
-  if (brings_files && std::ranges::find(needed, kLaunchFiles) == needed.end()) needed.push_back(kLaunchFiles);
+  if (const std::string_view own =
+          script || engine == nullptr || engine->needs == nullptr ? "" : engine->needs(spec);
+      !own.empty())
+    needed.push_back(own);
+  const bool brings_files =
+      spec.resources().has_rank_table() || gives_group_list(spec) || spec.observe().has_dump();
+  if (brings_files && std::ranges::find(needed, kLaunchFiles) == needed.end())
+    needed.push_back(kLaunchFiles);
   if (!spec.runtime().setup().empty()) needed.push_back(kSetup);
   if (patches_files(spec)) needed.push_back(kPatchedFiles);
   if (!spec.runtime().image().empty()) needed.push_back(kContainers);
-  if (spec.runtime().limits().memory() != 0 || spec.runtime().limits().millicpus() != 0) needed.push_back(kContainerLimits);
+  if (spec.runtime().limits().memory() != 0 || spec.runtime().limits().millicpus() != 0)
+    needed.push_back(kContainerLimits);
   if (spec.success().means_case() == v1::SuccessSpec::kRankFile) needed.push_back(kRankFiles);
   if (!spec.code().patches().empty()) needed.push_back(kCodePatches);
   if (spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL) needed.push_back(kBringFiles);
@@ -109,7 +120,8 @@ bool wants_hccl_port(const v1::JobSpec& spec) {
 }
 
 bool is_identity(const Engine& engine, std::string_view variable) {
-  return variable.starts_with("MUSTER_") || std::ranges::find(engine.identity, variable) != engine.identity.end();
+  return variable.starts_with("MUSTER_") ||
+         std::ranges::find(engine.identity, variable) != engine.identity.end();
 }
 
 }  // namespace muster::engine

@@ -11,20 +11,24 @@ namespace muster::engine {
 namespace {
 
 constexpr std::size_t kLineBytesMax = 64 * 1024;
-constexpr int kException = 90;    // of the program; what stands above it is a better name for the same line
+// of the program; what stands above it is a better name for the same line
+constexpr int kException = 90;
 constexpr int kConsequence = 40;  // another rank's death, as a rule
-constexpr int kWrapper = 35;      // the exception says only that the line of another component tells more
+// the exception says only that the line of another component tells more
+constexpr int kWrapper = 35;
 
 // How a pattern that stands somewhere in a line is judged.
 enum class Rule {
-  Anywhere,   // it is a signature
-  Elsewhere,  // the words by which an exception is known to be another rank's fault; a signature when its rank is not 0
-  Wrapper,    // makes an exception one that only points to other lines
-  Type,       // the end of an exception's name: at the start of the line, before ':' or the end
-  Level,      // "ERROR", "[FATAL]": in the first words
-  Word,       // "error: ", "panic: ": in the first words
-  Begins,     // in the first words, of a language that has no blanks, and not as a count ("失败: 0")
-  KilledBy,   // bash: "run.sh: line 3: 4711 Killed    python train.py"
+  Anywhere,  // it is a signature
+  // the words by which an exception is known to be another rank's fault; a signature when its rank
+  // is not 0
+  Elsewhere,
+  Wrapper,   // makes an exception one that only points to other lines
+  Type,      // the end of an exception's name: at the start of the line, before ':' or the end
+  Level,     // "ERROR", "[FATAL]": in the first words
+  Word,      // "error: ", "panic: ": in the first words
+  Begins,    // in the first words, of a language that has no blanks, and not as a count ("失败: 0")
+  KilledBy,  // bash: "run.sh: line 3: 4711 Killed    python train.py"
 };
 
 struct Signature {
@@ -111,10 +115,13 @@ constexpr auto kSignatures = std::to_array<Signature>({
     {"wait socket establish timeout", kConsequence, ConnectTimeout},
     {"[InitChannelStage][Timeout]", kConsequence, ConnectTimeout},
     {"topo exchange server get socket timeout", kConsequence, ConnectTimeout},
-    {"Failed to connect to the meta server node url", kConsequence, ConnectTimeout, Rule::Elsewhere},
+    {"Failed to connect to the meta server node url", kConsequence, ConnectTimeout,
+     Rule::Elsewhere},
     {"Task run failed, base information is streamID", kConsequence, CollectiveTimeout},
-    {"Watchdog caught collective operation timeout", kConsequence, CollectiveTimeout, Rule::Elsewhere},
-    {"Exception (either an error or timeout) detected by watchdog", kConsequence, CollectiveTimeout},
+    {"Watchdog caught collective operation timeout", kConsequence, CollectiveTimeout,
+     Rule::Elsewhere},
+    {"Exception (either an error or timeout) detected by watchdog", kConsequence,
+     CollectiveTimeout},
     {"Heartbeat Lost Occurred", kConsequence, PeerLost},
     {"Stuck Occurred", kConsequence, PeerLost},
     {"The total number of timed out node is", kConsequence, PeerLost, Rule::Elsewhere},
@@ -166,7 +173,8 @@ constexpr auto kSignatures = std::to_array<Signature>({
     {"raceBack (most recent call last)", 10, TracebackHead},
 });
 
-// CANN's codes of HCCL (EI), the runtime (EL), HCCP (EJ), AI CPU (E3): HCCL's registered messages, EI0001 to EI0020.
+// CANN's codes of HCCL (EI), the runtime (EL), HCCP (EJ), AI CPU (E3): HCCL's registered messages,
+// EI0001 to EI0020.
 struct Code {
   std::string_view code;
   int rank;
@@ -220,18 +228,23 @@ std::size_t text_at(std::string_view line) {
   return at;
 }
 
-// `end` is behind "...Error": a dotted name from the start of the text, and ':' or nothing behind it.
+// `end` is behind "...Error": a dotted name from the start of the text, and ':' or nothing behind
+// it.
 bool ends_exception(std::string_view line, std::size_t start, std::size_t at, std::size_t end) {
   if (at <= start || at - start > 200) return false;
   if (is_digit(line[start])) return false;
   for (std::size_t i = start; i < at; ++i) {
-    if (line[i] == '.' ? !is_word(line[i + 1]) || is_digit(line[i + 1]) || i == start : !is_word(line[i])) return false;
+    if (line[i] == '.' ? !is_word(line[i + 1]) || is_digit(line[i + 1]) || i == start
+                       : !is_word(line[i]))
+      return false;
   }
   if (line[at - 1] == '.') return false;  // the suffix is not all of a name
-  return end == line.size() || line[end] == ':' || line.find_first_not_of(" \t", end) == std::string_view::npos;
+  return end == line.size() || line[end] == ':' ||
+         line.find_first_not_of(" \t", end) == std::string_view::npos;
 }
 
-// In the first word of a line, or right behind it; `at` is where the complaint starts, its bracket included.
+// In the first word of a line, or right behind it; `at` is where the complaint starts, its bracket
+// included.
 bool complains_at(std::string_view line, std::size_t at) {
   if (at > 41) return false;
   const std::string_view before = line.substr(0, at);
@@ -243,7 +256,8 @@ struct Judge {
   std::string_view line;
   std::size_t start;  // of its own text
   Evidence best;
-  bool exception = false, interrupted = false, elsewhere = false, wrapper = false, better_name = false;
+  bool exception = false, interrupted = false, elsewhere = false, wrapper = false,
+       better_name = false;
   Trouble elsewhere_trouble = PeerLost;
 
   void take(int rank, Trouble trouble) {
@@ -252,14 +266,17 @@ struct Judge {
     best.trouble = trouble;
   }
 
-  // CANN's "EI0006:", "(EI0011):" (E, a capital or a digit, four digits) and torch_npu's "ERR01100", anywhere in the line.
+  // CANN's "EI0006:", "(EI0011):" (E, a capital or a digit, four digits) and torch_npu's
+  // "ERR01100", anywhere in the line.
   void take_codes() {
-    for (std::size_t at = line.find('E'); at != std::string_view::npos; at = line.find('E', at + 1)) {
+    for (std::size_t at = line.find('E'); at != std::string_view::npos;
+         at = line.find('E', at + 1)) {
       if (at + 6 > line.size()) return;
       if (at > 0 && is_word(line[at - 1])) continue;
       const char kind = line[at + 1];
       if (is_digit(line[at + 3]) && is_digit(line[at + 4]) && is_digit(line[at + 5])) {
-        if (is_digit(line[at + 2]) && (is_digit(kind) || (kind >= 'A' && kind <= 'Z'))) take_code(at);
+        if (is_digit(line[at + 2]) && (is_digit(kind) || (kind >= 'A' && kind <= 'Z')))
+          take_code(at);
         if (kind == 'R' && line[at + 2] == 'R') take_adaptor_code(at);
       }
     }
@@ -267,7 +284,9 @@ struct Judge {
 
   void take_adaptor_code(std::size_t at) {
     const std::size_t end = at + 8;
-    if (end > line.size() || !is_digit(line[at + 6]) || !is_digit(line[at + 7]) || (end < line.size() && is_word(line[end]))) return;
+    if (end > line.size() || !is_digit(line[at + 6]) || !is_digit(line[at + 7]) ||
+        (end < line.size() && is_word(line[end])))
+      return;
     if (best.code.empty()) best.code = line.substr(at, 8);
     take(kAdaptorCode, Operator);
   }
@@ -302,28 +321,38 @@ struct Judge {
       case Rule::Type:
         if (!ends_exception(line, start, at, end)) return;
         exception = true;
-        interrupted = interrupted || line.substr(start, end - start).ends_with("KeyboardInterrupt") || line.substr(start, end - start).ends_with("SystemExit");
+        interrupted = interrupted ||
+                      line.substr(start, end - start).ends_with("KeyboardInterrupt") ||
+                      line.substr(start, end - start).ends_with("SystemExit");
         return;
       case Rule::Level: {
         if (end < line.size() && is_word(line[end])) return;
         const std::size_t from = at > 0 && line[at - 1] == '[' ? at - 1 : at;
-        // MindFormers' and most of python's loggers: "2023-12-04 10:22:31,118 - mindformers[trainer.py:60] - ERROR - ..."
-        const bool logger = at >= 3 && line.substr(at - 3, 3) == " - " && line.substr(end).starts_with(" - ") && at < 256;
+        // MindFormers' and most of python's loggers: "2023-12-04 10:22:31,118 -
+        // mindformers[trainer.py:60] - ERROR - ..."
+        const bool logger = at >= 3 && line.substr(at - 3, 3) == " - " &&
+                            line.substr(end).starts_with(" - ") && at < 256;
         if (complains_at(line, from) || logger) take(signature.rank, signature.trouble);
         return;
       }
       case Rule::Word:
-        if (complains_at(line, signature.text[0] == 'p' ? at : at > 0 ? at - 1 : 0) && (signature.text[0] == 'p' || names_it(signature, at)))
+        if (complains_at(line, signature.text[0] == 'p' ? at
+                               : at > 0                 ? at - 1
+                                                        : 0) &&
+            (signature.text[0] == 'p' || names_it(signature, at)))
           take(signature.rank, signature.trouble);
         return;
       case Rule::Begins: {
         const std::size_t next = line.find_first_not_of(" \t", end);
-        const bool early = at <= 96 && std::ranges::count(line.substr(0, at), ' ') <= 2;  // a date and a time; its own words have no blanks between
-        if (early && (next == std::string_view::npos || !is_digit(line[next]))) take(signature.rank, signature.trouble);
+        // a date and a time; its own words have no blanks between
+        const bool early = at <= 96 && std::ranges::count(line.substr(0, at), ' ') <= 2;
+        if (early && (next == std::string_view::npos || !is_digit(line[next])))
+          take(signature.rank, signature.trouble);
         return;
       }
       case Rule::KilledBy:
-        if (at > 1 && line[at - 1] == ' ' && is_digit(line[at - 2])) take(signature.rank, signature.trouble);
+        if (at > 1 && line[at - 1] == ' ' && is_digit(line[at - 2]))
+          take(signature.rank, signature.trouble);
         return;
     }
   }
@@ -342,7 +371,9 @@ struct Judge {
     if (elsewhere) return {.rank = kConsequence, .trouble = elsewhere_trouble, .code = best.code};
     if (wrapper) return {.rank = kWrapper, .trouble = Operator, .code = best.code};
     // What it names more exactly than its type does: "OSError: [Errno 98] Address already in use".
-    return {.rank = kException, .trouble = best.rank >= 55 ? best.trouble : Exception, .code = best.code};
+    return {.rank = kException,
+            .trouble = best.rank >= 55 ? best.trouble : Exception,
+            .code = best.code};
   }
 };
 
@@ -350,7 +381,8 @@ struct Judge {
 
 Evidence evidence_in(std::string_view line) {
   line = line.substr(0, kLineBytesMax);
-  while (!line.empty() && (line.back() == '\n' || line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
+  while (!line.empty() && (line.back() == '\n' || line.back() == '\r' || line.back() == ' '))
+    line.remove_suffix(1);
   if (line == "Killed") return {.rank = 70, .trouble = Killed, .code = {}};
   Judge judge{.line = line, .start = text_at(line), .best = {}};
   signatures().scan(line, [&](std::size_t pattern, std::size_t at) {

@@ -1,6 +1,7 @@
-// Which line of a dead rank's log tells why it died, and what kind of trouble it tells of. Signatures of PyTorch, torch_npu, CANN, HCCL, NCCL, MindSpore, the
-// kernel and the C library. Pure; one pass over the line, linear time, any bytes. The ranks order them: what caused a death stands above what another rank's
-// death causes here (time-outs cascade through a gang).
+// Which line of a dead rank's log tells why it died, and what kind of trouble it tells of.
+// Signatures of PyTorch, torch_npu, CANN, HCCL, NCCL, MindSpore, the kernel and the C library.
+// Pure; one pass over the line, linear time, any bytes. The ranks order them: what caused a death
+// stands above what another rank's death causes here (time-outs cascade through a gang).
 #pragma once
 
 #include <string_view>
@@ -39,7 +40,8 @@ std::string_view trouble_name(Trouble trouble);  // "device memory", ...
 struct Evidence {
   int rank = 0;  // higher = better; 0 = the line tells nothing
   Trouble trouble = Trouble::None;
-  std::string_view code;  // CANN's or torch_npu's: "EI0006", "ERR01100"; into the line; empty = none
+  // CANN's or torch_npu's: "EI0006", "ERR01100"; into the line; empty = none
+  std::string_view code;
 };
 // `line` without its end; of more than 64 KiB only the first 64 KiB are looked at.
 Evidence evidence_in(std::string_view line);

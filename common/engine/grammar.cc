@@ -27,7 +27,8 @@ RE2::Options quiet() {
 // Looks for all heads of its rows at once and reads where one stands.
 class Heads final : public Grammar {
  public:
-  explicit Heads(std::initializer_list<std::span<const LineHead>> rows) : heads_(joined(rows)), set_(texts(heads_)) {}
+  explicit Heads(std::initializer_list<std::span<const LineHead>> rows)
+      : heads_(joined(rows)), set_(texts(heads_)) {}
 
   [[nodiscard]] LogLine read(std::string_view line) const override {
     line = line.substr(0, kLineBytesMax);
@@ -63,7 +64,8 @@ class None final : public Grammar {
 class Custom final : public Grammar {
  public:
   explicit Custom(const v1::Watching& watching) : step_(watching.step_regex(), quiet()) {
-    if (!watching.loss_regex().empty()) loss_ = std::make_unique<RE2>(watching.loss_regex(), quiet());
+    if (!watching.loss_regex().empty())
+      loss_ = std::make_unique<RE2>(watching.loss_regex(), quiet());
     if (watching.total().empty()) return;
     if (const auto number = whole_number(watching.total()))
       total_number_ = *number;
@@ -78,7 +80,8 @@ class Custom final : public Grammar {
     if (!number) return {};
     LogLine result{.said = Said::Step, .step = {.step = *number, .total = total_number_}};
     if (total_)
-      if (const auto total = group(*total_, line)) result.step.total = whole_number(*total).value_or(0);
+      if (const auto total = group(*total_, line))
+        result.step.total = whole_number(*total).value_or(0);
     if (loss_)
       if (const auto loss = group(*loss_, line)) set_loss(result.step, *loss);
     return result;
@@ -87,7 +90,8 @@ class Custom final : public Grammar {
  private:
   static std::optional<std::string_view> group(const RE2& pattern, std::string_view line) {
     re2::StringPiece found;
-    if (!RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), pattern, &found)) return std::nullopt;
+    if (!RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), pattern, &found))
+      return std::nullopt;
     return std::string_view(found.data(), found.size());
   }
 
@@ -101,12 +105,16 @@ class Custom final : public Grammar {
 std::string pattern_problem(std::string_view pattern, int groups) {
   if (pattern.size() > 4096) return "the regular expression is longer than 4096 bytes";
   const RE2 compiled(re2::StringPiece(pattern.data(), pattern.size()), quiet());
-  if (!compiled.ok()) return fmt::format("the regular expression does not compile: {}", compiled.error());
-  if (compiled.NumberOfCapturingGroups() < groups) return "the regular expression has no group (...) around the number";
+  if (!compiled.ok())
+    return fmt::format("the regular expression does not compile: {}", compiled.error());
+  if (compiled.NumberOfCapturingGroups() < groups)
+    return "the regular expression has no group (...) around the number";
   return {};
 }
 
-bool nan_sign(const StepLine& line) { return line.loss_not_finite || (!line.has_loss && line.not_finite > 0); }
+bool nan_sign(const StepLine& line) {
+  return line.loss_not_finite || (!line.has_loss && line.not_finite > 0);
+}
 
 void set_loss(StepLine& line, std::string_view text) {
   const auto value = leading_double(text);
@@ -118,15 +126,20 @@ void set_loss(StepLine& line, std::string_view text) {
 
 Result<std::unique_ptr<Grammar>> make_grammar(const v1::Watching& watching) {
   const std::string& row = watching.grammar();
-  const auto heads = [](std::initializer_list<std::span<const LineHead>> rows) { return std::unique_ptr<Grammar>(std::make_unique<Heads>(rows)); };
-  if (row == "auto") return heads({megatron_heads(), mindspeed_mm_heads(), mindformers_heads(), common_heads()});
+  const auto heads = [](std::initializer_list<std::span<const LineHead>> rows) {
+    return std::unique_ptr<Grammar>(std::make_unique<Heads>(rows));
+  };
+  if (row == "auto")
+    return heads({megatron_heads(), mindspeed_mm_heads(), mindformers_heads(), common_heads()});
   if (row == "megatron") return heads({megatron_heads()});
   if (row == "mindspeed-mm") return heads({megatron_heads(), mindspeed_mm_heads()});
   if (row == "mindformers") return heads({mindformers_heads()});
   if (row == "none" || row.empty()) return std::unique_ptr<Grammar>(std::make_unique<None>());
   if (row != "custom") {
     return fail(ErrorCode::Unsupported,
-                fmt::format("reading progress: grammar '{}' is not known (auto | mindformers | megatron | mindspeed-mm | custom | none)", row));
+                fmt::format("reading progress: grammar '{}' is not known (auto | mindformers | "
+                            "megatron | mindspeed-mm | custom | none)",
+                            row));
   }
   const auto check = [](const char* key, const std::string& pattern) -> Result<void> {
     const std::string problem = pattern_problem(pattern, 1);

@@ -1,5 +1,5 @@
-// What small training programs print: a step and, on the same line, a total or a loss. "step 10/300 loss 2.31", "Iter: 10, train loss: 2.3", "{'step': 30,
-// 'loss': 0.25}"
+// What small training programs print: a step and, on the same line, a total or a loss. "step 10/300
+// loss 2.31", "Iter: 10, train loss: 2.3", "{'step': 30, 'loss': 0.25}"
 #include <array>
 
 #include "common/engine/grammar_rows.h"
@@ -17,7 +17,9 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c
 void find_loss(std::string_view text, StepLine& result) {
   text = text.substr(0, kLossBytesMax);
   for (std::size_t i = 0; i + 4 < text.size(); ++i) {
-    if (lower(text[i]) != 'l' || lower(text[i + 1]) != 'o' || lower(text[i + 2]) != 's' || lower(text[i + 3]) != 's') continue;
+    if (lower(text[i]) != 'l' || lower(text[i + 1]) != 'o' || lower(text[i + 2]) != 's' ||
+        lower(text[i + 3]) != 's')
+      continue;
     if (i > 0 && is_word(text[i - 1]) && text[i - 1] != '_') continue;
     std::string_view rest = text.substr(i + 4);
     if (is_word(rest[0])) continue;
@@ -28,7 +30,8 @@ void find_loss(std::string_view text, StepLine& result) {
 }
 
 bool read_step(std::string_view line, std::size_t at, LogLine& result) {
-  if (at >= kPrefixBytesMax || (at > 0 && is_word(line[at - 1]) && line[at - 1] != '_')) return false;
+  if (at >= kPrefixBytesMax || (at > 0 && is_word(line[at - 1]) && line[at - 1] != '_'))
+    return false;
   const bool iter_word = lower(line[at]) == 'i';
   std::string_view rest = line.substr(at + 4);
   if (iter_word && (rest.starts_with("ation") || rest.starts_with("ATION"))) rest.remove_prefix(5);
@@ -38,16 +41,20 @@ bool read_step(std::string_view line, std::size_t at, LogLine& result) {
   if (before - rest.size() > 12) return false;
   StepLine step;
   const auto number = take_number(rest);
-  if (!number || (!rest.empty() && (is_word(rest[0]) || (rest[0] == '.' && rest.size() > 1 && is_digit(rest[1]))))) return false;
+  if (!number || (!rest.empty() &&
+                  (is_word(rest[0]) || (rest[0] == '.' && rest.size() > 1 && is_digit(rest[1])))))
+    return false;
   step.step = *number;
   std::string_view behind = rest;
   skip(behind, " ");
   if (take(behind, "/")) {
     skip(behind, " ");
-    if (const auto total = take_number(behind); total && (behind.empty() || !is_word(behind[0]))) step.total = *total;
+    if (const auto total = take_number(behind); total && (behind.empty() || !is_word(behind[0])))
+      step.total = *total;
   }
   find_loss(rest, step);
-  if (!step.has_loss && !step.loss_not_finite && (step.total == 0 || step.total < step.step)) return false;
+  if (!step.has_loss && !step.loss_not_finite && (step.total == 0 || step.total < step.step))
+    return false;
   result = {.said = Said::Step, .step = step};
   return true;
 }

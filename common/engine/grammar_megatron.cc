@@ -1,5 +1,7 @@
-// Megatron-LM: training_log(), evaluate_and_print_results(), print_datetime() of megatron/training/training.py and the messages of checkpointing.py, core_r0.5
-// to main. Time stamps and a launcher's prefixes vary by release; what follows the key words does not. Fields are read by key, in any order.
+// Megatron-LM: training_log(), evaluate_and_print_results(), print_datetime() of
+// megatron/training/training.py and the messages of checkpointing.py, core_r0.5 to main. Time
+// stamps and a launcher's prefixes vary by release; what follows the key words does not. Fields are
+// read by key, in any order.
 #include <array>
 
 #include "common/engine/grammar_rows.h"
@@ -9,9 +11,12 @@ namespace muster::engine {
 namespace {
 
 // A word of a path or of another word is no head.
-bool starts_text(std::string_view line, std::size_t at) { return at == 0 || line[at - 1] == ' ' || line[at - 1] == ']' || line[at - 1] == '\t'; }
+bool starts_text(std::string_view line, std::size_t at) {
+  return at == 0 || line[at - 1] == ' ' || line[at - 1] == ']' || line[at - 1] == '\t';
+}
 
-void read_field(std::string_view key, std::string_view value, StepLine& step, bool& lm_loss, double& tokens_per_sample) {
+void read_field(std::string_view key, std::string_view value, StepLine& step, bool& lm_loss,
+                double& tokens_per_sample) {
   const auto number = [&](double& to) {
     if (const auto found = leading_finite(value)) to = *found;
   };
@@ -28,7 +33,8 @@ void read_field(std::string_view key, std::string_view value, StepLine& step, bo
   } else if (key.starts_with("elapsed time per iteration")) {
     double time = 0;
     number(time);
-    if (time > 0) step.seconds = key.ends_with("(ms)") ? time / 1000 : key.ends_with("(s)") ? time : 0;
+    if (time > 0)
+      step.seconds = key.ends_with("(ms)") ? time / 1000 : key.ends_with("(s)") ? time : 0;
   } else if (key == "learning rate") {
     if (const auto found = leading_finite(value)) {
       step.learning_rate = *found;
@@ -58,8 +64,8 @@ void read_field(std::string_view key, std::string_view value, StepLine& step, bo
   }
 }
 
-// " [2025-06-18 14:02:11] iteration      100/    2000 | consumed samples:        25600 | elapsed time per iteration (ms): 8123.4 | ... | lm loss: 8.134521E+00
-// |"
+// " [2025-06-18 14:02:11] iteration 100/ 2000 | consumed samples: 25600 | elapsed time per
+// iteration (ms): 8123.4 | ... | lm loss: 8.134521E+00 |"
 bool read_step(std::string_view line, std::size_t at, LogLine& result) {
   if (!starts_text(line, at)) return false;
   std::string_view rest = line.substr(at + std::string_view("iteration").size());
@@ -73,7 +79,9 @@ bool read_step(std::string_view line, std::size_t at, LogLine& result) {
     const std::string_view field = rest.substr(0, rest.find('|'));
     rest.remove_prefix(std::min(field.size() + 1, rest.size()));
     const std::size_t colon = field.find(':');
-    if (colon != std::string_view::npos) read_field(trimmed(field.substr(0, colon)), field.substr(colon + 1), step, lm_loss, tokens_per_sample);
+    if (colon != std::string_view::npos)
+      read_field(trimmed(field.substr(0, colon)), field.substr(colon + 1), step, lm_loss,
+                 tokens_per_sample);
   }
   if (step.seconds > 0 && step.batch > 0) {
     const double samples_per_second = static_cast<double>(step.batch) / step.seconds;
@@ -84,8 +92,8 @@ bool read_step(std::string_view line, std::size_t at, LogLine& result) {
   return true;
 }
 
-// Behind "loss at iteration": " 1000 | lm loss value: 2.300000E+00 | lm loss PPL: 9.974182E+00 | ", with "on validation set" or "on test set" at the end of
-// training.
+// Behind "loss at iteration": " 1000 | lm loss value: 2.300000E+00 | lm loss PPL: 9.974182E+00 | ",
+// with "on validation set" or "on test set" at the end of training.
 bool read_evaluated(std::string_view rest, LogLine& result) {
   skip(rest, " ");
   const auto number = take_number(rest);
@@ -94,17 +102,21 @@ bool read_evaluated(std::string_view rest, LogLine& result) {
   rest.remove_prefix(bar + 1);
   StepLine step{.step = *number};
   const std::size_t key = rest.find("loss value:");
-  if (key != std::string_view::npos) set_loss(step, rest.substr(key + std::string_view("loss value:").size()));
+  if (key != std::string_view::npos)
+    set_loss(step, rest.substr(key + std::string_view("loss value:").size()));
   result = {.said = Said::Evaluation, .step = step};
   return true;
 }
 bool read_evaluation(std::string_view line, std::size_t at, LogLine& result) {
-  return starts_text(line, at) && read_evaluated(line.substr(at + std::string_view("validation loss at iteration").size()), result);
+  return starts_text(line, at) &&
+         read_evaluated(line.substr(at + std::string_view("validation loss at iteration").size()),
+                        result);
 }
 // " validation-0 loss at iteration 1000 | ...": core_r0.16 with --multiple-validation-sets
 bool read_evaluation_of_a_set(std::string_view line, std::size_t at, LogLine& result) {
   std::string_view rest = line.substr(at + std::string_view("validation-").size());
-  return starts_text(line, at) && take_number(rest) && take(rest, " loss at iteration") && read_evaluated(rest, result);
+  return starts_text(line, at) && take_number(rest) && take(rest, " loss at iteration") &&
+         read_evaluated(rest, result);
 }
 
 // The text of a path, to its end or to what `ends` it.
@@ -114,26 +126,38 @@ std::string_view path_until(std::string_view rest, std::initializer_list<std::st
   return trimmed(rest.substr(0, size));
 }
 
-bool read_save(std::string_view line, std::size_t at, std::string_view head, Said said, LogLine& result) {
+bool read_save(std::string_view line, std::size_t at, std::string_view head, Said said,
+               LogLine& result) {
   std::string_view rest = line.substr(at + head.size());
   if (!starts_text(line, at)) return false;
   LogLine found{.said = said};
   found.local = take(rest, "local ");
-  if (!take(rest, "checkpoint at iteration ") && !take(rest, "checkpoint from iteration ") && !take(rest, "checkpoint save at iteration ")) return false;
+  if (!take(rest, "checkpoint at iteration ") && !take(rest, "checkpoint from iteration ") &&
+      !take(rest, "checkpoint save at iteration "))
+    return false;
   skip(rest, " ");
   const auto number = take_number(rest);
   if (!number) return false;
   found.step.step = *number;
-  if (take(rest, " to ")) found.path = path_until(rest, {" [ t ", " in torch", " in zarr", " in fsdp_dtensor"});
+  if (take(rest, " to "))
+    found.path = path_until(rest, {" [ t ", " in torch", " in zarr", " in fsdp_dtensor"});
   result = found;
   return true;
 }
-// core_r0.6 "at iteration", later "from iteration"; " [ t 1/2, p 1/4 ]" from core_r0.10. In core_r0.6 it stands before the tracker is written.
-bool read_saved(std::string_view line, std::size_t at, LogLine& result) { return read_save(line, at, "successfully saved ", Said::SaveDone, result); }
-bool read_saving(std::string_view line, std::size_t at, LogLine& result) { return read_save(line, at, "saving ", Said::SaveStarted, result); }
-bool read_scheduled(std::string_view line, std::size_t at, LogLine& result) { return read_save(line, at, "scheduled an async ", Said::SaveScheduled, result); }
+// core_r0.6 "at iteration", later "from iteration"; " [ t 1/2, p 1/4 ]" from core_r0.10. In
+// core_r0.6 it stands before the tracker is written.
+bool read_saved(std::string_view line, std::size_t at, LogLine& result) {
+  return read_save(line, at, "successfully saved ", Said::SaveDone, result);
+}
+bool read_saving(std::string_view line, std::size_t at, LogLine& result) {
+  return read_save(line, at, "saving ", Said::SaveStarted, result);
+}
+bool read_scheduled(std::string_view line, std::size_t at, LogLine& result) {
+  return read_save(line, at, "scheduled an async ", Said::SaveScheduled, result);
+}
 
-bool read_load(std::string_view line, std::size_t at, std::string_view head, Said said, LogLine& result) {
+bool read_load(std::string_view line, std::size_t at, std::string_view head, Said said,
+               LogLine& result) {
   if (!starts_text(line, at)) return false;
   std::string_view rest = line.substr(at + head.size());
   LogLine found{.said = said, .path = path_until(rest, {" [ t ", " at iteration "})};
@@ -146,7 +170,9 @@ bool read_load(std::string_view line, std::size_t at, std::string_view head, Sai
   result = found;
   return true;
 }
-bool read_loading(std::string_view line, std::size_t at, LogLine& result) { return read_load(line, at, "loading checkpoint from ", Said::LoadStarted, result); }
+bool read_loading(std::string_view line, std::size_t at, LogLine& result) {
+  return read_load(line, at, "loading checkpoint from ", Said::LoadStarted, result);
+}
 bool read_loading_distributed(std::string_view line, std::size_t at, LogLine& result) {
   return read_load(line, at, "loading distributed checkpoint from ", Said::LoadStarted, result);
 }
@@ -170,7 +196,8 @@ bool read_moment(std::string_view line, std::size_t at, LogLine& result) {
   return true;
 }
 
-// "[exiting program at iteration 1200] datetime: ...", "[exiting program after receiving SIGTERM.] datetime: ...", "... after 230.1 minutes] ..."
+// "[exiting program at iteration 1200] datetime: ...", "[exiting program after receiving SIGTERM.]
+// datetime: ...", "... after 230.1 minutes] ..."
 bool read_exiting(std::string_view line, std::size_t at, LogLine& result) {
   if (!read_moment<Said::Exiting>(line, at, result)) return false;
   std::string_view rest = line.substr(at + std::string_view("[exiting program").size());
@@ -178,7 +205,8 @@ bool read_exiting(std::string_view line, std::size_t at, LogLine& result) {
   return true;
 }
 
-// "skipping training (--skip-train is on) ...": evaluation follows, and no line of the training's end.
+// "skipping training (--skip-train is on) ...": evaluation follows, and no line of the training's
+// end.
 bool read_skipping(std::string_view line, std::size_t at, LogLine& result) {
   if (!starts_text(line, at)) return false;
   result = {.said = Said::TrainingSkipped};

@@ -1,6 +1,8 @@
-// MindFormers: MFLossMonitor, CheckpointMonitor (mindformers/core/callback/callback.py) and the trainer's own words, r0.3 to master. The logger's prefix
-// differs by release and is not read. A step line names epoch and step in the epoch; what the epoch's length times the epochs before makes of them is the step
-// of the whole training, in sink mode as well: there the callback runs once a sink and prints its last step, in epochs of the data set.
+// MindFormers: MFLossMonitor, CheckpointMonitor (mindformers/core/callback/callback.py) and the
+// trainer's own words, r0.3 to master. The logger's prefix differs by release and is not read. A
+// step line names epoch and step in the epoch; what the epoch's length times the epochs before
+// makes of them is the step of the whole training, in sink mode as well: there the callback runs
+// once a sink and prints its last step, in epochs of the data set.
 #include <array>
 #include <cmath>
 
@@ -42,11 +44,13 @@ void read_field(std::string_view key, std::string_view value, StepLine& step) {
   }
 }
 
-// "Epoch:[  1/  3], step:[   20/ 1875], loss:[10.621/10.638], time:412.318 ms, lr:2.6e-07, overflow cond: False, loss_scale: 65536.0"              r0.3 to r0.6
-// "{ Epoch:[  1/  2], step:[   40/ 3200], loss: 9.844, per_step_time: 1873ms, lr: 9.375e-07, overflow cond: False, loss_scale: 65536.0"            r0.8 to r1.2
-// "..., global_norm: [0.7341], train_throughput_per_npu: 171.176T"                                                                                  r1.3, r1.5
-// "..., loss: 2.313456, lm_loss: 2.30, load_balancing_loss: 0.01, mtp_loss: 0.02, per_step_time: ..."                                               r1.8,
-// master
+// "Epoch:[ 1/ 3], step:[ 20/ 1875], loss:[10.621/10.638], time:412.318 ms, lr:2.6e-07, overflow
+// cond: False, loss_scale: 65536.0" r0.3 to r0.6
+// "{ Epoch:[ 1/ 2], step:[ 40/ 3200], loss: 9.844, per_step_time: 1873ms, lr: 9.375e-07, overflow
+// cond: False, loss_scale: 65536.0" r0.8 to r1.2
+// "..., global_norm: [0.7341], train_throughput_per_npu: 171.176T" r1.3, r1.5
+// "..., loss: 2.313456, lm_loss: 2.30, load_balancing_loss: 0.01, mtp_loss: 0.02, per_step_time:
+// ..." r1.8, master
 bool read_step(std::string_view line, std::size_t at, LogLine& result) {
   if (at > 0 && is_word(line[at - 1])) return false;
   std::string_view rest = line.substr(at + std::string_view("Epoch:[").size());
@@ -56,23 +60,31 @@ bool read_step(std::string_view line, std::size_t at, LogLine& result) {
   if (!take(rest, "step:[")) return false;
   const auto steps = take_fraction(rest);
   if (!steps || !take(rest, "]")) return false;
-  StepLine step{.epoch = epochs->part, .epochs = epochs->whole, .step_in_epoch = steps->part, .steps_per_epoch = steps->whole};
-  if (__builtin_mul_overflow(std::max<std::int64_t>(step.epoch - 1, 0), step.steps_per_epoch, &step.step)) return false;
+  StepLine step{.epoch = epochs->part,
+                .epochs = epochs->whole,
+                .step_in_epoch = steps->part,
+                .steps_per_epoch = steps->whole};
+  if (__builtin_mul_overflow(std::max<std::int64_t>(step.epoch - 1, 0), step.steps_per_epoch,
+                             &step.step))
+    return false;
   if (__builtin_add_overflow(step.step, step.step_in_epoch, &step.step)) return false;
   if (__builtin_mul_overflow(step.epochs, step.steps_per_epoch, &step.total)) step.total = 0;
   while (take(rest, ",")) {
     std::size_t end = 0;
-    for (bool inside = false; end < rest.size() && (inside || rest[end] != ','); ++end) inside = rest[end] == '[' || (inside && rest[end] != ']');
+    for (bool inside = false; end < rest.size() && (inside || rest[end] != ','); ++end)
+      inside = rest[end] == '[' || (inside && rest[end] != ']');
     const std::string_view field = rest.substr(0, end);
     rest.remove_prefix(end);
     const std::size_t colon = field.find(':');
-    if (colon != std::string_view::npos) read_field(trimmed(field.substr(0, colon)), field.substr(colon + 1), step);
+    if (colon != std::string_view::npos)
+      read_field(trimmed(field.substr(0, colon)), field.substr(colon + 1), step);
   }
   result = {.said = Said::Step, .step = step};
   return true;
 }
 
-// "3:18:43", "1 day, 2:07:47", "25 days, 2:07:47": what python prints for a timedelta of whole seconds.
+// "3:18:43", "1 day, 2:07:47", "25 days, 2:07:47": what python prints for a timedelta of whole
+// seconds.
 std::optional<double> take_duration(std::string_view& text) {
   const auto first = take_number(text);
   if (!first) return std::nullopt;
@@ -93,7 +105,8 @@ std::optional<double> take_duration(std::string_view& text) {
     if (!number || *number > 59) return std::nullopt;
     part = *number;
   }
-  return days * 86400 + static_cast<double>(hours) * 3600 + static_cast<double>(parts[0] * 60 + parts[1]);
+  return days * 86400 + static_cast<double>(hours) * 3600 +
+         static_cast<double>(parts[0] * 60 + parts[1]);
 }
 
 // "   0.6% |                                                  | 8.54 samples/s/p  3:18:43 }": the second line of a step from r0.8 on; "p" is a device.
@@ -108,11 +121,13 @@ bool read_rate(std::string_view line, std::size_t at, LogLine& result) {
   if (number == std::string_view::npos || before[number] != ' ') return false;
   const auto rate = leading_finite(before.substr(number + 1));
   if (!rate) return false;
-  result = {.said = Said::Rate, .step = {.device_samples_per_second = *rate, .remaining_seconds = *remaining}};
+  result = {.said = Said::Rate,
+            .step = {.device_samples_per_second = *rate, .remaining_seconds = *remaining}};
   return true;
 }
 
-// "Epoch time: 533756.177 ms, per step time: 133439.044 ms, avg loss: 2.244" (r0.3), "Per sink_size step time: ..." (r0.6)
+// "Epoch time: 533756.177 ms, per step time: 133439.044 ms, avg loss: 2.244" (r0.3), "Per sink_size
+// step time: ..." (r0.6)
 bool read_epoch_end(std::string_view line, std::size_t at, LogLine& result) {
   const std::string_view before = line.substr(0, at);
   const std::size_t all = before.rfind("time: ");
@@ -127,7 +142,8 @@ bool read_epoch_end(std::string_view line, std::size_t at, LogLine& result) {
   return true;
 }
 
-// "Finish saving ckpt of epoch 1 step 1000 using 12.345 seconds"; "network" and "trainable_params" in its place are weights alone, no checkpoint.
+// "Finish saving ckpt of epoch 1 step 1000 using 12.345 seconds"; "network" and "trainable_params"
+// in its place are weights alone, no checkpoint.
 bool read_finished(std::string_view line, std::size_t at, LogLine& result) {
   std::string_view rest = line.substr(at + std::string_view("Finish saving ckpt of epoch ").size());
   const auto epoch = take_number(rest);
@@ -138,9 +154,11 @@ bool read_finished(std::string_view line, std::size_t at, LogLine& result) {
   return true;
 }
 
-// "successfully sync saved checkpoint from step '40' to '/out/checkpoint'."; the first ones without quotes. Behind "sync" or "async".
+// "successfully sync saved checkpoint from step '40' to '/out/checkpoint'."; the first ones without
+// quotes. Behind "sync" or "async".
 bool read_saved(std::string_view line, std::size_t at, LogLine& result) {
-  std::string_view rest = line.substr(at + std::string_view("sync saved checkpoint from step ").size());
+  std::string_view rest =
+      line.substr(at + std::string_view("sync saved checkpoint from step ").size());
   const bool quoted = take(rest, "'");
   const auto number = take_number(rest);
   if (!number || !take(rest, quoted ? "' to " : " to ")) return false;
@@ -151,14 +169,16 @@ bool read_saved(std::string_view line, std::size_t at, LogLine& result) {
 }
 
 bool read_resume(std::string_view line, std::size_t at, LogLine& result) {
-  const std::string_view path = trimmed(line.substr(at + std::string_view("Get resume checkpoint: ").size()));
+  const std::string_view path =
+      trimmed(line.substr(at + std::string_view("Get resume checkpoint: ").size()));
   if (path.empty()) return false;
   result = {.said = Said::LoadStarted, .path = path};
   return true;
 }
 
-// Evaluation during training: EvalCallBack's "Eval result: {'PerplexityMetric': {'loss': 2.5, 'PPL': 12.1}}, eval time is 12.300000 s." (r0.6 and later), which
-// names no step, and MindSpore's Model.fit: "Eval result: epoch 3, metrics: {'PerplexityMetric': {'loss': 2.5, 'PPL': 12.1}}"
+// Evaluation during training: EvalCallBack's "Eval result: {'PerplexityMetric': {'loss': 2.5,
+// 'PPL': 12.1}}, eval time is 12.300000 s." (r0.6 and later), which names no step, and MindSpore's
+// Model.fit: "Eval result: epoch 3, metrics: {'PerplexityMetric': {'loss': 2.5, 'PPL': 12.1}}"
 bool read_evaluation(std::string_view line, std::size_t at, LogLine& result) {
   std::string_view rest = line.substr(at + std::string_view("Eval result: ").size());
   StepLine step;
@@ -170,15 +190,19 @@ bool read_evaluation(std::string_view line, std::size_t at, LogLine& result) {
   } else if (rest.find(", eval time is ") == std::string_view::npos) {
     return false;
   }
-  if (const std::size_t loss = rest.find("loss': "); loss != std::string_view::npos) set_loss(step, rest.substr(loss + 7));
+  if (const std::size_t loss = rest.find("loss': "); loss != std::string_view::npos)
+    set_loss(step, rest.substr(loss + 7));
   result = {.said = Said::Evaluation, .step = step};
   return true;
 }
 
-// "The current value of loss is NaN, terminate training." (also Inf; r0.8), "Invalid loss, terminate training." (r0.3)
+// "The current value of loss is NaN, terminate training." (also Inf; r0.8), "Invalid loss,
+// terminate training." (r0.3)
 bool read_terminate(std::string_view line, std::size_t at, LogLine& result) {
   const std::string_view before = line.substr(0, at);
-  if (!before.ends_with("loss is NaN, ") && !before.ends_with("loss is Inf, ") && !before.ends_with("Invalid loss, ")) return false;
+  if (!before.ends_with("loss is NaN, ") && !before.ends_with("loss is Inf, ") &&
+      !before.ends_with("Invalid loss, "))
+    return false;
   result = {.said = Said::LossNotFinite};
   return true;
 }

@@ -1,5 +1,6 @@
-// MindSpeed-MM beyond Megatron's lines: its FSDP2 back end saves and loads by mindspeed_mm/fsdp/checkpoint/dcp_checkpointer.py (26.x); its steps are printed as
-// Megatron prints them (mindspeed_mm/fsdp/train/train_engine.py, mindspeed_mm/training.py).
+// MindSpeed-MM beyond Megatron's lines: its FSDP2 back end saves and loads by
+// mindspeed_mm/fsdp/checkpoint/dcp_checkpointer.py (26.x); its steps are printed as Megatron prints
+// them (mindspeed_mm/fsdp/train/train_engine.py, mindspeed_mm/training.py).
 #include <array>
 
 #include "common/engine/grammar_rows.h"
@@ -9,8 +10,11 @@ namespace muster::engine {
 namespace {
 
 // "Saved checkpoint to /ckpt/run7/iter_0000100": the step is in the name.
-bool read_directory(std::string_view line, std::size_t at, std::string_view head, Said said, LogLine& result) {
-  if (at > 0 && line[at - 1] != ' ' && line[at - 1] != ']' && line[at - 1] != ':' && line[at - 1] != '\t') return false;
+bool read_directory(std::string_view line, std::size_t at, std::string_view head, Said said,
+                    LogLine& result) {
+  if (at > 0 && line[at - 1] != ' ' && line[at - 1] != ']' && line[at - 1] != ':' &&
+      line[at - 1] != '\t')
+    return false;
   const std::string_view path = trimmed(line.substr(at + head.size()));
   const std::string_view name = path.substr(path.rfind('/') + 1);  // all of it without a slash
   LogLine found{.said = said, .path = path};
@@ -24,12 +28,18 @@ bool read_directory(std::string_view line, std::size_t at, std::string_view head
   result = found;
   return true;
 }
-bool read_saved(std::string_view line, std::size_t at, LogLine& result) { return read_directory(line, at, "Saved checkpoint to ", Said::SaveDone, result); }
-bool read_loaded(std::string_view line, std::size_t at, LogLine& result) { return read_directory(line, at, "Loaded checkpoint from ", Said::Loaded, result); }
+bool read_saved(std::string_view line, std::size_t at, LogLine& result) {
+  return read_directory(line, at, "Saved checkpoint to ", Said::SaveDone, result);
+}
+bool read_loaded(std::string_view line, std::size_t at, LogLine& result) {
+  return read_directory(line, at, "Loaded checkpoint from ", Said::Loaded, result);
+}
 
-// " [2026-02-20 08:11:09] ** validation after iteration 10 ** | validation steps: 4 | validation loss: 2.300000E+00 |"
+// " [2026-02-20 08:11:09] ** validation after iteration 10 ** | validation steps: 4 | validation
+// loss: 2.300000E+00 |"
 bool read_evaluation(std::string_view line, std::size_t at, LogLine& result) {
-  std::string_view rest = line.substr(at + std::string_view("** validation after iteration ").size());
+  std::string_view rest =
+      line.substr(at + std::string_view("** validation after iteration ").size());
   const auto number = take_number(rest);
   if (!number || !take(rest, " **")) return false;
   const std::size_t key = rest.find("validation loss:");

@@ -1,4 +1,5 @@
-// What HCCL asks of the devices that one node gives to a job: the rule of ranktable/cards.h, for the jobs that it binds. Pure.
+// What HCCL asks of the devices that one node gives to a job: the rule of ranktable/cards.h, for
+// the jobs that it binds. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,19 @@
 
 namespace muster::engine {
 
-// On Ascend devices the job's devices talk by HCCL, all of them. Not known of launch.per: once, where one program does as it likes.
+// On Ascend devices the job's devices talk by HCCL, all of them. Not known of launch.per: once,
+// where one program does as it likes.
 bool is_hccl_group(const v1::JobSpec& spec);
 
-// The chip whose rule binds the job on devices of `chip`. Nothing: none does; HCCL_INTRA_ROCE_ENABLE=1 joins the halves of a 910b by another way.
-std::optional<ranktable::Chip> binding_chip(const v1::JobSpec& spec, std::optional<ranktable::Chip> chip);
+// The chip whose rule binds the job on devices of `chip`. Nothing: none does;
+// HCCL_INTRA_ROCE_ENABLE=1 joins the halves of a 910b by another way.
+std::optional<ranktable::Chip> binding_chip(const v1::JobSpec& spec,
+                                            std::optional<ranktable::Chip> chip);
 
-// ranktable::cards_problem with what helps this job: a table that muster makes has only the same positions of a 910b's halves.
-std::string cards_problem(ranktable::Chip chip, std::span<const std::uint32_t> cards, bool makes_table);
+// ranktable::cards_problem with what helps this job: a table that muster makes has only the same
+// positions of a 910b's halves.
+std::string cards_problem(ranktable::Chip chip, std::span<const std::uint32_t> cards,
+                          bool makes_table);
 
 // resources.devices of a spec that names the chip.
 void check_cards(const v1::JobSpec& spec, Problems& problems);

@@ -1,5 +1,5 @@
-// Megatron-LM's tree (megatron/training/checkpointing.py, core_r0.6 to main), MindSpeed-LLM's, and MindSpeed-MM's with both back ends
-// (mindspeed_mm/fsdp/checkpoint/dcp_checkpointer.py).
+// Megatron-LM's tree (megatron/training/checkpointing.py, core_r0.6 to main), MindSpeed-LLM's, and
+// MindSpeed-MM's with both back ends (mindspeed_mm/fsdp/checkpoint/dcp_checkpointer.py).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace {
 constexpr std::string_view kIteration = "iter_";
 constexpr std::size_t kWidth = 7;
 constexpr std::size_t kExtraStatesMost = 256;  // looked into of one checkpoint
-// Of the formats whose one directory holds the files of all ranks: which of them it will be, its first files do not tell, and a shard has one name for ever.
+// Of the formats whose one directory holds the files of all ranks: which of them it will be, its
+// first files do not tell, and a shard has one name for ever.
 constexpr const char* kDistributed = "distcp";
 
 std::string iteration_name(std::int64_t step) { return step_directory(kIteration, kWidth, step); }
@@ -22,7 +23,9 @@ class MegatronLayout final : public CheckpointLayout {
  public:
   explicit MegatronLayout(const LayoutOptions& options) : options_(options) {}
 
-  [[nodiscard]] std::vector<FoundCheckpoint> scan(const FileView& files, const std::string& save_dir, std::size_t newest) const override {
+  [[nodiscard]] std::vector<FoundCheckpoint> scan(const FileView& files,
+                                                  const std::string& save_dir,
+                                                  std::size_t newest) const override {
     std::vector<std::int64_t> steps;
     for (const FileView::Entry& entry : files.list(save_dir))
       if (const auto step = step_of_directory(entry, kIteration, kWidth)) steps.push_back(*step);
@@ -30,39 +33,57 @@ class MegatronLayout final : public CheckpointLayout {
     const std::optional<std::int64_t> reached = tracker_step(files, save_dir, steps);
 
     std::vector<FoundCheckpoint> found;
-    std::size_t of_whole = options_.shards;  // shards of a whole one: what the others of this attempt need as well
+    // shards of a whole one: what the others of this attempt need as well
+    std::size_t of_whole = options_.shards;
     for (std::size_t i = 0; i < steps.size() && i < newest + 1; ++i) {
-      const std::optional<std::int64_t> mark = steps[i] == options_.sealed_step ? steps[i] : reached;
-      FoundCheckpoint checkpoint = look(files, fmt::format("{}/{}", save_dir, iteration_name(steps[i])), steps[i], mark);
-      if (checkpoint.sealed && std::ranges::all_of(checkpoint.shards, &FoundShard::finished)) of_whole = std::max(of_whole, checkpoint.shards.size());
-      if (i < newest) found.push_back(std::move(checkpoint));  // one more than asked for is looked at, for `expected` alone
+      const std::optional<std::int64_t> mark =
+          steps[i] == options_.sealed_step ? steps[i] : reached;
+      FoundCheckpoint checkpoint =
+          look(files, fmt::format("{}/{}", save_dir, iteration_name(steps[i])), steps[i], mark);
+      if (checkpoint.sealed && std::ranges::all_of(checkpoint.shards, &FoundShard::finished))
+        of_whole = std::max(of_whole, checkpoint.shards.size());
+      // one more than asked for is looked at, for `expected` alone
+      if (i < newest) found.push_back(std::move(checkpoint));
     }
     for (FoundCheckpoint& checkpoint : found) {
-      // In the other formats one file tells of all: there is one shard, whatever the parallel product is.
-      const bool one = checkpoint.shards.size() == 1 && !checkpoint.shards[0].name.starts_with("mp_rank_");
+      // In the other formats one file tells of all: there is one shard, whatever the parallel
+      // product is.
+      const bool one =
+          checkpoint.shards.size() == 1 && !checkpoint.shards[0].name.starts_with("mp_rank_");
       const std::size_t needed = one ? 1 : of_whole;
-      checkpoint.expected = static_cast<std::uint32_t>(checkpoint.sealed ? std::max(needed, checkpoint.shards.size()) : needed);
+      checkpoint.expected = static_cast<std::uint32_t>(
+          checkpoint.sealed ? std::max(needed, checkpoint.shards.size()) : needed);
     }
     return found;
   }
 
   [[nodiscard]] LinkPlan links(const std::string& save_dir, std::int64_t step) const override {
     const std::string name = iteration_name(step);
-    return {.links = {{name, fmt::format("{}/{}", save_dir, name)}}, .files = {{kTracker, std::to_string(step)}}};
+    return {.links = {{name, fmt::format("{}/{}", save_dir, name)}},
+            .files = {{kTracker, std::to_string(step)}}};
   }
 
-  [[nodiscard]] bool is_own(std::string_view name) const override { return name == kTracker || name == "release"; }
+  [[nodiscard]] bool is_own(std::string_view name) const override {
+    return name == kTracker || name == "release";
+  }
 
  private:
-  static bool whole_zip(const FileView& files, const std::string& dir, const FileView::Entry* file) {
-    return file != nullptr && zip_is_whole(files.tail(fmt::format("{}/{}", dir, file->name), kZipTailBytes), file->bytes);
+  static bool whole_zip(const FileView& files, const std::string& dir,
+                        const FileView::Entry* file) {
+    return file != nullptr &&
+           zip_is_whole(files.tail(fmt::format("{}/{}", dir, file->name), kZipTailBytes),
+                        file->bytes);
   }
 
-  static FoundCheckpoint look(const FileView& files, std::string path, std::int64_t step, std::optional<std::int64_t> reached) {
+  static FoundCheckpoint look(const FileView& files, std::string path, std::int64_t step,
+                              std::optional<std::int64_t> reached) {
     const Entries entries = files.list(path);
-    const bool per_rank = std::ranges::any_of(entries, [](const FileView::Entry& entry) { return entry.directory && entry.name.starts_with("mp_rank_"); });
+    const bool per_rank = std::ranges::any_of(entries, [](const FileView::Entry& entry) {
+      return entry.directory && entry.name.starts_with("mp_rank_");
+    });
     // torch_dist alone writes common.pt, first of all, and metadata.json, last.
-    const bool dist = find_file(entries, "common.pt") != nullptr || find_file(entries, "metadata.json") != nullptr;
+    const bool dist = find_file(entries, "common.pt") != nullptr ||
+                      find_file(entries, "metadata.json") != nullptr;
     FoundCheckpoint result{.step = step, .path = std::move(path)};
     if (per_rank)
       look_per_rank(files, entries, result, reached);
@@ -73,8 +94,10 @@ class MegatronLayout final : public CheckpointLayout {
     return result;
   }
 
-  // --ckpt-format torch: a directory for each tensor- and pipeline-parallel rank. The tracker is written after a barrier that follows every file.
-  static void look_per_rank(const FileView& files, const Entries& entries, FoundCheckpoint& result, std::optional<std::int64_t> reached) {
+  // --ckpt-format torch: a directory for each tensor- and pipeline-parallel rank. The tracker is
+  // written after a barrier that follows every file.
+  static void look_per_rank(const FileView& files, const Entries& entries, FoundCheckpoint& result,
+                            std::optional<std::int64_t> reached) {
     result.sealed = reached && *reached >= result.step;
     struct Shard {
       std::string dir;
@@ -91,34 +114,42 @@ class MegatronLayout final : public CheckpointLayout {
     }
     std::ranges::sort(shards, {}, [](const auto& shard) { return shard.first; });
     // --use-distributed-optimizer writes the second file for every shard or for none.
-    const bool two_files = std::ranges::any_of(shards, [](const auto& shard) { return shard.second.optimizer.has_value(); });
+    const bool two_files = std::ranges::any_of(
+        shards, [](const auto& shard) { return shard.second.optimizer.has_value(); });
     for (const auto& [name, shard] : shards) {
       FoundShard found{.name = name};
-      found.bytes = (shard.model ? shard.model->bytes : 0) + (shard.optimizer ? shard.optimizer->bytes : 0);
+      found.bytes =
+          (shard.model ? shard.model->bytes : 0) + (shard.optimizer ? shard.optimizer->bytes : 0);
       found.finished = whole_zip(files, shard.dir, shard.model ? &*shard.model : nullptr) &&
-                       (!two_files || whole_zip(files, shard.dir, shard.optimizer ? &*shard.optimizer : nullptr));
+                       (!two_files ||
+                        whole_zip(files, shard.dir, shard.optimizer ? &*shard.optimizer : nullptr));
       result.shards.push_back(std::move(found));
     }
   }
 
-  // --ckpt-format torch_dist: files of all ranks in one directory; .metadata is renamed into place after them, metadata.json written last.
-  static void look_torch_dist(const FileView& files, const Entries& entries, FoundCheckpoint& result) {
+  // --ckpt-format torch_dist: files of all ranks in one directory; .metadata is renamed into place
+  // after them, metadata.json written last.
+  static void look_torch_dist(const FileView& files, const Entries& entries,
+                              FoundCheckpoint& result) {
     const FileView::Entry* common = find_file(entries, "common.pt");
     const FileView::Entry* metadata = find_file(entries, ".metadata");
     const FileView::Entry* description = find_file(entries, "metadata.json");
     FoundShard shard{.name = kDistributed};
     for (const FileView::Entry& entry : entries)
       if (!entry.directory) shard.bytes += entry.bytes;
-    result.sealed = metadata != nullptr && metadata->bytes > 0 && description != nullptr &&
-                    json_with_key(files.head(result.path + "/metadata.json", 4096), "sharded_backend");
+    result.sealed =
+        metadata != nullptr && metadata->bytes > 0 && description != nullptr &&
+        json_with_key(files.head(result.path + "/metadata.json", 4096), "sharded_backend");
     shard.finished = result.sealed && (common == nullptr || whole_zip(files, result.path, common));
     result.shards.push_back(std::move(shard));
   }
 
-  // --ckpt-format torch_dcp, and MindSpeed-MM's FSDP2: torch.distributed.checkpoint alone. .metadata is renamed into place when all ranks have written; the
-  // tracker follows. An asynchronous save of FSDP2 writes its tracker at once, ahead of the shards; a kill before the tracker leaves it behind. So both are
-  // asked.
-  static void look_torch_dcp(const FileView& files, const Entries& entries, FoundCheckpoint& result, std::optional<std::int64_t> reached) {
+  // --ckpt-format torch_dcp, and MindSpeed-MM's FSDP2: torch.distributed.checkpoint alone.
+  // .metadata is renamed into place when all ranks have written; the tracker follows. An
+  // asynchronous save of FSDP2 writes its tracker at once, ahead of the shards; a kill before the
+  // tracker leaves it behind. So both are asked.
+  static void look_torch_dcp(const FileView& files, const Entries& entries, FoundCheckpoint& result,
+                             std::optional<std::int64_t> reached) {
     const FileView::Entry* metadata = find_file(entries, ".metadata");
     FoundShard shard{.name = kDistributed};
     bool any = metadata != nullptr, empty = false;
@@ -130,14 +161,21 @@ class MegatronLayout final : public CheckpointLayout {
       shard.bytes += entry.bytes;
     }
     if (!any) return;
-    result.sealed = metadata != nullptr && metadata->bytes > 0 && reached && *reached >= result.step;
-    shard.finished = result.sealed && !empty && extra_states_whole(files, entries, result.path, shard.bytes);
+    result.sealed =
+        metadata != nullptr && metadata->bytes > 0 && reached && *reached >= result.step;
+    shard.finished =
+        result.sealed && !empty && extra_states_whole(files, entries, result.path, shard.bytes);
     result.shards.push_back(std::move(shard));
   }
 
-  // FSDP2: extra_state/extra_state_rank_N.pt (iteration, samples, scheduler, random numbers) of every rank, written before the rest.
-  static bool extra_states_whole(const FileView& files, const Entries& entries, const std::string& path, std::uint64_t& bytes) {
-    if (std::ranges::none_of(entries, [](const FileView::Entry& entry) { return entry.directory && entry.name == "extra_state"; })) return true;
+  // FSDP2: extra_state/extra_state_rank_N.pt (iteration, samples, scheduler, random numbers) of
+  // every rank, written before the rest.
+  static bool extra_states_whole(const FileView& files, const Entries& entries,
+                                 const std::string& path, std::uint64_t& bytes) {
+    if (std::ranges::none_of(entries, [](const FileView::Entry& entry) {
+          return entry.directory && entry.name == "extra_state";
+        }))
+      return true;
     const std::string dir = path + "/extra_state";
     bool whole = true;
     std::size_t looked = 0;
@@ -154,6 +192,8 @@ class MegatronLayout final : public CheckpointLayout {
 
 }  // namespace
 
-std::unique_ptr<CheckpointLayout> megatron_layout(const LayoutOptions& options) { return std::make_unique<MegatronLayout>(options); }
+std::unique_ptr<CheckpointLayout> megatron_layout(const LayoutOptions& options) {
+  return std::make_unique<MegatronLayout>(options);
+}
 
 }  // namespace muster::engine

@@ -1,11 +1,14 @@
-// MindFormers' trees (mindformers/core/callback/callback.py, CheckpointMonitor, r0.6 to master; mindformers/checkpoint/checkpoint.py, master):
+// MindFormers' trees (mindformers/core/callback/callback.py, CheckpointMonitor, r0.6 to master;
+// mindformers/checkpoint/checkpoint.py, master):
 //
 //   SAVE[/checkpoint]/rank_N/PREFIX_rank_N[_K]-E_S.ckpt|.safetensors      one file a rank; K: the directory held older files of that prefix when a run began
 //                     rank_N/meta.json                                   r1.0 and later: the last finished one
 //   SAVE[/checkpoint]/iteration_%08d/PREFIX-{model,opt}-I-OF.safetensors  use_legacy_format: False, with common.json, metadata.json and a tracker beside it
 //
-// checkpoint_network and checkpoint_trainable are weights alone and never looked at. E is the epoch; in sink mode the sink, and S the sink's size.
-// MindSpore up to 2.2 writes a .ckpt in place under its final name and makes it read-only (0400) at the end; later ones rename it. Neither is trusted alone.
+// checkpoint_network and checkpoint_trainable are weights alone and never looked at. E is the
+// epoch; in sink mode the sink, and S the sink's size. MindSpore up to 2.2 writes a .ckpt in place
+// under its final name and makes it read-only (0400) at the end; later ones rename it. Neither is
+// trusted alone.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,18 +34,24 @@ struct Look {
   std::optional<std::int64_t> step;  // of the whole training, by MindFormers' own count
 };
 
-std::optional<std::int64_t> read_scalar(const FileView& files, const std::string& path, const std::optional<SafetensorsScalar>& scalar) {
+std::optional<std::int64_t> read_scalar(const FileView& files, const std::string& path,
+                                        const std::optional<SafetensorsScalar>& scalar) {
   if (!scalar || !scalar->is_integer) return std::nullopt;
   const std::string text = files.part(path, scalar->at, scalar->bytes);
   if (text.size() != scalar->bytes) return std::nullopt;
   std::uint64_t bits = 0;
-  for (std::size_t i = text.size(); i-- > 0;) bits = bits << 8 | static_cast<unsigned char>(text[i]);
-  return text.size() == 4 ? static_cast<std::int32_t>(static_cast<std::uint32_t>(bits)) : static_cast<std::int64_t>(bits);
+  for (std::size_t i = text.size(); i-- > 0;)
+    bits = bits << 8 | static_cast<unsigned char>(text[i]);
+  return text.size() == 4 ? static_cast<std::int32_t>(static_cast<std::uint32_t>(bits))
+                          : static_cast<std::int64_t>(bits);
 }
 
-std::optional<std::int64_t> positive(std::optional<std::int64_t> step) { return step && *step > 0 ? step : std::nullopt; }
+std::optional<std::int64_t> positive(std::optional<std::int64_t> step) {
+  return step && *step > 0 ? step : std::nullopt;
+}
 
-Look look_at_safetensors(const FileView& files, const std::string& path, const FileView::Entry& file) {
+Look look_at_safetensors(const FileView& files, const std::string& path,
+                         const FileView::Entry& file) {
   const auto bytes = safetensors_header_bytes(files.head(path, 8), file.bytes);
   if (!bytes) return {};
   std::string json;
@@ -51,12 +60,15 @@ Look look_at_safetensors(const FileView& files, const std::string& path, const F
     json.erase(0, std::min<std::size_t>(json.size(), 8));
   } else if (*bytes <= kHeaderMost) {
     while (json.size() < *bytes) {
-      const std::string more = files.part(path, 8 + json.size(), std::min<std::size_t>(kHeadMost, static_cast<std::size_t>(*bytes) - json.size()));
+      const std::string more = files.part(
+          path, 8 + json.size(),
+          std::min<std::size_t>(kHeadMost, static_cast<std::size_t>(*bytes) - json.size()));
       if (more.empty()) break;
       json += more;
     }
   }
-  if (json.size() != *bytes) return {.finished = file.mode == kReadOnly, .step = {}};  // too large to be read here: its writer's own mark
+  // too large to be read here: its writer's own mark
+  if (json.size() != *bytes) return {.finished = file.mode == kReadOnly, .step = {}};
   const SafetensorsHeader header = read_safetensors_header(json, file.bytes);
   if (!header.whole) return {};
   return {.finished = true, .step = positive(read_scalar(files, path, header.step_num))};
@@ -70,7 +82,8 @@ Look look_at_ckpt(const FileView& files, const std::string& path, const FileView
     // A file that ends with a weight may lack the next one.
     look.finished = end.closed || file.mode == kReadOnly;
   } else {
-    // Encrypted, or its last weight is larger than what is looked at. Blocks that never reached the disk are zeros.
+    // Encrypted, or its last weight is larger than what is looked at. Blocks that never reached the
+    // disk are zeros.
     look.finished = file.mode == kReadOnly && tail.find_first_not_of('\0') != std::string::npos;
   }
   return look;
@@ -87,8 +100,14 @@ struct RankFile {
 
   [[nodiscard]] std::string path() const { return fmt::format("{}/{}", dir, file.name); }
   // As a run that finds an empty directory names it.
-  [[nodiscard]] std::string plain_name() const { return fmt::format("{}_rank_{}-{}_{}.{}", prefix, rank, epoch, step, safetensors ? "safetensors" : "ckpt"); }
-  [[nodiscard]] Look look(const FileView& files) const { return safetensors ? look_at_safetensors(files, path(), file) : look_at_ckpt(files, path(), file); }
+  [[nodiscard]] std::string plain_name() const {
+    return fmt::format("{}_rank_{}-{}_{}.{}", prefix, rank, epoch, step,
+                       safetensors ? "safetensors" : "ckpt");
+  }
+  [[nodiscard]] Look look(const FileView& files) const {
+    return safetensors ? look_at_safetensors(files, path(), file)
+                       : look_at_ckpt(files, path(), file);
+  }
 };
 
 // The digits at the end of the text, taken off.
@@ -106,8 +125,8 @@ bool take_last(std::string_view& text, std::string_view what) {
   return true;
 }
 
-// "llama_7b_rank_0_1-3_2.ckpt" in rank_0. Names of weights alone ("..._rank_0-network-3_2.ckpt") and of a save on an exception ("..._breakpoint.ckpt") are no
-// such names.
+// "llama_7b_rank_0_1-3_2.ckpt" in rank_0. Names of weights alone ("..._rank_0-network-3_2.ckpt")
+// and of a save on an exception ("..._breakpoint.ckpt") are no such names.
 std::optional<RankFile> parse_name(const FileView::Entry& entry, std::uint32_t rank) {
   if (entry.directory) return std::nullopt;
   RankFile found{.rank = rank, .file = entry};
@@ -149,20 +168,27 @@ struct RankTree {
 std::optional<std::uint32_t> rank_of(const FileView::Entry& entry) {
   if (!entry.directory || !entry.name.starts_with("rank_")) return std::nullopt;
   const auto rank = whole_number(std::string_view(entry.name).substr(5));
-  return rank && *rank < 1'000'000 && entry.name == fmt::format("rank_{}", *rank) ? std::optional(static_cast<std::uint32_t>(*rank)) : std::nullopt;
+  return rank && *rank < 1'000'000 && entry.name == fmt::format("rank_{}", *rank)
+             ? std::optional(static_cast<std::uint32_t>(*rank))
+             : std::nullopt;
 }
 
-constexpr std::string_view kSpellings[] = {"iteration_", "iter_"};  // of released and of the first code of the new format
+// of released and of the first code of the new format
+constexpr std::string_view kSpellings[] = {"iteration_", "iter_"};
 constexpr std::size_t kWidth = 8;
 
 class MindFormersLayout final : public CheckpointLayout {
  public:
   explicit MindFormersLayout(const LayoutOptions& options) : options_(options) {}
 
-  [[nodiscard]] std::vector<FoundCheckpoint> scan(const FileView& files, const std::string& save_dir, std::size_t newest) const override {
+  [[nodiscard]] std::vector<FoundCheckpoint> scan(const FileView& files,
+                                                  const std::string& save_dir,
+                                                  std::size_t newest) const override {
     const auto [base, entries] = base_of(files, save_dir);
-    std::vector<FoundCheckpoint> found = scan_ranks(files, base, read_tree(files, base, entries, true), newest);
-    for (FoundCheckpoint& checkpoint : scan_iterations(files, base, entries, newest)) found.push_back(std::move(checkpoint));
+    std::vector<FoundCheckpoint> found =
+        scan_ranks(files, base, read_tree(files, base, entries, true), newest);
+    for (FoundCheckpoint& checkpoint : scan_iterations(files, base, entries, newest))
+      found.push_back(std::move(checkpoint));
     std::ranges::stable_sort(found, std::greater{}, &FoundCheckpoint::step);
     if (found.size() > newest) found.resize(newest);
     return found;
@@ -170,8 +196,10 @@ class MindFormersLayout final : public CheckpointLayout {
 
   [[nodiscard]] LinkPlan links(const std::string&, std::int64_t) const override { return {}; }
 
-  // All ranks under the names that a first run gives, so that every release's search finds the same step in every directory, whatever was renamed where.
-  [[nodiscard]] LinkPlan resume_links(const FileView& files, const std::string& save_dir, std::int64_t step) const override {
+  // All ranks under the names that a first run gives, so that every release's search finds the same
+  // step in every directory, whatever was renamed where.
+  [[nodiscard]] LinkPlan resume_links(const FileView& files, const std::string& save_dir,
+                                      std::int64_t step) const override {
     const auto [base, entries] = base_of(files, save_dir);
     LinkPlan plan;
     for (const FileView::Entry& entry : entries) {
@@ -183,33 +211,41 @@ class MindFormersLayout final : public CheckpointLayout {
       }
     }
     const RankTree tree = read_tree(files, base, entries, false);
-    const std::vector<std::optional<std::int64_t>> steps = count_steps(files, tree, tree.saves.size());
+    const std::vector<std::optional<std::int64_t>> steps =
+        count_steps(files, tree, tree.saves.size());
     const auto at = std::ranges::find(steps, std::optional(step));
     if (at == steps.end()) return plan;
     const Save& save = tree.saves[static_cast<std::size_t>(at - steps.begin())];
     for (const auto& [rank, file] : save.files) {
       const std::string name = file.plain_name();
       plan.links.emplace_back(fmt::format("rank_{}/{}", rank, name), file.path());
-      plan.files.emplace_back(fmt::format("rank_{}/meta.json", rank),
-                              fmt::format(R"({{"last_epoch": {}, "last_step": {}, "last_ckpt_file": "{}"}})", save.epoch, save.step, name));
+      plan.files.emplace_back(
+          fmt::format("rank_{}/meta.json", rank),
+          fmt::format(R"({{"last_epoch": {}, "last_step": {}, "last_ckpt_file": "{}"}})",
+                      save.epoch, save.step, name));
     }
     return plan;
   }
 
   [[nodiscard]] bool is_own(std::string_view name) const override {
-    return name == kTracker || name == "strategy" || name.starts_with("checkpoint") || name.starts_with("transformed_checkpoint") ||
-           name.starts_with("rank_") || name.starts_with(kSpellings[0]) || name.starts_with(kSpellings[1]);
+    return name == kTracker || name == "strategy" || name.starts_with("checkpoint") ||
+           name.starts_with("transformed_checkpoint") || name.starts_with("rank_") ||
+           name.starts_with(kSpellings[0]) || name.starts_with(kSpellings[1]);
   }
 
  private:
   // The directory that holds rank_N: what was asked for, or `checkpoint` below it.
-  static std::pair<std::string, Entries> base_of(const FileView& files, const std::string& save_dir) {
+  static std::pair<std::string, Entries> base_of(const FileView& files,
+                                                 const std::string& save_dir) {
     Entries entries = files.list(save_dir);
     const auto holds = [](const FileView::Entry& entry) {
-      return rank_of(entry) || step_of_directory(entry, kSpellings[0], kWidth) || step_of_directory(entry, kSpellings[1], kWidth);
+      return rank_of(entry) || step_of_directory(entry, kSpellings[0], kWidth) ||
+             step_of_directory(entry, kSpellings[1], kWidth);
     };
     if (std::ranges::none_of(entries, holds) &&
-        std::ranges::any_of(entries, [](const FileView::Entry& entry) { return entry.directory && entry.name == "checkpoint"; })) {
+        std::ranges::any_of(entries, [](const FileView::Entry& entry) {
+          return entry.directory && entry.name == "checkpoint";
+        })) {
       std::string below = save_dir + "/checkpoint";
       Entries inside = files.list(below);
       return {std::move(below), std::move(inside)};
@@ -217,14 +253,17 @@ class MindFormersLayout final : public CheckpointLayout {
     return {save_dir, std::move(entries)};
   }
 
-  [[nodiscard]] RankTree read_tree(const FileView& files, const std::string& base, const Entries& entries, bool own_only) const {
+  [[nodiscard]] RankTree read_tree(const FileView& files, const std::string& base,
+                                   const Entries& entries, bool own_only) const {
     RankTree tree;
     std::map<std::pair<std::int64_t, std::int64_t>, Save, std::greater<>> saves;
     for (const FileView::Entry& entry : entries) {
       const auto rank = rank_of(entry);
       if (!rank) continue;
       tree.ranks = std::max(tree.ranks, *rank + 1);
-      if (own_only && options_.rank_count > 0 && (*rank < options_.first_rank || *rank - options_.first_rank >= options_.rank_count)) continue;
+      if (own_only && options_.rank_count > 0 &&
+          (*rank < options_.first_rank || *rank - options_.first_rank >= options_.rank_count))
+        continue;
       const std::string dir = fmt::format("{}/{}", base, entry.name);
       for (const FileView::Entry& inside : files.list(dir)) {
         auto file = parse_name(inside, *rank);
@@ -233,9 +272,11 @@ class MindFormersLayout final : public CheckpointLayout {
         Save& save = saves[{file->epoch, file->step}];
         save.epoch = file->epoch;
         save.step = file->step;
-        // Two runs in one directory, both at this point: the later one's prefix has the higher number.
+        // Two runs in one directory, both at this point: the later one's prefix has the higher
+        // number.
         const auto before = save.files.find(*rank);
-        if (before == save.files.end() || std::pair(before->second.renamed, before->second.prefix) < std::pair(file->renamed, file->prefix)) {
+        if (before == save.files.end() || std::pair(before->second.renamed, before->second.prefix) <
+                                              std::pair(file->renamed, file->prefix)) {
           save.files.insert_or_assign(*rank, std::move(*file));
         }
       }
@@ -244,9 +285,12 @@ class MindFormersLayout final : public CheckpointLayout {
     return tree;
   }
 
-  // The step of the whole training of the first `count` saves: (epoch - 1) x steps an epoch + step. Names do not tell how long an epoch is; the job may, the
-  // files' own count does, and in sink mode every name has the same step, the sink's size. Nothing: cannot be told.
-  [[nodiscard]] std::vector<std::optional<std::int64_t>> count_steps(const FileView& files, const RankTree& tree, std::size_t count) const {
+  // The step of the whole training of the first `count` saves: (epoch - 1) x steps an epoch + step.
+  // Names do not tell how long an epoch is; the job may, the files' own count does, and in sink
+  // mode every name has the same step, the sink's size. Nothing: cannot be told.
+  [[nodiscard]] std::vector<std::optional<std::int64_t>> count_steps(const FileView& files,
+                                                                     const RankTree& tree,
+                                                                     std::size_t count) const {
     count = std::min(count, tree.saves.size());
     std::vector<std::optional<std::int64_t>> own(count);
     std::int64_t longest = 0;
@@ -264,7 +308,9 @@ class MindFormersLayout final : public CheckpointLayout {
         own[i] = look.step;  // all ranks count alike
         break;
       }
-      if (!own[i] || save.epoch < 2 || *own[i] < save.step || (*own[i] - save.step) % (save.epoch - 1) != 0) continue;
+      if (!own[i] || save.epoch < 2 || *own[i] < save.step ||
+          (*own[i] - save.step) % (save.epoch - 1) != 0)
+        continue;
       const std::int64_t steps = (*own[i] - save.step) / (save.epoch - 1);
       if (steps >= longest) epoch_steps = steps;
     }
@@ -275,7 +321,8 @@ class MindFormersLayout final : public CheckpointLayout {
       std::int64_t step = 0;
       if (save.epoch == 1) {
         steps[i] = save.step;
-      } else if (epoch_steps > 0 && !__builtin_mul_overflow(save.epoch - 1, epoch_steps, &step) && !__builtin_add_overflow(step, save.step, &step)) {
+      } else if (epoch_steps > 0 && !__builtin_mul_overflow(save.epoch - 1, epoch_steps, &step) &&
+                 !__builtin_add_overflow(step, save.step, &step)) {
         steps[i] = step;
       } else {
         steps[i] = own[i];
@@ -284,30 +331,39 @@ class MindFormersLayout final : public CheckpointLayout {
     return steps;
   }
 
-  [[nodiscard]] std::vector<FoundCheckpoint> scan_ranks(const FileView& files, const std::string& base, const RankTree& tree, std::size_t newest) const {
+  [[nodiscard]] std::vector<FoundCheckpoint> scan_ranks(const FileView& files,
+                                                        const std::string& base,
+                                                        const RankTree& tree,
+                                                        std::size_t newest) const {
     const std::vector<std::optional<std::int64_t>> steps = count_steps(files, tree, newest);
     std::vector<FoundCheckpoint> found;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       if (!steps[i]) continue;
       FoundCheckpoint checkpoint{.step = *steps[i], .path = base};
       for (const auto& [rank, file] : tree.saves[i].files) {
-        checkpoint.shards.push_back({.name = fmt::format("rank_{}", rank), .bytes = file.file.bytes, .finished = file.look(files).finished});
+        checkpoint.shards.push_back({.name = fmt::format("rank_{}", rank),
+                                     .bytes = file.file.bytes,
+                                     .finished = file.look(files).finished});
       }
-      checkpoint.expected = std::max({options_.world_size, tree.ranks, static_cast<std::uint32_t>(checkpoint.shards.size())});
+      checkpoint.expected = std::max(
+          {options_.world_size, tree.ranks, static_cast<std::uint32_t>(checkpoint.shards.size())});
       checkpoint.sealed = std::ranges::any_of(checkpoint.shards, &FoundShard::finished);
       found.push_back(std::move(checkpoint));
     }
     return found;
   }
 
-  // use_legacy_format: False. The tracker is written last, by rank 0, after a barrier; in an asynchronous save at a later step. Names tell how many there will
-  // be.
-  [[nodiscard]] static std::vector<FoundCheckpoint> scan_iterations(const FileView& files, const std::string& base, const Entries& entries,
+  // use_legacy_format: False. The tracker is written last, by rank 0, after a barrier; in an
+  // asynchronous save at a later step. Names tell how many there will be.
+  [[nodiscard]] static std::vector<FoundCheckpoint> scan_iterations(const FileView& files,
+                                                                    const std::string& base,
+                                                                    const Entries& entries,
                                                                     std::size_t newest) {
     std::map<std::int64_t, std::string, std::greater<>> iterations;
     for (const FileView::Entry& entry : entries) {
       for (const std::string_view spelling : kSpellings)
-        if (const auto step = step_of_directory(entry, spelling, kWidth)) iterations.try_emplace(*step, entry.name);
+        if (const auto step = step_of_directory(entry, spelling, kWidth))
+          iterations.try_emplace(*step, entry.name);
     }
     std::vector<std::int64_t> steps;
     for (const auto& [step, name] : iterations) steps.push_back(step);
@@ -317,7 +373,8 @@ class MindFormersLayout final : public CheckpointLayout {
       if (found.size() == newest) break;
       FoundCheckpoint checkpoint{.step = step, .path = fmt::format("{}/{}", base, name)};
       const Entries inside = files.list(checkpoint.path);
-      std::map<std::int64_t, std::pair<const FileView::Entry*, const FileView::Entry*>> shards;  // number -> weights, optimizer
+      // number -> weights, optimizer
+      std::map<std::int64_t, std::pair<const FileView::Entry*, const FileView::Entry*>> shards;
       std::int64_t of = 0;
       bool optimizer = false;
       for (const FileView::Entry& file : inside) {
@@ -335,7 +392,10 @@ class MindFormersLayout final : public CheckpointLayout {
       }
       for (const auto& [number, pair] : shards) {
         const auto whole = [&](const FileView::Entry* file) {
-          return file != nullptr && look_at_safetensors(files, fmt::format("{}/{}", checkpoint.path, file->name), *file).finished;
+          return file != nullptr &&
+                 look_at_safetensors(files, fmt::format("{}/{}", checkpoint.path, file->name),
+                                     *file)
+                     .finished;
         };
         FoundShard shard{.name = fmt::format("{:07d}", number)};
         for (const FileView::Entry* file : {pair.first, pair.second})
@@ -345,7 +405,9 @@ class MindFormersLayout final : public CheckpointLayout {
       }
       if (checkpoint.shards.empty()) continue;
       checkpoint.expected = static_cast<std::uint32_t>(of);
-      checkpoint.sealed = reached && *reached >= step && json_with_key(files.head(checkpoint.path + "/common.json", 4096), "global_step");
+      checkpoint.sealed =
+          reached && *reached >= step &&
+          json_with_key(files.head(checkpoint.path + "/common.json", 4096), "global_step");
       found.push_back(std::move(checkpoint));
     }
     return found;
@@ -356,6 +418,8 @@ class MindFormersLayout final : public CheckpointLayout {
 
 }  // namespace
 
-std::unique_ptr<CheckpointLayout> mindformers_layout(const LayoutOptions& options) { return std::make_unique<MindFormersLayout>(options); }
+std::unique_ptr<CheckpointLayout> mindformers_layout(const LayoutOptions& options) {
+  return std::make_unique<MindFormersLayout>(options);
+}
 
 }  // namespace muster::engine

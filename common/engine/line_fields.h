@@ -1,4 +1,5 @@
-// Numbers and words off the front of a text, for grammars of log lines. Pure, no allocation; any bytes, any length, linear time.
+// Numbers and words off the front of a text, for grammars of log lines. Pure, no allocation; any
+// bytes, any length, linear time.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +10,14 @@
 namespace muster::engine {
 
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
-inline bool is_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+inline bool is_word(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
 
 // Takes every leading byte that is one of `chars`.
-inline void skip(std::string_view& text, std::string_view chars) { text.remove_prefix(std::min(text.find_first_not_of(chars), text.size())); }
+inline void skip(std::string_view& text, std::string_view chars) {
+  text.remove_prefix(std::min(text.find_first_not_of(chars), text.size()));
+}
 // Takes `what` off the front; false and nothing taken when it is not there.
 inline bool take(std::string_view& text, std::string_view what) {
   if (!text.starts_with(what)) return false;
@@ -29,8 +34,8 @@ std::optional<Fraction> take_fraction(std::string_view& text);
 
 // Digits only, all of the text, at most 2^63-1.
 std::optional<std::int64_t> whole_number(std::string_view text);
-// The number that the text starts with, behind blanks, an opening bracket and a plus: "1.25E-06", "[0.7341]", "nan", "inf". Nothing: none there, or out of
-// range.
+// The number that the text starts with, behind blanks, an opening bracket and a plus: "1.25E-06",
+// "[0.7341]", "nan", "inf". Nothing: none there, or out of range.
 std::optional<double> leading_double(std::string_view text);
 // The same, and finite.
 std::optional<double> leading_finite(std::string_view text);

@@ -1,12 +1,17 @@
-// Megatron-LM's training scripts (pretrain_*.py), with MindSpeed or without. Over torchrun's variables:
+// Megatron-LM's training scripts (pretrain_*.py), with MindSpeed or without. Over torchrun's
+// variables:
 //
 //   --save X   -> ${save.dir}, each attempt its own
-//   --load X      stays at a first start: X may be empty, or hold weights. On an attempt that resumes it is ${resume.dir}, whose tracker names the one step;
-//                 what would lose the state that a checkpoint holds (--finetune, --no-load-*) or ask for another step (--ckpt-step) is left out
-//                 With spec.start's weights it is ${start.dir} at a first start, with --finetune, --no-load-optim and --no-load-rng
-//   CUDA_DEVICE_MAX_CONNECTIONS=1 with tensor or context parallelism, unless a flag is there whose code asks for more or asks for nothing
+//   --load X      stays at a first start: X may be empty, or hold weights. On an attempt that
+//                 resumes it is ${resume.dir}, whose tracker names the one step; what would lose
+//                 the state that a checkpoint holds (--finetune, --no-load-*) or ask for another
+//                 step (--ckpt-step) is left out With spec.start's weights it is ${start.dir} at a
+//                 first start, with --finetune, --no-load-optim and --no-load-rng
+//   CUDA_DEVICE_MAX_CONNECTIONS=1 with tensor or context parallelism, unless a flag is there whose
+//   code asks for more or asks for nothing
 //
-// Sources: NVIDIA/Megatron-LM megatron/training/arguments.py (the parser takes no abbreviations; validate_args) and checkpointing.py, core_r0.6 to main.
+// Sources: NVIDIA/Megatron-LM megatron/training/arguments.py (the parser takes no abbreviations;
+// validate_args) and checkpointing.py, core_r0.6 to main.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,9 +28,11 @@ namespace {
 constexpr const char* kSource = "engine megatron";
 constexpr const char* kConnections = "CUDA_DEVICE_MAX_CONNECTIONS";
 
-// With these CUDA_DEVICE_MAX_CONNECTIONS=1 is not asserted: the first asserts the opposite, the others only warn.
-constexpr std::array<std::string_view, 4> kWithoutOneConnection = {"--use-torch-fsdp2", "--use-custom-fsdp", "--use-megatron-fsdp",
-                                                                   "--overlap-moe-expert-parallel-comm"};
+// With these CUDA_DEVICE_MAX_CONNECTIONS=1 is not asserted: the first asserts the opposite, the
+// others only warn.
+constexpr std::array<std::string_view, 4> kWithoutOneConnection = {
+    "--use-torch-fsdp2", "--use-custom-fsdp", "--use-megatron-fsdp",
+    "--overlap-moe-expert-parallel-comm"};
 // With these the sizes on the command line are not the ones that count.
 constexpr std::array<std::string_view, 7> kOtherSizes = {
     "--yaml-cfg",
@@ -38,7 +45,8 @@ constexpr std::array<std::string_view, 7> kOtherSizes = {
 };
 
 bool any_option(const CommandLine& command, std::span<const std::string_view> names) {
-  return std::ranges::any_of(names, [&](std::string_view name) { return has_option(command, name); });
+  return std::ranges::any_of(names,
+                             [&](std::string_view name) { return has_option(command, name); });
 }
 
 // A size on the command line, 1 where it is not there. Nothing: not a number yet.
@@ -49,12 +57,16 @@ std::optional<std::uint64_t> size_of(const CommandLine& command, std::string_vie
 
 bool wants_one_connection(const CommandLine& command) {
   if (any_option(command, kWithoutOneConnection)) return false;
-  return size_of(command, "--tensor-model-parallel-size").value_or(1) > 1 || size_of(command, "--context-parallel-size").value_or(1) > 1;
+  return size_of(command, "--tensor-model-parallel-size").value_or(1) > 1 ||
+         size_of(command, "--context-parallel-size").value_or(1) > 1;
 }
 
-// Directories of a checkpoint in --ckpt-format torch: one for each tensor-, pipeline- and expert-parallel rank. 0: the command line does not tell.
+// Directories of a checkpoint in --ckpt-format torch: one for each tensor-, pipeline- and
+// expert-parallel rank. 0: the command line does not tell.
 std::uint32_t shards_of(const CommandLine& command) {
-  constexpr std::array<std::string_view, 3> kSizes = {"--tensor-model-parallel-size", "--pipeline-model-parallel-size", "--expert-model-parallel-size"};
+  constexpr std::array<std::string_view, 3> kSizes = {"--tensor-model-parallel-size",
+                                                      "--pipeline-model-parallel-size",
+                                                      "--expert-model-parallel-size"};
   constexpr std::uint64_t kMost = 1'000'000;
   if (any_option(command, kOtherSizes) || !any_option(command, kSizes)) return 0;
   std::uint64_t shards = 1;
@@ -71,7 +83,8 @@ void load_weights(Launching& launching, bool saves) {
   CommandLine& command = launching.command;
   const auto load = find_option(command, "--load");
   const bool named = load && load->has_value && load->value == "${start.dir}";
-  if (launching.request.start_dir.empty() || (names_start_dir(*launching.request.spec) && !named)) return;
+  if (launching.request.start_dir.empty() || (names_start_dir(*launching.request.spec) && !named))
+    return;
   if (!saves && !load) return;
   put_option(command, "--load", "${start.dir}", kStartSource);
   drop_option(command, "--ckpt-step");
@@ -83,10 +96,14 @@ void set_directories(Launching& launching, const char* source) {
   CommandLine& command = launching.command;
   const auto save = find_option(command, "--save");
   const bool saves = save && save->has_value;
-  if (saves && save->value.find("${save.dir}") == std::string_view::npos) set_option(command, "--save", "${save.dir}", source);
+  if (saves && save->value.find("${save.dir}") == std::string_view::npos)
+    set_option(command, "--save", "${save.dir}", source);
   if (!launching.request.resuming()) {
-    // An empty directory name would be the working directory, where a tracker of something else may lie.
-    if (const auto load = find_option(command, "--load"); load && load->has_value && load->value == "${resume.dir}") drop_option(command, "--load");
+    // An empty directory name would be the working directory, where a tracker of something else may
+    // lie.
+    if (const auto load = find_option(command, "--load");
+        load && load->has_value && load->value == "${resume.dir}")
+      drop_option(command, "--load");
     load_weights(launching, saves);
     return;
   }
@@ -94,9 +111,11 @@ void set_directories(Launching& launching, const char* source) {
   put_option(command, "--load", "${resume.dir}", resume_word(launching.request, source));
   drop_option(command, "--ckpt-step");
   drop_flag(command, "--finetune");
-  for (const auto& [load, none_saved] : {std::pair{"--no-load-optim", "--no-save-optim"}, std::pair{"--no-load-rng", "--no-save-rng"}}) {
+  for (const auto& [load, none_saved] : {std::pair{"--no-load-optim", "--no-save-optim"},
+                                         std::pair{"--no-load-rng", "--no-save-rng"}}) {
     drop_flag(command, load);
-    if (has_option(command, none_saved) && !has_option(command, load)) command.push_back({load, source});
+    if (has_option(command, none_saved) && !has_option(command, load))
+      command.push_back({load, source});
   }
 }
 
@@ -105,56 +124,75 @@ std::string key_of(const CommandLine& command, std::string_view name) {
   return option ? command[option->word].key : "launch.args";
 }
 
-// validate_args: world_size % (tensor x pipeline x context), and the experts over what is left. Releases differ in which groups experts are spread over
-// (before core_r0.9 those of data parallelism alone): refused is what none of them takes.
+// validate_args: world_size % (tensor x pipeline x context), and the experts over what is left.
+// Releases differ in which groups experts are spread over (before core_r0.9 those of data
+// parallelism alone): refused is what none of them takes.
 void check_parallel(const v1::JobSpec& spec, const CommandLine& command, Problems& problems) {
   if (any_option(command, kOtherSizes)) return;
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kSizes = {{{"--tensor-model-parallel-size", "tensor"},
-                                                                                    {"--pipeline-model-parallel-size", "pipeline"},
-                                                                                    {"--context-parallel-size", "context"},
-                                                                                    {"--expert-model-parallel-size", "expert"}}};
-  static constexpr std::uint64_t kSizeMax = 1 << 30;  // more ranks than there can be; keeps the product of two within 64 bits
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kSizes = {
+      {{"--tensor-model-parallel-size", "tensor"},
+       {"--pipeline-model-parallel-size", "pipeline"},
+       {"--context-parallel-size", "context"},
+       {"--expert-model-parallel-size", "expert"}}};
+  // more ranks than there can be; keeps the product of two within 64 bits
+  static constexpr std::uint64_t kSizeMax = 1 << 30;
   std::array<std::uint64_t, 4> sizes{};
   for (std::size_t i = 0; i < kSizes.size(); ++i) {
     const auto size = size_of(command, kSizes[i].first);
     if (!size) return;
-    if (*size == 0) return problems.push_back({.key = key_of(command, kSizes[i].first), .message = fmt::format("{} must be at least 1", kSizes[i].first)});
+    if (*size == 0)
+      return problems.push_back({.key = key_of(command, kSizes[i].first),
+                                 .message = fmt::format("{} must be at least 1", kSizes[i].first)});
     sizes[i] = std::min(*size, kSizeMax);
   }
   const auto [tensor, pipeline, context, expert] = sizes;
   const auto times = [](std::uint64_t a, std::uint64_t b) { return std::min(a * b, kSizeMax); };
   const std::uint64_t model = times(times(tensor, pipeline), context), ranks = ranks_asked(spec);
-  const std::string_view widest = tensor > 1 ? kSizes[0].first : pipeline > 1 ? kSizes[1].first : kSizes[2].first;
+  const std::string_view widest = tensor > 1     ? kSizes[0].first
+                                  : pipeline > 1 ? kSizes[1].first
+                                                 : kSizes[2].first;
   if (ranks % model != 0)
     return problems.push_back(
         {.key = key_of(command, widest),
-         .message = fmt::format("{} rank{} cannot be split into tensor {} x pipeline {} x context {}: Megatron wants a whole multiple of {}; change the sizes, "
+         .message = fmt::format("{} rank{} cannot be split into tensor {} x pipeline {} x context "
+                                "{}: Megatron wants a whole multiple of {}; change the sizes, "
                                 "or resources.nodes and resources.devices",
                                 ranks, ranks == 1 ? "" : "s", tensor, pipeline, context, model)});
-  const bool old_release = (ranks / model) % expert == 0, new_release = ranks % times(times(tensor, pipeline), expert) == 0;
+  const bool old_release = (ranks / model) % expert == 0,
+             new_release = ranks % times(times(tensor, pipeline), expert) == 0;
   if (!old_release && !new_release)
-    problems.push_back({.key = key_of(command, kSizes[3].first),
-                        .message = fmt::format("experts cannot be spread over {} of {} ranks with tensor {} x pipeline {} x context {}; change "
-                                               "--expert-model-parallel-size, or resources.nodes and resources.devices",
-                                               expert, ranks, tensor, pipeline, context)});
+    problems.push_back(
+        {.key = key_of(command, kSizes[3].first),
+         .message =
+             fmt::format("experts cannot be spread over {} of {} ranks with tensor {} x pipeline "
+                         "{} x context {}; change "
+                         "--expert-model-parallel-size, or resources.nodes and resources.devices",
+                         expert, ranks, tensor, pipeline, context)});
 }
 
-// A checkpoint without the optimizer is weights: the step count goes on, the state is lost. A node's script runs as it is: its launcher tells (ScriptLaunched),
-// and no attempt goes on from what it saves.
+// A checkpoint without the optimizer is weights: the step count goes on, the state is lost. A
+// node's script runs as it is: its launcher tells (ScriptLaunched), and no attempt goes on from
+// what it saves.
 void check_resumable(const v1::JobSpec& spec, const CommandLine& command, Problems& problems) {
   if (spec.launch().per() == v1::LAUNCH_PER_NODE && spec.launch().adopt()) return;
-  if (!spec.resume().enabled() || !has_option(command, "--save") || !has_option(command, "--no-save-optim")) return;
+  if (!spec.resume().enabled() || !has_option(command, "--save") ||
+      !has_option(command, "--no-save-optim"))
+    return;
   problems.push_back({.key = key_of(command, "--no-save-optim"),
-                      .message = "with --no-save-optim checkpoints hold weights alone, from which a later attempt cannot go on; leave it out, or start every "
+                      .message = "with --no-save-optim checkpoints hold weights alone, from which "
+                                 "a later attempt cannot go on; leave it out, or start every "
                                  "attempt from the beginning with resume: none"});
 }
 
 void check_connections(const v1::JobSpec& spec, const CommandLine& command, Problems& problems) {
   if (!has_option(command, "--use-torch-fsdp2")) return;
-  for (const auto& [env, key] : {std::pair{&spec.runtime().env(), "runtime.env"}, std::pair{&spec.resume().env(), "resume.env"}}) {
+  for (const auto& [env, key] : {std::pair{&spec.runtime().env(), "runtime.env"},
+                                 std::pair{&spec.resume().env(), "resume.env"}}) {
     const auto found = env->find(kConnections);
     if (found != env->end() && found->second == "1")
-      problems.push_back({.key = fmt::format("{}.{}", key, kConnections), .message = "Megatron refuses 1 with --use-torch-fsdp2; leave it out or give more"});
+      problems.push_back(
+          {.key = fmt::format("{}.{}", key, kConnections),
+           .message = "Megatron refuses 1 with --use-torch-fsdp2; leave it out or give more"});
   }
 }
 
@@ -173,7 +211,8 @@ void launch_megatron(Launching& launching) {
   put_profile(launching);
 }
 
-// set_directories() gives --save another value; without one Megatron saves where its configuration says (--yaml-cfg), or nowhere.
+// set_directories() gives --save another value; without one Megatron saves where its configuration
+// says (--yaml-cfg), or nowhere.
 bool megatron_sets_save_dir(const v1::JobSpec& spec) {
   const CommandLine command = spec_words(spec);
   const auto save = find_option(command, "--save");

@@ -1,20 +1,29 @@
 // MindFormers' run_mindformer.py, r0.6 to master.
 //
-//   arguments    --config, --run_mode, --use_parallel where the command line has none of its own; --load_checkpoint, --resume_training and
-//                --auto_trans_ckpt on an attempt that resumes. --output_dir is an argument from r1.x on (--auto_trans_ckpt from r0.8), and before that an
-//                unknown `--key value`, which sets the same key and is then ignored: there LOCAL_DEFAULT_PATH counts, which later releases overwrite with
-//                output_dir. So both are given. Unknown pairs are split at '=': no value of ours may have one.
-//                --load_checkpoint alone, without --resume_training, at a first start with spec.start's weights
+//   arguments    --config, --run_mode, --use_parallel where the command line has none of its own;
+//                --load_checkpoint, --resume_training and --auto_trans_ckpt on an attempt that
+//                resumes. --output_dir is an argument from r1.x on (--auto_trans_ckpt from r0.8),
+//                and before that an unknown `--key value`, which sets the same key and is then
+//                ignored: there LOCAL_DEFAULT_PATH counts, which later releases overwrite with
+//                output_dir. So both are given. Unknown pairs are split at '=': no value of ours
+//                may have one.
+//                --load_checkpoint alone, without --resume_training, at a first start with
+//                spec.start's weights
 //   output root  ${save.dir}: checkpoint/rank_N below it is the attempt's own
-//   directory    a working directory a rank: graph dumps, compile caches and relative logs of two ranks would overwrite each other
-//   rank table   RANK_TABLE_FILE, RANK_ID, RANK_SIZE, DEVICE_ID. HCCL compares the table's device_id with the physical number of the card that DEVICE_ID, a
-//                logical one, has opened; so nothing may renumber what is seen: ASCEND_RT_VISIBLE_DEVICES is not set
-//   msrun        MindSpore's dynamic cluster with muster in msrun's place: a scheduler beside rank 0, at MASTER's address and port, and MS_* for each worker.
-//                There MindSpore counts devices by local rank, so ASCEND_RT_VISIBLE_DEVICES is set and DEVICE_ID is not
-//   one rank     neither: --use_parallel False, and --device_id, because the configuration's own device 0 would count otherwise
+//   directory    a working directory a rank: graph dumps, compile caches and relative logs of two
+//                ranks would overwrite each other
+//   rank table   RANK_TABLE_FILE, RANK_ID, RANK_SIZE, DEVICE_ID. HCCL compares the table's
+//                device_id with the physical number of the card that DEVICE_ID, a logical one, has
+//                opened; so nothing may renumber what is seen: ASCEND_RT_VISIBLE_DEVICES is not set
+//   msrun        MindSpore's dynamic cluster with muster in msrun's place: a scheduler beside rank
+//                0, at MASTER's address and port, and MS_* for each worker. There MindSpore counts
+//                devices by local rank, so ASCEND_RT_VISIBLE_DEVICES is set and DEVICE_ID is not
+//   one rank     neither: --use_parallel False, and --device_id, because the configuration's own
+//                device 0 would count otherwise
 //
-// Sources: mindspore-lab/mindformers run_mindformer.py, mindformers/core/context/build_context.py, mindformers/tools/utils.py, scripts/msrun_launcher.sh;
-// mindspore-ai/mindspore mindspore/python/mindspore/parallel/cluster/process_entity/_api.py.
+// Sources: mindspore-lab/mindformers run_mindformer.py, mindformers/core/context/build_context.py,
+// mindformers/tools/utils.py, scripts/msrun_launcher.sh; mindspore-ai/mindspore
+// mindspore/python/mindspore/parallel/cluster/process_entity/_api.py.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +47,8 @@ constexpr std::string_view kScript = "run_mindformer.py";
 constexpr const char* kVisible = "ASCEND_RT_VISIBLE_DEVICES";
 
 constexpr std::array<std::string_view, 11> kIdentity = {
-    "RANK_TABLE_FILE", "MINDSPORE_HCCL_CONFIG_PATH",  // the older name, which MindSpore looks at first
+    // the older name, which MindSpore looks at first
+    "RANK_TABLE_FILE", "MINDSPORE_HCCL_CONFIG_PATH",
     "RANK_ID",         "RANK_SIZE",
     "DEVICE_ID",       "LOCAL_DEFAULT_PATH",
     "MS_ROLE",         "MS_WORKER_NUM",
@@ -46,22 +56,33 @@ constexpr std::array<std::string_view, 11> kIdentity = {
     "MS_SCHED_PORT",
 };
 
-// check_in_modelarts(): any of them, and it imports the cloud's client library and moves its output to /cache.
+// check_in_modelarts(): any of them, and it imports the cloud's client library and moves its output
+// to /cache.
 constexpr std::array<std::string_view, 6> kCloud = {
-    "MA_LOG_DIR", "MA_JOB_DIR", "MA_LOCAL_LOG_PATH", "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "BATCH_GROUP_NAME",
+    "MA_LOG_DIR",       "MA_JOB_DIR",           "MA_LOCAL_LOG_PATH",
+    "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "BATCH_GROUP_NAME",
 };
 
-bool is_strategy(const v1::JobSpec& spec) { return spec.launch().mode() == v1::LAUNCH_MODE_STRATEGY; }
+bool is_strategy(const v1::JobSpec& spec) {
+  return spec.launch().mode() == v1::LAUNCH_MODE_STRATEGY;
+}
 
 // A strategy is that of a training.
 std::string_view mode_word(const v1::JobSpec& spec) {
   const v1::LaunchMode mode = spec.launch().mode();
-  return mode == v1::LAUNCH_MODE_FINETUNE ? "finetune" : mode == v1::LAUNCH_MODE_EVAL ? "eval" : mode == v1::LAUNCH_MODE_PREDICT ? "predict" : "train";
+  return mode == v1::LAUNCH_MODE_FINETUNE  ? "finetune"
+         : mode == v1::LAUNCH_MODE_EVAL    ? "eval"
+         : mode == v1::LAUNCH_MODE_PREDICT ? "predict"
+                                           : "train";
 }
 
-bool is_script(std::string_view word) { return word.ends_with(kScript) && (word.size() == kScript.size() || word[word.size() - kScript.size() - 1] == '/'); }
+bool is_script(std::string_view word) {
+  return word.ends_with(kScript) &&
+         (word.size() == kScript.size() || word[word.size() - kScript.size() - 1] == '/');
+}
 
-// Whether these are run_mindformer.py's arguments. Scripts of single models take some of them and refuse others; launch.run may be any command at all.
+// Whether these are run_mindformer.py's arguments. Scripts of single models take some of them and
+// refuse others; launch.run may be any command at all.
 bool is_known_command(const v1::JobSpec& spec, const CommandLine& command) {
   if (spec.launch().run().empty()) return is_script(spec.launch().script());
   return std::ranges::any_of(command, [](const Word& word) { return is_script(word.text); });
@@ -69,11 +90,13 @@ bool is_known_command(const v1::JobSpec& spec, const CommandLine& command) {
 
 bool is_true(const std::optional<Option>& option) {
   constexpr std::string_view kTrue = "true";
-  return option && std::ranges::equal(option->value, kTrue, [](char a, char b) { return a == b || a == b - 'a' + 'A'; });
+  return option && std::ranges::equal(option->value, kTrue,
+                                      [](char a, char b) { return a == b || a == b - 'a' + 'A'; });
 }
 bool is_false(const std::optional<Option>& option) {
   constexpr std::string_view kFalse = "false";
-  return option && std::ranges::equal(option->value, kFalse, [](char a, char b) { return a == b || a == b - 'a' + 'A'; });
+  return option && std::ranges::equal(option->value, kFalse,
+                                      [](char a, char b) { return a == b || a == b - 'a' + 'A'; });
 }
 
 void put_default_option(CommandLine& command, std::string_view name, std::string_view value) {
@@ -92,12 +115,16 @@ void set_arguments(Launching& launching) {
   if (!known) return;
   // Relative to the code, where it was written for, and not to the rank's own directory.
   for (Word& word : command)
-    if (word.key.starts_with("launch.run") && is_script(word.text)) word.text = below_code(spec, word.text);
-  if (request.save_dir.find('=') != std::string::npos || request.out_dir.find('=') != std::string::npos)
-    launching.problems.push_back({.key = "output_dir",
-                                  .message = fmt::format("'{}' has a '=' in it, at which run_mindformer.py takes its arguments apart; choose "
-                                                         "another directory (output_dir, checkpoint.dir)",
-                                                         request.save_dir)});
+    if (word.key.starts_with("launch.run") && is_script(word.text))
+      word.text = below_code(spec, word.text);
+  if (request.save_dir.find('=') != std::string::npos ||
+      request.out_dir.find('=') != std::string::npos)
+    launching.problems.push_back(
+        {.key = "output_dir",
+         .message = fmt::format(
+             "'{}' has a '=' in it, at which run_mindformer.py takes its arguments apart; choose "
+             "another directory (output_dir, checkpoint.dir)",
+             request.save_dir)});
   const bool alone = request.world_size() == 1;
   put_default_option(command, "--run_mode", mode_word(spec));
   put_default_option(command, "--use_parallel", alone ? "False" : "True");
@@ -105,19 +132,24 @@ void set_arguments(Launching& launching) {
   put_option(command, "--output_dir", "${save.dir}", kSource);
   put_profile(launching);
   if (is_strategy(spec)) put_option(command, "--only_save_strategy", "True", kSource);
-  if (!request.resuming() && !request.start_dir.empty() && !names_start_dir(spec)) put_option(command, "--load_checkpoint", "${start.dir}", kStartSource);
+  if (!request.resuming() && !request.start_dir.empty() && !names_start_dir(spec))
+    put_option(command, "--load_checkpoint", "${start.dir}", kStartSource);
   if (!request.resuming() || !asks_for_training(spec)) return;
   put_option(command, "--load_checkpoint", "${resume.dir}", resume_word(request, kSource));
   put_option(command, "--resume_training", "True", kSource);
-  // What was to be cut to this job's layout at the first start is in that layout now, whatever the configuration says.
+  // What was to be cut to this job's layout at the first start is in that layout now, whatever the
+  // configuration says.
   put_option(command, "--auto_trans_ckpt", "False", kSource);
   drop_option(command, "--src_strategy_path_or_dir");
 }
 
 void put_common(const LaunchRequest& request, LaunchPlan& plan, const std::string& world) {
-  // is_publicly_accessible_path() and the first rank of a node go by DEVICE_NUM_PER_NODE; 8 otherwise.
+  // is_publicly_accessible_path() and the first rank of a node go by DEVICE_NUM_PER_NODE; 8
+  // otherwise.
   const std::uint32_t first = request.nodes.front().rank_count;
-  const bool told = first != 8 && std::ranges::all_of(request.nodes, [first](const NodeSlot& node) { return node.rank_count == first; });
+  const bool told = first != 8 && std::ranges::all_of(request.nodes, [first](const NodeSlot& node) {
+                      return node.rank_count == first;
+                    });
   for (RankPlan& rank : plan.ranks) {
     put_hccl_port(request, rank, kSource);
     put(rank.env, "RANK_ID", std::to_string(rank.rank), kSource);
@@ -129,7 +161,8 @@ void put_common(const LaunchRequest& request, LaunchPlan& plan, const std::strin
 
 void put_device(RankPlan& rank) {
   rank.env.erase(kVisible);
-  if (!rank.devices.empty()) put(rank.env, "DEVICE_ID", std::to_string(rank.devices.front()), kSource);
+  if (!rank.devices.empty())
+    put(rank.env, "DEVICE_ID", std::to_string(rank.devices.front()), kSource);
 }
 
 // The variables that msrun exports, for a worker and for the scheduler.
@@ -140,38 +173,48 @@ void put_cluster(const LaunchRequest& request, Environment& env, const std::stri
   put_default(env, "MS_CLUSTER_TIMEOUT", "600", kSource);  // msrun's own default, seconds
 }
 
-// Where it would write is kept off rank 0's tree: MindFormers takes a process without RANK_ID for rank 0.
+// Where it would write is kept off rank 0's tree: MindFormers takes a process without RANK_ID for
+// rank 0.
 void add_scheduler(Launching& launching, const RankPlan& first, const std::string& world) {
   const LaunchRequest& request = launching.request;
-  CompanionDraft scheduler{.plan = {.name = "scheduler", .node = first.node, .env = first.env}, .command = launching.command};
+  CompanionDraft scheduler{.plan = {.name = "scheduler", .node = first.node, .env = first.env},
+                           .command = launching.command};
   scheduler.cwd = literal(fmt::format("{}/scheduler", work_dir(request.out_dir, request.attempt)));
   set_option(scheduler.command, "--output_dir", scheduler.cwd, kSource);
   Environment& env = scheduler.plan.env;
-  for (const char* name : {"MUSTER_RANK", "MUSTER_LOCAL_RANK", "RANK_ID", "MS_NODE_ID", "MS_WORKER_IP"}) env.erase(name);
+  for (const char* name :
+       {"MUSTER_RANK", "MUSTER_LOCAL_RANK", "RANK_ID", "MS_NODE_ID", "MS_WORKER_IP"})
+    env.erase(name);
   put_cluster(request, env, world);
   put(env, "MS_ROLE", "MS_SCHED", kSource);
-  put(env, "LOCAL_DEFAULT_PATH", fmt::format("{}/scheduler", work_dir(request.out_dir, request.attempt)), kSource);
+  put(env, "LOCAL_DEFAULT_PATH",
+      fmt::format("{}/scheduler", work_dir(request.out_dir, request.attempt)), kSource);
   launching.companions.push_back(std::move(scheduler));
 }
 
 void launch_msrun(Launching& launching, const std::string& world) {
   const LaunchRequest& request = launching.request;
   for (const NodeSlot& node : request.nodes) {
-    if (request.imagined || node.rank_count == 0 || ranktable::parse_address(node.address)) continue;
+    if (request.imagined || node.rank_count == 0 || ranktable::parse_address(node.address))
+      continue;
     launching.problems.push_back(
         {.key = "launch.launcher",
-         .message = fmt::format("msrun's variables need addresses, and that of node '{}' is the name '{}'; start its agent with an address", node.name,
-                                node.address)});
+         .message = fmt::format("msrun's variables need addresses, and that of node '{}' is the "
+                                "name '{}'; start its agent with an address",
+                                node.name, node.address)});
     return;
   }
   for (RankPlan& rank : launching.plan.ranks) {
     put_cluster(request, rank.env, world);
     put(rank.env, "MS_ROLE", "MS_WORKER", kSource);
-    put(rank.env, "MS_NODE_ID", std::to_string(rank.rank), kSource);  // a whole number fixes the rank
-    if (request.nodes.size() > 1) put_default(rank.env, "MS_WORKER_IP", request.nodes[rank.node].address, kSource);
+    // a whole number fixes the rank
+    put(rank.env, "MS_NODE_ID", std::to_string(rank.rank), kSource);
+    if (request.nodes.size() > 1)
+      put_default(rank.env, "MS_WORKER_IP", request.nodes[rank.node].address, kSource);
     put_hccl_address(request, rank, kSource);
   }
-  if (!launching.plan.ranks.empty() && launching.plan.ranks.front().rank == 0) add_scheduler(launching, launching.plan.ranks.front(), world);
+  if (!launching.plan.ranks.empty() && launching.plan.ranks.front().rank == 0)
+    add_scheduler(launching, launching.plan.ranks.front(), world);
 }
 
 void launch_table(Launching& launching) {
@@ -191,58 +234,79 @@ std::string key_of(const CommandLine& command, std::string_view name) {
 void check_arguments(const v1::JobSpec& spec, const CommandLine& command, Problems& problems) {
   const bool config = has_option(command, "--config");
   if (spec.launch().config().empty() && !config)
-    problems.push_back(
-        {.key = "launch.config", .message = "is missing: run_mindformer.py does not start without a configuration (a path below the code directory)"});
+    problems.push_back({.key = "launch.config",
+                        .message = "is missing: run_mindformer.py does not start without a "
+                                   "configuration (a path below the code directory)"});
   if (!spec.launch().config().empty() && config)
-    problems.push_back({.key = key_of(command, "--config"), .message = "launch.config says already which configuration; leave one of the two out"});
+    problems.push_back(
+        {.key = key_of(command, "--config"),
+         .message = "launch.config says already which configuration; leave one of the two out"});
   const auto mode = find_option(command, "--run_mode");
   const bool of_finetune = is_strategy(spec) && mode && mode->value == "finetune";
-  if (mode && mode->value.find('$') == std::string_view::npos && mode->value != mode_word(spec) && !of_finetune)
+  if (mode && mode->value.find('$') == std::string_view::npos && mode->value != mode_word(spec) &&
+      !of_finetune)
     problems.push_back(
         {.key = command[mode->word].key,
-         .message = fmt::format("--run_mode '{}' is not launch.mode, '{}': say it once, with launch.mode", ranktable::shown(mode->value), mode_word(spec))});
+         .message =
+             fmt::format("--run_mode '{}' is not launch.mode, '{}': say it once, with launch.mode",
+                         ranktable::shown(mode->value), mode_word(spec))});
   const auto parallel = find_option(command, "--use_parallel");
   if (is_false(parallel) && ranks_asked(spec) > 1)
     problems.push_back(
         {.key = command[parallel->word].key,
-         .message = fmt::format("--use_parallel False with {} ranks: each would train alone, on the same device; leave it out, or ask for one device",
+         .message = fmt::format("--use_parallel False with {} ranks: each would train alone, on "
+                                "the same device; leave it out, or ask for one device",
                                 ranks_asked(spec))});
   if (is_true(parallel) && ranks_asked(spec) == 1)
-    problems.push_back({.key = command[parallel->word].key, .message = "--use_parallel True with one rank is refused by MindSpore; leave it out"});
+    problems.push_back(
+        {.key = command[parallel->word].key,
+         .message = "--use_parallel True with one rank is refused by MindSpore; leave it out"});
   if (is_true(find_option(command, "--only_save_strategy")) && !is_strategy(spec))
     problems.push_back({.key = key_of(command, "--only_save_strategy"),
-                        .message = "ends with status 0 and no step trained: write launch.mode: strategy in its place, which looks for every rank's file"});
+                        .message = "ends with status 0 and no step trained: write launch.mode: "
+                                   "strategy in its place, which looks for every rank's file"});
   if (is_strategy(spec) && ranks_asked(spec) == 1)
-    problems.push_back(
-        {.key = "launch.mode", .message = "strategy with one rank: a model that is not split has none; ask for as many devices as are to train it"});
+    problems.push_back({.key = "launch.mode",
+                        .message = "strategy with one rank: a model that is not split has none; "
+                                   "ask for as many devices as are to train it"});
 }
 
 // What spec.start gives has one place on the command line.
 void check_start_alone(const v1::JobSpec& spec, const CommandLine& command, Problems& problems) {
   if (!has_start(spec) || names_start_dir(spec)) return;
   if (const auto load = find_option(command, "--load_checkpoint"))
-    problems.push_back({.key = command[load->word].key, .message = "start.from says already what is loaded; leave one of the two out"});
+    problems.push_back(
+        {.key = command[load->word].key,
+         .message = "start.from says already what is loaded; leave one of the two out"});
   if (starts_as_weights(spec) && is_true(find_option(command, "--resume_training")))
     problems.push_back({.key = key_of(command, "--resume_training"),
-                        .message = "goes on from a checkpoint, and start.as: weights begins anew with its weights; write start.as: resume, or leave it out"});
+                        .message = "goes on from a checkpoint, and start.as: weights begins anew "
+                                   "with its weights; write start.as: resume, or leave it out"});
 }
 
-// Weights, and what only looks like a checkpoint to go on from; r0.6 to r0.8 load a rank's part of one in sink mode alone.
+// Weights, and what only looks like a checkpoint to go on from; r0.6 to r0.8 load a rank's part of
+// one in sink mode alone.
 void check_resumable(const v1::JobSpec& spec, const CommandLine& command, Problems& problems) {
   if (!asks_for_training(spec)) return;
   const auto load = find_option(command, "--load_checkpoint");
   if (load && is_true(find_option(command, "--resume_training")))
     if (const std::string wrong = resume_problem(load->value); !wrong.empty())
-      problems.push_back({.key = command[load->word].key, .message = fmt::format("{}; or leave --resume_training out", wrong)});
-  if (spec.resume().enabled() && ranks_asked(spec) > 1 && is_false(find_option(command, "--sink_mode")))
+      problems.push_back({.key = command[load->word].key,
+                          .message = fmt::format("{}; or leave --resume_training out", wrong)});
+  if (spec.resume().enabled() && ranks_asked(spec) > 1 &&
+      is_false(find_option(command, "--sink_mode")))
     problems.push_back({.key = key_of(command, "--sink_mode"),
-                        .message = "without sink mode a later attempt cannot load the ranks' parts of a checkpoint; leave it out, or start every attempt from "
+                        .message = "without sink mode a later attempt cannot load the ranks' parts "
+                                   "of a checkpoint; leave it out, or start every attempt from "
                                    "the beginning with resume: none"});
   const bool profiles = spec.observe().has_profile();
-  if (spec.resume().enabled() && ranks_asked(spec) > 1 && (profiles || is_true(find_option(command, "--profile"))))
-    problems.push_back({.key = profiles ? "observe.profile" : key_of(command, "--profile"),
-                        .message = "a profile turns sink mode off (up to MindFormers r1.1), and without it a later attempt cannot load the ranks' parts of a "
-                                   "checkpoint; start every attempt from the beginning with resume: none"});
+  if (spec.resume().enabled() && ranks_asked(spec) > 1 &&
+      (profiles || is_true(find_option(command, "--profile"))))
+    problems.push_back(
+        {.key = profiles ? "observe.profile" : key_of(command, "--profile"),
+         .message = "a profile turns sink mode off (up to MindFormers r1.1), and without it a "
+                    "later attempt cannot load the ranks' parts of a "
+                    "checkpoint; start every attempt from the beginning with resume: none"});
 }
 
 void check_launcher(const v1::JobSpec& spec, Problems& problems) {
@@ -253,23 +317,36 @@ void check_launcher(const v1::JobSpec& spec, Problems& problems) {
     check_ascending(spec, problems);
     if (spec.network().master_port() != 0 && spec.network().master_port() < 1024)
       problems.push_back(
-          {.key = "network.master_port", .message = fmt::format("{} is refused by MindSpore's scheduler (auto | 1024..65535)", spec.network().master_port())});
+          {.key = "network.master_port",
+           .message = fmt::format("{} is refused by MindSpore's scheduler (auto | 1024..65535)",
+                                  spec.network().master_port())});
     return;
   }
   constexpr std::uint32_t kDevicesMax = 16;
-  if (resources.type() == "nvidia") problems.push_back({.key = "resources.type", .message = "a rank table is for Ascend devices; use launch.launcher: msrun"});
+  if (resources.type() == "nvidia")
+    problems.push_back(
+        {.key = "resources.type",
+         .message = "a rank table is for Ascend devices; use launch.launcher: msrun"});
   if (ranks > ranktable::kRanksMax)
     problems.push_back({.key = "resources.nodes",
-                        .message = fmt::format("{} ranks, and a rank table has at most {}; use launch.launcher: msrun", ranks, ranktable::kRanksMax)});
+                        .message = fmt::format(
+                            "{} ranks, and a rank table has at most {}; use launch.launcher: msrun",
+                            ranks, ranktable::kRanksMax)});
   if (resources.devices() > kDevicesMax)
     problems.push_back(
-        {.key = "resources.devices", .message = fmt::format("{} devices a node, and HCCL knows servers of up to {}", resources.devices(), kDevicesMax)});
+        {.key = "resources.devices",
+         .message = fmt::format("{} devices a node, and HCCL knows servers of up to {}",
+                                resources.devices(), kDevicesMax)});
   for (int i = 0; i < resources.device_ids_size(); ++i)
     if (resources.device_ids(i) >= kDevicesMax)
-      problems.push_back({.key = fmt::format("resources.devices[{}]", i),
-                          .message = fmt::format("{} is no device of a rank table: HCCL knows servers of up to {}", resources.device_ids(i), kDevicesMax)});
-  if (std::string wrong = ranktable::path_problem(spec.output_dir() + "/hccl.json"); !spec.output_dir().empty() && !wrong.empty())
-    problems.push_back({.key = "output_dir", .message = fmt::format("the rank table goes below it: {}", wrong)});
+      problems.push_back(
+          {.key = fmt::format("resources.devices[{}]", i),
+           .message = fmt::format("{} is no device of a rank table: HCCL knows servers of up to {}",
+                                  resources.device_ids(i), kDevicesMax)});
+  if (std::string wrong = ranktable::path_problem(spec.output_dir() + "/hccl.json");
+      !spec.output_dir().empty() && !wrong.empty())
+    problems.push_back(
+        {.key = "output_dir", .message = fmt::format("the rank table goes below it: {}", wrong)});
 }
 
 }  // namespace
@@ -281,8 +358,10 @@ void launch_mindformers(Launching& launching) {
   const LaunchRequest& request = launching.request;
   const std::string world = std::to_string(request.world_size());
   // A command that is not known may name its files from the code tree on.
-  const bool own_directory = request.spec->launch().run().empty() || is_known_command(*request.spec, launching.command);
-  if (request.spec->launch().cwd().empty() && own_directory) launching.cwd = literal(work_dir(request.out_dir, request.attempt)) + "/rank_${rank}";
+  const bool own_directory =
+      request.spec->launch().run().empty() || is_known_command(*request.spec, launching.command);
+  if (request.spec->launch().cwd().empty() && own_directory)
+    launching.cwd = literal(work_dir(request.out_dir, request.attempt)) + "/rank_${rank}";
   set_arguments(launching);
   put_common(request, launching.plan, world);
   if (has_rank_table(request))
@@ -293,16 +372,22 @@ void launch_mindformers(Launching& launching) {
     for (RankPlan& rank : launching.plan.ranks) put_device(rank);
 }
 
-// By --output_dir. LOCAL_DEFAULT_PATH alone, which every command gets, does not count in newer releases.
-bool mindformers_sets_save_dir(const v1::JobSpec& spec) { return is_known_command(spec, spec_words(spec)); }
+// By --output_dir. LOCAL_DEFAULT_PATH alone, which every command gets, does not count in newer
+// releases.
+bool mindformers_sets_save_dir(const v1::JobSpec& spec) {
+  return is_known_command(spec, spec_words(spec));
+}
 
 // By --load_checkpoint; of a node's script the one that it calls msrun with.
 bool mindformers_loads_start(const v1::JobSpec& spec) {
-  return spec.launch().per() == v1::LAUNCH_PER_NODE ? spec.launch().adopt() : is_known_command(spec, spec_words(spec));
+  return spec.launch().per() == v1::LAUNCH_PER_NODE ? spec.launch().adopt()
+                                                    : is_known_command(spec, spec_words(spec));
 }
 
 std::string_view mindformers_needs(const v1::JobSpec& spec) {
-  return ranks_asked(spec) == 1 ? "" : spec.launch().launcher() == v1::LAUNCHER_MSRUN ? kCompanions : kLaunchFiles;
+  return ranks_asked(spec) == 1                           ? ""
+         : spec.launch().launcher() == v1::LAUNCHER_MSRUN ? kCompanions
+                                                          : kLaunchFiles;
 }
 
 void check_mindformers(const v1::JobSpec& spec, Problems& problems) {
@@ -312,8 +397,9 @@ void check_mindformers(const v1::JobSpec& spec, Problems& problems) {
     check_resumable(spec, command, problems);
     check_start_alone(spec, command, problems);
   } else if (!spec.launch().config().empty() && !spec.launch().run().empty()) {
-    problems.push_back(
-        {.key = "launch.config", .message = "launch.run does not name run_mindformer.py, so nobody would read it; name the configuration in launch.run"});
+    problems.push_back({.key = "launch.config",
+                        .message = "launch.run does not name run_mindformer.py, so nobody would "
+                                   "read it; name the configuration in launch.run"});
   }
   check_launcher(spec, problems);
   check_no_launcher_inside(spec, problems);

@@ -1,6 +1,8 @@
-// MindSpeed-MM (pretrain_*.py of its own): Megatron-LM's arguments and variables, and --mm-data, --mm-model, --mm-tool with files of the model, which are
-// taken from the working directory as they are. Its example scripts pass --no-save-optim and the like: such runs are told that they cannot resume.
-// Source: Ascend/MindSpeed-MM examples/**/*.sh, mindspeed_mm/arguments.py (a parser on top of Megatron-LM's).
+// MindSpeed-MM (pretrain_*.py of its own): Megatron-LM's arguments and variables, and --mm-data,
+// --mm-model, --mm-tool with files of the model, which are taken from the working directory as they
+// are. Its example scripts pass --no-save-optim and the like: such runs are told that they cannot
+// resume. Source: Ascend/MindSpeed-MM examples/**/*.sh, mindspeed_mm/arguments.py (a parser on top
+// of Megatron-LM's).
 #include <fmt/format.h>
 
 #include <array>
@@ -10,14 +12,18 @@
 
 namespace muster::engine {
 
-void launch_mindspeed_mm(Launching& launching) { launch_on_megatron(launching, "engine mindspeed-mm"); }
+void launch_mindspeed_mm(Launching& launching) {
+  launch_on_megatron(launching, "engine mindspeed-mm");
+}
 
 void check_mindspeed_mm(const v1::JobSpec& spec, Problems& problems) {
   check_megatron(spec, problems);
   const CommandLine command = spec_words(spec);
-  for (const std::string_view name : std::array<std::string_view, 3>{"--mm-data", "--mm-model", "--mm-tool"})
+  for (const std::string_view name :
+       std::array<std::string_view, 3>{"--mm-data", "--mm-model", "--mm-tool"})
     if (const auto option = find_option(command, name); option && !option->has_value)
-      problems.push_back({.key = command[option->word].key, .message = fmt::format("{} has no file behind it", name)});
+      problems.push_back({.key = command[option->word].key,
+                          .message = fmt::format("{} has no file behind it", name)});
 }
 
 }  // namespace muster::engine

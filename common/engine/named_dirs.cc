@@ -27,11 +27,14 @@ std::string without_dots(std::string_view path) {
 
 std::string absolute(const v1::JobSpec& spec, const CommandLine& command, std::string_view name) {
   const auto option = find_option(command, name);
-  if (!option || !option->has_value || option->value.empty() || option->value.find('$') != std::string_view::npos) return {};
+  if (!option || !option->has_value || option->value.empty() ||
+      option->value.find('$') != std::string_view::npos)
+    return {};
   if (option->value.starts_with('/')) return without_dots(option->value);
   const std::string& cwd = spec.launch().cwd();
   if (cwd.find('$') != std::string::npos || !spec.code().at().starts_with('/')) return {};
-  const std::string below = cwd.starts_with('/') ? cwd : fmt::format("{}/{}", spec.code().at(), cwd);
+  const std::string below =
+      cwd.starts_with('/') ? cwd : fmt::format("{}/{}", spec.code().at(), cwd);
   return without_dots(fmt::format("{}/{}", below, option->value));
 }
 
@@ -39,7 +42,9 @@ std::string absolute(const v1::JobSpec& spec, const CommandLine& command, std::s
 
 NamedDirs named_dirs(const v1::JobSpec& spec) {
   const Engine* engine = find_engine(spec.engine());
-  if (engine == nullptr || engine->sets_save_dir != megatron_sets_save_dir || spec.launch().per() == v1::LAUNCH_PER_NODE) return {};
+  if (engine == nullptr || engine->sets_save_dir != megatron_sets_save_dir ||
+      spec.launch().per() == v1::LAUNCH_PER_NODE)
+    return {};
   const CommandLine command = spec_words(spec);
   return {.save = absolute(spec, command, "--save"), .load = absolute(spec, command, "--load")};
 }

@@ -18,14 +18,16 @@ namespace {
 std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
 // What has to be there before the node's processes start and is muster's to make.
-void add_dirs(v1::NodeLaunch& launch, const LaunchRequest& request, const LaunchPlan& plan, std::size_t node) {
+void add_dirs(v1::NodeLaunch& launch, const LaunchRequest& request, const LaunchPlan& plan,
+              std::size_t node) {
   launch.add_make_dirs(request.out_dir);
   launch.add_make_dirs(request.save_dir);
   const std::string own = work_dir(request.out_dir, request.attempt) + "/";
   for (const RankPlan& rank : plan.ranks)
     if (rank.node == node && rank.cwd.starts_with(own)) launch.add_make_dirs(rank.cwd);
   for (const CompanionPlan& companion : plan.companions)
-    if (companion.node == node && companion.cwd.starts_with(own)) launch.add_make_dirs(companion.cwd);
+    if (companion.node == node && companion.cwd.starts_with(own))
+      launch.add_make_dirs(companion.cwd);
   for (const FilePlan& file : plan.files)
     if (file.node == node) launch.add_make_dirs(parent_of(file.path));
   for (const PatchPlan& file : plan.patched)
@@ -62,13 +64,15 @@ void add_patched(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t nod
   }
 }
 
-// Vendors' scripts export what is one process's own (RANK_ID, DEVICE_ID), and a shell may hold what a table or a cloud platform says of another launch:
-// torch_npu takes any RANK_TABLE_FILE for its own, MindFormers any MA_JOB_DIR for a cloud. Engine command alone gets all that the setup leaves.
+// Vendors' scripts export what is one process's own (RANK_ID, DEVICE_ID), and a shell may hold what
+// a table or a cloud platform says of another launch: torch_npu takes any RANK_TABLE_FILE for its
+// own, MindFormers any MA_JOB_DIR for a cloud. Engine command alone gets all that the setup leaves.
 std::set<std::string_view> not_inherited(const v1::JobSpec& spec) {
   const Engine* engine = find_engine(spec.engine());
   if (engine == nullptr || engine->identity.empty()) return {};
   std::set<std::string_view> names = {"RANK_TABLE", "ASCEND_DEVICE_ID"};
-  for (const auto& list : {engine->identity, mindformers_identity(), mindformers_cloud()}) names.insert(list.begin(), list.end());
+  for (const auto& list : {engine->identity, mindformers_identity(), mindformers_cloud()})
+    names.insert(list.begin(), list.end());
   return names;
 }
 
@@ -78,11 +82,13 @@ void add_setup(v1::NodeLaunch& launch, const LaunchRequest& request, std::size_t
   v1::Setup& setup = *launch.mutable_setup();
   *setup.mutable_commands() = spec.runtime().setup();
   *setup.mutable_timeout() = spec.runtime().setup_timeout();
-  if (const auto names = not_inherited(spec); !names.empty()) setup.add_commands(fmt::format("unset {} || true", fmt::join(names, " ")));
+  if (const auto names = not_inherited(spec); !names.empty())
+    setup.add_commands(fmt::format("unset {} || true", fmt::join(names, " ")));
   setup.set_cwd(code_dir(spec, request.out_dir, node));
 }
 
-// code.at goes without a target: it is where it is on the node, if the node has it; an image may have brought the code.
+// code.at goes without a target: it is where it is on the node, if the node has it; an image may
+// have brought the code.
 void add_container(v1::NodeLaunch& launch, const LaunchRequest& request) {
   const v1::JobSpec& spec = *request.spec;
   if (spec.runtime().image().empty()) return;
@@ -104,7 +110,8 @@ void add_container(v1::NodeLaunch& launch, const LaunchRequest& request) {
     out.set_read_only(true);
   };
   for (const v1::InputSpec& input : spec.inputs()) add_read(input.path());
-  if (request.resume_source.empty()) add_read(request.start_dir);  // of links the agent mounts what they lead to
+  // of links the agent mounts what they lead to
+  if (request.resume_source.empty()) add_read(request.start_dir);
   std::string code = spec.code().at();
   while (code.ends_with('/')) code.pop_back();
   if (!code.empty()) container.add_mounts()->set_source(std::move(code));
@@ -129,8 +136,10 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
   launch.set_job_id(request.job_id);
   launch.set_attempt(request.attempt);
   launch.set_job_name(spec.name());
-  if (!spec.runtime().user().empty() && spec.runtime().user() != "submitter") launch.set_user(spec.runtime().user());
-  if (spec.launch().per() == v1::LAUNCH_PER_NODE) launch.mutable_script()->set_adopt(spec.launch().adopt());
+  if (!spec.runtime().user().empty() && spec.runtime().user() != "submitter")
+    launch.set_user(spec.runtime().user());
+  if (spec.launch().per() == v1::LAUNCH_PER_NODE)
+    launch.mutable_script()->set_adopt(spec.launch().adopt());
   add_dirs(launch, request, plan, node);
   add_code_copy(launch, request, node);
   add_files(launch, plan, node);
@@ -139,7 +148,8 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
   add_setup(launch, request, node);
   add_container(launch, request);
   *launch.mutable_watching() = plan.watching;
-  // As weights the links are made as well, where the step is known: what the ranks load then is that step alone.
+  // As weights the links are made as well, where the step is known: what the ranks load then is
+  // that step alone.
   if (!request.resume_source.empty()) {
     v1::ResumeLinks& resume = *launch.mutable_resume();
     resume.set_dir(request.resuming() ? request.resume_dir : request.start_dir);
@@ -148,7 +158,8 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
     resume.set_shards(request.resume_shards);
     resume.set_layout(plan.watching.layout());
     resume.set_given(request.resume_from_start && request.attempt == 1);
-    if (spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL && spec.launch().per() != v1::LAUNCH_PER_ONCE) {
+    if (spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL &&
+        spec.launch().per() != v1::LAUNCH_PER_ONCE) {
       resume.set_first_rank(request.nodes[node].first_rank);
       resume.set_ranks(request.nodes[node].rank_count);
     }
@@ -179,7 +190,8 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
     process.set_cwd(rank->cwd);
     for (const std::uint32_t device : rank->devices) process.add_devices(device);
     for (const auto& [name, value] : rank->env)
-      if (!common.contains(name) && !is_the_nodes(*rank, name)) (*process.mutable_env())[name] = value.text;
+      if (!common.contains(name) && !is_the_nodes(*rank, name))
+        (*process.mutable_env())[name] = value.text;
     process.set_plog_dir(rank->plog_dir);
     process.set_success_file(rank->success_file);
   }

@@ -47,12 +47,16 @@ struct Edit {
   bool named = false;
 };
 
-void add_changes(std::vector<Edit>& edits, const v1::JobSpec& spec, const char* key, const google::protobuf::RepeatedPtrField<v1::ConfigPatch>& files) {
+void add_changes(std::vector<Edit>& edits, const v1::JobSpec& spec, const char* key,
+                 const google::protobuf::RepeatedPtrField<v1::ConfigPatch>& files) {
   for (int i = 0; i < files.size(); ++i) {
     const v1::ConfigPatch& file = files[i];
     const std::string source = plain_path(below_code(spec, file.file()));
     auto edit = std::ranges::find(edits, source, &Edit::source);
-    if (edit == edits.end()) edit = edits.insert(edits.end(), Edit{.key = fmt::format("{}[{}]", key, i), .name = file.file(), .source = source});
+    if (edit == edits.end())
+      edit = edits.insert(
+          edits.end(),
+          Edit{.key = fmt::format("{}[{}]", key, i), .name = file.file(), .source = source});
     for (int j = 0; j < file.changes_size(); ++j) {
       edit->items.emplace_back(file.changes(j).at(), file.changes(j).value());
       edit->item_keys.push_back(fmt::format("{}[{}][{}]", key, i, j));
@@ -60,51 +64,70 @@ void add_changes(std::vector<Edit>& edits, const v1::JobSpec& spec, const char* 
   }
 }
 
-bool is_shell_script(std::string_view word) { return word.ends_with(".sh") || word.ends_with(".bash"); }
+bool is_shell_script(std::string_view word) {
+  return word.ends_with(".sh") || word.ends_with(".bash");
+}
 
 // "-c", "-lc": what follows is text for a shell.
-bool gives_code(std::string_view word) { return word.size() > 1 && word.front() == '-' && word[1] != '-' && word.ends_with('c'); }
+bool gives_code(std::string_view word) {
+  return word.size() > 1 && word.front() == '-' && word[1] != '-' && word.ends_with('c');
+}
 
-// The script whose assignments are meant: launch.script, or the first word of launch.run that is one.
+// The script whose assignments are meant: launch.script, or the first word of launch.run that is
+// one.
 std::optional<std::string> script_word(const v1::JobSpec& spec) {
-  if (spec.launch().run().empty()) return spec.launch().script().ends_with(".py") ? std::nullopt : std::optional(spec.launch().script());
+  if (spec.launch().run().empty())
+    return spec.launch().script().ends_with(".py") ? std::nullopt
+                                                   : std::optional(spec.launch().script());
   const auto& run = spec.launch().run();
   for (int i = 0; i < run.size(); ++i) {
     if (!is_shell_script(run[i])) continue;
-    if (i > 0 && gives_code(run[i - 1]) && run[i].find_first_of(" \t\n;&|") != std::string::npos) continue;  // commands, whose last word is one
+    // commands, whose last word is one
+    if (i > 0 && gives_code(run[i - 1]) && run[i].find_first_of(" \t\n;&|") != std::string::npos)
+      continue;
     return run[i];
   }
   return std::nullopt;
 }
 
-void add_variables(std::vector<Edit>& edits, const v1::JobSpec& spec, bool resuming, Problems& problems) {
+void add_variables(std::vector<Edit>& edits, const v1::JobSpec& spec, bool resuming,
+                   Problems& problems) {
   std::map<std::string, std::pair<std::string, std::string>> vars;
-  for (const auto& [name, value] : spec.launch().vars()) vars[name] = {value, fmt::format("launch.vars.{}", name)};
+  for (const auto& [name, value] : spec.launch().vars())
+    vars[name] = {value, fmt::format("launch.vars.{}", name)};
   if (resuming)
-    for (const auto& [name, value] : spec.resume().vars()) vars[name] = {value, fmt::format("resume.vars.{}", name)};
+    for (const auto& [name, value] : spec.resume().vars())
+      vars[name] = {value, fmt::format("resume.vars.{}", name)};
   if (vars.empty()) return;
   const char* key = spec.launch().vars().empty() ? "resume.vars" : "launch.vars";
   const auto script = script_word(spec);
   if (!script) {
     problems.push_back({.key = key,
-                        .message = spec.launch().run().empty() ? fmt::format("is for shell scripts, and launch.script is '{}'; change its arguments instead",
-                                                                             shown(spec.launch().script()))
-                                                               : "is for shell scripts, and no word of launch.run is one (*.sh; a string behind -c is not)"});
+                        .message = spec.launch().run().empty()
+                                       ? fmt::format("is for shell scripts, and launch.script is "
+                                                     "'{}'; change its arguments instead",
+                                                     shown(spec.launch().script()))
+                                       : "is for shell scripts, and no word of launch.run is one "
+                                         "(*.sh; a string behind -c is not)"});
     return;
   }
   Edit edit{.key = key, .name = *script, .vars = std::move(vars)};
-  if (spec.launch().run().empty() || script->starts_with('/')) edit.source = plain_path(below_code(spec, *script));
+  if (spec.launch().run().empty() || script->starts_with('/'))
+    edit.source = plain_path(below_code(spec, *script));
   edits.push_back(std::move(edit));
 }
 
-// A name that is relative is so to the working directory of the ranks, where it is the code's unless launch.cwd is another.
+// A name that is relative is so to the working directory of the ranks, where it is the code's
+// unless launch.cwd is another.
 void add_profile(std::vector<Edit>& edits, const v1::JobSpec& spec) {
   const auto patch = profile_patch(spec);
   if (!patch) return;
   const bool known = spec.launch().cwd().empty() || patch->file().starts_with('/');
   const std::string source = known ? plain_path(below_code(spec, patch->file())) : "";
   auto edit = known ? std::ranges::find(edits, source, &Edit::source) : edits.end();
-  if (edit == edits.end()) edit = edits.insert(edits.end(), Edit{.key = "observe.profile", .name = patch->file(), .source = source});
+  if (edit == edits.end())
+    edit = edits.insert(edits.end(),
+                        Edit{.key = "observe.profile", .name = patch->file(), .source = source});
   for (const v1::ConfigChange& change : patch->changes()) {
     edit->items.emplace_back(change.at(), change.value());
     edit->item_keys.emplace_back("observe.profile");
@@ -123,17 +146,27 @@ std::vector<Edit> edits_of(const v1::JobSpec& spec, bool resuming, Problems& pro
 // What the names of a file's texts stand for.
 class FileValues final : public TemplateValues {
  public:
-  FileValues(const PatchPlanning& planning, const RankPlan& rank, bool yaml) : planning_(planning), rank_(rank), yaml_(yaml) {}
+  FileValues(const PatchPlanning& planning, const RankPlan& rank, bool yaml)
+      : planning_(planning), rank_(rank), yaml_(yaml) {}
 
   [[nodiscard]] Result<std::string> value(std::string_view name) const override {
     if (name == "rank" || name == "local_rank" || name == "device_id" || name.starts_with("env:"))
-      return fail(ErrorCode::InvalidArgument, fmt::format("'${{{}}}' has no value here: one copy is for all ranks of a node", name));
+      return fail(
+          ErrorCode::InvalidArgument,
+          fmt::format("'${{{}}}' has no value here: one copy is for all ranks of a node", name));
     auto found = planning_.value(rank_, name);
     // It goes into YAML that is written already, whatever it stands in there.
-    const auto breaks = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F || c == '\'' || c == '"' || c == '\\'; };
-    if (yaml_ && found && (std::ranges::any_of(*found, breaks) || found->find(": ") != std::string::npos || found->find(" #") != std::string::npos))
+    const auto breaks = [](char c) {
+      return static_cast<unsigned char>(c) < 0x20 || c == 0x7F || c == '\'' || c == '"' ||
+             c == '\\';
+    };
+    if (yaml_ && found &&
+        (std::ranges::any_of(*found, breaks) || found->find(": ") != std::string::npos ||
+         found->find(" #") != std::string::npos))
       return fail(ErrorCode::InvalidArgument,
-                  fmt::format("'${{{}}}' is '{}', which cannot be put into a value; choose a directory without quotes", name, shown(*found)));
+                  fmt::format("'${{{}}}' is '{}', which cannot be put into a value; choose a "
+                              "directory without quotes",
+                              name, shown(*found)));
     return found;
   }
 
@@ -146,7 +179,9 @@ class FileValues final : public TemplateValues {
 class PatchPlanner {
  public:
   explicit PatchPlanner(const PatchPlanning& planning)
-      : planning_(planning), spec_(*planning.request.spec), edits_(edits_of(spec_, planning.request.resuming(), planning.problems)) {}
+      : planning_(planning),
+        spec_(*planning.request.spec),
+        edits_(edits_of(spec_, planning.request.resuming(), planning.problems)) {}
 
   void run() {
     if (!planning_.problems.empty()) return;
@@ -155,37 +190,49 @@ class PatchPlanner {
       if (nodes.insert(rank.node).second) plan_node(rank);
     for (const Edit& edit : edits_) {
       if (edit.named || !planning_.problems.empty()) continue;
-      planning_.problems.push_back({.key = edit.key,
-                                    .message = fmt::format("nothing on the command line names '{}', so no program would read the copy; name it in launch.args "
-                                                           "(or as launch.config, or as a value of launch.vars)",
-                                                           shown(edit.name))});
+      planning_.problems.push_back(
+          {.key = edit.key,
+           .message = fmt::format("nothing on the command line names '{}', so no program would "
+                                  "read the copy; name it in launch.args "
+                                  "(or as launch.config, or as a value of launch.vars)",
+                                  shown(edit.name))});
     }
   }
 
  private:
-  std::string text(const std::string& key, std::string_view with_templates, const RankPlan& rank, bool yaml = false) {
+  std::string text(const std::string& key, std::string_view with_templates, const RankPlan& rank,
+                   bool yaml = false) {
     if (!has_template(with_templates)) return std::string(with_templates);
     auto parsed = Template::parse(with_templates);
-    auto out = parsed ? parsed->expand(FileValues(planning_, rank, yaml), kTextBytesMax) : Result<std::string>(fail(parsed.error()));
+    auto out = parsed ? parsed->expand(FileValues(planning_, rank, yaml), kTextBytesMax)
+                      : Result<std::string>(fail(parsed.error()));
     if (out) return std::move(*out);
     planning_.problems.push_back({.key = key, .message = std::move(out.error().message)});
     return {};
   }
 
   void plan_node(const RankPlan& first) {
-    const std::string dir = fmt::format("{}/patched/node-{}", work_dir(planning_.request.out_dir, planning_.request.attempt), first.node);
+    const std::string dir =
+        fmt::format("{}/patched/node-{}",
+                    work_dir(planning_.request.out_dir, planning_.request.attempt), first.node);
     std::unordered_map<std::string, std::size_t> names;  // that a command line may have -> the edit
     std::vector<PatchPlan> made;
     for (std::size_t i = 0; i < edits_.size(); ++i) {
       Edit& edit = edits_[i];
-      PatchPlan one{.node = first.node, .key = edit.key == "observe.profile" ? edit.key : edit.vars.empty() ? "launch.patch" : "launch.vars"};
+      PatchPlan one{.node = first.node,
+                    .key = edit.key == "observe.profile" ? edit.key
+                           : edit.vars.empty()           ? "launch.patch"
+                                                         : "launch.vars"};
       const std::string name = text(edit.key, edit.name, first);
-      one.source = edit.source.empty() ? plain_path(first.cwd + "/" + name) : plain_path(text(edit.key, edit.source, first));
+      one.source = edit.source.empty() ? plain_path(first.cwd + "/" + name)
+                                       : plain_path(text(edit.key, edit.source, first));
       one.path = fmt::format("{}/{}/{}", dir, i, base_name(one.source));
-      for (const std::string& known : {one.source, name, plain_path(name), "./" + plain_path(name), plain_path(spec_.code().at() + "/" + name)})
+      for (const std::string& known : {one.source, name, plain_path(name), "./" + plain_path(name),
+                                       plain_path(spec_.code().at() + "/" + name)})
         names.try_emplace(known, i);
       for (std::size_t j = 0; j < edit.items.size(); ++j)
-        one.items.emplace_back(edit.items[j].first, text(edit.item_keys[j], edit.items[j].second, first, true));
+        one.items.emplace_back(edit.items[j].first,
+                               text(edit.item_keys[j], edit.items[j].second, first, true));
       made.push_back(std::move(one));
     }
     for (std::size_t i = 0; i < edits_.size(); ++i)
@@ -204,7 +251,8 @@ class PatchPlanner {
     check_config(first);
   }
 
-  void replace(std::size_t node, const std::unordered_map<std::string, std::size_t>& names, const std::vector<PatchPlan>& made) {
+  void replace(std::size_t node, const std::unordered_map<std::string, std::size_t>& names,
+               const std::vector<PatchPlan>& made) {
     if (made.empty()) return;
     const auto in_word = [&](std::string& word) -> const PatchPlan* {
       auto found = names.find(word);
@@ -218,9 +266,12 @@ class PatchPlanner {
       word.replace(from, std::string::npos, made[found->second].path);
       return &made[found->second];
     };
-    const auto in_process = [&](std::vector<std::string>& argv, std::map<std::string, Value>& env, std::vector<std::string>* sources) {
+    const auto in_process = [&](std::vector<std::string>& argv, std::map<std::string, Value>& env,
+                                std::vector<std::string>* sources) {
       for (std::size_t i = 0; i < argv.size(); ++i)
-        if (const PatchPlan* one = in_word(argv[i]); one != nullptr && sources != nullptr && i < sources->size()) (*sources)[i] = one->key;
+        if (const PatchPlan* one = in_word(argv[i]);
+            one != nullptr && sources != nullptr && i < sources->size())
+          (*sources)[i] = one->key;
       for (auto& [name, value] : env) {
         const auto found = value.text.starts_with('/') ? names.find(value.text) : names.end();
         if (found == names.end()) continue;
@@ -241,19 +292,26 @@ class PatchPlanner {
   }
 
   void add_needed(const RankPlan& first, const char* key, const std::string& source) {
-    const bool known = std::ranges::any_of(planning_.plan.patched, [&](const PatchPlan& one) { return one.node == first.node && one.source == source; });
-    if (!known) planning_.plan.patched.push_back({.node = first.node, .source = source, .key = key});
+    const bool known = std::ranges::any_of(planning_.plan.patched, [&](const PatchPlan& one) {
+      return one.node == first.node && one.source == source;
+    });
+    if (!known)
+      planning_.plan.patched.push_back({.node = first.node, .source = source, .key = key});
   }
 
-  // With templates it may be another one of each rank; what cannot be filled in is said of the command line.
+  // With templates it may be another one of each rank; what cannot be filled in is said of the
+  // command line.
   void needs_script(const RankPlan& first) {
     if (!spec_.launch().run().empty()) return;
     const std::string& script = spec_.launch().script();
     if (!has_template(script)) return needs(first, "launch.script", script);
     class OfARank final : public TemplateValues {
      public:
-      OfARank(const PatchPlanning& planning, const RankPlan& rank) : planning_(planning), rank_(rank) {}
-      [[nodiscard]] Result<std::string> value(std::string_view name) const override { return planning_.value(rank_, name); }
+      OfARank(const PatchPlanning& planning, const RankPlan& rank)
+          : planning_(planning), rank_(rank) {}
+      [[nodiscard]] Result<std::string> value(std::string_view name) const override {
+        return planning_.value(rank_, name);
+      }
 
      private:
       const PatchPlanning& planning_;
@@ -276,8 +334,12 @@ class PatchPlanner {
     for (const ConfigCheck& check : config_checks(spec_)) {
       if (edit != edits_.end() && says_itself(*edit, check)) continue;
       auto& files = planning_.plan.patched;
-      auto file = std::ranges::find_if(files, [&](const PatchPlan& one) { return one.node == first.node && one.path.empty() && one.key == "launch.config"; });
-      if (file == files.end()) file = files.insert(files.end(), {.node = first.node, .source = source, .key = "launch.config"});
+      auto file = std::ranges::find_if(files, [&](const PatchPlan& one) {
+        return one.node == first.node && one.path.empty() && one.key == "launch.config";
+      });
+      if (file == files.end())
+        file = files.insert(files.end(),
+                            {.node = first.node, .source = source, .key = "launch.config"});
       file->items.emplace_back(check.at, check_text(check));
     }
   }
@@ -288,7 +350,8 @@ class PatchPlanner {
     for (std::size_t i = edit.items.size(); i-- > 0 && !changed;) {
       const auto& [at, value] = edit.items[i];
       changed = check.at == at || check.at.starts_with(at + ".");
-      if (check.at == at && says(value, check.refused)) planning_.problems.push_back({.key = edit.item_keys[i], .message = check.because});
+      if (check.at == at && says(value, check.refused))
+        planning_.problems.push_back({.key = edit.item_keys[i], .message = check.because});
     }
     return changed;
   }
@@ -302,16 +365,22 @@ class PatchPlanner {
 
 void plan_patches(const PatchPlanning& planning) { PatchPlanner(planning).run(); }
 
-void drop_words(CommandLine& command, const google::protobuf::RepeatedPtrField<std::string>& flags) {
+void drop_words(CommandLine& command,
+                const google::protobuf::RepeatedPtrField<std::string>& flags) {
   if (flags.empty()) return;
   const std::set<std::string_view> dropped(flags.begin(), flags.end());
-  const auto is_flag = [](std::string_view word) { return word.size() > 1 && word.front() == '-' && !(word[1] >= '0' && word[1] <= '9') && word[1] != '.'; };
+  const auto is_flag = [](std::string_view word) {
+    return word.size() > 1 && word.front() == '-' && !(word[1] >= '0' && word[1] <= '9') &&
+           word[1] != '.';
+  };
   CommandLine kept;
   bool dropping = false;
   for (Word& word : command) {
     const bool users = word.key.starts_with("launch.args") || word.key.starts_with("launch.run");
     const bool flag = is_flag(word.text);
-    if (!users || flag) dropping = users && dropped.contains(std::string_view(word.text).substr(0, word.text.find('=')));
+    if (!users || flag)
+      dropping =
+          users && dropped.contains(std::string_view(word.text).substr(0, word.text.find('=')));
     if (!dropping) kept.push_back(std::move(word));
   }
   command = std::move(kept);
@@ -323,13 +392,17 @@ std::vector<FilePatch> file_patches(const v1::JobSpec& with_copies) {
   Problems ignored;
   std::vector<FilePatch> result;
   for (Edit& edit : edits_of(spec, false, ignored)) {
-    FilePatch one{.source = edit.source.empty() ? plain_path(below_code(spec, edit.name)) : edit.source, .items = std::move(edit.items)};
+    FilePatch one{
+        .source = edit.source.empty() ? plain_path(below_code(spec, edit.name)) : edit.source,
+        .items = std::move(edit.items)};
     for (auto& [name, value] : edit.vars) one.vars[name] = std::move(value.first);
     // A path without templates: its dollars are doubled for those who fill them in.
     if (auto parsed = Template::parse(one.source); parsed && parsed->names().empty()) {
       class None final : public TemplateValues {
        public:
-        [[nodiscard]] Result<std::string> value(std::string_view) const override { return std::string(); }
+        [[nodiscard]] Result<std::string> value(std::string_view) const override {
+          return std::string();
+        }
       };
       if (auto plain = parsed->expand(None(), kTextBytesMax)) one.source = std::move(*plain);
     }
@@ -339,7 +412,8 @@ std::vector<FilePatch> file_patches(const v1::JobSpec& with_copies) {
 }
 
 bool patches_files(const v1::JobSpec& spec) {
-  return profile_patch(spec) || !spec.launch().patch().empty() || !spec.launch().vars().empty() || !spec.resume().patch().empty() || !spec.resume().vars().empty();
+  return profile_patch(spec) || !spec.launch().patch().empty() || !spec.launch().vars().empty() ||
+         !spec.resume().patch().empty() || !spec.resume().vars().empty();
 }
 
 }  // namespace muster::engine

@@ -5,7 +5,8 @@
 namespace muster::engine {
 namespace {
 
-// How common a byte is in logs of trainers, roughly: letters of English prose and digits of numbers are everywhere.
+// How common a byte is in logs of trainers, roughly: letters of English prose and digits of numbers
+// are everywhere.
 int commonness(char c) {
   constexpr std::string_view kEverywhere = "etaoinsrl 0123456789";
   constexpr std::string_view kUsual = "dcumpfghbyvw_.-,:/";
@@ -35,8 +36,12 @@ PatternSet::PatternSet(std::span<const std::string_view> patterns) {
     MUSTER_ASSERT(patterns[i].size() >= kFingerprint, "a pattern is shorter than its fingerprint");
     const std::size_t at = rarest_at(patterns[i]);
     const std::uint32_t word = four(patterns[i].data() + at);
-    for (const std::uint32_t three : {word & kThree, word >> 8}) table_[place(three) / 64] |= std::uint64_t{1} << (place(three) % 64);
-    buckets_[bucket(word)].push_back({.pattern = i, .fingerprint_at = at, .fingerprint = word, .text = std::string(patterns[i])});
+    for (const std::uint32_t three : {word & kThree, word >> 8})
+      table_[place(three) / 64] |= std::uint64_t{1} << (place(three) % 64);
+    buckets_[bucket(word)].push_back({.pattern = i,
+                                      .fingerprint_at = at,
+                                      .fingerprint = word,
+                                      .text = std::string(patterns[i])});
   }
 }
 

@@ -1,6 +1,8 @@
-// Many fixed strings looked for in one pass over the bytes. Pure, no allocation while it looks. Of each pattern the four bytes that are rarest in logs are its
-// fingerprint. Wherever a fingerprint stands, three of its bytes stand at an even place: so every second place is looked at, by one look-up in a table of bits,
-// and only where that says "perhaps" patterns are compared. Time is linear in the text for a given set of patterns, whatever bytes it holds.
+// Many fixed strings looked for in one pass over the bytes. Pure, no allocation while it looks. Of
+// each pattern the four bytes that are rarest in logs are its fingerprint. Wherever a fingerprint
+// stands, three of its bytes stand at an even place: so every second place is looked at, by one
+// look-up in a table of bits, and only where that says "perhaps" patterns are compared. Time is
+// linear in the text for a given set of patterns, whatever bytes it holds.
 #pragma once
 
 #include <array>
@@ -21,7 +23,8 @@ class PatternSet {
 
   explicit PatternSet(std::span<const std::string_view> patterns);
 
-  // Calls bool found(std::size_t pattern, std::size_t at) for every place where a pattern stands, in the order of their fingerprints; false ends the look.
+  // Calls bool found(std::size_t pattern, std::size_t at) for every place where a pattern stands,
+  // in the order of their fingerprints; false ends the look.
   template <class Found>
   void scan(std::string_view text, Found&& found) const {
     if (text.size() < kFingerprint) return;
@@ -43,7 +46,8 @@ class PatternSet {
     std::uint32_t fingerprint = 0;
     std::string text;
   };
-  static_assert(std::endian::native == std::endian::little, "three bytes of a word are its first three");
+  static_assert(std::endian::native == std::endian::little,
+                "three bytes of a word are its first three");
   static constexpr std::uint32_t kThree = 0xffffff;
   static constexpr int kTableBits = 15;
 
@@ -63,14 +67,17 @@ class PatternSet {
   bool at_fingerprint(std::string_view text, std::size_t i, Found& found) const {
     const std::uint32_t word = four(text.data() + i);
     for (const Entry& entry : buckets_[bucket(word)]) {
-      if (entry.fingerprint != word || i < entry.fingerprint_at || !text.substr(i - entry.fingerprint_at).starts_with(entry.text)) continue;
+      if (entry.fingerprint != word || i < entry.fingerprint_at ||
+          !text.substr(i - entry.fingerprint_at).starts_with(entry.text))
+        continue;
       if (!found(entry.pattern, i - entry.fingerprint_at)) return false;
     }
     return true;
   }
 
-  std::array<std::uint64_t, (1u << kTableBits) / 64> table_{};  // of three bytes: the first or the last ones of a fingerprint
-  std::array<std::vector<Entry>, 256> buckets_;                 // by all four
+  // of three bytes: the first or the last ones of a fingerprint
+  std::array<std::uint64_t, (1u << kTableBits) / 64> table_{};
+  std::array<std::vector<Entry>, 256> buckets_;  // by all four
 };
 
 }  // namespace muster::engine

@@ -1,7 +1,8 @@
 // plan_launch: spec + placement -> what every rank gets, and where each value came from.
 //
-// Order for the environment, later over earlier: muster's defaults, runtime.env, resume.env (resuming only), the engine's defaults where still
-// unset, then what is muster's or the engine's alone (a spec that sets one of those is refused by common/spec).
+// Order for the environment, later over earlier: muster's defaults, runtime.env, resume.env
+// (resuming only), the engine's defaults where still unset, then what is muster's or the engine's
+// alone (a spec that sets one of those is refused by common/spec).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,13 +26,15 @@ namespace {
 std::string device_range(const std::vector<std::uint32_t>& devices) {
   if (devices.empty()) return "";
   for (std::size_t i = 1; i < devices.size(); ++i)
-    if (devices[i] != devices[0] + i) return fmt::format("{}", fmt::join(devices, ","));  // in brackets, readers take two numbers for a range
+    // in brackets, readers take two numbers for a range
+    if (devices[i] != devices[0] + i) return fmt::format("{}", fmt::join(devices, ","));
   return fmt::format("[{},{})", devices.front(), devices.back() + 1);
 }
 
 class RankValues final : public TemplateValues {
  public:
-  // What ${env:X} stands for: nothing inside of variables; every variable of the rank elsewhere, as far as they are known.
+  // What ${env:X} stands for: nothing inside of variables; every variable of the rank elsewhere, as
+  // far as they are known.
   enum class Variables : std::uint8_t { None, All, Some };
 
   // What is the same for all ranks of a launch.
@@ -40,7 +43,8 @@ class RankValues final : public TemplateValues {
     std::string table;  // rank_table_name()
   };
 
-  RankValues(const LaunchRequest& request, const RankPlan& rank, const Whole& whole, Variables variables)
+  RankValues(const LaunchRequest& request, const RankPlan& rank, const Whole& whole,
+             Variables variables)
       : request_(request), rank_(rank), whole_(whole), variables_(variables) {}
 
   [[nodiscard]] Result<std::string> value(std::string_view name) const override {
@@ -52,9 +56,11 @@ class RankValues final : public TemplateValues {
     if (name == "out") return request_.out_dir;
     if (name == "save.dir") return request_.save_dir;
     if (name == "resume.dir") return request_.resuming() ? request_.resume_dir : "";
-    if (name == "resume.step") return request_.resuming() ? std::to_string(request_.resume_step) : "";
+    if (name == "resume.step")
+      return request_.resuming() ? std::to_string(request_.resume_step) : "";
     if (name == "job.name") return request_.spec->name();
-    if (name == "device_id") return rank_.devices.empty() ? "" : std::to_string(rank_.devices.front());
+    if (name == "device_id")
+      return rank_.devices.empty() ? "" : std::to_string(rank_.devices.front());
     if (name == "device_range") return device_range(node.devices);
     if (name == "devices") return std::to_string(node.devices.size());
     if (name == "node.rank") return std::to_string(rank_.node);
@@ -68,23 +74,31 @@ class RankValues final : public TemplateValues {
     if (name.starts_with("stages.")) return stage_value(request_, name.substr(7));
     if (name.starts_with("env:")) {
       if (variables_ == Variables::None)
-        return fail(ErrorCode::InvalidArgument, fmt::format("'${{{}}}' has no value inside another variable; write it out", name));
+        return fail(
+            ErrorCode::InvalidArgument,
+            fmt::format("'${{{}}}' has no value inside another variable; write it out", name));
       const auto found = rank_.env.find(std::string(name.substr(4)));
       if (found != rank_.env.end()) return found->second.text;
       if (variables_ == Variables::Some) return "";
       return fail(ErrorCode::InvalidArgument,
-                  fmt::format("'${{{}}}' has no value: the job sets no variable '{}'; set it in runtime.env or with --env", name, name.substr(4)));
+                  fmt::format("'${{{}}}' has no value: the job sets no variable '{}'; set it in "
+                              "runtime.env or with --env",
+                              name, name.substr(4)));
     }
-    return fail(ErrorCode::Unsupported, fmt::format("'${{{}}}' is known but not in this release", name));
+    return fail(ErrorCode::Unsupported,
+                fmt::format("'${{{}}}' is known but not in this release", name));
   }
 
  private:
   [[nodiscard]] Result<std::string> rank_table() const {
     if (!whole_.table.empty()) return rank_table_path(request_, rank_.node, whole_.table);
     // One rank needs none: empty then, so that a spec is sound whatever its size.
-    if (request_.spec->engine() == "mindformers" && request_.spec->launch().launcher() != v1::LAUNCHER_MSRUN) return "";
+    if (request_.spec->engine() == "mindformers" &&
+        request_.spec->launch().launcher() != v1::LAUNCHER_MSRUN)
+      return "";
     return fail(ErrorCode::InvalidArgument,
-                "'${rank_table}' has no value here: only engine mindformers with launch.launcher: ranktable makes a rank table; resources.rank_table gives the "
+                "'${rank_table}' has no value here: only engine mindformers with launch.launcher: "
+                "ranktable makes a rank table; resources.rank_table gives the "
                 "job one of your own");
   }
 
@@ -101,12 +115,16 @@ struct Keyed {
 
 class Planner {
  public:
-  explicit Planner(const LaunchRequest& request) : request_(request), spec_(*request.spec), whole_{request.world_size(), rank_table_name(request)} {}
+  explicit Planner(const LaunchRequest& request)
+      : request_(request),
+        spec_(*request.spec),
+        whole_{request.world_size(), rank_table_name(request)} {}
 
   LaunchPlan run() {
     LaunchPlan plan;
     const Engine* engine = find_engine(spec_.engine());
-    if (engine == nullptr) report("engine", fmt::format("'{}' is not an engine of this release", spec_.engine()));
+    if (engine == nullptr)
+      report("engine", fmt::format("'{}' is not an engine of this release", spec_.engine()));
     engine_known_ = engine != nullptr;
     lay_ranks(plan);
     if (plan.ranks.empty()) {
@@ -127,15 +145,23 @@ class Planner {
   [[nodiscard]] const std::vector<KeyedProblem>& problems() const { return problems_; }
 
  private:
-  [[nodiscard]] RankValues::Variables variables() const { return engine_known_ ? RankValues::Variables::All : RankValues::Variables::Some; }
+  [[nodiscard]] RankValues::Variables variables() const {
+    return engine_known_ ? RankValues::Variables::All : RankValues::Variables::Some;
+  }
 
   void report(std::string key, std::string message) {
-    if (reported_.insert(key).second) problems_.push_back({.key = std::move(key), .message = std::move(message)});
+    if (reported_.insert(key).second)
+      problems_.push_back({.key = std::move(key), .message = std::move(message)});
   }
 
   void run_engine(const Engine& engine, LaunchPlan& plan) {
     Problems found;
-    Launching launching{.request = request_, .plan = plan, .command = command_, .cwd = cwd_, .companions = companions_, .problems = found};
+    Launching launching{.request = request_,
+                        .plan = plan,
+                        .command = command_,
+                        .cwd = cwd_,
+                        .companions = companions_,
+                        .problems = found};
     put_modelarts(launching, engine);
     if (spec_.launch().per() == v1::LAUNCH_PER_NODE)
       launch_node_script(launching, engine);
@@ -146,13 +172,16 @@ class Planner {
     put_dump(launching);
     for (KeyedProblem& problem : found) report(std::move(problem.key), std::move(problem.message));
     if (request_.imagined) return;  // of no known kind of device
-    // The runtime counts what it sees upwards, whatever the order of the list: another order would give every rank another one's device.
+    // The runtime counts what it sees upwards, whatever the order of the list: another order would
+    // give every rank another one's device.
     for (const RankPlan& rank : plan.ranks) {
       const std::vector<std::uint32_t>& devices = request_.nodes[rank.node].devices;
       if (rank.env.contains("ASCEND_RT_VISIBLE_DEVICES") && !std::ranges::is_sorted(devices))
-        return report("resources.devices", fmt::format("[{}] does not ascend: Ascend's runtime numbers devices upwards, and ranks would not get theirs; write "
-                                                       "them in ascending order",
-                                                       fmt::join(devices, ", ")));
+        return report("resources.devices",
+                      fmt::format("[{}] does not ascend: Ascend's runtime numbers devices upwards, "
+                                  "and ranks would not get theirs; write "
+                                  "them in ascending order",
+                                  fmt::join(devices, ", ")));
     }
   }
 
@@ -173,11 +202,13 @@ class Planner {
   // Some of `count` ranks from `first` on.
   [[nodiscard]] bool asked_for(std::uint32_t first, std::uint32_t count) const {
     const auto& only = request_.only;
-    return !only || first == 0 || (first < only->first + only->count && only->first < first + count);
+    return !only || first == 0 ||
+           (first < only->first + only->count && only->first < first + count);
   }
 
   void lay_ranks(LaunchPlan& plan) {
-    const bool per_device = spec_.launch().per() != v1::LAUNCH_PER_ONCE && spec_.launch().per() != v1::LAUNCH_PER_NODE;
+    const bool per_device =
+        spec_.launch().per() != v1::LAUNCH_PER_ONCE && spec_.launch().per() != v1::LAUNCH_PER_NODE;
     for (std::size_t node = 0; node < request_.nodes.size(); ++node) {
       const NodeSlot& slot = request_.nodes[node];
       if (!asked_for(slot.first_rank, slot.rank_count)) continue;
@@ -194,24 +225,29 @@ class Planner {
     std::ranges::sort(plan.ranks, {}, &RankPlan::rank);
   }
 
-  std::vector<std::pair<std::string, Keyed>> environment(const google::protobuf::Map<std::string, std::string>& from, const char* key) {
+  std::vector<std::pair<std::string, Keyed>> environment(
+      const google::protobuf::Map<std::string, std::string>& from, const char* key) {
     std::vector<std::pair<std::string, Keyed>> result;
     for (const auto& [name, value] : from)
-      if (auto parsed = parse(fmt::format("{}.{}", key, name), value)) result.emplace_back(name, Keyed{fmt::format("{}.{}", key, name), std::move(*parsed)});
+      if (auto parsed = parse(fmt::format("{}.{}", key, name), value))
+        result.emplace_back(name, Keyed{fmt::format("{}.{}", key, name), std::move(*parsed)});
     std::ranges::sort(result, {}, [](const auto& entry) { return entry.first; });
     return result;
   }
 
   void fill_environment(LaunchPlan& plan) {
     const auto user = environment(spec_.runtime().env(), "runtime.env");
-    const auto resume = request_.resuming() ? environment(spec_.resume().env(), "resume.env") : decltype(user){};
+    const auto resume =
+        request_.resuming() ? environment(spec_.resume().env(), "resume.env") : decltype(user){};
     const std::string world = std::to_string(whole_.world);
     for (RankPlan& rank : plan.ranks) {
       const RankValues values(request_, rank, whole_, RankValues::Variables::None);
       Environment& env = rank.env;
       put(env, "PYTHONUNBUFFERED", "1", "muster");
-      for (const auto& [name, keyed] : user) put(env, name.c_str(), expand(keyed, values), "runtime.env");
-      for (const auto& [name, keyed] : resume) put(env, name.c_str(), expand(keyed, values), "resume.env");
+      for (const auto& [name, keyed] : user)
+        put(env, name.c_str(), expand(keyed, values), "runtime.env");
+      for (const auto& [name, keyed] : resume)
+        put(env, name.c_str(), expand(keyed, values), "resume.env");
       put_inputs(env);
       put_own(rank, world);
     }
@@ -249,57 +285,73 @@ class Planner {
     put(env, "MUSTER_OUT", request_.out_dir, "muster");
     put(env, "MUSTER_SAVE_DIR", request_.save_dir, "muster");
     put(env, "MUSTER_RESUME_DIR", request_.resuming() ? request_.resume_dir : "", "muster");
-    put(env, "MUSTER_RESUME_STEP", request_.resuming() ? std::to_string(request_.resume_step) : "", "muster");
-    // The node's devices of this attempt, in order: the engine's local rank i then finds its own as number i.
+    put(env, "MUSTER_RESUME_STEP", request_.resuming() ? std::to_string(request_.resume_step) : "",
+        "muster");
+    // The node's devices of this attempt, in order: the engine's local rank i then finds its own as
+    // number i.
     const std::string_view type = device_type(request_, node);
     if (type == "nvidia") {
       put(env, "CUDA_VISIBLE_DEVICES", devices, "muster");
-      put_default(env, "CUDA_DEVICE_ORDER", "PCI_BUS_ID", "muster");  // as nvidia-smi counts; CUDA's own order is the fastest first
+      // as nvidia-smi counts; CUDA's own order is the fastest first
+      put_default(env, "CUDA_DEVICE_ORDER", "PCI_BUS_ID", "muster");
     }
     if (is_ascend(type)) put(env, "ASCEND_RT_VISIBLE_DEVICES", devices, "muster");
   }
 
-  void add_word(std::string key, std::string text) { command_.push_back({.text = std::move(text), .key = std::move(key)}); }
+  void add_word(std::string key, std::string text) {
+    command_.push_back({.text = std::move(text), .key = std::move(key)});
+  }
 
   // The command line, still with its templates.
   void base_command() {
     const v1::LaunchSpec& launch = spec_.launch();
     cwd_ = launch.cwd().empty() ? code_template(spec_) : below_code(spec_, launch.cwd());
-    for (int i = 0; i < launch.run_size(); ++i) add_word(fmt::format("launch.run[{}]", i), launch.run(i));
+    for (int i = 0; i < launch.run_size(); ++i)
+      add_word(fmt::format("launch.run[{}]", i), launch.run(i));
     if (launch.run_size() == 0) {
       const std::string& python = spec_.runtime().python();
       const bool chosen = !python.empty() && python != "auto";
       if (chosen || launch.script().ends_with(".py")) {
-        const std::string path = !chosen ? std::string(kPythonAuto) : python.find('/') == std::string::npos ? python : below_code(spec_, python);
+        const std::string path = !chosen ? std::string(kPythonAuto)
+                                 : python.find('/') == std::string::npos
+                                     ? python
+                                     : below_code(spec_, python);
         add_word("runtime.python", path);
         add_word("runtime.python", "-u");
       }
       add_word("launch.script", below_code(spec_, launch.script()));
     }
-    for (int i = 0; i < launch.args_size(); ++i) add_word(fmt::format("launch.args[{}]", i), launch.args(i));
+    for (int i = 0; i < launch.args_size(); ++i)
+      add_word(fmt::format("launch.args[{}]", i), launch.args(i));
     if (!request_.resuming()) return;
     drop_words(command_, spec_.resume().drop());
-    for (int i = 0; i < spec_.resume().args_size(); ++i) add_word(fmt::format("resume.args[{}]", i), spec_.resume().args(i));
+    for (int i = 0; i < spec_.resume().args_size(); ++i)
+      add_word(fmt::format("resume.args[{}]", i), spec_.resume().args(i));
   }
 
   std::vector<Keyed> compile(const CommandLine& command) {
     std::vector<Keyed> result;
     for (const Word& word : command)
-      if (auto parsed = parse(word.key, word.text)) result.push_back({.key = word.key, .text = std::move(*parsed)});
+      if (auto parsed = parse(word.key, word.text))
+        result.push_back({.key = word.key, .text = std::move(*parsed)});
     return result;
   }
 
   // False: arguments and environment are more than a process can be given.
-  bool fill_process(const std::vector<Keyed>& command, const RankValues& values, const Environment& env, std::vector<std::string>& argv) {
+  bool fill_process(const std::vector<Keyed>& command, const RankValues& values,
+                    const Environment& env, std::vector<std::string>& argv) {
     std::size_t bytes = 0;
     for (const Keyed& part : command) {
       argv.push_back(expand(part, values));
       bytes += argv.back().size() + 1 + sizeof(char*);
       if (bytes > kProcessBytesMax) break;
     }
-    for (const auto& [name, value] : env) bytes += name.size() + value.text.size() + 2 + sizeof(char*);
+    for (const auto& [name, value] : env)
+      bytes += name.size() + value.text.size() + 2 + sizeof(char*);
     if (bytes <= kProcessBytesMax) return true;
-    report("launch.args", fmt::format("arguments and environment of a rank are longer than {} bytes together", kProcessBytesMax));
+    report("launch.args",
+           fmt::format("arguments and environment of a rank are longer than {} bytes together",
+                       kProcessBytesMax));
     return false;
   }
 
@@ -329,22 +381,29 @@ class Planner {
   void fill_patches(LaunchPlan& plan) {
     if (!problems_.empty()) return;
     Problems found;
-    plan_patches({.request = request_, .plan = plan, .problems = found, .value = [this](const RankPlan& rank, std::string_view name) {
+    plan_patches({.request = request_,
+                  .plan = plan,
+                  .problems = found,
+                  .value = [this](const RankPlan& rank, std::string_view name) {
                     return RankValues(request_, rank, whole_, variables()).value(name);
                   }});
     for (KeyedProblem& problem : found) report(std::move(problem.key), std::move(problem.message));
   }
 
-  static std::string engine_word(const Engine* engine, std::string_view Engine::* word) { return engine == nullptr ? "none" : std::string(engine->*word); }
+  static std::string engine_word(const Engine* engine, std::string_view Engine::* word) {
+    return engine == nullptr ? "none" : std::string(engine->*word);
+  }
 
   void fill_watching(LaunchPlan& plan, const Engine* engine) {
     v1::Watching& watching = plan.watching;
     const v1::ObserveSpec& observe = spec_.observe();
-    watching.set_grammar(observe.grammar().empty() ? engine_word(engine, &Engine::grammar) : observe.grammar());
+    watching.set_grammar(observe.grammar().empty() ? engine_word(engine, &Engine::grammar)
+                                                   : observe.grammar());
     watching.set_step_regex(observe.step());
     watching.set_loss_regex(observe.loss());
     watching.set_total(observe.total());
-    watching.set_layout(spec_.checkpoint().layout().empty() ? engine_word(engine, &Engine::layout) : spec_.checkpoint().layout());
+    watching.set_layout(spec_.checkpoint().layout().empty() ? engine_word(engine, &Engine::layout)
+                                                            : spec_.checkpoint().layout());
     watching.set_save_dir(request_.save_dir);
     watching.set_world_size(static_cast<std::uint32_t>(training_world(request_)));
     if (request_.resuming()) watching.set_resume_step(request_.resume_step);
@@ -354,7 +413,8 @@ class Planner {
     if (spec_.success().means_case() != v1::SuccessSpec::kFile) return;
     auto file = parse("success.file", spec_.success().file());
     if (!file) return;
-    const std::string path = expand({.key = "success.file", .text = std::move(*file)}, RankValues(request_, plan.ranks.front(), whole_, variables()));
+    const std::string path = expand({.key = "success.file", .text = std::move(*file)},
+                                    RankValues(request_, plan.ranks.front(), whole_, variables()));
     watching.set_success_file(below_out(path));
   }
 
@@ -363,10 +423,13 @@ class Planner {
     auto file = parse("success.rank_file", spec_.success().rank_file());
     if (!file) return;
     const Keyed keyed{.key = "success.rank_file", .text = std::move(*file)};
-    for (RankPlan& rank : plan.ranks) rank.success_file = below_out(expand(keyed, RankValues(request_, rank, whole_, variables())));
+    for (RankPlan& rank : plan.ranks)
+      rank.success_file = below_out(expand(keyed, RankValues(request_, rank, whole_, variables())));
   }
 
-  [[nodiscard]] std::string below_out(const std::string& path) const { return path.starts_with('/') ? path : fmt::format("{}/{}", request_.out_dir, path); }
+  [[nodiscard]] std::string below_out(const std::string& path) const {
+    return path.starts_with('/') ? path : fmt::format("{}/{}", request_.out_dir, path);
+  }
 
   const LaunchRequest& request_;
   const v1::JobSpec& spec_;
@@ -395,7 +458,9 @@ std::string_view device_type(const LaunchRequest& request, const NodeSlot& node)
 std::uint64_t ranks_asked(const v1::JobSpec& spec) {
   if (spec.launch().per() == v1::LAUNCH_PER_ONCE) return 1;
   const v1::ResourceSpec& wanted = spec.resources();
-  const std::uint64_t devices = wanted.device_ids().empty() ? wanted.devices() : static_cast<std::uint64_t>(wanted.device_ids_size());
+  const std::uint64_t devices = wanted.device_ids().empty()
+                                    ? wanted.devices()
+                                    : static_cast<std::uint64_t>(wanted.device_ids_size());
   return std::max<std::uint64_t>(1, wanted.nodes()) * std::max<std::uint64_t>(1, devices);
 }
 
@@ -415,14 +480,24 @@ Result<LaunchPlan> plan_launch(const LaunchRequest& request) {
   LaunchPlan plan = planner.run();
   if (planner.problems().empty()) return plan;
   const KeyedProblem& first = planner.problems().front();
-  return fail(ErrorCode::InvalidArgument, fmt::format("planning job '{}' attempt {}: {}: {}", request.spec->name(), request.attempt, first.key, first.message));
+  return fail(ErrorCode::InvalidArgument,
+              fmt::format("planning job '{}' attempt {}: {}: {}", request.spec->name(),
+                          request.attempt, first.key, first.message));
 }
 
 std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec) {
   // The longest that a placement can make of it: every key filled in, on an attempt that resumes.
-  LaunchRequest request{.spec = &spec, .job_id = std::string(13, '0'), .attempt = 2, .master_port = 65535, .resume_step = 0};
+  LaunchRequest request{.spec = &spec,
+                        .job_id = std::string(13, '0'),
+                        .attempt = 2,
+                        .master_port = 65535,
+                        .resume_step = 0};
   request.imagined = request.unresolved = true;
-  request.nodes = {{.name = std::string(63, 'n'), .address = std::string(45, '1'), .devices = {0}, .first_rank = 0, .rank_count = 1}};
+  request.nodes = {{.name = std::string(63, 'n'),
+                    .address = std::string(45, '1'),
+                    .devices = {0},
+                    .first_rank = 0,
+                    .rank_count = 1}};
   request.out_dir = "/" + std::string(1000, 'o');
   request.save_dir = save_dir(spec, request.out_dir, request.attempt);
   request.resume_dir = resume_dir(spec, request.out_dir, request.attempt);
@@ -430,12 +505,15 @@ std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec) {
   Planner planner(request);
   planner.run();
   std::vector<KeyedProblem> problems = planner.problems();
-  if (const Engine* engine = find_engine(spec.engine()); engine != nullptr && engine->check != nullptr) engine->check(spec, problems);
+  if (const Engine* engine = find_engine(spec.engine());
+      engine != nullptr && engine->check != nullptr)
+    engine->check(spec, problems);
   check_node_script(spec, problems);
   check_observing(spec, problems);
   check_start(spec, problems);
   check_cards(spec, problems);
-  if (auto dir = checkpoint_dir(spec, request.out_dir); !dir) problems.push_back({.key = "checkpoint.dir", .message = dir.error().message});
+  if (auto dir = checkpoint_dir(spec, request.out_dir); !dir)
+    problems.push_back({.key = "checkpoint.dir", .message = dir.error().message});
   return problems;
 }
 

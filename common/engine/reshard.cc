@@ -14,9 +14,11 @@
 namespace muster::engine {
 namespace {
 
-// $1 the interpreter, $2 the directory of the old strategy files, $3 that of the attempts which saved the new ones (either empty: the model is whole), $4 for
-// how many ranks, $5 what to make, $6 "file" for one whole file in place of a directory. What it makes is there whole or not at all. The tool writes into the
-// directories of the strategies, takes any file of a rank's directory for the rank's, and finds its package by the code's root.
+// $1 the interpreter, $2 the directory of the old strategy files, $3 that of the attempts which
+// saved the new ones (either empty: the model is whole), $4 for how many ranks, $5 what to make, $6
+// "file" for one whole file in place of a directory. What it makes is there whole or not at all.
+// The tool writes into the directories of the strategies, takes any file of a rank's directory for
+// the rank's, and finds its package by the code's root.
 constexpr std::string_view kTransform = R"sh(
 python=$1 source=$2 target=$3 ranks=$4 result=$5 kind=$6
 stop() { echo "error: cutting the checkpoint again: $*" >&2; exit 1; }
@@ -84,7 +86,8 @@ fi
 constexpr std::string_view kLayout = "mindformers";
 constexpr const char* kResult = "resharded";
 
-Error wrong(const ResumeAsk& ask, std::string_view doing, std::string message, ErrorCode code = ErrorCode::InvalidArgument) {
+Error wrong(const ResumeAsk& ask, std::string_view doing, std::string message,
+            ErrorCode code = ErrorCode::InvalidArgument) {
   return {code, fmt::format("{} job '{}': {}", doing, ask.before->name(), message)};
 }
 
@@ -102,10 +105,13 @@ std::string python_of(const v1::JobSpec& spec) {
   return python.empty() || python == "auto" ? std::string(kPythonAuto) : python;
 }
 
-// --- checkpoint.dir: an absolute one is the old job's, whose attempts have the same numbers ---------------------------------------------------
+// --- checkpoint.dir: an absolute one is the old job's, whose attempts have the same numbers
+// -------
 
 void replace_all(std::string& text, std::string_view what, std::string_view by) {
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) text.replace(at, what.size(), by);
+  for (std::size_t at = text.find(what); at != std::string::npos;
+       at = text.find(what, at + by.size()))
+    text.replace(at, what.size(), by);
 }
 
 // Absolute, of the chain or job `name`; empty: below each job's own ${out}, or chosen so.
@@ -147,15 +153,20 @@ v1::JobSpec training(const ResumeAsk& ask) {
   leave_chain(spec);
   spec.set_name(ask.name);
   spec.clear_schedule();
-  if (!spec.output_dir().empty()) spec.set_output_dir(fmt::format("{}/{}", spec.output_dir().substr(0, spec.output_dir().rfind('/')), ask.name));
-  if (const std::string dir = own_checkpoint_dir(spec, ask.name); !dir.empty()) spec.mutable_checkpoint()->set_dir(dir);
+  if (!spec.output_dir().empty())
+    spec.set_output_dir(
+        fmt::format("{}/{}", spec.output_dir().substr(0, spec.output_dir().rfind('/')), ask.name));
+  if (const std::string dir = own_checkpoint_dir(spec, ask.name); !dir.empty())
+    spec.mutable_checkpoint()->set_dir(dir);
   start_from(spec, "job:" + ask.job_id, ask.checkpoint.step);
   return spec;
 }
 
-bool on_own_disks(const v1::JobSpec& spec) { return spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL; }
+bool on_own_disks(const v1::JobSpec& spec) {
+  return spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL;
+}
 
-// --- the stages ------------------------------------------------------------------------------------------------------------------------------
+// --- the stages ----------------------------------------------------------------------------------
 
 v1::JobSpec strategy_of(v1::JobSpec spec) {
   v1::LaunchSpec& launch = *spec.mutable_launch();
@@ -189,8 +200,11 @@ v1::JobSpec transform_of(const v1::JobSpec& like, const ResumeAsk& ask, const Cu
   launch.set_per(v1::LAUNCH_PER_ONCE);
   const std::string script = literal(kTransform), ranks = std::to_string(cut.ranks);
   for (const std::string& word :
-       {std::string("/bin/sh"), std::string("-c"), script, std::string("transform_ckpt"), literal(python_of(like)), literal(cut.source), cut.target, ranks,
-        cut.result.starts_with('/') || cut.result.starts_with("${") ? cut.result : "${out}/" + cut.result, std::string(cut.file ? "file" : "directory")})
+       {std::string("/bin/sh"), std::string("-c"), script, std::string("transform_ckpt"),
+        literal(python_of(like)), literal(cut.source), cut.target, ranks,
+        cut.result.starts_with('/') || cut.result.starts_with("${") ? cut.result
+                                                                    : "${out}/" + cut.result,
+        std::string(cut.file ? "file" : "directory")})
     launch.add_run(word);
   v1::ResourceSpec& resources = *spec.mutable_resources();
   resources.set_nodes(1);
@@ -217,9 +231,12 @@ v1::JobSpec transform_of(const v1::JobSpec& like, const ResumeAsk& ask, const Cu
   return spec;
 }
 
-std::string old_strategy(const ResumeAsk& ask) { return ranks_asked(*ask.before) == 1 ? "" : ask.checkpoint.save_dir + "/strategy"; }
+std::string old_strategy(const ResumeAsk& ask) {
+  return ranks_asked(*ask.before) == 1 ? "" : ask.checkpoint.save_dir + "/strategy";
+}
 
-void make_stage(v1::JobSpec& spec, const std::string& chain, const char* stage, const char* behind) {
+void make_stage(v1::JobSpec& spec, const std::string& chain, const char* stage,
+                const char* behind) {
   spec.set_name(fmt::format("{}.{}", chain, stage));
   spec.mutable_stage()->set_chain_name(chain);
   spec.mutable_stage()->set_name(stage);
@@ -231,22 +248,30 @@ std::vector<v1::JobSpec> chain_of(const ResumeAsk& ask) {
   v1::JobSpec train = training(ask);
   const std::uint64_t ranks = ranks_asked(train);
   // On a storage of its own: so is all that the stages hand on. Disks of the nodes' own are none.
-  const bool own_disks = on_own_disks(train), apart = !own_disks && train.checkpoint().dir().starts_with('/');
-  const std::string dir = own_disks && train.checkpoint().dir().starts_with('/') ? "" : train.checkpoint().dir();
-  Cut cut{.source = old_strategy(ask), .target = {}, .ranks = ranks, .result = apart ? fmt::format("{}.{}", dir, kResult) : kResult};
+  const bool own_disks = on_own_disks(train),
+             apart = !own_disks && train.checkpoint().dir().starts_with('/');
+  const std::string dir =
+      own_disks && train.checkpoint().dir().starts_with('/') ? "" : train.checkpoint().dir();
+  Cut cut{.source = old_strategy(ask),
+          .target = {},
+          .ranks = ranks,
+          .result = apart ? fmt::format("{}.{}", dir, kResult) : kResult};
   std::vector<v1::JobSpec> stages;
   if (ranks > 1) {
     v1::JobSpec strategy = strategy_of(train);
     if (apart) strategy.mutable_checkpoint()->set_dir(dir + ".strategy");
     if (own_disks) strategy.mutable_checkpoint()->set_dir(dir);
-    cut.target = apart ? dir + ".strategy" : dir.starts_with("${out}") ? "${stages.strategy.out}" + dir.substr(6) : "${stages.strategy.out}/checkpoints";
+    cut.target = apart                       ? dir + ".strategy"
+                 : dir.starts_with("${out}") ? "${stages.strategy.out}" + dir.substr(6)
+                                             : "${stages.strategy.out}/checkpoints";
     make_stage(strategy, ask.name, "strategy", nullptr);
     stages.push_back(std::move(strategy));
   }
   v1::JobSpec transform = transform_of(train, ask, cut);
   make_stage(transform, ask.name, "transform", ranks > 1 ? "strategy" : nullptr);
   stages.push_back(std::move(transform));
-  start_from(train, apart ? cut.result : fmt::format("stage:transform/{}", kResult), ask.checkpoint.step);
+  start_from(train, apart ? cut.result : fmt::format("stage:transform/{}", kResult),
+             ask.checkpoint.step);
   make_stage(train, ask.name, "train", "transform");
   stages.push_back(std::move(train));
   for (std::size_t i = 0; i < stages.size(); ++i) {
@@ -257,31 +282,39 @@ std::vector<v1::JobSpec> chain_of(const ResumeAsk& ask) {
   return stages;
 }
 
-// --- what cannot be ---------------------------------------------------------------------------------------------------------------------------
+// --- what cannot be ------------------------------------------------------------------------------
 
 Result<void> check_chain(const ResumeAsk& ask) {
   const auto refuse = [&](std::string_view why) {
     return fail(wrong(ask, "resuming",
-                      fmt::format("its checkpoint has to be cut again for the new size, and {}; write the stages yourself: "
+                      fmt::format("its checkpoint has to be cut again for the new size, and {}; "
+                                  "write the stages yourself: "
                                   "docs/engines/mindformers.md, \"Another size\"",
                                   why)));
   };
-  if (ask.after.launch().per() == v1::LAUNCH_PER_NODE) return refuse("with launch.per: node only the script knows how the strategy of the new size is made");
+  if (ask.after.launch().per() == v1::LAUNCH_PER_NODE)
+    return refuse(
+        "with launch.per: node only the script knows how the strategy of the new size is made");
   if (!mindformers_sets_save_dir(ask.after))
-    return refuse("the script is not run_mindformer.py, whose --only_save_strategy makes the strategy of the new size");
+    return refuse(
+        "the script is not run_mindformer.py, whose --only_save_strategy makes the strategy of the "
+        "new size");
   return {};
 }
 
 Result<void> check_megatron_parts(const ResumeAsk& ask) {
   const CommandLine before = spec_words(*ask.before), after = spec_words(ask.after);
   if (!saves_parts(*ask.before, ask.checkpoint)) return {};
-  for (const char* name : {"--tensor-model-parallel-size", "--pipeline-model-parallel-size", "--expert-model-parallel-size"}) {
+  for (const char* name : {"--tensor-model-parallel-size", "--pipeline-model-parallel-size",
+                           "--expert-model-parallel-size"}) {
     const auto then = find_option(before, name), now = find_option(after, name);
     const std::string_view was = then ? then->value : "1", is = now ? now->value : "1";
     if (was != is)
       return fail(wrong(ask, "resuming",
-                        fmt::format("{} {} in place of {}: checkpoints of --ckpt-format torch are cut for one tensor x pipeline size; convert it with "
-                                    "tools/checkpoint/convert.py of Megatron-LM (--loader mcore --saver mcore) and start from its directory, or keep the size",
+                        fmt::format("{} {} in place of {}: checkpoints of --ckpt-format torch are "
+                                    "cut for one tensor x pipeline size; convert it with "
+                                    "tools/checkpoint/convert.py of Megatron-LM (--loader mcore "
+                                    "--saver mcore) and start from its directory, or keep the size",
                                     name, is, was)));
   }
   return {};
@@ -317,12 +350,18 @@ void leave_chain(v1::JobSpec& spec) {
         const int count = field->is_repeated() ? reflection.FieldSize(message, field) : 1;
         for (int i = 0; i < count; ++i) {
           if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-            this->message(field->is_repeated() ? *reflection.MutableRepeatedMessage(&message, field, i) : *reflection.MutableMessage(&message, field));
+            this->message(field->is_repeated()
+                              ? *reflection.MutableRepeatedMessage(&message, field, i)
+                              : *reflection.MutableMessage(&message, field));
           } else if (field->type() == FieldDescriptor::TYPE_STRING) {
-            std::string text = field->is_repeated() ? reflection.GetRepeatedString(message, field, i) : reflection.GetString(message, field);
+            std::string text = field->is_repeated()
+                                   ? reflection.GetRepeatedString(message, field, i)
+                                   : reflection.GetString(message, field);
             if (text.find("${st") == std::string::npos) continue;
             fill_template(text, "${start.dir}", "");
-            for (const v1::StageDir& dir : stage.dirs()) fill_template(text, fmt::format("${{stages.{}.out}}", dir.stage()), literal(dir.out()));
+            for (const v1::StageDir& dir : stage.dirs())
+              fill_template(text, fmt::format("${{stages.{}.out}}", dir.stage()),
+                            literal(dir.out()));
             if (field->is_repeated())
               reflection.SetRepeatedString(&message, field, i, text);
             else
@@ -337,23 +376,35 @@ void leave_chain(v1::JobSpec& spec) {
 
 Result<std::vector<v1::JobSpec>> plan_resume(const ResumeAsk& ask) {
   if (!ask.after.resume().enabled())
-    return fail(wrong(ask, "resuming", "resume is none, so that every attempt begins anew; give --set resume=auto to go on from a checkpoint"));
-  if (has_ranks_files(ask) && (ask.cut_again || ranks_asked(*ask.before) != ranks_asked(ask.after))) {
+    return fail(wrong(ask, "resuming",
+                      "resume is none, so that every attempt begins anew; give --set resume=auto "
+                      "to go on from a checkpoint"));
+  if (has_ranks_files(ask) &&
+      (ask.cut_again || ranks_asked(*ask.before) != ranks_asked(ask.after))) {
     if (auto sound = check_chain(ask); !sound) return fail(std::move(sound.error()));
     return chain_of(ask);
   }
-  if (ask.cut_again) return fail(wrong(ask, "resuming", "--reshard is for checkpoints of MindFormers with a file a rank; leave it out"));
+  if (ask.cut_again)
+    return fail(
+        wrong(ask, "resuming",
+              "--reshard is for checkpoints of MindFormers with a file a rank; leave it out"));
   if (ask.before->engine() == "megatron" || ask.before->engine() == "mindspeed-mm")
     if (auto sound = check_megatron_parts(ask); !sound) return fail(std::move(sound.error()));
   return std::vector<v1::JobSpec>{training(ask)};
 }
 
 Result<v1::JobSpec> plan_whole(const ResumeAsk& ask, const std::string& file) {
-  if (!has_ranks_files(ask)) return fail(wrong(ask, "exporting a checkpoint of", "it is not one of MindFormers' with a file a rank", ErrorCode::Unsupported));
+  if (!has_ranks_files(ask))
+    return fail(wrong(ask, "exporting a checkpoint of",
+                      "it is not one of MindFormers' with a file a rank", ErrorCode::Unsupported));
   v1::JobSpec like = *ask.before;
   leave_chain(like);
-  v1::JobSpec spec =
-      transform_of(like, ask, {.source = old_strategy(ask), .target = {}, .ranks = 1, .result = file.starts_with('/') ? literal(file) : file, .file = true});
+  v1::JobSpec spec = transform_of(like, ask,
+                                  {.source = old_strategy(ask),
+                                   .target = {},
+                                   .ranks = 1,
+                                   .result = file.starts_with('/') ? literal(file) : file,
+                                   .file = true});
   spec.set_name(ask.name);
   return spec;
 }

@@ -12,9 +12,13 @@ using Environment = std::map<std::string, Value>;
 using Problems = std::vector<KeyedProblem>;
 
 // A value that is muster's or the engine's alone.
-inline void put(Environment& env, const char* name, std::string text, const char* source) { env.insert_or_assign(name, Value{std::move(text), source}); }
+inline void put(Environment& env, const char* name, std::string text, const char* source) {
+  env.insert_or_assign(name, Value{std::move(text), source});
+}
 // A value that the spec may have set otherwise.
-inline void put_default(Environment& env, const char* name, std::string text, const char* source) { env.try_emplace(name, Value{std::move(text), source}); }
+inline void put_default(Environment& env, const char* name, std::string text, const char* source) {
+  env.try_emplace(name, Value{std::move(text), source});
+}
 
 // A word of a command line, still with its templates.
 struct Word {
@@ -41,7 +45,8 @@ struct Launching {
 
 // A text that is no template, as one.
 std::string literal(std::string_view text);
-// A path of the spec, still with its templates: below the code tree unless absolute (code_place.cc).
+// A path of the spec, still with its templates: below the code tree unless absolute
+// (code_place.cc).
 std::string below_code(const v1::JobSpec& spec, std::string_view path);
 
 // resources.type, or what the node has where that is auto.
@@ -81,7 +86,8 @@ void launch_command(Launching& launching);
 // launch.per: node, for every engine: node_script.cc.
 void launch_node_script(Launching& launching, const Engine& engine);
 void check_node_script(const v1::JobSpec& spec, Problems& problems);
-std::size_t training_world(const LaunchRequest& request);  // processes of the training, which the scripts start; else the ranks
+// processes of the training, which the scripts start; else the ranks
+std::size_t training_world(const LaunchRequest& request);
 ArgumentEdits adopted_megatron(const LaunchRequest& request);
 ArgumentEdits adopted_mindformers(const LaunchRequest& request);
 

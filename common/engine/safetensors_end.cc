@@ -7,8 +7,9 @@
 namespace muster::engine {
 namespace {
 
-// The header's JSON is two levels deep: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ..., "__metadata__": {"format": "ms"}}. What is
-// not of this shape is refused; nothing here calls itself.
+// The header's JSON is two levels deep: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets":
+// [0, 24]}, ..., "__metadata__": {"format": "ms"}}. What is not of this shape is refused; nothing
+// here calls itself.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -105,7 +106,8 @@ bool skip_metadata(Reader& reader) {
 
 }  // namespace
 
-std::optional<std::uint64_t> safetensors_header_bytes(std::string_view first_eight, std::uint64_t file_bytes) {
+std::optional<std::uint64_t> safetensors_header_bytes(std::string_view first_eight,
+                                                      std::uint64_t file_bytes) {
   if (first_eight.size() < 8 || file_bytes < 8) return std::nullopt;
   std::uint64_t bytes = 0;
   for (std::size_t i = 8; i-- > 0;) bytes = bytes << 8 | static_cast<unsigned char>(first_eight[i]);
@@ -135,7 +137,9 @@ SafetensorsHeader read_safetensors_header(std::string_view json, std::uint64_t f
     const auto note = [&](std::string_view wanted, std::optional<SafetensorsScalar>& to) {
       const std::uint64_t size = tensor->end - tensor->begin;
       if (*name == wanted && (size == 4 || size == 8)) {
-        to = SafetensorsScalar{.at = data_at + tensor->begin, .bytes = static_cast<std::size_t>(size), .is_integer = tensor->dtype.starts_with('I')};
+        to = SafetensorsScalar{.at = data_at + tensor->begin,
+                               .bytes = static_cast<std::size_t>(size),
+                               .is_integer = tensor->dtype.starts_with('I')};
       }
     };
     note("epoch_num", header.epoch_num);
@@ -144,7 +148,8 @@ SafetensorsHeader read_safetensors_header(std::string_view json, std::uint64_t f
     note("loss_scale", header.loss_scale);
   } while (reader.take(','));
   // Tensors lie side by side without holes (the format's rule).
-  header.whole = reader.take('}') && reader.at_end() && any && sum == ends && ends == file_bytes - data_at;
+  header.whole =
+      reader.take('}') && reader.at_end() && any && sum == ends && ends == file_bytes - data_at;
   return header;
 }
 

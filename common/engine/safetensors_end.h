@@ -1,5 +1,7 @@
-// Is a safetensors file there to its end? Pure. The file is an 8-byte little-endian length, that many bytes of JSON, then the tensors; the JSON tells where
-// each tensor lies, so the sizes must add up to the file's exactly. (huggingface/safetensors README.md, "Format"; MindSpore writes them through that library.)
+// Is a safetensors file there to its end? Pure. The file is an 8-byte little-endian length, that
+// many bytes of JSON, then the tensors; the JSON tells where each tensor lies, so the sizes must
+// add up to the file's exactly. (huggingface/safetensors README.md, "Format"; MindSpore writes them
+// through that library.)
 #pragma once
 
 #include <cstdint>
@@ -10,8 +12,10 @@ namespace muster::engine {
 
 inline constexpr std::uint64_t kSafetensorsHeaderMost = 100'000'000;  // the format's own bound
 
-// Bytes of the JSON behind the first eight; nothing: these are not the first eight bytes of a whole file of that size.
-std::optional<std::uint64_t> safetensors_header_bytes(std::string_view first_eight, std::uint64_t file_bytes);
+// Bytes of the JSON behind the first eight; nothing: these are not the first eight bytes of a whole
+// file of that size.
+std::optional<std::uint64_t> safetensors_header_bytes(std::string_view first_eight,
+                                                      std::uint64_t file_bytes);
 
 struct SafetensorsScalar {
   std::uint64_t at = 0;  // in the file

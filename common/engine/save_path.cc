@@ -1,5 +1,6 @@
-// Who sets where a job's ranks save. Fence rule (b) trusts a gang in lockstep to be over when one rank is; should that once be wrong, what an old writer still
-// finishes must lie apart from all that a newer attempt reads. So launch.lockstep: auto is no where nobody knows that.
+// Who sets where a job's ranks save. Fence rule (b) trusts a gang in lockstep to be over when one
+// rank is; should that once be wrong, what an old writer still finishes must lie apart from all
+// that a newer attempt reads. So launch.lockstep: auto is no where nobody knows that.
 #include <algorithm>
 
 #include "common/engine/rows.h"
@@ -20,9 +21,14 @@ bool names_save_dir(std::string_view text) {
 
 bool saves_apart(const v1::JobSpec& spec) {
   const v1::LaunchSpec& launch = spec.launch();
-  if (std::ranges::any_of(launch.run(), names_save_dir) || std::ranges::any_of(launch.args(), names_save_dir)) return true;
-  if (names_save_dir(launch.cwd()) || std::ranges::any_of(spec.runtime().setup(), names_save_dir)) return true;
-  if (std::ranges::any_of(spec.runtime().env(), [](const auto& variable) { return names_save_dir(variable.second); })) return true;
+  if (std::ranges::any_of(launch.run(), names_save_dir) ||
+      std::ranges::any_of(launch.args(), names_save_dir))
+    return true;
+  if (names_save_dir(launch.cwd()) || std::ranges::any_of(spec.runtime().setup(), names_save_dir))
+    return true;
+  if (std::ranges::any_of(spec.runtime().env(),
+                          [](const auto& variable) { return names_save_dir(variable.second); }))
+    return true;
   const Engine* engine = find_engine(spec.engine());
   return engine != nullptr && engine->sets_save_dir != nullptr && engine->sets_save_dir(spec);
 }

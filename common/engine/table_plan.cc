@@ -31,18 +31,24 @@ std::optional<ranktable::Chip> chip_of_all(const LaunchRequest& request) {
 }
 
 std::size_t servers(const LaunchRequest& request) {
-  return static_cast<std::size_t>(std::ranges::count_if(request.nodes, [](const NodeSlot& node) { return node.rank_count > 0; }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      request.nodes, [](const NodeSlot& node) { return node.rank_count > 0; }));
 }
 
-const std::string& server_id(const NodeSlot& node) { return node.server_id.empty() ? node.address : node.server_id; }
+const std::string& server_id(const NodeSlot& node) {
+  return node.server_id.empty() ? node.address : node.server_id;
+}
 
-// The number that the card has on its host, which is HCCL's and hccn_tool's: in a container that sees cards 4-7 the others count from 0.
+// The number that the card has on its host, which is HCCL's and hccn_tool's: in a container that
+// sees cards 4-7 the others count from 0.
 std::uint32_t physical_id(const NodeSlot& node, std::uint32_t local) {
   if (local < node.physical_ids.size()) return node.physical_ids[local];
   return local < node.devices.size() ? node.devices[local] : local;
 }
 
-std::string at(const std::vector<std::string>& texts, std::size_t index) { return index < texts.size() ? texts[index] : std::string(); }
+std::string at(const std::vector<std::string>& texts, std::size_t index) {
+  return index < texts.size() ? texts[index] : std::string();
+}
 
 // In the order of ranks, which nodes are in already.
 ranktable::RankTable table_of(const LaunchRequest& request) {
@@ -51,30 +57,39 @@ ranktable::RankTable table_of(const LaunchRequest& request) {
   for (std::size_t i = 0; i < request.nodes.size(); ++i) {
     const NodeSlot& node = request.nodes[i];
     if (node.rank_count == 0) continue;
-    ranktable::Server server{.server_id = server_id(node), .super_pod_id = node.super_pod_id, .host_nic_ip = std::string(ranktable::kReserved)};
+    ranktable::Server server{.server_id = server_id(node),
+                             .super_pod_id = node.super_pod_id,
+                             .host_nic_ip = std::string(ranktable::kReserved)};
     if (request.imagined) server.server_id = fmt::format("{}-{}", i, std::string(45, 'a'));
     for (std::uint32_t local = 0; local < node.rank_count; ++local) {
-      ranktable::Device device{
-          .device_id = physical_id(node, local), .device_ip = at(node.device_ips, local), .super_device_id = at(node.super_device_ids, local)};
+      ranktable::Device device{.device_id = physical_id(node, local),
+                               .device_ip = at(node.device_ips, local),
+                               .super_device_id = at(node.super_device_ids, local)};
       if (request.imagined && device.device_ip.empty())
-        device.device_ip = fmt::format("100.{}.{}.{}", made_up / 65536 % 256, made_up / 256 % 256, made_up % 256);
+        device.device_ip =
+            fmt::format("100.{}.{}.{}", made_up / 65536 % 256, made_up / 256 % 256, made_up % 256);
       ++made_up;
       server.devices.push_back(std::move(device));
     }
     table.servers.push_back(std::move(server));
   }
-  const bool pods = std::ranges::any_of(table.servers, [](const ranktable::Server& server) { return !server.super_pod_id.empty(); });
+  const bool pods = std::ranges::any_of(
+      table.servers, [](const ranktable::Server& server) { return !server.super_pod_id.empty(); });
   table.version = pods ? ranktable::Version::SuperPods : ranktable::Version::Servers;
-  if (!pods)  // not written, and not to be judged: a card may know its own without its server being in a pod
+  // not written, and not to be judged: a card may know its own without its server being in a pod
+  if (!pods)
     for (ranktable::Server& server : table.servers)
       for (ranktable::Device& device : server.devices) device.super_device_id.clear();
   ranktable::number_ranks(table);
   return table;
 }
 
-// Said here and not by the table's own check: it knows places in a file, people know nodes and cards.
-bool addresses_are_known(const LaunchRequest& request, const ranktable::RankTable& table, Problems& problems) {
-  const bool one_pod = table.version == ranktable::Version::SuperPods && super_pods(table).size() == 1;
+// Said here and not by the table's own check: it knows places in a file, people know nodes and
+// cards.
+bool addresses_are_known(const LaunchRequest& request, const ranktable::RankTable& table,
+                         Problems& problems) {
+  const bool one_pod =
+      table.version == ranktable::Version::SuperPods && super_pods(table).size() == 1;
   if (table.servers.size() < 2 || one_pod) return true;
   std::vector<std::string> named;
   std::size_t missing = 0;
@@ -84,16 +99,21 @@ bool addresses_are_known(const LaunchRequest& request, const ranktable::RankTabl
       if (!at(node.device_ips, local).empty()) continue;
       const std::uint32_t device = local < node.devices.size() ? node.devices[local] : local;
       if (missing++ == 0) first = physical_id(node, local);
-      if (named.size() < kNamed) named.push_back(fmt::format("device {} of node '{}'", device, node.name));
+      if (named.size() < kNamed)
+        named.push_back(fmt::format("device {} of node '{}'", device, node.name));
     }
   }
   if (missing == 0) return true;
   problems.push_back(
       {.key = kKey,
-       .message = fmt::format("a rank table over {} nodes needs the address of every card's network port, and {}{} {} none: see that `hccn_tool -i {} -ip -g` "
-                              "answers there or that the agent can read /etc/hccn.conf, or use launch.launcher: msrun, which needs no addresses",
-                              table.servers.size(), fmt::join(named, ", "), missing > named.size() ? fmt::format(" and {} more", missing - named.size()) : "",
-                              missing == 1 ? "has" : "have", first)});
+       .message = fmt::format(
+           "a rank table over {} nodes needs the address of every card's network port, and {}{} {} "
+           "none: see that `hccn_tool -i {} -ip -g` "
+           "answers there or that the agent can read /etc/hccn.conf, or use launch.launcher: "
+           "msrun, which needs no addresses",
+           table.servers.size(), fmt::join(named, ", "),
+           missing > named.size() ? fmt::format(" and {} more", missing - named.size()) : "",
+           missing == 1 ? "has" : "have", first)});
   return false;
 }
 
@@ -106,7 +126,8 @@ std::optional<std::size_t> take_index(std::string_view text, std::size_t& at) {
   return number;
 }
 
-// The check knows places in a file that nobody has seen yet, people know nodes and cards: "server_list[1].device[0]" becomes "node 'n2' device 0".
+// The check knows places in a file that nobody has seen yet, people know nodes and cards:
+// "server_list[1].device[0]" becomes "node 'n2' device 0".
 std::string with_names(std::string_view text, const std::vector<const NodeSlot*>& nodes) {
   constexpr std::string_view kServer = "server_list[", kDevice = ".device[";
   std::string out;
@@ -127,7 +148,9 @@ std::string with_names(std::string_view text, const std::vector<const NodeSlot*>
     text.remove_prefix(at);
     at = kDevice.size();
     if (const auto device = text.starts_with(kDevice) ? take_index(text, at) : std::nullopt) {
-      out += fmt::format(" device {}", *device < node.devices.size() ? node.devices[*device] : static_cast<std::uint32_t>(*device));
+      out += fmt::format(" device {}", *device < node.devices.size()
+                                           ? node.devices[*device]
+                                           : static_cast<std::uint32_t>(*device));
       text.remove_prefix(at);
     }
     if (text.starts_with('.')) {
@@ -146,9 +169,11 @@ std::string refusal(const ranktable::Findings& found, const LaunchRequest& reque
   std::string text;
   for (std::size_t i = 0; i < std::min(found.problems.size(), kNamed); ++i) {
     const ranktable::Finding& one = found.problems[i];
-    text += fmt::format("{}{}{}{}", i == 0 ? "" : "; ", with_names(one.where, nodes), one.where.empty() ? "" : ": ", with_names(one.message, nodes));
+    text += fmt::format("{}{}{}{}", i == 0 ? "" : "; ", with_names(one.where, nodes),
+                        one.where.empty() ? "" : ": ", with_names(one.message, nodes));
   }
-  if (const std::size_t all = found.problems.size() + found.left_out; all > kNamed) text += fmt::format("; and {} more", all - kNamed);
+  if (const std::size_t all = found.problems.size() + found.left_out; all > kNamed)
+    text += fmt::format("; and {} more", all - kNamed);
   return text;
 }
 
@@ -161,18 +186,23 @@ std::shared_ptr<const ranktable::TableFile> file_of(std::string bytes) {
 
 std::shared_ptr<const ranktable::TableFile> make(const LaunchRequest& request, Problems& problems) {
   // The user's own, unchanged: it was judged when it was read, and the placement follows it.
-  if (request.spec->resources().has_rank_table()) return file_of(request.spec->resources().rank_table().content());
+  if (request.spec->resources().has_rank_table())
+    return file_of(request.spec->resources().rank_table().content());
   if (request.world_size() > ranktable::kRanksMax) {
-    problems.push_back(
-        {.key = kKey,
-         .message = fmt::format("{} ranks, and a rank table has at most {}; use launch.launcher: msrun", request.world_size(), ranktable::kRanksMax)});
+    problems.push_back({.key = kKey,
+                        .message = fmt::format(
+                            "{} ranks, and a rank table has at most {}; use launch.launcher: msrun",
+                            request.world_size(), ranktable::kRanksMax)});
     return nullptr;
   }
   const ranktable::RankTable table = table_of(request);
   if (!request.imagined) {
     if (!addresses_are_known(request, table, problems)) return nullptr;
     if (const auto found = ranktable::check(table, chip_of_all(request)); !found.problems.empty()) {
-      problems.push_back({.key = kKey, .message = fmt::format("HCCL would refuse the rank table of this placement: {}", refusal(found, request))});
+      problems.push_back(
+          {.key = kKey,
+           .message = fmt::format("HCCL would refuse the rank table of this placement: {}",
+                                  refusal(found, request))});
       return nullptr;
     }
   }
@@ -180,14 +210,19 @@ std::shared_ptr<const ranktable::TableFile> make(const LaunchRequest& request, P
 }
 
 bool starts_by_table(const v1::JobSpec& spec) {
-  return spec.engine() == "mindformers" && spec.launch().launcher() != v1::LAUNCHER_MSRUN && spec.launch().per() != v1::LAUNCH_PER_NODE;
+  return spec.engine() == "mindformers" && spec.launch().launcher() != v1::LAUNCHER_MSRUN &&
+         spec.launch().per() != v1::LAUNCH_PER_NODE;
 }
 
 }  // namespace
 
-bool makes_rank_table(const v1::JobSpec& spec) { return starts_by_table(spec) && ranks_asked(spec) > 1 && !spec.resources().has_rank_table(); }
+bool makes_rank_table(const v1::JobSpec& spec) {
+  return starts_by_table(spec) && ranks_asked(spec) > 1 && !spec.resources().has_rank_table();
+}
 
-bool has_rank_table(const LaunchRequest& request) { return starts_by_table(*request.spec) && request.world_size() > 1; }
+bool has_rank_table(const LaunchRequest& request) {
+  return starts_by_table(*request.spec) && request.world_size() > 1;
+}
 
 std::string rank_table_name(const LaunchRequest& request) {
   if (!has_rank_table(request) && !request.spec->resources().has_rank_table()) return {};
@@ -195,7 +230,8 @@ std::string rank_table_name(const LaunchRequest& request) {
 }
 
 std::string rank_table_path(const LaunchRequest& request, std::size_t node, std::string_view name) {
-  return fmt::format("{}/ranktables/attempt-{}/node-{}/{}", request.out_dir, request.attempt, node, name);
+  return fmt::format("{}/ranktables/attempt-{}/node-{}/{}", request.out_dir, request.attempt, node,
+                     name);
 }
 
 Result<std::shared_ptr<const ranktable::TableFile>> plan_table(const LaunchRequest& request) {
@@ -204,18 +240,25 @@ Result<std::shared_ptr<const ranktable::TableFile>> plan_table(const LaunchReque
   auto table = make(request, problems);
   if (table != nullptr) return table;
   const KeyedProblem& first = problems.front();
-  return fail(ErrorCode::InvalidArgument, fmt::format("planning job '{}' attempt {}: {}: {}", request.spec->name(), request.attempt, first.key, first.message));
+  return fail(ErrorCode::InvalidArgument,
+              fmt::format("planning job '{}' attempt {}: {}: {}", request.spec->name(),
+                          request.attempt, first.key, first.message));
 }
 
 void plan_own_table(Launching& launching) {
   const LaunchRequest& request = launching.request;
   if (!request.spec->resources().has_rank_table()) return;
   if (launching.plan.table == nullptr) plan_rank_table(launching);
-  if (request.spec->engine() != "mindformers" || request.spec->launch().launcher() != v1::LAUNCHER_MSRUN) return;
+  if (request.spec->engine() != "mindformers" ||
+      request.spec->launch().launcher() != v1::LAUNCHER_MSRUN)
+    return;
   const std::string name = rank_table_name(request);
-  const auto put_file = [&](Environment& env, std::size_t node) { put(env, "RANK_TABLE_FILE", rank_table_path(request, node, name), kOwnKey); };
+  const auto put_file = [&](Environment& env, std::size_t node) {
+    put(env, "RANK_TABLE_FILE", rank_table_path(request, node, name), kOwnKey);
+  };
   for (RankPlan& rank : launching.plan.ranks) put_file(rank.env, rank.node);
-  for (CompanionDraft& companion : launching.companions) put_file(companion.plan.env, companion.plan.node);
+  for (CompanionDraft& companion : launching.companions)
+    put_file(companion.plan.env, companion.plan.node);
 }
 
 void plan_rank_table(Launching& launching) {
@@ -230,16 +273,21 @@ void plan_rank_table(Launching& launching) {
   for (const std::size_t node : nodes) {
     std::string path = rank_table_path(request, node, name);
     std::string wrong = ranktable::path_problem(path);
-    if (path.size() > kPathBytesMax) wrong = fmt::format("it has {} bytes, at most {}", path.size(), kPathBytesMax);
+    if (path.size() > kPathBytesMax)
+      wrong = fmt::format("it has {} bytes, at most {}", path.size(), kPathBytesMax);
     if (!wrong.empty()) {
-      launching.problems.push_back({.key = "output_dir", .message = fmt::format("the rank table would be '{}': {}; choose another output_dir", path, wrong)});
+      launching.problems.push_back(
+          {.key = "output_dir",
+           .message = fmt::format("the rank table would be '{}': {}; choose another output_dir",
+                                  path, wrong)});
       return;
     }
-    plan.files.push_back({.node = node,
-                          .path = std::move(path),
-                          .content = bytes,
-                          .sha256 = plan.table->hash,
-                          .source = request.spec->resources().has_rank_table() ? kOwnKey : "rank table"});
+    plan.files.push_back(
+        {.node = node,
+         .path = std::move(path),
+         .content = bytes,
+         .sha256 = plan.table->hash,
+         .source = request.spec->resources().has_rank_table() ? kOwnKey : "rank table"});
   }
 }
 

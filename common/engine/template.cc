@@ -11,41 +11,68 @@
 namespace muster::engine {
 namespace {
 
-// The list is closed: a name that is not here is an error, so that a typing error never reaches a training script.
+// The list is closed: a name that is not here is an error, so that a typing error never reaches a
+// training script.
 constexpr std::array<std::string_view, 22> kNames = {
-    "job.name", "out",        "save.dir",    "attempt",     "rank",       "local_rank", "device_id",   "device_range", "node.rank",    "node.ip",  "nodes",
-    "devices",  "world_size", "master.addr", "master.port", "rank_table", "resume.dir", "resume.step", "start.dir",    "stages.S.out", "inputs.X", "env:X",
+    "job.name",   "out",          "save.dir",    "attempt",    "rank",       "local_rank",
+    "device_id",  "device_range", "node.rank",   "node.ip",    "nodes",      "devices",
+    "world_size", "master.addr",  "master.port", "rank_table", "resume.dir", "resume.step",
+    "start.dir",  "stages.S.out", "inputs.X",    "env:X",
 };
 
-constexpr std::string_view kWordLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+constexpr std::string_view kWordLetters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 constexpr std::string_view kStageLetters = "abcdefghijklmnopqrstuvwxyz0123456789_-";
 
 bool variable_name(std::string_view text) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  return !text.empty() && letter(text[0]) && std::ranges::all_of(text, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  return !text.empty() && letter(text[0]) &&
+         std::ranges::all_of(text, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
 Result<void> check_name(std::string_view name) {
   if (name.starts_with("env:")) {
     if (variable_name(name.substr(4))) return {};
-    return fail(ErrorCode::InvalidArgument, fmt::format("'${{{}}}' does not name a variable (letters, digits and _, as in ${{env:HOME}})", name));
+    return fail(
+        ErrorCode::InvalidArgument,
+        fmt::format(
+            "'${{{}}}' does not name a variable (letters, digits and _, as in ${{env:HOME}})",
+            name));
   }
   if (name.starts_with("inputs.")) {
     const std::string_view input = name.substr(7);
-    if (!input.empty() && input.size() <= 63 && input.find_first_not_of(kWordLetters) == std::string_view::npos) return {};
-    return fail(ErrorCode::InvalidArgument, fmt::format("'${{{}}}' does not name an input (letters, digits and _, as in ${{inputs.data}})", name));
+    if (!input.empty() && input.size() <= 63 &&
+        input.find_first_not_of(kWordLetters) == std::string_view::npos)
+      return {};
+    return fail(
+        ErrorCode::InvalidArgument,
+        fmt::format(
+            "'${{{}}}' does not name an input (letters, digits and _, as in ${{inputs.data}})",
+            name));
   }
   if (name.starts_with("stages.")) {
-    const std::string_view stage = name.ends_with(".out") && name.size() > 11 ? name.substr(7, name.size() - 11) : "";
-    if (!stage.empty() && stage.size() <= 63 && stage.find_first_not_of(kStageLetters) == std::string_view::npos) return {};
+    const std::string_view stage =
+        name.ends_with(".out") && name.size() > 11 ? name.substr(7, name.size() - 11) : "";
+    if (!stage.empty() && stage.size() <= 63 &&
+        stage.find_first_not_of(kStageLetters) == std::string_view::npos)
+      return {};
     return fail(ErrorCode::InvalidArgument,
-                fmt::format("'${{{}}}' is not known: of a stage there is its output directory, as in ${{stages.prepare.out}}", name));
+                fmt::format("'${{{}}}' is not known: of a stage there is its output directory, as "
+                            "in ${{stages.prepare.out}}",
+                            name));
   }
   if (std::ranges::find(kNames, name) != kNames.end()) return {};
   const std::string_view near = nearest(name, kNames);
   if (!near.empty())
-    return fail(ErrorCode::InvalidArgument, fmt::format("'${{{}}}' is not known; did you mean '${{{}}}'? ($${{ is a literal ${{)", name, near));
-  return fail(ErrorCode::InvalidArgument, fmt::format("'${{{}}}' is not known (${{{}}}; $${{ is a literal ${{)", name, fmt::join(kNames, "} ${")));
+    return fail(
+        ErrorCode::InvalidArgument,
+        fmt::format("'${{{}}}' is not known; did you mean '${{{}}}'? ($${{ is a literal ${{)", name,
+                    near));
+  return fail(ErrorCode::InvalidArgument,
+              fmt::format("'${{{}}}' is not known (${{{}}}; $${{ is a literal ${{)", name,
+                          fmt::join(kNames, "} ${")));
 }
 
 }  // namespace
@@ -66,7 +93,9 @@ Result<Template> Template::parse(std::string_view text) {
     } else if (text[dollar + 1] == '{') {
       const std::size_t end = text.find('}', at);
       if (end == std::string_view::npos)
-        return fail(ErrorCode::InvalidArgument, fmt::format("'{}' has no closing }} ($${{ is a literal ${{)", text.substr(dollar, 24)));
+        return fail(
+            ErrorCode::InvalidArgument,
+            fmt::format("'{}' has no closing }} ($${{ is a literal ${{)", text.substr(dollar, 24)));
       const std::string_view name = text.substr(at, end - at);
       if (auto known = check_name(name.substr(0, 256)); !known) return fail(known.error());
       if (!plain.empty()) result.parts_.push_back({.text = std::move(plain)});
@@ -92,7 +121,9 @@ Result<std::string> Template::expand(const TemplateValues& values, std::size_t m
     } else {
       result += part.text;
     }
-    if (result.size() > most) return fail(ErrorCode::InvalidArgument, fmt::format("with its templates filled in it is longer than {} bytes", most));
+    if (result.size() > most)
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("with its templates filled in it is longer than {} bytes", most));
   }
   return result;
 }

@@ -1,4 +1,5 @@
-// A text with ${names}, read once and expanded for each rank. Pure. The closed list of names: template.cc.
+// A text with ${names}, read once and expanded for each rank. Pure. The closed list of names:
+// template.cc.
 #pragma once
 
 #include <string>

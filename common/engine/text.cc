@@ -15,7 +15,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const std::size_t replace = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
       row[j] = std::min({replace, last[j] + 1, row[j - 1] + 1});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
     }
     before.swap(last);
     last.swap(row);
@@ -54,7 +55,9 @@ Result<std::vector<std::string>> split_words(std::string_view text) {
         break;
       case '\'': {
         const std::size_t end = text.find('\'', i + 1);
-        if (end == std::string_view::npos) return fail(ErrorCode::InvalidArgument, fmt::format("the quote ' at character {} is not closed", i + 1));
+        if (end == std::string_view::npos)
+          return fail(ErrorCode::InvalidArgument,
+                      fmt::format("the quote ' at character {} is not closed", i + 1));
         word.append(text.substr(i + 1, end - i - 1));
         in_word = true;
         i = end;
@@ -64,25 +67,32 @@ Result<std::vector<std::string>> split_words(std::string_view text) {
         const std::size_t start = i;
         in_word = true;
         for (++i; i < text.size() && text[i] != '"'; ++i) {
-          if (text[i] == '\\' && i + 1 < text.size() && (text[i + 1] == '"' || text[i + 1] == '\\')) ++i;
+          if (text[i] == '\\' && i + 1 < text.size() && (text[i + 1] == '"' || text[i + 1] == '\\'))
+            ++i;
           word.push_back(text[i]);
         }
-        if (i >= text.size()) return fail(ErrorCode::InvalidArgument, fmt::format("the quote \" at character {} is not closed", start + 1));
+        if (i >= text.size())
+          return fail(ErrorCode::InvalidArgument,
+                      fmt::format("the quote \" at character {} is not closed", start + 1));
         break;
       }
       case '\\':
-        if (i + 1 == text.size()) return fail(ErrorCode::InvalidArgument, "it ends with a backslash that escapes nothing");
+        if (i + 1 == text.size())
+          return fail(ErrorCode::InvalidArgument, "it ends with a backslash that escapes nothing");
         ++i;
         if (text[i] == '\n') break;  // a pasted continuation line
         if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n') {
           ++i;
           break;
         }
-        // What is left of a pasted continuation line when YAML's '>' has joined the lines: the program would get an argument that begins with a blank.
+        // What is left of a pasted continuation line when YAML's '>' has joined the lines: the
+        // program would get an argument that begins with a blank.
         if (!in_word && (text[i] == ' ' || text[i] == '\t')) {
           return fail(ErrorCode::InvalidArgument,
-                      fmt::format("the backslash at character {} stands before a blank, as when '>' joins the lines of a pasted command; use '|', which keeps "
-                                  "them apart, or take the backslash out (a word that begins with a blank: in quotes)",
+                      fmt::format("the backslash at character {} stands before a blank, as when "
+                                  "'>' joins the lines of a pasted command; use '|', which keeps "
+                                  "them apart, or take the backslash out (a word that begins with "
+                                  "a blank: in quotes)",
                                   i));
         }
         word.push_back(text[i]);
@@ -93,9 +103,10 @@ Result<std::vector<std::string>> split_words(std::string_view text) {
       case ';':
       case '<':
       case '>':
-        return fail(
-            ErrorCode::InvalidArgument,
-            fmt::format("'{}' at character {} is a shell's: no shell reads this; quote it, or give the list [bash, -c, \"...\"] as launch.run", c, i + 1));
+        return fail(ErrorCode::InvalidArgument,
+                    fmt::format("'{}' at character {} is a shell's: no shell reads this; quote it, "
+                                "or give the list [bash, -c, \"...\"] as launch.run",
+                                c, i + 1));
       default: word.push_back(c); in_word = true;
     }
   }

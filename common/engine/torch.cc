@@ -1,4 +1,5 @@
-// torchrun's contract for a worker, kept without torchrun: the same variables, with static rendezvous' values.
+// torchrun's contract for a worker, kept without torchrun: the same variables, with static
+// rendezvous' values.
 // PyTorch 1.13, torch/distributed/run.py and elastic/agent/server/local_elastic_agent.py.
 #include <fmt/format.h>
 
@@ -39,7 +40,8 @@ std::span<const std::string_view> torch_identity() { return kIdentity; }
 void put_torchrun(Launching& launching, const char* source) {
   const LaunchRequest& request = launching.request;
   const std::string world = std::to_string(request.world_size());
-  const std::string groups = std::to_string(std::ranges::count_if(request.nodes, [](const NodeSlot& node) { return node.rank_count > 0; }));
+  const std::string groups = std::to_string(std::ranges::count_if(
+      request.nodes, [](const NodeSlot& node) { return node.rank_count > 0; }));
   const std::string port = std::to_string(request.master_port);
   const std::string restarts = std::to_string(request.attempt > 0 ? request.attempt - 1 : 0);
   const std::string restarts_max = std::to_string(request.spec->recovery().max_restarts());
@@ -61,11 +63,15 @@ void put_torchrun(Launching& launching, const char* source) {
     put(env, "TORCHELASTIC_RESTART_COUNT", restarts, source);
     put(env, "TORCHELASTIC_MAX_RESTARTS", restarts_max, source);
     put(env, "TORCHELASTIC_RUN_ID", request.job_id, source);
-    // Never "True": there is no agent that hosts a store, so rank 0 must start it; with "True" every rank waits as a client for ever.
+    // Never "True": there is no agent that hosts a store, so rank 0 must start it; with "True"
+    // every rank waits as a client for ever.
     put(env, "TORCHELASTIC_USE_AGENT_STORE", "False", source);
-    if (is_ascend(device_type(request, node))) put(env, "TORCH_NPU_ELASTIC_USE_AGENT_STORE", "False", source);
-    // Both names, for old and new releases; not beside one that the spec sets, whose value the other would overrule.
-    if (!env.contains("TORCH_NCCL_ASYNC_ERROR_HANDLING") && !env.contains("NCCL_ASYNC_ERROR_HANDLING")) {
+    if (is_ascend(device_type(request, node)))
+      put(env, "TORCH_NPU_ELASTIC_USE_AGENT_STORE", "False", source);
+    // Both names, for old and new releases; not beside one that the spec sets, whose value the
+    // other would overrule.
+    if (!env.contains("TORCH_NCCL_ASYNC_ERROR_HANDLING") &&
+        !env.contains("NCCL_ASYNC_ERROR_HANDLING")) {
       put(env, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", source);
       put(env, "NCCL_ASYNC_ERROR_HANDLING", "1", source);
     }
@@ -80,14 +86,18 @@ void launch_torch(Launching& launching) { put_torchrun(launching, kSource); }
 void check_no_launcher_inside(const v1::JobSpec& spec, Problems& problems) {
   const v1::LaunchSpec& launch = spec.launch();
   if (launch.per() != v1::LAUNCH_PER_RANK || launch.run().empty()) return;
-  const auto name = [](std::string_view word) { return word.substr(word.rfind('/') + 1); };  // npos + 1 is 0
+  // npos + 1 is 0
+  const auto name = [](std::string_view word) { return word.substr(word.rfind('/') + 1); };
   int at = name(launch.run(0)) == "torchrun" || name(launch.run(0)) == "msrun" ? 0 : -1;
   for (int i = 1; i + 1 < launch.run_size() && at < 0 && launch.run(i).starts_with('-'); ++i)
-    if (launch.run(i) == "-m" && (launch.run(i + 1) == "torch.distributed.run" || launch.run(i + 1) == "torch.distributed.launch")) at = i + 1;
+    if (launch.run(i) == "-m" && (launch.run(i + 1) == "torch.distributed.run" ||
+                                  launch.run(i + 1) == "torch.distributed.launch"))
+      at = i + 1;
   if (at < 0) return;
   problems.push_back(
       {.key = fmt::format("launch.run[{}]", at),
-       .message = fmt::format("'{}' starts ranks itself, and launch.per: rank would start it once a device; leave it out with its options: muster "
+       .message = fmt::format("'{}' starts ranks itself, and launch.per: rank would start it once "
+                              "a device; leave it out with its options: muster "
                               "sets what it sets",
                               launch.run(at))});
 }

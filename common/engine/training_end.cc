@@ -12,7 +12,8 @@
 namespace muster::engine {
 namespace {
 
-// What stands behind the last --run_mode of the command, also inside of a word that is a command line itself (bash -c "..."). Empty: nowhere, or a template.
+// What stands behind the last --run_mode of the command, also inside of a word that is a command
+// line itself (bash -c "..."). Empty: nowhere, or a template.
 std::string literal_run_mode(const v1::JobSpec& spec) {
   constexpr std::string_view kBlanks = " \t\n\"';&|()";
   CommandLine words;
@@ -25,23 +26,30 @@ std::string literal_run_mode(const v1::JobSpec& spec) {
     }
   }
   const auto mode = find_option(words, "--run_mode");
-  return mode && mode->value.find('$') == std::string_view::npos ? std::string(mode->value) : std::string();
+  return mode && mode->value.find('$') == std::string_view::npos ? std::string(mode->value)
+                                                                 : std::string();
 }
 
 bool is_training(std::string_view mode) { return mode == "train" || mode == "finetune"; }
 
 }  // namespace
 
-bool trains_surely(const v1::JobSpec& spec) { return spec.engine() != "mindformers" || mindformers_sets_save_dir(spec) || is_training(literal_run_mode(spec)); }
+bool trains_surely(const v1::JobSpec& spec) {
+  return spec.engine() != "mindformers" || mindformers_sets_save_dir(spec) ||
+         is_training(literal_run_mode(spec));
+}
 
 bool asks_for_training(const v1::JobSpec& spec) {
   const v1::LaunchMode mode = spec.launch().mode();
-  return mode != v1::LAUNCH_MODE_EVAL && mode != v1::LAUNCH_MODE_PREDICT && mode != v1::LAUNCH_MODE_STRATEGY;
+  return mode != v1::LAUNCH_MODE_EVAL && mode != v1::LAUNCH_MODE_PREDICT &&
+         mode != v1::LAUNCH_MODE_STRATEGY;
 }
 
 // Where it goes by --output_dir, which muster gives to run_mindformer.py alone.
 std::string rank_file(const v1::JobSpec& spec) {
-  const bool told = spec.engine() == "mindformers" && spec.launch().mode() == v1::LAUNCH_MODE_STRATEGY && mindformers_sets_save_dir(spec);
+  const bool told = spec.engine() == "mindformers" &&
+                    spec.launch().mode() == v1::LAUNCH_MODE_STRATEGY &&
+                    mindformers_sets_save_dir(spec);
   return told ? "${save.dir}/strategy/ckpt_strategy_rank_${rank}.ckpt" : "";
 }
 
@@ -49,8 +57,10 @@ std::string no_last_step(const v1::JobSpec& spec) {
   const v1::ObserveSpec& observe = spec.observe();
   if (!asks_for_training(spec)) return "launch.mode asks for no training";
   if (observe.grammar() == "none") return "observe.progress is none, so no line is read";
-  if (observe.grammar() == "custom" && observe.total().empty()) return "observe.progress has no total";
-  if (const std::string mode = spec.engine() == "mindformers" ? literal_run_mode(spec) : ""; !mode.empty() && !is_training(mode))
+  if (observe.grammar() == "custom" && observe.total().empty())
+    return "observe.progress has no total";
+  if (const std::string mode = spec.engine() == "mindformers" ? literal_run_mode(spec) : "";
+      !mode.empty() && !is_training(mode))
     return fmt::format("--run_mode {} asks for no training", ranktable::shown(mode));
   // Megatron-LM: loads, evaluates and ends.
   if (has_option(spec_words(spec), "--skip-train")) return "--skip-train asks for no training";

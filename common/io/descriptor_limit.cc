@@ -22,8 +22,10 @@ std::size_t descriptor_limit() {
 std::string descriptors_missing(std::size_t wanted) {
   const std::size_t limit = descriptor_limit();
   if (limit >= wanted) return {};
-  return "at most " + std::to_string(limit) + " descriptors may be open in this process, " + std::to_string(wanted) +
-         " are wanted: logs are opened anew for each look, and many nodes or clients are kept out; raise the hard limit (ulimit -Hn, LimitNOFILE=) and start "
+  return "at most " + std::to_string(limit) + " descriptors may be open in this process, " +
+         std::to_string(wanted) +
+         " are wanted: logs are opened anew for each look, and many nodes or clients are kept out; "
+         "raise the hard limit (ulimit -Hn, LimitNOFILE=) and start "
          "again";
 }
 

@@ -21,7 +21,8 @@ std::unexpected<Error> failed(const char* doing, const std::filesystem::path& pa
 
 std::filesystem::path temporary_beside(const std::filesystem::path& path) {
   static std::atomic<unsigned> counter{0};
-  return path.parent_path() / ("." + path.filename().string() + "." + std::to_string(::getpid()) + "." + std::to_string(counter++));
+  return path.parent_path() / ("." + path.filename().string() + "." + std::to_string(::getpid()) +
+                               "." + std::to_string(counter++));
 }
 
 Result<void> sync_folder(const std::filesystem::path& path) {
@@ -32,9 +33,11 @@ Result<void> sync_folder(const std::filesystem::path& path) {
 }
 
 // A whole temporary file beside `path`. On an error nothing is left.
-Result<std::filesystem::path> write_temporary(const std::filesystem::path& path, std::string_view bytes, Durable durable) {
+Result<std::filesystem::path> write_temporary(const std::filesystem::path& path,
+                                              std::string_view bytes, Durable durable) {
   auto temporary = temporary_beside(path);
-  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  UniqueFd fd(
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return failed("creating", temporary, errno);
   std::size_t written = 0;
   int error = write_all(fd.get(), bytes, written);
@@ -62,13 +65,16 @@ int write_all(int fd, std::string_view bytes, std::size_t& written) {
 
 namespace {
 
-Result<std::string> read_open(const UniqueFd& fd, const struct stat& status, const std::filesystem::path& path, std::size_t most) {
+Result<std::string> read_open(const UniqueFd& fd, const struct stat& status,
+                              const std::filesystem::path& path, std::size_t most) {
   std::string bytes;
   // Files of /proc say 0 bytes: read until the end, whatever stat says.
   std::size_t room = static_cast<std::size_t>(status.st_size) + 1;
   if (room < 4096) room = 4096;
   for (std::size_t used = 0;;) {
-    if (used > most) return fail(ErrorCode::ResourceExhausted, "reading '" + path.string() + "': more than " + std::to_string(most) + " bytes");
+    if (used > most)
+      return fail(ErrorCode::ResourceExhausted,
+                  "reading '" + path.string() + "': more than " + std::to_string(most) + " bytes");
     if (room > most - used + 1) room = most - used + 1;
     bytes.resize(used + room);
     const ssize_t count = ::read(fd.get(), bytes.data() + used, room);
@@ -89,16 +95,22 @@ Result<std::string> read_at(const std::filesystem::path& path, std::size_t most,
   if (!fd) return failed("opening", path, errno);
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0) return failed("reading", path, errno);
-  if (flags != 0 && !S_ISREG(status.st_mode)) return fail(ErrorCode::Io, "reading '" + path.string() + "': it is no regular file");
+  if (flags != 0 && !S_ISREG(status.st_mode))
+    return fail(ErrorCode::Io, "reading '" + path.string() + "': it is no regular file");
   return read_open(fd, status, path, most);
 }
 
 }  // namespace
 
-Result<std::string> read_file(const std::filesystem::path& path, std::size_t most) { return read_at(path, most, 0); }
-Result<std::string> read_regular_file(const std::filesystem::path& path, std::size_t most) { return read_at(path, most, O_NONBLOCK | O_NOCTTY); }
+Result<std::string> read_file(const std::filesystem::path& path, std::size_t most) {
+  return read_at(path, most, 0);
+}
+Result<std::string> read_regular_file(const std::filesystem::path& path, std::size_t most) {
+  return read_at(path, most, O_NONBLOCK | O_NOCTTY);
+}
 
-Result<void> replace_file(const std::filesystem::path& path, std::string_view bytes, Durable durable) {
+Result<void> replace_file(const std::filesystem::path& path, std::string_view bytes,
+                          Durable durable) {
   auto temporary = write_temporary(path, bytes, durable);
   if (!temporary) return fail(std::move(temporary.error()));
   if (::rename(temporary->c_str(), path.c_str()) != 0) {
@@ -114,8 +126,10 @@ Result<void> overwrite_file(const std::filesystem::path& path, std::string_view 
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd) return failed("opening", path, errno);
   std::size_t written = 0;
-  if (const int error = write_all(fd.get(), bytes, written); error != 0) return failed("writing", path, error);
-  if (::ftruncate(fd.get(), static_cast<off_t>(bytes.size())) != 0) return failed("cutting", path, errno);
+  if (const int error = write_all(fd.get(), bytes, written); error != 0)
+    return failed("writing", path, error);
+  if (::ftruncate(fd.get(), static_cast<off_t>(bytes.size())) != 0)
+    return failed("cutting", path, errno);
   return {};
 }
 
@@ -123,9 +137,11 @@ Result<bool> create_file(const std::filesystem::path& path, std::string_view byt
   auto temporary = write_temporary(path, bytes, Durable::No);
   if (!temporary) return fail(std::move(temporary.error()));
   // File systems without RENAME_NOREPLACE (NFS) get link(2) instead.
-  if (::renameat2(AT_FDCWD, temporary->c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0) return true;
+  if (::renameat2(AT_FDCWD, temporary->c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0)
+    return true;
   int error = errno;
-  if (error == EINVAL || error == ENOSYS) error = ::link(temporary->c_str(), path.c_str()) == 0 ? 0 : errno;
+  if (error == EINVAL || error == ENOSYS)
+    error = ::link(temporary->c_str(), path.c_str()) == 0 ? 0 : errno;
   ::unlink(temporary->c_str());
   if (error == 0) return true;
   if (error == EEXIST) return false;

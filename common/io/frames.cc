@@ -13,21 +13,25 @@ namespace muster::io {
 namespace {
 
 void put_u32(std::string& out, std::uint32_t value) {
-  for (unsigned shift = 0; shift < 32; shift += 8) out.push_back(static_cast<char>((value >> shift) & 0xffU));
+  for (unsigned shift = 0; shift < 32; shift += 8)
+    out.push_back(static_cast<char>((value >> shift) & 0xffU));
 }
 
 std::uint32_t get_u32(std::string_view bytes) {
   std::uint32_t value = 0;
-  for (unsigned i = 0; i < 4; ++i) value |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
+  for (unsigned i = 0; i < 4; ++i)
+    value |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
   return value;
 }
 
 std::uint32_t checksum(std::string_view payload) {
-  return static_cast<std::uint32_t>(::crc32(0, reinterpret_cast<const Bytef*>(payload.data()), static_cast<uInt>(payload.size())));
+  return static_cast<std::uint32_t>(::crc32(0, reinterpret_cast<const Bytef*>(payload.data()),
+                                            static_cast<uInt>(payload.size())));
 }
 
 void put_frame(std::string& out, std::string_view payload) {
-  MUSTER_ASSERT(!payload.empty() && payload.size() <= kFramePayloadMax, "a frame holds 1 byte to 64 MiB");
+  MUSTER_ASSERT(!payload.empty() && payload.size() <= kFramePayloadMax,
+                "a frame holds 1 byte to 64 MiB");
   put_u32(out, static_cast<std::uint32_t>(payload.size()));
   put_u32(out, checksum(payload));
   out.append(payload);
@@ -74,7 +78,8 @@ Decoded decode_frames(std::string_view bytes) {
   return decoded;
 }
 
-Result<FramesRead> read_frames(const std::filesystem::path& path, std::uint64_t offset, std::size_t most) {
+Result<FramesRead> read_frames(const std::filesystem::path& path, std::uint64_t offset,
+                               std::size_t most) {
   FramesRead read{.frames = {}, .next = offset, .tail = Tail::Clean, .more = false};
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd && errno == ENOENT) return read;
@@ -91,7 +96,8 @@ Result<FramesRead> read_frames(const std::filesystem::path& path, std::uint64_t 
     bytes.resize(want);
     std::size_t used = 0;
     while (used < want) {
-      const ssize_t count = ::pread(fd.get(), bytes.data() + used, want - used, static_cast<off_t>(offset + used));
+      const ssize_t count =
+          ::pread(fd.get(), bytes.data() + used, want - used, static_cast<off_t>(offset + used));
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) return failed("reading", path, errno);
       if (count == 0) break;  // cut off by its writer since fstat
@@ -100,8 +106,10 @@ Result<FramesRead> read_frames(const std::filesystem::path& path, std::uint64_t 
     bytes.resize(used);
     const auto decoded = decode_frames(bytes);
     const bool whole = offset + want >= size;
-    if (decoded.payloads.empty() && decoded.tail == Tail::Torn && !whole) {  // the bound fell into the first frame: read on to that frame's end
-      const std::uint64_t frame = bytes.size() < 4 ? kFrameHeaderBytes : kFrameHeaderBytes + get_u32(bytes);
+    // the bound fell into the first frame: read on to that frame's end
+    if (decoded.payloads.empty() && decoded.tail == Tail::Torn && !whole) {
+      const std::uint64_t frame =
+          bytes.size() < 4 ? kFrameHeaderBytes : kFrameHeaderBytes + get_u32(bytes);
       want = std::min<std::uint64_t>(size - offset, frame);
       continue;
     }
@@ -125,10 +133,13 @@ Result<FrameWriter> FrameWriter::open(const std::filesystem::path& path) {
     if (!read) return fail(std::move(read.error()));
     end = read->next;
     if (read->tail == Tail::Damaged) {
-      return fail(ErrorCode::DataLoss, "opening '" + path.string() + "' for appending: damaged behind byte " + std::to_string(end));
+      return fail(ErrorCode::DataLoss, "opening '" + path.string() +
+                                           "' for appending: damaged behind byte " +
+                                           std::to_string(end));
     }
     if (read->more) continue;
-    if (read->tail == Tail::Torn && ::ftruncate(fd.get(), static_cast<off_t>(end)) != 0) return failed("cutting the torn tail of", path, errno);
+    if (read->tail == Tail::Torn && ::ftruncate(fd.get(), static_cast<off_t>(end)) != 0)
+      return failed("cutting the torn tail of", path, errno);
     return FrameWriter(path, std::move(fd), end);
   }
 }
@@ -155,11 +166,15 @@ Result<void> FrameWriter::append(const std::vector<std::string>& payloads) {
   return {};
 }
 
-Result<void> FrameWriter::append(const std::string& payload) { return append(std::vector<std::string>{payload}); }
+Result<void> FrameWriter::append(const std::string& payload) {
+  return append(std::vector<std::string>{payload});
+}
 
 void FrameWriter::reserve(std::uint64_t bytes) {
-  // Plain fallocate, not posix_fallocate: that one would write zeros where the file system cannot reserve.
-  (void)::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(size_), static_cast<off_t>(bytes));
+  // Plain fallocate, not posix_fallocate: that one would write zeros where the file system cannot
+  // reserve.
+  (void)::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(size_),
+                    static_cast<off_t>(bytes));
 }
 
 }  // namespace muster::io

@@ -1,8 +1,13 @@
-// Append files of frames:  [u32 length][u32 crc32 of payload (zlib)][payload], little endian. One writer, any number of readers.
-// The writer appends with a single write(2); a frame that did not fit (disk full) is cut off again, so that the file stays readable.
-// A reader takes an offset and gets the sound frames from there and the next offset; it tells a torn tail (a frame still being
-// written, or whose writer died: look again later) from damage (bytes that no writer wrote: no frame behind it can be trusted).
-// A frame of length 0 is damage: that is how a tail looks which a power cut has turned to zeros. Any thread; blocking.
+// Append files of frames: [u32 length][u32 crc32 of payload (zlib)][payload], little endian. One
+// writer, any number of readers.
+// The writer appends with a single write(2); a frame that did not fit (disk full) is cut off again,
+// so that the file stays readable.
+// A reader takes an offset and gets the sound frames from there and the next offset; it tells a
+// torn tail (a frame still being
+// written, or whose writer died: look again later) from damage (bytes that no writer wrote: no
+// frame behind it can be trusted).
+// A frame of length 0 is damage: that is how a tail looks which a power cut has turned to zeros.
+// Any thread; blocking.
 // Format and reasons: docs/run-directory.md.
 #pragma once
 
@@ -39,27 +44,31 @@ struct FramesRead {
   Tail tail = Tail::Clean;
   bool more = false;  // stopped at `most`, not at the end
 };
-// From `offset`; a file that is not there yet has no frames. `most` bounds the bytes read in one call, but one whole frame is always read.
-// A file shorter than `offset` is Damaged.
-Result<FramesRead> read_frames(const std::filesystem::path& path, std::uint64_t offset, std::size_t most = 16U << 20U);
+// From `offset`; a file that is not there yet has no frames. `most` bounds the bytes read in one
+// call, but one whole frame is always read. A file shorter than `offset` is Damaged.
+Result<FramesRead> read_frames(const std::filesystem::path& path, std::uint64_t offset,
+                               std::size_t most = 16U << 20U);
 
 class FrameWriter {
  public:
-  // Makes the file (mode 0600) if it is not there; cuts off a torn tail that a dead writer left; damage is ErrorCode::DataLoss.
+  // Makes the file (mode 0600) if it is not there; cuts off a torn tail that a dead writer left;
+  // damage is ErrorCode::DataLoss.
   static Result<FrameWriter> open(const std::filesystem::path& path);
 
   // Each payload one frame, all in one write. On an error none of them is in the file.
   Result<void> append(const std::vector<std::string>& payloads);
   Result<void> append(const std::string& payload);
 
-  // Asks the file system to hold room for `bytes` more without showing them (best effort): a later full disk does not stop the appends.
+  // Asks the file system to hold room for `bytes` more without showing them (best effort): a later
+  // full disk does not stop the appends.
   void reserve(std::uint64_t bytes);
   [[nodiscard]] std::uint64_t size() const { return size_; }
   // errno of the last append; 0: it went well.
   [[nodiscard]] int error() const { return error_; }
 
  private:
-  FrameWriter(std::filesystem::path path, UniqueFd fd, std::uint64_t size) : path_(std::move(path)), fd_(std::move(fd)), size_(size) {}
+  FrameWriter(std::filesystem::path path, UniqueFd fd, std::uint64_t size)
+      : path_(std::move(path)), fd_(std::move(fd)), size_(size) {}
   std::filesystem::path path_;
   UniqueFd fd_;
   std::uint64_t size_ = 0;

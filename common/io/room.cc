@@ -30,7 +30,9 @@ std::string inodes_text(std::filesystem::path path) {
     path = path.parent_path();
     room = room_at(path);
   }
-  return room && room->inodes == 0 ? "; its file system has room, but no inodes left (df -i): remove files that nobody needs" : "";
+  return room && room->inodes == 0 ? "; its file system has room, but no inodes left (df -i): "
+                                     "remove files that nobody needs"
+                                   : "";
 }
 
 }  // namespace muster::io

@@ -1,4 +1,5 @@
-// UniqueFd: owns one file descriptor and closes it. No strand; moved, never copied. Says nothing about errors of close():
+// UniqueFd: owns one file descriptor and closes it. No strand; moved, never copied. Says nothing
+// about errors of close():
 // what must be known to be on disk is synced before.
 #pragma once
 

@@ -91,7 +91,9 @@ std::optional<Option> find_long(Launcher launcher, std::string name) {
 
 std::optional<Option> find_letter(Launcher launcher, char letter) {
   const auto options = options_of(launcher);
-  const auto found = std::ranges::find_if(options, [letter](const Option& option) { return option.letter != 0 && option.letter == letter; });
+  const auto found = std::ranges::find_if(options, [letter](const Option& option) {
+    return option.letter != 0 && option.letter == letter;
+  });
   return found == options.end() ? std::nullopt : std::optional(*found);
 }
 
@@ -111,7 +113,8 @@ std::string_view Call::value(std::string_view option) const {
   return found == options.end() ? std::string_view() : found->second;
 }
 
-Result<Call> parse_call(Launcher launcher, std::span<const std::string> words, std::string_view instead) {
+Result<Call> parse_call(Launcher launcher, std::span<const std::string> words,
+                        std::string_view instead) {
   Call call{.launcher = launcher};
   std::size_t at = 0;
   for (; at < words.size() && words[at].starts_with('-') && words[at] != "-"; ++at) {
@@ -123,15 +126,21 @@ Result<Call> parse_call(Launcher launcher, std::span<const std::string> words, s
     const bool is_long = word.starts_with("--");
     const std::size_t equals = is_long ? word.find('=') : std::string::npos;
     const std::string shown = word.substr(0, is_long ? equals : 2);
-    const auto option = is_long ? find_long(launcher, shown.substr(2)) : find_letter(launcher, word[1]);
-    if (!option) return wrong(launcher, "unknown option '" + shown + "'; it is none that muster knows of this launcher" + std::string(instead));
+    const auto option =
+        is_long ? find_long(launcher, shown.substr(2)) : find_letter(launcher, word[1]);
+    if (!option)
+      return wrong(launcher, "unknown option '" + shown +
+                                 "'; it is none that muster knows of this launcher" +
+                                 std::string(instead));
     std::string value;
     const bool attached = is_long ? equals != std::string::npos : word.size() > 2;
-    if (attached && !option->takes_value) return wrong(launcher, "option '" + shown + "' takes no value");
+    if (attached && !option->takes_value)
+      return wrong(launcher, "option '" + shown + "' takes no value");
     if (attached) {
       value = is_long ? word.substr(equals + 1) : word.substr(2);
     } else if (option->takes_value) {
-      if (++at >= words.size()) return wrong(launcher, "option '" + shown + "' has no value behind it");
+      if (++at >= words.size())
+        return wrong(launcher, "option '" + shown + "' has no value behind it");
       value = words[at];
     }
     call.options.insert_or_assign(std::string(option->name), std::move(value));
@@ -139,10 +148,14 @@ Result<Call> parse_call(Launcher launcher, std::span<const std::string> words, s
   }
   for (const char* simulated : {"sim_level", "sim_rank_id"}) {
     if (call.has(simulated))
-      return wrong(launcher, "option '--" + std::string(simulated) + "' asks for a simulation, which is no training" + std::string(instead));
+      return wrong(launcher, "option '--" + std::string(simulated) +
+                                 "' asks for a simulation, which is no training" +
+                                 std::string(instead));
   }
-  call.program.assign(words.begin() + static_cast<std::ptrdiff_t>(std::min(at, words.size())), words.end());
-  if (call.program.empty() || call.program.front().empty()) return wrong(launcher, "no training program is named behind its options");
+  call.program.assign(words.begin() + static_cast<std::ptrdiff_t>(std::min(at, words.size())),
+                      words.end());
+  if (call.program.empty() || call.program.front().empty())
+    return wrong(launcher, "no training program is named behind its options");
   return call;
 }
 
@@ -160,8 +173,10 @@ PythonCall parse_python(std::span<const std::string> words) {
     }
     if (word[taking] == 'c') return {};
     if (word[taking] != 'm') continue;
-    if (value == "torch.distributed.run") return {.launches = true, .launcher = Launcher::Torchrun, .rest = i + 1};
-    if (value == "torch.distributed.launch") return {.launches = true, .launcher = Launcher::TorchLaunch, .rest = i + 1};
+    if (value == "torch.distributed.run")
+      return {.launches = true, .launcher = Launcher::Torchrun, .rest = i + 1};
+    if (value == "torch.distributed.launch")
+      return {.launches = true, .launcher = Launcher::TorchLaunch, .rest = i + 1};
     return {};
   }
   return {};

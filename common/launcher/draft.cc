@@ -13,16 +13,27 @@ namespace {
 
 constexpr std::size_t kNameMost = 63;  // common/spec: a job's name
 
-bool letter_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
+bool letter_or_digit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
 
-// Plain where no reader of YAML takes it for anything but this text; else in double quotes, with JSON's escapes.
+// Plain where no reader of YAML takes it for anything but this text; else in double quotes, with
+// JSON's escapes.
 std::string scalar(std::string_view text) {
-  constexpr auto kWords = std::to_array<std::string_view>({"true", "false", "null", "yes", "no", "on", "off", "y", "n"});
+  constexpr auto kWords = std::to_array<std::string_view>(
+      {"true", "false", "null", "yes", "no", "on", "off", "y", "n"});
   std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  const bool begins = !text.empty() && ((letter_or_digit(text.front()) && (text.front() < '0' || text.front() > '9')) || text.front() == '/');
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  const bool begins =
+      !text.empty() &&
+      ((letter_or_digit(text.front()) && (text.front() < '0' || text.front() > '9')) ||
+       text.front() == '/');
   const bool plain =
-      begins && std::ranges::all_of(text, [](char c) { return letter_or_digit(c) || std::string_view("_./-").find(c) != std::string_view::npos; });
+      begins && std::ranges::all_of(text, [](char c) {
+        return letter_or_digit(c) || std::string_view("_./-").find(c) != std::string_view::npos;
+      });
   if (plain && std::ranges::find(kWords, lower) == kWords.end()) return std::string(text);
   std::string out = "\"";
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -31,7 +42,9 @@ std::string scalar(std::string_view text) {
       out += {'\\', c};
     } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
       out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-    } else if (c == '\xc2' && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0) {  // C1, which YAML does not take as it is
+    } else if (c == '\xc2' && i + 1 < text.size() &&
+               static_cast<unsigned char>(text[i + 1]) < 0xa0) {
+      // C1, which YAML does not take as it is
       out += fmt::format("\\u{:04x}", static_cast<unsigned char>(text[++i]));
     } else {
       out += c;
@@ -49,7 +62,8 @@ std::string flow_list(const std::vector<std::string>& words) {
 // For a value that is split like a shell's words.
 std::string shell_word(std::string_view word) {
   const bool plain = !word.empty() && std::ranges::all_of(word, [](char c) {
-    return letter_or_digit(c) || std::string_view("_./:=,+@%-${}[]").find(c) != std::string_view::npos;
+    return letter_or_digit(c) ||
+           std::string_view("_./:=,+@%-${}[]").find(c) != std::string_view::npos;
   });
   if (plain) return std::string(word);
   std::string out = "'";
@@ -57,7 +71,8 @@ std::string shell_word(std::string_view word) {
   return out + "'";
 }
 
-// A line of text, also where it shows what a script has in another encoding, as GBK: what no reader of YAML takes is a '?'.
+// A line of text, also where it shows what a script has in another encoding, as GBK: what no reader
+// of YAML takes is a '?'.
 std::string comment(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -78,7 +93,8 @@ class Writer {
   void remarks(std::string_view key, int depth) {
     const auto found = draft_.remarks.find(key);
     if (found == draft_.remarks.end()) return;
-    for (const std::string& text : found->second) out_ += indent(depth) + "# " + comment(text) + "\n";
+    for (const std::string& text : found->second)
+      out_ += indent(depth) + "# " + comment(text) + "\n";
   }
   // `raw`: YAML already. An empty one is not written.
   void value(std::string_view key, const std::string& raw) {
@@ -86,7 +102,8 @@ class Writer {
     const int depth = static_cast<int>(std::ranges::count(key, '.'));
     if (raw.empty()) return;
     remarks(key, depth);
-    out_ += fmt::format("{}{}: {}\n", indent(depth), key.substr(dot == std::string_view::npos ? 0 : dot + 1), raw);
+    out_ += fmt::format("{}{}: {}\n", indent(depth),
+                        key.substr(dot == std::string_view::npos ? 0 : dot + 1), raw);
   }
   void text(std::string_view key, std::string_view text) {
     if (!text.empty()) value(key, scalar(text));
@@ -94,26 +111,34 @@ class Writer {
   void map(std::string_view key) {
     remarks(key, static_cast<int>(std::ranges::count(key, '.')));
     const std::size_t dot = key.rfind('.');
-    out_ += fmt::format("{}{}:\n", indent(static_cast<int>(std::ranges::count(key, '.'))), key.substr(dot == std::string_view::npos ? 0 : dot + 1));
+    out_ += fmt::format("{}{}:\n", indent(static_cast<int>(std::ranges::count(key, '.'))),
+                        key.substr(dot == std::string_view::npos ? 0 : dot + 1));
   }
   // An option and its values a line.
   void words(std::string_view key, const std::vector<std::string>& words) {
     if (words.empty()) return;
-    if (std::ranges::any_of(words, [](const std::string& word) { return has_controls(word); })) return value(key, flow_list(words));
+    if (std::ranges::any_of(words, [](const std::string& word) { return has_controls(word); }))
+      return value(key, flow_list(words));
     std::string raw = "|";
     for (std::size_t i = 0; i < words.size(); ++i)
-      raw += (i == 0 || words[i].starts_with('-') ? "\n" + indent(static_cast<int>(std::ranges::count(key, '.')) + 1) : " ") + shell_word(words[i]);
+      raw += (i == 0 || words[i].starts_with('-')
+                  ? "\n" + indent(static_cast<int>(std::ranges::count(key, '.')) + 1)
+                  : " ") +
+             shell_word(words[i]);
     value(key, raw);
   }
   void variables(std::string_view key, const std::map<std::string, std::string>& env) {
     map(key);
     const std::string space = indent(static_cast<int>(std::ranges::count(key, '.')) + 1);
-    for (const auto& [name, text] : env) out_ += fmt::format("{}{}: {}\n", space, scalar(name), scalar(text));
+    for (const auto& [name, text] : env)
+      out_ += fmt::format("{}{}: {}\n", space, scalar(name), scalar(text));
   }
   std::string take() { return std::move(out_); }
 
  private:
-  static std::string indent(int depth) { return std::string(static_cast<std::size_t>(depth) * 2, ' '); }
+  static std::string indent(int depth) {
+    return std::string(static_cast<std::size_t>(depth) * 2, ' ');
+  }
   const Draft& draft_;
   std::string out_;
 };

@@ -1,6 +1,8 @@
-// A job spec to be: what was read of a launcher's command line, or of what a script launched, and how it is written down. Pure.
+// A job spec to be: what was read of a launcher's command line, or of what a script launched, and
+// how it is written down. Pure.
 //
-// Texts are as a spec has them: "${save.dir}" is a template. What is to be taken as it stands goes through literal().
+// Texts are as a spec has them: "${save.dir}" is a template. What is to be taken as it stands goes
+// through literal().
 #pragma once
 
 #include <cstdint>
@@ -24,7 +26,8 @@ struct Draft {
   std::uint32_t nodes = 1, devices = 1;
   std::vector<std::uint32_t> device_ids;  // in place of a number
   std::string rank_table;                 // a file
-  // Comments above a key ("launch.script"; "": the head of the file). A map's key has them above the map.
+  // Comments above a key ("launch.script"; "": the head of the file). A map's key has them above
+  // the map.
   std::map<std::string, std::vector<std::string>, std::less<>> remarks;
 };
 

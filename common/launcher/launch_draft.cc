@@ -13,9 +13,11 @@ namespace {
 
 constexpr std::string_view kMindformers = "run_mindformer.py";
 
-std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }  // npos + 1 is 0
+// npos + 1 is 0
+std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-// Where the launcher's own words begin: behind its name, or behind `python -m torch.distributed.run`.
+// Where the launcher's own words begin: behind its name, or behind `python -m
+// torch.distributed.run`.
 struct Found {
   Launcher launcher = Launcher::Torchrun;
   std::size_t rest = 0;
@@ -32,21 +34,24 @@ std::optional<Found> find_launcher(const std::vector<std::string>& words) {
 }
 
 bool has_option(const std::vector<std::string>& args, std::string_view name) {
-  return std::ranges::any_of(args,
-                             [name](std::string_view word) { return word.starts_with(name) && (word.size() == name.size() || word[name.size()] == '='); });
+  return std::ranges::any_of(args, [name](std::string_view word) {
+    return word.starts_with(name) && (word.size() == name.size() || word[name.size()] == '=');
+  });
 }
 
 // Takes `name VALUE` or `name=VALUE` out of the words; the last one counts. Empty: it is not there.
 std::string take_option(std::vector<std::string>& args, std::string_view name) {
   std::string value;
   for (std::size_t i = 0; i < args.size();) {
-    const bool whole = args[i] == name && i + 1 < args.size(), attached = args[i].starts_with(name) && args[i].substr(name.size()).starts_with('=');
+    const bool whole = args[i] == name && i + 1 < args.size(),
+               attached = args[i].starts_with(name) && args[i].substr(name.size()).starts_with('=');
     if (!whole && !attached) {
       ++i;
       continue;
     }
     value = whole ? args[i + 1] : args[i].substr(name.size() + 1);
-    args.erase(args.begin() + static_cast<std::ptrdiff_t>(i), args.begin() + static_cast<std::ptrdiff_t>(i + (whole ? 2 : 1)));
+    args.erase(args.begin() + static_cast<std::ptrdiff_t>(i),
+               args.begin() + static_cast<std::ptrdiff_t>(i + (whole ? 2 : 1)));
   }
   return value;
 }
@@ -55,10 +60,12 @@ void put_program(Draft& draft, const Wanted& wanted) {
   if (wanted.kind == Wanted::Kind::Script) {
     draft.script = wanted.program.front();
     draft.args.assign(wanted.program.begin() + 1, wanted.program.end());
-    if (!draft.script.ends_with(".py") && draft.python.empty()) draft.python = "python3";  // a launcher gives every script to it
+    // a launcher gives every script to it
+    if (!draft.script.ends_with(".py") && draft.python.empty()) draft.python = "python3";
     return;
   }
-  if (wanted.kind == Wanted::Kind::Module) draft.run = {draft.python.empty() ? "python3" : draft.python, "-u", "-m"};
+  if (wanted.kind == Wanted::Kind::Module)
+    draft.run = {draft.python.empty() ? "python3" : draft.python, "-u", "-m"};
   draft.run.insert(draft.run.end(), wanted.program.begin(), wanted.program.end());
 }
 
@@ -68,18 +75,26 @@ bool is_launch(const std::vector<std::string>& words) { return find_launcher(wor
 
 Result<Launch> read_launch(std::vector<std::string> words, std::string directory) {
   const auto found = find_launcher(words);
-  if (!found) return fail(ErrorCode::InvalidArgument, fmt::format("'{}' is no launcher", words.empty() ? "" : words.front()));
+  if (!found)
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("'{}' is no launcher", words.empty() ? "" : words.front()));
   Launch launch;
   auto call = parse_call(found->launcher, std::span(words).subspan(found->rest));
   if (!call) return fail(std::move(call.error()));
   if (call->has("help"))
-    return fail(ErrorCode::InvalidArgument, fmt::format("{}: --help starts nothing; ask '{} --help' itself", name_of(found->launcher), words.front()));
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("{}: --help starts nothing; ask '{} --help' itself",
+                            name_of(found->launcher), words.front()));
   auto wanted = wanted_of(*call);
   if (!wanted) return fail(std::move(wanted.error()));
   const std::string_view program = words.front(), name = file_name(program);
-  if (name.starts_with("python") && (program != name || (name != "python" && name != "python3"))) launch.interpreter = program;
-  if (!wanted->interpreter.empty() && wanted->interpreter != "python" && wanted->interpreter != "python3") launch.interpreter = wanted->interpreter;
-  if (launch.interpreter.find('/') != std::string::npos && launch.interpreter.front() != '/') launch.interpreter = directory + "/" + launch.interpreter;
+  if (name.starts_with("python") && (program != name || (name != "python" && name != "python3")))
+    launch.interpreter = program;
+  if (!wanted->interpreter.empty() && wanted->interpreter != "python" &&
+      wanted->interpreter != "python3")
+    launch.interpreter = wanted->interpreter;
+  if (launch.interpreter.find('/') != std::string::npos && launch.interpreter.front() != '/')
+    launch.interpreter = directory + "/" + launch.interpreter;
   launch.call = std::move(*call);
   launch.wanted = std::move(*wanted);
   launch.words = std::move(words);
@@ -97,16 +112,19 @@ Draft draft_of(const Launch& launch, Texts texts) {
   if (launch.call.launcher == Launcher::Msrun) {
     draft.engine = "mindformers";
     draft.launcher = "msrun";
-    draft.cwd = literal(launch.directory);  // msrun's workers share the directory that it was called in
+    // msrun's workers share the directory that it was called in
+    draft.cwd = literal(launch.directory);
     draft.rank_table = launch.call.value("rank_table_file");
-    if (launch.call.has("cluster_time_out")) draft.env["MS_CLUSTER_TIMEOUT"] = launch.call.value("cluster_time_out");
+    if (launch.call.has("cluster_time_out"))
+      draft.env["MS_CLUSTER_TIMEOUT"] = launch.call.value("cluster_time_out");
   } else {
     draft.engine = torch_engine(wanted.program);
   }
   if (launch.call.launcher == Launcher::TorchLaunch && !launch.call.has("use_env")) {
     draft.per_node = true;
     draft.run = launch.words;
-    draft.run.front() = std::string(file_name(draft.run.front()));  // what is called by its path is not answered
+    // what is called by its path is not answered
+    draft.run.front() = std::string(file_name(draft.run.front()));
   } else {
     put_program(draft, wanted);
     if (draft.engine == "mindformers") take_mindformers_options(draft);
@@ -123,21 +141,26 @@ Draft draft_of(const Launch& launch, Texts texts) {
 void take_mindformers_options(Draft& draft) {
   if (file_name(draft.script) != kMindformers) return;
   draft.config = take_option(draft.args, "--config");
-  if (const std::size_t slash = draft.script.rfind('/'); slash != std::string::npos && !draft.config.empty() && draft.config.front() != '/')
+  if (const std::size_t slash = draft.script.rfind('/');
+      slash != std::string::npos && !draft.config.empty() && draft.config.front() != '/')
     draft.config = draft.script.substr(0, slash + 1) + draft.config;
   draft.mode = take_option(draft.args, "--run_mode");
 }
 
 std::string torch_engine(const std::vector<std::string>& args) {
   if (has_option(args, "--mm-model") || has_option(args, "--mm-data")) return "mindspeed-mm";
-  const bool megatron = has_option(args, "--micro-batch-size") && (has_option(args, "--train-iters") || has_option(args, "--train-samples"));
+  const bool megatron = has_option(args, "--micro-batch-size") &&
+                        (has_option(args, "--train-iters") || has_option(args, "--train-samples"));
   return megatron ? "megatron" : "torch";
 }
 
 std::string options_told(const Wanted& wanted) {
   std::string text;
-  if (!wanted.placed.empty()) text = fmt::format("decided by the placement: {}", fmt::join(wanted.placed, ", "));
-  if (!wanted.idle.empty()) text += fmt::format("{}without effect: {}", text.empty() ? "" : "; ", fmt::join(wanted.idle, ", "));
+  if (!wanted.placed.empty())
+    text = fmt::format("decided by the placement: {}", fmt::join(wanted.placed, ", "));
+  if (!wanted.idle.empty())
+    text +=
+        fmt::format("{}without effect: {}", text.empty() ? "" : "; ", fmt::join(wanted.idle, ", "));
   return text;
 }
 

@@ -1,4 +1,5 @@
-// Which variables a word of a shell script mentions, and whether it gives them to a launcher. Pure; linear.
+// Which variables a word of a shell script mentions, and whether it gives them to a launcher. Pure;
+// linear.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,8 @@ namespace muster::launcher {
 struct Mention {
   std::string_view name;
   bool arithmetic = false;
-  bool option = false;    // the value of a launcher's option that says the placement: --nnodes $NAME
+  // the value of a launcher's option that says the placement: --nnodes $NAME
+  bool option = false;
   bool fallback = false;  // ${NAME:-...}: its own value, where it has one
 };
 

@@ -10,8 +10,12 @@ namespace {
 constexpr std::size_t kNestingMost = 64;
 
 bool blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-bool ends_word(char c) { return blank(c) || std::string_view("\n;&|()<>").find(c) != std::string_view::npos; }
-bool name_char(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+bool ends_word(char c) {
+  return blank(c) || std::string_view("\n;&|()<>").find(c) != std::string_view::npos;
+}
+bool name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
 
 class WordScanner {
  public:
@@ -71,11 +75,14 @@ class WordScanner {
     pass_word();
     found.text = text_.substr(from, at_ - from);
     const bool number = found.text.find_first_not_of("0123456789") == std::string_view::npos;
-    const bool of_redirection = number && at_ < text_.size() && (text_[at_] == '<' || text_[at_] == '>');  // 2>&1
+    // 2>&1
+    const bool of_redirection =
+        number && at_ < text_.size() && (text_[at_] == '<' || text_[at_] == '>');
     if (!of_redirection) command_.push_back(found);
   }
 
-  // To behind the word that begins here, over all that is nested in it; what is nested deeper than anybody writes is taken as plain text.
+  // To behind the word that begins here, over all that is nested in it; what is nested deeper than
+  // anybody writes is taken as plain text.
   void pass_word() {
     const std::size_t from = at_;
     std::string open;  // what closes each level
@@ -85,7 +92,8 @@ class WordScanner {
       const std::size_t last = open.find_last_of("\")");
       const bool in_string = last != std::string::npos && open[last] == '"';
       const bool deep = open.size() >= kNestingMost;
-      const bool bracket = c == '(' && (top == ')' || (open.empty() && (at_ == from || text_[at_ - 1] == '=')));
+      const bool bracket =
+          c == '(' && (top == ')' || (open.empty() && (at_ == from || text_[at_ - 1] == '=')));
       if (open.empty() && !bracket && ends_word(c)) return;
       if (c == '\\') {
         step(2);
@@ -115,12 +123,17 @@ class WordScanner {
       }
     }
   }
-  [[nodiscard]] bool blank_before() const { return at_ > 0 && (blank(text_[at_ - 1]) || text_[at_ - 1] == '\n'); }
+  [[nodiscard]] bool blank_before() const {
+    return at_ > 0 && (blank(text_[at_ - 1]) || text_[at_ - 1] == '\n');
+  }
 
   // With its target, which is no word of the command.
   void redirection() {
-    if (text_.substr(at_).starts_with("<<") && !text_.substr(at_).starts_with("<<<")) return here_document();
-    while (at_ < text_.size() && std::string_view("<>&|").find(text_[at_]) != std::string_view::npos) step(1);
+    if (text_.substr(at_).starts_with("<<") && !text_.substr(at_).starts_with("<<<"))
+      return here_document();
+    while (at_ < text_.size() &&
+           std::string_view("<>&|").find(text_[at_]) != std::string_view::npos)
+      step(1);
     while (at_ < text_.size() && blank(text_[at_])) step(1);
     if (at_ < text_.size() && (text_[at_] == '(' || !ends_word(text_[at_]))) pass_word();
   }
@@ -162,7 +175,9 @@ class WordScanner {
 
 }  // namespace
 
-std::vector<ShellCommand> shell_commands(std::string_view script) { return WordScanner(script).run(); }
+std::vector<ShellCommand> shell_commands(std::string_view script) {
+  return WordScanner(script).run();
+}
 
 std::size_t shell_name_length(std::string_view text) {
   if (text.empty() || (text.front() >= '0' && text.front() <= '9')) return 0;

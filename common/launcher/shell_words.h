@@ -1,5 +1,7 @@
-// A shell script's commands and their words, as they stand: nothing is expanded, and quotes stay. Comments, here-documents and redirections are passed over;
-// what stands inside of $(...), `...` and brackets belongs to its word. A quote that is never closed takes the rest of the text. Pure; linear.
+// A shell script's commands and their words, as they stand: nothing is expanded, and quotes stay.
+// Comments, here-documents and redirections are passed over; what stands inside of $(...), `...`
+// and brackets belongs to its word. A quote that is never closed takes the rest of the text. Pure;
+// linear.
 #pragma once
 
 #include <cstddef>

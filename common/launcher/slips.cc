@@ -13,7 +13,8 @@ constexpr std::string_view kBlanks = " \t\r";
 
 // Written with '-' or '_' between the words, as their programs take them.
 constexpr auto kOfLaunchers = std::to_array<std::string_view>(
-    {"nnodes", "nproc-per-node", "node-rank", "master-addr", "master-port", "rdzv-endpoint", "rdzv-id", "rdzv-backend", "worker-num", "local-worker-num"});
+    {"nnodes", "nproc-per-node", "node-rank", "master-addr", "master-port", "rdzv-endpoint",
+     "rdzv-id", "rdzv-backend", "worker-num", "local-worker-num"});
 constexpr auto kOfTraining = std::to_array<std::string_view>({
     "save",
     "load",
@@ -67,8 +68,10 @@ void add_tokens(std::string_view line, std::size_t number, std::vector<Token>& t
   constexpr std::string_view kEnds = " \t\r\"'()";
   for (std::size_t at = 0; at < line.size();) {
     const std::size_t end = std::min(line.find_first_of(kEnds, at), line.size());
-    if (const std::string_view word = line.substr(at, end - at); !word.empty() && word != "\\") tokens.push_back({.line = number, .text = word});
-    if (end < line.size() && line[end] == ')') tokens.push_back({.line = number, .text = line.substr(end, 1)});
+    if (const std::string_view word = line.substr(at, end - at); !word.empty() && word != "\\")
+      tokens.push_back({.line = number, .text = word});
+    if (end < line.size() && line[end] == ')')
+      tokens.push_back({.line = number, .text = line.substr(end, 1)});
     at = end + 1;
   }
 }
@@ -105,9 +108,13 @@ std::vector<Slip> slips_of(std::string_view script, Flags flags) {
       continue;
     }
     if (ends_with_backslash(bare) && !ends_with_backslash(line))
-      slips.push_back({.line = number, .text = "blanks stand behind the '\\': it joins no lines, and what follows is another command"});
+      slips.push_back({.line = number,
+                       .text = "blanks stand behind the '\\': it joins no lines, and what follows "
+                               "is another command"});
     else if (bare == "\\" && !joined)
-      slips.push_back({.line = number, .text = "a '\\' alone, behind a line that has none: what follows is another command"});
+      slips.push_back(
+          {.line = number,
+           .text = "a '\\' alone, behind a line that has none: what follows is another command"});
     joined = ends_with_backslash(line);
     add_tokens(line, number, tokens);
   }
@@ -115,9 +122,13 @@ std::vector<Slip> slips_of(std::string_view script, Flags flags) {
     if (!wants_value(tokens[i].text, flags)) continue;
     const std::string_view next = i + 1 < tokens.size() ? tokens[i + 1].text : std::string_view();
     if (next.empty())
-      slips.push_back({.line = tokens[i].line, .text = fmt::format("'{}' has no value: the script ends behind it", tokens[i].text)});
+      slips.push_back(
+          {.line = tokens[i].line,
+           .text = fmt::format("'{}' has no value: the script ends behind it", tokens[i].text)});
     else if (next.starts_with("--") || next == ")" || ends_command(next))
-      slips.push_back({.line = tokens[i].line, .text = fmt::format("'{}' has no value: '{}' stands behind it", tokens[i].text, next)});
+      slips.push_back(
+          {.line = tokens[i].line,
+           .text = fmt::format("'{}' has no value: '{}' stands behind it", tokens[i].text, next)});
   }
   std::ranges::stable_sort(slips, {}, &Slip::line);
   if (slips.size() > kSlipsMost) slips.resize(kSlipsMost);

@@ -27,7 +27,8 @@ spdlog::level::level_enum to_spdlog(Level level) {
   return spdlog::level::info;
 }
 
-// A value is quoted when a reader (or awk) would otherwise not see where it ends; control characters never reach a terminal.
+// A value is quoted when a reader (or awk) would otherwise not see where it ends; control
+// characters never reach a terminal.
 void append_value(std::string& line, std::string_view value) {
   bool plain = !value.empty();
   for (const char c : value) {
@@ -50,23 +51,31 @@ void append_value(std::string& line, std::string_view value) {
 Result<void> set_up(const Options& options) {
   const auto level = spdlog::level::from_str(options.level);
   if (level == spdlog::level::off && options.level != "off") {
-    return fail(ErrorCode::InvalidArgument, "setting up logging: unknown level '" + options.level + "' (debug, info, warn, error, off)");
+    return fail(ErrorCode::InvalidArgument, "setting up logging: unknown level '" + options.level +
+                                                "' (debug, info, warn, error, off)");
   }
   try {
     std::vector<spdlog::sink_ptr> sinks;
-    if (options.to_stderr && !options.stderr_to_file) sinks.push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    if (options.to_stderr && !options.stderr_to_file)
+      sinks.push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
     if (!options.file.empty()) {
       spdlog::file_event_handlers handlers;
-      if (options.stderr_to_file) handlers.after_open = [](const std::string&, std::FILE* file) { ::dup2(::fileno(file), STDERR_FILENO); };
-      sinks.push_back(std::make_shared<spdlog::sinks::rotating_file_sink_mt>(options.file.string(), options.file_bytes, kOldFiles, false, handlers));
+      if (options.stderr_to_file)
+        handlers.after_open = [](const std::string&, std::FILE* file) {
+          ::dup2(::fileno(file), STDERR_FILENO);
+        };
+      sinks.push_back(std::make_shared<spdlog::sinks::rotating_file_sink_mt>(
+          options.file.string(), options.file_bytes, kOldFiles, false, handlers));
     }
     auto logger = std::make_shared<spdlog::logger>(options.daemon, sinks.begin(), sinks.end());
-    logger->set_formatter(std::make_unique<spdlog::pattern_formatter>("%Y-%m-%dT%H:%M:%S.%eZ %-5l %n[%P] %v", spdlog::pattern_time_type::utc));
+    logger->set_formatter(std::make_unique<spdlog::pattern_formatter>(
+        "%Y-%m-%dT%H:%M:%S.%eZ %-5l %n[%P] %v", spdlog::pattern_time_type::utc));
     logger->set_level(level);
     logger->flush_on(spdlog::level::info);
     spdlog::set_default_logger(std::move(logger));
   } catch (const spdlog::spdlog_ex& problem) {
-    return fail(ErrorCode::Io, "opening the log file '" + options.file.string() + "': " + problem.what());
+    return fail(ErrorCode::Io,
+                "opening the log file '" + options.file.string() + "': " + problem.what());
   }
   return {};
 }

@@ -1,5 +1,7 @@
-// One line a happening, for a person: time, level, daemon, sentence, fields. Owns the process's one spdlog logger (stderr, and a file in the
-// state directory when one is named). A file is turned over at file_bytes: NAME.1.log is the newest of three old ones. Thread-safe. Libraries return errors, edges log them once; a core never includes this.
+// One line a happening, for a person: time, level, daemon, sentence, fields. Owns the process's one
+// spdlog logger (stderr, and a file in the state directory when one is named). A file is turned
+// over at file_bytes: NAME.1.log is the newest of three old ones. Thread-safe. Libraries return
+// errors, edges log them once; a core never includes this.
 #pragma once
 
 #include <concepts>
@@ -20,7 +22,8 @@ struct Options {
   std::string level = "info";  // debug | info | warn | error | off
   std::filesystem::path file;  // empty: none
   bool to_stderr = true;
-  bool stderr_to_file = false;  // what anybody writes to stderr goes into the file as well, and no line goes there twice
+  // what anybody writes to stderr goes into the file as well, and no line goes there twice
+  bool stderr_to_file = false;
   std::size_t file_bytes = 64ULL << 20;
 };
 // Before any other thread starts. Errors: an unknown level, a file that cannot be opened.
@@ -32,7 +35,8 @@ struct Field {
   Field(std::string_view field_name, std::string_view text) : name(field_name), value(text) {}
   Field(std::string_view field_name, const std::string& text) : name(field_name), value(text) {}
   Field(std::string_view field_name, const char* text) : name(field_name), value(text) {}
-  Field(std::string_view field_name, std::integral auto number) : name(field_name), value(std::to_string(number)) {}
+  Field(std::string_view field_name, std::integral auto number)
+      : name(field_name), value(std::to_string(number)) {}
 };
 using Fields = std::initializer_list<Field>;
 

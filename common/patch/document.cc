@@ -18,7 +18,9 @@ class Comparison {
     if (!fresh) return known->second == other;
     const Node& a = a_.at(one);
     const Node& b = b_.at(other);
-    if (a.kind != b.kind || a.text != b.text || a.tag != b.tag || a.items.size() != b.items.size() || a.keys.size() != b.keys.size()) return false;
+    if (a.kind != b.kind || a.text != b.text || a.tag != b.tag ||
+        a.items.size() != b.items.size() || a.keys.size() != b.keys.size())
+      return false;
     for (std::size_t i = 0; i < a.items.size(); ++i) {
       if (i < a.keys.size() && !same(a.keys[i], b.keys[i], depth + 1)) return false;
       if (!same(a.items[i].node, b.items[i].node, depth + 1)) return false;
@@ -41,7 +43,8 @@ NodeId Document::add(Node node) {
 
 std::string shown_path(std::string_view path) {
   std::string out(path.substr(0, utf8_prefix(path.substr(0, 4096))));
-  std::ranges::replace_if(out, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
+  std::ranges::replace_if(
+      out, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
   return out;
 }
 

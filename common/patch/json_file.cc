@@ -1,4 +1,5 @@
-// JSON, by nlohmann's parser and into the same graph. The order of keys is kept, and numbers stay as they are written; a key that is there twice stays so.
+// JSON, by nlohmann's parser and into the same graph. The order of keys is kept, and numbers stay
+// as they are written; a key that is there twice stays so.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,11 +19,21 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   explicit Builder(Document& document) : document_(document) {}
 
   bool null() override { return add({}); }
-  bool boolean(bool value) override { return add({.kind = Node::Kind::Plain, .text = value ? "true" : "false"}); }
-  bool number_integer(std::int64_t value) override { return add({.kind = Node::Kind::Plain, .text = std::to_string(value)}); }
-  bool number_unsigned(std::uint64_t value) override { return add({.kind = Node::Kind::Plain, .text = std::to_string(value)}); }
-  bool number_float(double, const std::string& text) override { return add({.kind = Node::Kind::Plain, .text = text}); }
-  bool string(std::string& value) override { return add({.kind = Node::Kind::Quoted, .text = std::move(value)}); }
+  bool boolean(bool value) override {
+    return add({.kind = Node::Kind::Plain, .text = value ? "true" : "false"});
+  }
+  bool number_integer(std::int64_t value) override {
+    return add({.kind = Node::Kind::Plain, .text = std::to_string(value)});
+  }
+  bool number_unsigned(std::uint64_t value) override {
+    return add({.kind = Node::Kind::Plain, .text = std::to_string(value)});
+  }
+  bool number_float(double, const std::string& text) override {
+    return add({.kind = Node::Kind::Plain, .text = text});
+  }
+  bool string(std::string& value) override {
+    return add({.kind = Node::Kind::Quoted, .text = std::move(value)});
+  }
   bool binary(binary_t&) override { return false; }
   bool start_object(std::size_t) override { return open(Node::Kind::Map); }
   bool end_object() override { return close(); }
@@ -34,13 +45,19 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     document_.at(levels_.back()).keys.push_back(id);
     return true;
   }
-  bool parse_error(std::size_t, const std::string& token, const nlohmann::json::exception& error) override {
+  bool parse_error(std::size_t, const std::string& token,
+                   const nlohmann::json::exception& error) override {
     constexpr int kBeyondDouble = 406;
-    if (error.id == kBeyondDouble) return refuse(fmt::format("the number '{}' is beyond what a double holds", ranktable::shown(token)));
+    if (error.id == kBeyondDouble)
+      return refuse(
+          fmt::format("the number '{}' is beyond what a double holds", ranktable::shown(token)));
     std::string_view what = error.what();
     constexpr std::string_view kAt = "parse error at ";
-    if (const std::size_t at = what.find(kAt); at != std::string_view::npos) what.remove_prefix(at + kAt.size());
-    return refuse(fmt::format("this is not JSON: {} near '{}'", ranktable::shown(what.substr(0, what.find(": "))), ranktable::shown(token)));
+    if (const std::size_t at = what.find(kAt); at != std::string_view::npos)
+      what.remove_prefix(at + kAt.size());
+    return refuse(fmt::format("this is not JSON: {} near '{}'",
+                              ranktable::shown(what.substr(0, what.find(": "))),
+                              ranktable::shown(token)));
   }
 
   std::string refusal = "this is not JSON";
@@ -50,7 +67,10 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     refusal = std::move(why);
     return false;
   }
-  bool room() { return document_.nodes.size() < kNodesMax || refuse(fmt::format("it has more than {} values", kNodesMax)); }
+  bool room() {
+    return document_.nodes.size() < kNodesMax ||
+           refuse(fmt::format("it has more than {} values", kNodesMax));
+  }
   void put(NodeId id) {
     if (levels_.empty())
       document_.root = id;
@@ -63,7 +83,8 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool open(Node::Kind kind) {
-    if (levels_.size() >= kDepthMax) return refuse(fmt::format("it is nested deeper than {} levels", kDepthMax));
+    if (levels_.size() >= kDepthMax)
+      return refuse(fmt::format("it is nested deeper than {} levels", kDepthMax));
     if (!room()) return false;
     const NodeId id = document_.add({.kind = kind});
     put(id);
@@ -103,8 +124,13 @@ bool json_number(std::string_view text) {
 }
 
 std::string plain(const std::string& text) {
-  for (const auto& [word, json] : std::to_array<std::pair<std::string_view, std::string_view>>(
-           {{"true", "true"}, {"True", "true"}, {"TRUE", "true"}, {"false", "false"}, {"False", "false"}, {"FALSE", "false"}}))
+  for (const auto& [word, json] :
+       std::to_array<std::pair<std::string_view, std::string_view>>({{"true", "true"},
+                                                                     {"True", "true"},
+                                                                     {"TRUE", "true"},
+                                                                     {"false", "false"},
+                                                                     {"False", "false"},
+                                                                     {"FALSE", "false"}}))
     if (text == word) return std::string(json);
   if (json_number(text)) return text;
   std::string out;
@@ -159,13 +185,15 @@ Result<Document> read_json(std::string_view text) {
   if (!is_utf8(text)) return fail(ErrorCode::InvalidArgument, "it is not UTF-8 text");
   Document document;
   Builder builder(document);
-  if (!nlohmann::json::sax_parse(text, &builder)) return fail(ErrorCode::InvalidArgument, builder.refusal);
+  if (!nlohmann::json::sax_parse(text, &builder))
+    return fail(ErrorCode::InvalidArgument, builder.refusal);
   return document;
 }
 
 Result<std::string> write_json(const Document& document) {
   Writer writer(document);
-  if (!writer.value(document.root, 0)) return fail(ErrorCode::InvalidArgument, "the result is too deep or too long");
+  if (!writer.value(document.root, 0))
+    return fail(ErrorCode::InvalidArgument, "the result is too deep or too long");
   return std::move(writer.out) + "\n";
 }
 

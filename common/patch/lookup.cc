@@ -10,10 +10,12 @@ class Finder {
  public:
   Finder(const Document& document, std::string_view key) : document_(document), key_(key) {}
 
-  // The map's own, the last one of the name; else, as loaders take it, a later '<<' and, of a list of them, the first map. Each map is looked at once.
+  // The map's own, the last one of the name; else, as loaders take it, a later '<<' and, of a list
+  // of them, the first map. Each map is looked at once.
   std::optional<NodeId> find(NodeId id, std::size_t depth = 0) {
     const Node& map = document_.at(id);
-    if (map.kind != Node::Kind::Map || depth > kDepthMax || !looked_.insert(id).second) return std::nullopt;
+    if (map.kind != Node::Kind::Map || depth > kDepthMax || !looked_.insert(id).second)
+      return std::nullopt;
     for (std::size_t i = map.keys.size(); i-- > 0;)
       if (document_.at(map.keys[i]).text == key_) return map.items[i].node;
     for (std::size_t i = map.keys.size(); i-- > 0;) {

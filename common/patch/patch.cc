@@ -37,11 +37,13 @@ std::string_view kind_word(const Node& node) {
 std::string nearest_of(std::string_view word, std::vector<std::string_view> known) {
   std::erase_if(known, [](std::string_view name) { return name.size() > kNameBytesMost; });
   if (known.size() > kNamesLooked) known.resize(kNamesLooked);
-  if (const std::string_view near = engine::nearest(word, known); !near.empty()) return fmt::format("; nearest: '{}'", shown(near));
+  if (const std::string_view near = engine::nearest(word, known); !near.empty())
+    return fmt::format("; nearest: '{}'", shown(near));
   if (known.empty()) return "";
   std::vector<std::string> names;
   for (const std::string_view name : known) {
-    if (names.size() == kNamesSaid) return fmt::format("; there are {} and others", fmt::join(names, ", "));
+    if (names.size() == kNamesSaid)
+      return fmt::format("; there are {} and others", fmt::join(names, ", "));
     names.push_back(fmt::format("'{}'", shown(name)));
   }
   return fmt::format("; there {} {}", names.size() == 1 ? "is" : "are", fmt::join(names, ", "));
@@ -54,7 +56,9 @@ class Patcher {
   Result<void> change(const Change& change) {
     auto steps = parse_path(change.at);
     if (!steps) return fail(std::move(steps.error()));
-    if (change.value.size() > kValueBytesMax) return no(fmt::format("its value has {} bytes, at most {}", change.value.size(), kValueBytesMax));
+    if (change.value.size() > kValueBytesMax)
+      return no(
+          fmt::format("its value has {} bytes, at most {}", change.value.size(), kValueBytesMax));
     auto value = read_yaml(change.value);
     if (!value) return no(fmt::format("its value: {}", value.error().message));
     NodeId at = document_.root;
@@ -63,7 +67,8 @@ class Patcher {
       if (!next) return fail(next.error());
       at = *next;
     }
-    if (document_.nodes.size() + value->nodes.size() > 2 * kNodesMax) return no("the file gets too many values");
+    if (document_.nodes.size() + value->nodes.size() > 2 * kNodesMax)
+      return no("the file gets too many values");
     return set(at, *steps, *value);
   }
 
@@ -72,7 +77,9 @@ class Patcher {
   [[nodiscard]] const std::vector<std::string>& near_misses() const { return near_misses_; }
 
  private:
-  static std::unexpected<Error> no(std::string why) { return fail(ErrorCode::InvalidArgument, std::move(why)); }
+  static std::unexpected<Error> no(std::string why) {
+    return fail(ErrorCode::InvalidArgument, std::move(why));
+  }
 
   static std::string whose(const std::vector<Step>& steps, std::size_t count) {
     return count == 0 ? "the file" : fmt::format("'{}'", shown(path_text(steps, count)));
@@ -88,8 +95,10 @@ class Patcher {
   // Of maps that were looked at for one key: where each has it.
   using Looked = std::unordered_map<NodeId, std::optional<NodeId>>;
 
-  // Through merges, too: a later '<<' and, of a list of them, the first map counts. Each map is looked at once, however often it is merged.
-  [[nodiscard]] std::optional<NodeId> find(NodeId id, std::string_view key, Looked& looked, std::size_t depth = 0) const {
+  // Through merges, too: a later '<<' and, of a list of them, the first map counts. Each map is
+  // looked at once, however often it is merged.
+  [[nodiscard]] std::optional<NodeId> find(NodeId id, std::string_view key, Looked& looked,
+                                           std::size_t depth = 0) const {
     const Node& map = document_.at(id);
     if (map.kind != Node::Kind::Map || depth > kDepthMax) return std::nullopt;
     if (const auto [known, fresh] = looked.try_emplace(id); !fresh) return known->second;
@@ -100,16 +109,21 @@ class Patcher {
       const Node& merged = document_.at(map.items[i].node);
       found = find(map.items[i].node, key, looked, depth + 1);
       if (merged.kind != Node::Kind::List) continue;
-      for (std::size_t at = 0; at < merged.items.size() && !found; ++at) found = find(merged.items[at].node, key, looked, depth + 1);
+      for (std::size_t at = 0; at < merged.items.size() && !found; ++at)
+        found = find(merged.items[at].node, key, looked, depth + 1);
     }
     return looked[id] = found;
   }
 
-  [[nodiscard]] bool is_merge(NodeId key) const { return document_.at(key).kind == Node::Kind::Plain && document_.at(key).text == "<<"; }
+  [[nodiscard]] bool is_merge(NodeId key) const {
+    return document_.at(key).kind == Node::Kind::Plain && document_.at(key).text == "<<";
+  }
 
-  void names_of(NodeId id, std::vector<std::string_view>& names, std::unordered_set<NodeId>& looked) const {
+  void names_of(NodeId id, std::vector<std::string_view>& names,
+                std::unordered_set<NodeId>& looked) const {
     const Node& map = document_.at(id);
-    if (map.kind != Node::Kind::Map || looked.size() > kDepthMax || !looked.insert(id).second) return;
+    if (map.kind != Node::Kind::Map || looked.size() > kDepthMax || !looked.insert(id).second)
+      return;
     for (std::size_t i = 0; i < map.keys.size() && names.size() <= kNamesLooked; ++i) {
       if (!is_merge(map.keys[i])) {
         names.push_back(document_.at(map.keys[i]).text);
@@ -117,18 +131,22 @@ class Patcher {
       }
       names_of(map.items[i].node, names, looked);
       if (document_.at(map.items[i].node).kind == Node::Kind::List)
-        for (const Ref item : document_.at(map.items[i].node).items) names_of(item.node, names, looked);
+        for (const Ref item : document_.at(map.items[i].node).items)
+          names_of(item.node, names, looked);
     }
   }
 
   // The place of the item in the list that step `i` means.
-  [[nodiscard]] Result<std::size_t> item(NodeId id, const std::vector<Step>& steps, std::size_t i) const {
+  [[nodiscard]] Result<std::size_t> item(NodeId id, const std::vector<Step>& steps,
+                                         std::size_t i) const {
     const Node& list = document_.at(id);
     const Step& step = steps[i];
-    if (list.kind != Node::Kind::List) return no(fmt::format("{} is {}, not a list", whose(steps, i), kind_word(list)));
+    if (list.kind != Node::Kind::List)
+      return no(fmt::format("{} is {}, not a list", whose(steps, i), kind_word(list)));
     if (step.kind == Step::Kind::Index) {
       if (step.index < list.items.size()) return step.index;
-      return no(fmt::format("{} has {} item{}, counted from 0", whose(steps, i), list.items.size(), list.items.size() == 1 ? "" : "s"));
+      return no(fmt::format("{} has {} item{}, counted from 0", whose(steps, i), list.items.size(),
+                            list.items.size() == 1 ? "" : "s"));
     }
     std::optional<std::size_t> found;
     std::vector<std::string_view> names;
@@ -142,14 +160,17 @@ class Patcher {
       if (node.text != step.value) continue;
       if (found)
         return no(
-            fmt::format("{} has more than one item with {}: {}; say which by its number, [{}]", whose(steps, i), shown(step.name), shown(step.value), *found));
+            fmt::format("{} has more than one item with {}: {}; say which by its number, [{}]",
+                        whose(steps, i), shown(step.name), shown(step.value), *found));
       found = at;
     }
     if (found) return *found;
-    return no(fmt::format("{} has no item with {}: {}{}", whose(steps, i), shown(step.name), shown(step.value), nearest_of(step.value, std::move(names))));
+    return no(fmt::format("{} has no item with {}: {}{}", whose(steps, i), shown(step.name),
+                          shown(step.value), nearest_of(step.value, std::move(names))));
   }
 
-  [[nodiscard]] Result<NodeId> child(NodeId id, const std::vector<Step>& steps, std::size_t i) const {
+  [[nodiscard]] Result<NodeId> child(NodeId id, const std::vector<Step>& steps,
+                                     std::size_t i) const {
     const Step& step = steps[i];
     if (step.kind != Step::Kind::Key) {
       const auto place = item(id, steps, i);
@@ -163,13 +184,16 @@ class Patcher {
     std::vector<std::string_view> names;
     std::unordered_set<NodeId> met;
     names_of(id, names, met);
-    return no(
-        fmt::format("{} no '{}'{}", i == 0 ? "there is" : fmt::format("{} has", whose(steps, i)), shown(step.name), nearest_of(step.name, std::move(names))));
+    return no(fmt::format("{} no '{}'{}",
+                          i == 0 ? "there is" : fmt::format("{} has", whose(steps, i)),
+                          shown(step.name), nearest_of(step.name, std::move(names))));
   }
 
-  [[nodiscard]] std::string not_a_map(NodeId id, const std::vector<Step>& steps, std::size_t i) const {
+  [[nodiscard]] std::string not_a_map(NodeId id, const std::vector<Step>& steps,
+                                      std::size_t i) const {
     const Node& node = document_.at(id);
-    return fmt::format("{} is {}, not a map{}", whose(steps, i), kind_word(node), node.kind == Node::Kind::List ? "; say which item, [0] or [type=NAME]" : "");
+    return fmt::format("{} is {}, not a map{}", whose(steps, i), kind_word(node),
+                       node.kind == Node::Kind::List ? "; say which item, [0] or [type=NAME]" : "");
   }
 
   Result<void> set(NodeId parent, const std::vector<Step>& steps, const Document& value) {
@@ -181,14 +205,16 @@ class Patcher {
       put(parent, *place, value);
       return {};
     }
-    if (document_.at(parent).kind == Node::Kind::Null) document_.at(parent).kind = Node::Kind::Map;  // a section with nothing in it
+    // a section with nothing in it
+    if (document_.at(parent).kind == Node::Kind::Null) document_.at(parent).kind = Node::Kind::Map;
     if (document_.at(parent).kind != Node::Kind::Map) return no(not_a_map(parent, steps, last));
     if (const auto place = own(document_.at(parent), step.name)) {
       put(parent, *place, value);
       return {};
     }
     note_near_miss(parent, steps);
-    const NodeId key = document_.add({.kind = plain_key(step.name) ? Node::Kind::Plain : Node::Kind::Quoted, .text = step.name});
+    const NodeId key = document_.add(
+        {.kind = plain_key(step.name) ? Node::Kind::Plain : Node::Kind::Quoted, .text = step.name});
     const NodeId fresh = copied(value);  // what at() answered before is not there any more
     document_.at(parent).keys.push_back(key);
     document_.at(parent).items.push_back({.node = fresh});
@@ -205,20 +231,27 @@ class Patcher {
     std::erase_if(names, [](std::string_view one) { return one.size() > kNameBytesMost; });
     if (names.size() > kNamesLooked) names.resize(kNamesLooked);
     if (const std::string_view near = engine::nearest(name, names); !near.empty())
-      near_misses_.push_back(fmt::format("'{}' is not there, and is added; did you mean '{}'?", shown(path_text(steps, steps.size())), shown(near)));
+      near_misses_.push_back(fmt::format("'{}' is not there, and is added; did you mean '{}'?",
+                                         shown(path_text(steps, steps.size())), shown(near)));
   }
 
   static bool plain_key(std::string_view text) {
-    constexpr auto kOtherThanText = std::to_array<std::string_view>({"y", "n", "yes", "no", "on", "off", "true", "false", "null"});  // in YAML 1.1
+    // in YAML 1.1
+    constexpr auto kOtherThanText = std::to_array<std::string_view>(
+        {"y", "n", "yes", "no", "on", "off", "true", "false", "null"});
     std::string small(text);
-    std::ranges::transform(small, small.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::ranges::transform(small, small.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     if (std::ranges::find(kOtherThanText, small) != kOtherThanText.end()) return false;
-    return (std::isalpha(static_cast<unsigned char>(text.front())) != 0 || text.front() == '_') && std::ranges::all_of(text, [](char c) {
-             return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    return (std::isalpha(static_cast<unsigned char>(text.front())) != 0 || text.front() == '_') &&
+           std::ranges::all_of(text, [](char c) {
+             return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '_' || c == '-' || c == '.';
            });
   }
 
-  // In place of the item: what is anchored here keeps its anchor, so that its aliases follow; an alias is replaced by a value of its own.
+  // In place of the item: what is anchored here keeps its anchor, so that its aliases follow; an
+  // alias is replaced by a value of its own.
   void put(NodeId parent, std::size_t place, const Document& value) {
     const Ref old = document_.at(parent).items[place];
     const NodeId fresh = copied(value);
@@ -245,13 +278,16 @@ class Patcher {
   std::vector<std::string> near_misses_;
 };
 
-// MindFormers' configurations include others by a path from their own directory, which the copy is not in.
+// MindFormers' configurations include others by a path from their own directory, which the copy is
+// not in.
 void fix_includes(Document& document, std::string_view name) {
   const std::size_t cut = name.rfind('/');
   if (cut == std::string_view::npos || document.at(document.root).kind != Node::Kind::Map) return;
   const auto fix = [&](NodeId id) {
     Node& node = document.at(id);
-    if ((node.kind != Node::Kind::Plain && node.kind != Node::Kind::Quoted) || node.text.empty() || node.text.starts_with('/')) return;
+    if ((node.kind != Node::Kind::Plain && node.kind != Node::Kind::Quoted) || node.text.empty() ||
+        node.text.starts_with('/'))
+      return;
     node.kind = Node::Kind::Quoted;
     node.text = fmt::format("{}/{}", name.substr(0, cut), node.text);
   };
@@ -272,18 +308,24 @@ std::optional<Format> format_of(std::string_view name) {
   return std::nullopt;
 }
 
-Result<std::string> changed_file(std::string_view name, std::string_view text, std::span<const Change> changes, std::vector<std::string>* near_misses) {
+Result<std::string> changed_file(std::string_view name, std::string_view text,
+                                 std::span<const Change> changes,
+                                 std::vector<std::string>* near_misses) {
   const auto about = [&](std::string_view doing, const std::string& why) {
-    return fail(ErrorCode::InvalidArgument, fmt::format("{} '{}': {}", doing, shown_path(name), why));
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("{} '{}': {}", doing, shown_path(name), why));
   };
   const auto format = format_of(name);
   if (!format) return about("changing", "only .yaml, .yml and .json files are");
-  if (text.size() > kFileBytesMax) return about("changing", fmt::format("it has {} bytes, at most {}", text.size(), kFileBytesMax));
+  if (text.size() > kFileBytesMax)
+    return about("changing",
+                 fmt::format("it has {} bytes, at most {}", text.size(), kFileBytesMax));
   auto document = read(*format, text);
   if (!document) return about("changing", document.error().message);
   Patcher patcher(std::move(*document));
   for (const Change& change : changes)
-    if (auto done = patcher.change(change); !done) return about(fmt::format("changing '{}' of", shown(change.at)), done.error().message);
+    if (auto done = patcher.change(change); !done)
+      return about(fmt::format("changing '{}' of", shown(change.at)), done.error().message);
   if (near_misses != nullptr) *near_misses = patcher.near_misses();
   if (*format == Format::Yaml) fix_includes(patcher.document(), name);
   auto written = write(*format, patcher.document());

@@ -58,9 +58,13 @@ std::string escaped(std::string_view text, std::string_view special) {
 
 Result<std::vector<Step>> parse_path(std::string_view text) {
   const std::string_view whole = text;
-  const auto no = [whole](std::string_view why) { return fail(ErrorCode::InvalidArgument, fmt::format("'{}' {} ({})", shown(whole), why, kAccepted)); };
+  const auto no = [whole](std::string_view why) {
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("'{}' {} ({})", shown(whole), why, kAccepted));
+  };
   if (text.empty()) return no("is empty: it has to say which key");
-  if (text.size() > kPathBytesMax) return no(fmt::format("has {} bytes, at most {}", text.size(), kPathBytesMax));
+  if (text.size() > kPathBytesMax)
+    return no(fmt::format("has {} bytes, at most {}", text.size(), kPathBytesMax));
   std::vector<Step> steps;
   bool key = true;  // a key may stand here
   while (!text.empty()) {
@@ -68,7 +72,8 @@ Result<std::vector<Step>> parse_path(std::string_view text) {
     Step step;
     if (text.front() == '[') {
       text.remove_prefix(1);
-      if (!take_item(text, step)) return no("has a '[' that neither a number nor KEY=NAME and a ']' follow");
+      if (!take_item(text, step))
+        return no("has a '[' that neither a number nor KEY=NAME and a ']' follow");
       key = false;
     } else {
       if (!key) {
@@ -91,7 +96,9 @@ std::string path_text(const std::vector<Step>& steps, std::size_t count) {
     switch (step.kind) {
       case Step::Kind::Key: out += (out.empty() ? "" : ".") + escaped(step.name, ".[]\\"); break;
       case Step::Kind::Index: out += fmt::format("[{}]", step.index); break;
-      case Step::Kind::Match: out += fmt::format("[{}={}]", escaped(step.name, "=]\\"), escaped(step.value, "]\\")); break;
+      case Step::Kind::Match:
+        out += fmt::format("[{}={}]", escaped(step.name, "=]\\"), escaped(step.value, "]\\"));
+        break;
     }
   }
   return out;

@@ -1,5 +1,6 @@
-// Where a value is in a file: a.b.c, a.list[2], callbacks[type=CheckpointMonitor].save_checkpoint_steps. A '.', '[', ']' or '\' that belongs to a key has a
-// backslash before it. Pure.
+// Where a value is in a file: a.b.c, a.list[2],
+// callbacks[type=CheckpointMonitor].save_checkpoint_steps. A '.', '[', ']' or '\' that belongs to a
+// key has a backslash before it. Pure.
 #pragma once
 
 #include <cstddef>

@@ -17,9 +17,13 @@ namespace {
 
 using ranktable::shown;
 
-bool name_char(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+bool name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
 bool blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-bool ends_word(char c) { return blank(c) || std::string_view("\n;&|()<>").find(c) != std::string_view::npos; }
+bool ends_word(char c) {
+  return blank(c) || std::string_view("\n;&|()<>").find(c) != std::string_view::npos;
+}
 
 struct Assignment {
   std::string_view name;
@@ -79,7 +83,9 @@ class Scanner {
   };
 
   void leave_open(std::string_view what, std::size_t from) {
-    if (open_.empty()) open_ = fmt::format("a {} opened in line {} is never closed", what, std::ranges::count(text_.substr(0, from), '\n') + 1);
+    if (open_.empty())
+      open_ = fmt::format("a {} opened in line {} is never closed", what,
+                          std::ranges::count(text_.substr(0, from), '\n') + 1);
   }
 
   [[nodiscard]] char next() const { return at_ + 1 < text_.size() ? text_[at_ + 1] : '\0'; }
@@ -104,7 +110,8 @@ class Scanner {
     if (command_ || declaring_) {
       std::size_t end = at_;
       while (end < text_.size() && name_char(text_[end])) ++end;
-      const bool named = end > at_ && (text_[at_] < '0' || text_[at_] > '9') && end < text_.size() && text_[end] == '=';
+      const bool named = end > at_ && (text_[at_] < '0' || text_[at_] > '9') &&
+                         end < text_.size() && text_[end] == '=';
       if (named) {
         Assignment assignment{.name = text_.substr(at_, end - at_), .from = end + 1};
         at_ = end + 1;
@@ -120,8 +127,10 @@ class Scanner {
     }
     skip_word();
     if (!command_) return;
-    constexpr auto kStill = std::to_array<std::string_view>({"then", "do", "else", "elif", "if", "while", "until", "!", "{", "}", "time"});
-    constexpr auto kDeclare = std::to_array<std::string_view>({"export", "readonly", "declare", "local", "typeset"});
+    constexpr auto kStill = std::to_array<std::string_view>(
+        {"then", "do", "else", "elif", "if", "while", "until", "!", "{", "}", "time"});
+    constexpr auto kDeclare =
+        std::to_array<std::string_view>({"export", "readonly", "declare", "local", "typeset"});
     const std::string_view text = text_.substr(from, at_ - from);
     if (std::ranges::find(kStill, text) != kStill.end()) return;
     naming_ = text == "function";
@@ -237,8 +246,11 @@ class Scanner {
     const std::size_t name = at;
     while (at < text_.size() && name_char(text_[at])) ++at;
     if (at == name) ++at;  // "${@...}"
-    if (at < text_.size() && text_[at] == '[') at = std::min(text_.find(']', at), text_.size() - 1) + 1;
-    return {.close = '}', .string = at >= text_.size() || std::string_view("#%/^,").find(text_[at]) == std::string_view::npos};
+    if (at < text_.size() && text_[at] == '[')
+      at = std::min(text_.find(']', at), text_.size() - 1) + 1;
+    return {.close = '}',
+            .string = at >= text_.size() ||
+                      std::string_view("#%/^,").find(text_[at]) == std::string_view::npos};
   }
 
   // From an opening character to behind the one that closes it, over all that is nested in between.
@@ -270,7 +282,8 @@ class Scanner {
         levels.push_back({.close = ')', .commands = top.commands, .from = at_++});
       } else if (top.commands && c == '#' && ends_word(text_[at_ - 1])) {
         at_ = std::min(text_.find('\n', at_), text_.size());
-      } else if (top.commands && text_.substr(at_).starts_with("<<") && !text_.substr(at_).starts_with("<<<")) {
+      } else if (top.commands && text_.substr(at_).starts_with("<<") &&
+                 !text_.substr(at_).starts_with("<<<")) {
         here_document();
       } else if (c == '<' && text_.substr(at_).starts_with("<<<")) {
         at_ += 3;
@@ -281,7 +294,9 @@ class Scanner {
         ++at_;
       }
     }
-    if (!levels.empty()) leave_open(levels.back().close == '"' || levels.back().close == '`' ? "quote" : "bracket", levels.back().from);
+    if (!levels.empty())
+      leave_open(levels.back().close == '"' || levels.back().close == '`' ? "quote" : "bracket",
+                 levels.back().from);
   }
 
   std::string_view text_;
@@ -295,23 +310,30 @@ class Scanner {
 }  // namespace
 
 std::string shell_word(std::string_view text) {
-  const bool plain =
-      !text.empty() && std::ranges::all_of(text, [](char c) { return name_char(c) || std::string_view("-./:=,+@%").find(c) != std::string_view::npos; });
+  const bool plain = !text.empty() && std::ranges::all_of(text, [](char c) {
+    return name_char(c) || std::string_view("-./:=,+@%").find(c) != std::string_view::npos;
+  });
   if (plain) return std::string(text);
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
   return out + "'";
 }
 
-Result<std::string> replaced_assignments(std::string_view name, std::string_view script, const Variables& values) {
+Result<std::string> replaced_assignments(std::string_view name, std::string_view script,
+                                         const Variables& values) {
   const auto no = [name](std::string_view variable, const std::string& why) {
-    return fail(ErrorCode::InvalidArgument, fmt::format("replacing '{}=' in '{}': {}", shown(variable), shown_path(name), why));
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("replacing '{}=' in '{}': {}", shown(variable), shown_path(name), why));
   };
   if (script.size() > kFileBytesMax)
-    return fail(ErrorCode::InvalidArgument, fmt::format("changing script '{}': it has {} bytes, at most {}", shown_path(name), script.size(), kFileBytesMax));
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("changing script '{}': it has {} bytes, at most {}", shown_path(name),
+                            script.size(), kFileBytesMax));
   Scanner scanner(script);
   const std::vector<Assignment> found = scanner.run();
-  if (!scanner.open().empty()) return fail(ErrorCode::InvalidArgument, fmt::format("changing script '{}': {}", shown_path(name), scanner.open()));
+  if (!scanner.open().empty())
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("changing script '{}': {}", shown_path(name), scanner.open()));
   std::set<std::string, std::less<>> left;
   for (const auto& [variable, value] : values) left.insert(variable);
   std::string out;
@@ -321,7 +343,8 @@ Result<std::string> replaced_assignments(std::string_view name, std::string_view
     if (value == values.end()) continue;
     if (one.array) {
       const auto line = std::ranges::count(script.substr(0, one.from), '\n') + 1;
-      return no(one.name, fmt::format("line {} makes it a list; only single values are replaced", line));
+      return no(one.name,
+                fmt::format("line {} makes it a list; only single values are replaced", line));
     }
     left.erase(value->first);
     out += script.substr(done, one.from - done);
@@ -334,7 +357,9 @@ Result<std::string> replaced_assignments(std::string_view name, std::string_view
       if (one.name.size() <= 128 && names.size() < 2000) names.insert(one.name);
     const std::vector<std::string_view> known(names.begin(), names.end());
     const std::string_view near = engine::nearest(*left.begin(), known);
-    return no(*left.begin(), "nothing in it assigns that" + (near.empty() ? std::string() : fmt::format("; nearest: '{}'", near)));
+    return no(*left.begin(),
+              "nothing in it assigns that" +
+                  (near.empty() ? std::string() : fmt::format("; nearest: '{}'", near)));
   }
   out += script.substr(done);
   return out;

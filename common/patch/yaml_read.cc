@@ -17,29 +17,37 @@ namespace {
 
 using ranktable::shown;
 
-constexpr std::size_t kKeyBytesMax = 1000;  // YAML's own bound of a key on one line is 1,024 characters
+// YAML's own bound of a key on one line is 1,024 characters
+constexpr std::size_t kKeyBytesMax = 1000;
 
 // Thrown through yaml-cpp's parser, caught in read_yaml.
 struct Refused {
   std::string why;
 };
 
-std::string place(const YAML::Mark& mark) { return mark.is_null() ? std::string() : fmt::format("line {}, column {}: ", mark.line + 1, mark.column + 1); }
+std::string place(const YAML::Mark& mark) {
+  return mark.is_null() ? std::string()
+                        : fmt::format("line {}, column {}: ", mark.line + 1, mark.column + 1);
+}
 
 bool anchor_name(std::string_view text) {
-  return !text.empty() && text.size() <= 64 &&
-         std::ranges::all_of(text, [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-'; });
+  return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+  });
 }
 bool tag_name(std::string_view text) {
   return text.size() <= 256 && std::ranges::all_of(text, [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::string_view("!_-./:,+").find(c) != std::string_view::npos;
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  std::string_view("!_-./:,+").find(c) != std::string_view::npos;
          });
 }
 
-// What the lines of a plain scalar come to when they are joined may not be one on a single line; no program takes such a text for anything but a string.
+// What the lines of a plain scalar come to when they are joined may not be one on a single line; no
+// program takes such a text for anything but a string.
 bool stays_plain(std::string_view text) {
-  return text.find('\n') == std::string_view::npos && text.find(": ") == std::string_view::npos && text.find(" #") == std::string_view::npos &&
-         !text.ends_with(':');
+  return text.find('\n') == std::string_view::npos && text.find(": ") == std::string_view::npos &&
+         text.find(" #") == std::string_view::npos && !text.ends_with(':');
 }
 
 class Builder final : public YAML::EventHandler {
@@ -49,23 +57,31 @@ class Builder final : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
   void OnAnchor(const YAML::Mark&, const std::string& name) override { name_ = name; }
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(mark, {.node = make(mark, {}, "?", anchor)}); }
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    add(mark, {.node = make(mark, {}, "?", anchor)});
+  }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchored_.find(anchor);
     if (found == anchored_.end()) refuse(mark, "an alias of nothing");
-    if (std::ranges::find(levels_, found->second, &Level::node) != levels_.end()) refuse(mark, "a value that contains itself");
+    if (std::ranges::find(levels_, found->second, &Level::node) != levels_.end())
+      refuse(mark, "a value that contains itself");
     if (in_key()) refuse(mark, "an alias stands for a key");
     add(mark, {.node = found->second, .alias = true});
   }
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
     const bool plain = tag == "?" && stays_plain(value);
-    add(mark, {.node = make(mark, {.kind = plain ? Node::Kind::Plain : Node::Kind::Quoted, .text = value}, tag, anchor)});
+    add(mark,
+        {.node = make(mark, {.kind = plain ? Node::Kind::Plain : Node::Kind::Quoted, .text = value},
+                      tag, anchor)});
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
     open(mark, Node::Kind::List, tag, anchor);
   }
   void OnSequenceEnd() override { close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
     open(mark, Node::Kind::Map, tag, anchor);
   }
   void OnMapEnd() override { close(); }
@@ -76,11 +92,17 @@ class Builder final : public YAML::EventHandler {
     std::optional<NodeId> key;  // of a map: read, its value not yet
   };
 
-  [[noreturn]] static void refuse(const YAML::Mark& mark, const std::string& why) { throw Refused{place(mark) + why}; }
-  [[nodiscard]] bool in_key() const { return !levels_.empty() && document_.at(levels_.back().node).kind == Node::Kind::Map && !levels_.back().key; }
+  [[noreturn]] static void refuse(const YAML::Mark& mark, const std::string& why) {
+    throw Refused{place(mark) + why};
+  }
+  [[nodiscard]] bool in_key() const {
+    return !levels_.empty() && document_.at(levels_.back().node).kind == Node::Kind::Map &&
+           !levels_.back().key;
+  }
 
   NodeId make(const YAML::Mark& mark, Node node, const std::string& tag, YAML::anchor_t anchor) {
-    if (document_.nodes.size() >= kNodesMax) refuse(mark, fmt::format("more than {} values", kNodesMax));
+    if (document_.nodes.size() >= kNodesMax)
+      refuse(mark, fmt::format("more than {} values", kNodesMax));
     if (tag != "?" && tag != "!") {
       if (!tag_name(tag)) refuse(mark, fmt::format("the tag '{}'", shown(tag)));
       node.tag = tag;
@@ -92,8 +114,10 @@ class Builder final : public YAML::EventHandler {
     return id;
   }
 
-  void open(const YAML::Mark& mark, Node::Kind kind, const std::string& tag, YAML::anchor_t anchor) {
-    if (levels_.size() >= depth_max_) refuse(mark, fmt::format("nested deeper than {} levels", depth_max_));
+  void open(const YAML::Mark& mark, Node::Kind kind, const std::string& tag,
+            YAML::anchor_t anchor) {
+    if (levels_.size() >= depth_max_)
+      refuse(mark, fmt::format("nested deeper than {} levels", depth_max_));
     if (in_key()) refuse(mark, "a key that is a list or a map");
     levels_.push_back({.node = make(mark, {.kind = kind}, tag, anchor), .key = {}});
   }
@@ -113,7 +137,8 @@ class Builder final : public YAML::EventHandler {
     if (parent.kind == Node::Kind::List) {
       parent.items.push_back(ref);
     } else if (!level.key) {
-      if (document_.at(ref.node).text.size() > kKeyBytesMax) refuse(mark, fmt::format("a key of more than {} bytes", kKeyBytesMax));
+      if (document_.at(ref.node).text.size() > kKeyBytesMax)
+        refuse(mark, fmt::format("a key of more than {} bytes", kKeyBytesMax));
       level.key = ref.node;
     } else {
       parent.keys.push_back(*level.key);
@@ -131,14 +156,19 @@ class Builder final : public YAML::EventHandler {
 
 class Nothing final : public YAML::EventHandler {
  public:
-  void OnDocumentStart(const YAML::Mark& mark) override { throw Refused{place(mark) + "a second document ('---')"}; }
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    throw Refused{place(mark) + "a second document ('---')"};
+  }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
   void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
   void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
   void OnMapEnd() override {}
 };
 
@@ -146,7 +176,8 @@ class Nothing final : public YAML::EventHandler {
 
 Result<Document> read_yaml(std::string_view text, std::size_t depth_max) {
   const auto no = [](const std::string& why) { return fail(ErrorCode::InvalidArgument, why); };
-  if (text.find('\0') != std::string_view::npos || !is_utf8(text)) return no("it is not UTF-8 text");
+  if (text.find('\0') != std::string_view::npos || !is_utf8(text))
+    return no("it is not UTF-8 text");
   Document document;
   try {
     std::istringstream stream{std::string(text)};

@@ -11,12 +11,16 @@ namespace {
 
 // The code point at text[at] of UTF-8 text, and its bytes.
 std::pair<std::uint32_t, std::size_t> code_point(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U; };
+  const auto byte = [&](std::size_t i) {
+    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
+  };
   const std::uint32_t lead = byte(0);
   if (lead < 0x80) return {lead, 1};
   if (lead < 0xE0) return {(lead & 0x1FU) << 6U | (byte(1) & 0x3FU), 2};
   if (lead < 0xF0) return {(lead & 0x0FU) << 12U | (byte(1) & 0x3FU) << 6U | (byte(2) & 0x3FU), 3};
-  return {(lead & 0x07U) << 18U | (byte(1) & 0x3FU) << 12U | (byte(2) & 0x3FU) << 6U | (byte(3) & 0x3FU), 4};
+  return {(lead & 0x07U) << 18U | (byte(1) & 0x3FU) << 12U | (byte(2) & 0x3FU) << 6U |
+              (byte(3) & 0x3FU),
+          4};
 }
 
 // What a reader of YAML 1.1 takes as it is inside of quotes on one line.
@@ -70,7 +74,9 @@ class Writer {
   [[nodiscard]] bool too_deep() const { return too_deep_; }
 
  private:
-  static bool is_block(const Node& node) { return (node.kind == Node::Kind::List || node.kind == Node::Kind::Map) && !node.items.empty(); }
+  static bool is_block(const Node& node) {
+    return (node.kind == Node::Kind::List || node.kind == Node::Kind::Map) && !node.items.empty();
+  }
 
   static std::string flat(const Node& node) {
     switch (node.kind) {
@@ -157,10 +163,14 @@ class Writer {
 Result<std::string> write_yaml(const Document& document) {
   Writer writer(document);
   std::string text = writer.run();
-  if (writer.too_deep()) return fail(ErrorCode::InvalidArgument, fmt::format("the result is nested deeper than {} levels", kDepthWritten));
+  if (writer.too_deep())
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("the result is nested deeper than {} levels", kDepthWritten));
   const auto again = read_yaml(text, kDepthWritten);
   if (!again || !same(document, *again))
-    return fail(ErrorCode::InvalidArgument, "what it holds cannot be written again as it is; write its unusual values in quotes");
+    return fail(
+        ErrorCode::InvalidArgument,
+        "what it holds cannot be written again as it is; write its unusual values in quotes");
   return text;
 }
 

@@ -21,7 +21,8 @@ namespace muster::process {
 namespace {
 
 constexpr long kCgroup2Magic = 0x63677270;
-constexpr long kGoneLookMs = 50;  // a group that its worker removes at this moment rings for nobody any more
+// a group that its worker removes at this moment rings for nobody any more
+constexpr long kGoneLookMs = 50;
 constexpr const char* kOwnerAttribute = "user.muster.agent";
 
 bool is_cgroup2(const std::filesystem::path& path) {
@@ -50,7 +51,8 @@ std::uint64_t value_of(const std::string& text, const std::string& key) {
 
 Result<void> write_word(const std::filesystem::path& file, std::string_view word) {
   const io::UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!fd || ::write(fd.get(), word.data(), word.size()) < 0) return fail_errno("writing '" + file.string() + "'", errno);
+  if (!fd || ::write(fd.get(), word.data(), word.size()) < 0)
+    return fail_errno("writing '" + file.string() + "'", errno);
   return {};
 }
 
@@ -85,14 +87,17 @@ Result<std::filesystem::path> own_cgroup() {
   const auto text = io::read_file("/proc/self/cgroup", 65536);
   if (!text) return fail(Error(text.error()));
   const auto at = text->starts_with("0::") ? 0 : text->find("\n0::");
-  if (at == std::string::npos) return fail(ErrorCode::NotFound, "looking for cgroup v2: this process is in none");
+  if (at == std::string::npos)
+    return fail(ErrorCode::NotFound, "looking for cgroup v2: this process is in none");
   const auto from = text->find("0::", at) + 3;
   const auto path = text->substr(from, text->find('\n', from) - from);
   return *root / std::filesystem::path(path).relative_path();
 }
 
 Result<Cgroup> Cgroup::make(const std::filesystem::path& path) {
-  if (!is_cgroup2(path.parent_path())) return fail(ErrorCode::NotFound, "making cgroup '" + path.string() + "': its parent is no cgroup v2 directory");
+  if (!is_cgroup2(path.parent_path()))
+    return fail(ErrorCode::NotFound,
+                "making cgroup '" + path.string() + "': its parent is no cgroup v2 directory");
   if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) return failed("making", path, errno);
   io::UniqueFd dir(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   io::UniqueFd procs(::open((path / "cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
@@ -108,9 +113,12 @@ Result<void> Cgroup::add(pid_t pid) const {
 }
 
 Result<void> Cgroup::kill() const {
-  if (::access((path_ / "cgroup.kill").c_str(), W_OK) == 0) return write_word(path_ / "cgroup.kill", "1");
-  // Before Linux 5.14. A pid that was read and died could be a stranger's by now, but not while it still is in our group: each is
-  // looked up again in the moment of the kill by reading the file anew until nothing is in it (the caller waits for empty()).
+  if (::access((path_ / "cgroup.kill").c_str(), W_OK) == 0)
+    return write_word(path_ / "cgroup.kill", "1");
+  // Before Linux 5.14. A pid that was read and died could be a stranger's by now, but not while it
+  // still is in our group: each is
+  // looked up again in the moment of the kill by reading the file anew until nothing is in it (the
+  // caller waits for empty()).
   each_pid(path_, [](pid_t pid) { ::kill(pid, SIGKILL); });
   return {};
 }
@@ -142,7 +150,8 @@ std::uint64_t Cgroup::oom_kills() const {
 
 std::uint64_t container_oom_kills() {
   if (const auto own = own_cgroup()) {
-    if (const auto text = io::read_file(*own / "memory.events", 65536)) return value_of(*text, "oom_kill");
+    if (const auto text = io::read_file(*own / "memory.events", 65536))
+      return value_of(*text, "oom_kill");
   }
   const auto text = io::read_file("/sys/fs/cgroup/memory/memory.oom_control", 65536);
   return text ? value_of(*text, "oom_kill") : 0;
@@ -173,9 +182,11 @@ std::optional<std::string> owner_of(const std::filesystem::path& base) {
 }
 
 Result<void> make_run_group(const std::filesystem::path& group) {
-  // Each round but the last means that another run's end has taken the base away in between; a node has few runs.
+  // Each round but the last means that another run's end has taken the base away in between; a node
+  // has few runs.
   for (int round = 0; round < 100; ++round) {
-    if (::mkdir(group.parent_path().c_str(), 0755) != 0 && errno != EEXIST) return failed("making", group.parent_path(), errno);
+    if (::mkdir(group.parent_path().c_str(), 0755) != 0 && errno != EEXIST)
+      return failed("making", group.parent_path(), errno);
     if (::mkdir(group.c_str(), 0755) == 0 || errno == EEXIST) return {};
     if (errno != ENOENT) break;
   }
@@ -190,7 +201,8 @@ Result<void> remove_run_group(const std::filesystem::path& group) {
     if (auto removed = there->remove(); !removed) return removed;
   }
   const auto base = group.parent_path();
-  if (base.filename().string().starts_with(kBasePrefix)) ::rmdir(base.c_str());  // refused as long as it holds another run's
+  // refused as long as it holds another run's
+  if (base.filename().string().starts_with(kBasePrefix)) ::rmdir(base.c_str());
   return {};
 }
 
@@ -206,9 +218,13 @@ Result<void> discard_run_group(const std::filesystem::path& group, int timeout_m
     if (!empty) return fail(std::move(empty.error()));
     if (*empty) return remove_run_group(group);
     if (auto killed = there->kill(); !killed) return killed;
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+                          end - std::chrono::steady_clock::now())
+                          .count();
     if (left <= 0)
-      return fail(ErrorCode::TimedOut, "emptying cgroup '" + group.string() + "': processes are still there after " + std::to_string(timeout_ms) + " ms");
+      return fail(ErrorCode::TimedOut, "emptying cgroup '" + group.string() +
+                                           "': processes are still there after " +
+                                           std::to_string(timeout_ms) + " ms");
     pollfd poll{.fd = there->events_fd(), .events = POLLPRI, .revents = 0};
     ::poll(&poll, 1, static_cast<int>(std::min<long>(left, kGoneLookMs)));
   }

@@ -21,19 +21,21 @@ namespace muster::process {
 namespace {
 
 constexpr std::uint64_t kKernelThread = 0x00200000;  // PF_KTHREAD
-constexpr long kLookAgainNs = 1'000'000;             // an exec takes less; a longer one is met by the next look
-constexpr long kClosedAgainNs = 250'000'000;         // what is closed to us may be for long
+// an exec takes less; a longer one is met by the next look
+constexpr long kLookAgainNs = 1'000'000;
+constexpr long kClosedAgainNs = 250'000'000;  // what is closed to us may be for long
 
 enum class Look : std::uint8_t { Carries, Clean, Empty, Closed, Unknown };
 
-// Of one whose environment could not be read. Any other error, such as having no descriptor left for the look, says nothing of who carries what, and must never
-// be taken for clean.
+// Of one whose environment could not be read. Any other error, such as having no descriptor left
+// for the look, says nothing of who carries what, and must never be taken for clean.
 Look without_environment(int error) {
   if (error == ENOENT || error == ESRCH) return Look::Clean;
   return error == EACCES || error == EPERM ? Look::Closed : Look::Unknown;
 }
 
-// Whether "\0NAME=value\0" is in the environment; Unknown: `error` says why. `room` is reused from process to process.
+// Whether "\0NAME=value\0" is in the environment; Unknown: `error` says why. `room` is reused from
+// process to process.
 Look look_at(int proc, const char* pid, std::string_view wanted, std::string& room, int& error) {
   const auto without = [&error](int number) {
     error = number;
@@ -55,20 +57,29 @@ Look look_at(int proc, const char* pid, std::string_view wanted, std::string& ro
   if (used == 0) return Look::Empty;
   const char* const end = room.data() + used;
   for (const char* at = room.data(); at < end;) {
-    const auto* hit = static_cast<const char*>(::memmem(at, static_cast<std::size_t>(end - at), wanted.data(), wanted.size()));
+    const auto* hit = static_cast<const char*>(
+        ::memmem(at, static_cast<std::size_t>(end - at), wanted.data(), wanted.size()));
     if (hit == nullptr) return Look::Clean;
     const char* behind = hit + wanted.size();
-    if ((hit == room.data() || hit[-1] == '\0') && (behind == end || *behind == '\0')) return Look::Carries;
+    if ((hit == room.data() || hit[-1] == '\0') && (behind == end || *behind == '\0'))
+      return Look::Carries;
     at = hit + 1;
   }
   return Look::Clean;
 }
 
-// An environment that read empty has these reasons: a kernel thread, a zombie, a program started with none, or one that was in the middle of its
-// exec or exit. Of the last two it is not known what it carries, also when the exec is over by now: its environment must be read again.
-bool started_with_none(const ProcStat& stat) { return stat.env_end != 0 && stat.env_start == stat.env_end; }
-bool in_between(const ProcStat& stat) { return (stat.flags & kKernelThread) == 0 && stat.state != 'Z' && stat.state != 'X' && !started_with_none(stat); }
-// An exec lays both ends of the environment at one place before it knows the second: for a moment that looks like none.
+// An environment that read empty has these reasons: a kernel thread, a zombie, a program started
+// with none, or one that was in the middle of its exec or exit. Of the last two it is not known
+// what it carries, also when the exec is over by now: its environment must be read again.
+bool started_with_none(const ProcStat& stat) {
+  return stat.env_end != 0 && stat.env_start == stat.env_end;
+}
+bool in_between(const ProcStat& stat) {
+  return (stat.flags & kKernelThread) == 0 && stat.state != 'Z' && stat.state != 'X' &&
+         !started_with_none(stat);
+}
+// An exec lays both ends of the environment at one place before it knows the second: for a moment
+// that looks like none.
 bool stays_with_none(pid_t pid) {
   constexpr int kLooks = 4;
   for (int look = 0; look < kLooks; ++look) {
@@ -79,7 +90,8 @@ bool stays_with_none(pid_t pid) {
   return true;
 }
 
-// The real user. Its /proc directory belongs to root when it is not dumpable. Nothing: it is gone, or could not be looked at.
+// The real user. Its /proc directory belongs to root when it is not dumpable. Nothing: it is gone,
+// or could not be looked at.
 std::optional<uid_t> user_of(pid_t pid) {
   const auto status = io::read_file("/proc/" + std::to_string(pid) + "/status", 65536);
   const auto at = status ? status->find("\nUid:") : std::string::npos;
@@ -87,7 +99,8 @@ std::optional<uid_t> user_of(pid_t pid) {
   return static_cast<uid_t>(std::strtoul(status->c_str() + at + 5, nullptr, 10));
 }
 
-// Ourselves and above: where orphans of the run come to, besides process 1. A reaper of theirs is above whoever started the run.
+// Ourselves and above: where orphans of the run come to, besides process 1. A reaper of theirs is
+// above whoever started the run.
 std::set<pid_t> own_line() {
   std::set<pid_t> line{0, 1};
   for (pid_t pid = ::getpid(); line.insert(pid).second;) {
@@ -98,7 +111,8 @@ std::set<pid_t> own_line() {
   return line;
 }
 
-// A session keeps its number to itself as long as it has a member; the number of an empty one may be anybody's.
+// A session keeps its number to itself as long as it has a member; the number of an empty one may
+// be anybody's.
 enum class Led : std::uint8_t { Ours, Gone, Others };
 
 Led led_by(const Family& family, const ProcStat& stat) {
@@ -109,21 +123,28 @@ Led led_by(const Family& family, const ProcStat& stat) {
   return family.leaders.contains(*now) ? Led::Ours : Led::Others;
 }
 
-bool in_session_of(const Family& family, const ProcStat& stat) { return led_by(family, stat) != Led::Others; }
+bool in_session_of(const Family& family, const ProcStat& stat) {
+  return led_by(family, stat) != Led::Others;
+}
 
-// One that may be of the run's and has thrown its environment away (`env -i`): it is in a session that a rank leads or has led.
+// One that may be of the run's and has thrown its environment away (`env -i`): it is in a session
+// that a rank leads or has led.
 struct Emptied {
   ProcessId id;
   pid_t session = 0;
 };
 struct Emptieds {
-  std::vector<Emptied> surely, maybe;  // maybe: the leader is gone, others must say whose the session is
+  // maybe: the leader is gone, others must say whose the session is
+  std::vector<Emptied> surely, maybe;
 
   void look_at(const Family& family, pid_t pid, const ProcStat& stat) {
-    if (family.since == 0 || stat.start_time < family.since || stat.state == 'Z' || stat.state == 'X') return;
+    if (family.since == 0 || stat.start_time < family.since || stat.state == 'Z' ||
+        stat.state == 'X')
+      return;
     const Led led = led_by(family, stat);
     if (led == Led::Others || user_of(pid) != family.user) return;
-    (led == Led::Ours ? surely : maybe).push_back({.id = {.pid = pid, .start_time = stat.start_time}, .session = stat.session});
+    (led == Led::Ours ? surely : maybe)
+        .push_back({.id = {.pid = pid, .start_time = stat.start_time}, .session = stat.session});
   }
   void settle(const Family& family, CookieScan& scan) const {
     const auto take = [&scan](const Emptied& one) {
@@ -153,7 +174,8 @@ Kin kin_of(const Family& family, const std::set<pid_t>& line, ProcStat stat) {
 
 }  // namespace
 
-Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, std::uint64_t since, const Family* family) {
+Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, std::uint64_t since,
+                               const Family* family) {
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
   if (proc == nullptr) return fail_errno("opening '/proc'", errno);
   const std::string wanted = std::string(name) + "=" + std::string(value);
@@ -197,7 +219,8 @@ Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, st
       if (stat->state == 'Z' || stat->state == 'X') continue;
       scan.found.push_back({.pid = pid, .start_time = stat->start_time});
       scan.sessions.insert(stat->session);
-    } else if (stat->start_time >= since && (in_between(*stat) || (started_with_none(*stat) && !stays_with_none(pid)))) {
+    } else if (stat->start_time >= since &&
+               (in_between(*stat) || (started_with_none(*stat) && !stays_with_none(pid)))) {
       ++scan.unsettled;
     } else if (family != nullptr) {
       emptieds.look_at(*family, pid, *stat);
@@ -207,13 +230,16 @@ Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, st
   return scan;
 }
 
-Result<CookieSweep> CookieSweep::start(std::string name, std::string value, std::uint64_t since, std::optional<Family> family) {
+Result<CookieSweep> CookieSweep::start(std::string name, std::string value, std::uint64_t since,
+                                       std::optional<Family> family) {
   io::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   io::UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!epoll || !timer) return fail_errno("starting a sweep", errno);
   epoll_event event{.events = EPOLLIN, .data = {.fd = timer.get()}};
-  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, timer.get(), &event) != 0) return fail_errno("starting a sweep", errno);
-  return CookieSweep(std::move(name), std::move(value), since, std::move(family), std::move(epoll), std::move(timer));
+  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, timer.get(), &event) != 0)
+    return fail_errno("starting a sweep", errno);
+  return CookieSweep(std::move(name), std::move(value), since, std::move(family), std::move(epoll),
+                     std::move(timer));
 }
 
 Result<CookieSweep::Progress> CookieSweep::step() {
@@ -236,11 +262,13 @@ Result<CookieSweep::Progress> CookieSweep::step() {
       auto pidfd = Pidfd::open(process);
       if (!pidfd && pidfd.error().code == ErrorCode::NotFound) continue;  // gone by itself
       if (!pidfd) return fail(std::move(pidfd.error()));
-      if (auto sent = pidfd->signal(SIGKILL); !sent && sent.error().code != ErrorCode::NotFound) return fail(std::move(sent.error()));
+      if (auto sent = pidfd->signal(SIGKILL); !sent && sent.error().code != ErrorCode::NotFound)
+        return fail(std::move(sent.error()));
       killed_.insert(process);
       fresh = true;
       epoll_event event{.events = EPOLLIN, .data = {.fd = pidfd->fd()}};
-      if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, pidfd->fd(), &event) != 0) return fail_errno("waiting for a killed process", errno);
+      if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, pidfd->fd(), &event) != 0)
+        return fail_errno("waiting for a killed process", errno);
       waiting_.emplace_back(pidfd->release());
     }
     if (fresh) {
@@ -250,7 +278,9 @@ Result<CookieSweep::Progress> CookieSweep::step() {
     if (!scan->found.empty() || !waiting_.empty() || scan->unsettled > 0 || !closed_.empty()) {
       if (scan->unsettled > 0 || waiting_.empty()) {
         const bool soon = scan->unsettled > 0 || !scan->found.empty();
-        const itimerspec again{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = soon ? kLookAgainNs : kClosedAgainNs}};
+        const itimerspec again{
+            .it_interval = {},
+            .it_value = {.tv_sec = 0, .tv_nsec = soon ? kLookAgainNs : kClosedAgainNs}};
         ::timerfd_settime(timer_.get(), 0, &again, nullptr);
       }
       return Progress::Waiting;
@@ -260,7 +290,8 @@ Result<CookieSweep::Progress> CookieSweep::step() {
   return Progress::Done;
 }
 
-Result<std::uint32_t> sweep_cookie(const std::string& name, const std::string& value, int timeout_ms) {
+Result<std::uint32_t> sweep_cookie(const std::string& name, const std::string& value,
+                                   int timeout_ms) {
   auto sweep = CookieSweep::start(name, value);
   if (!sweep) return fail(std::move(sweep.error()));
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
@@ -268,13 +299,16 @@ Result<std::uint32_t> sweep_cookie(const std::string& name, const std::string& v
     auto progress = sweep->step();
     if (!progress) return fail(std::move(progress.error()));
     if (*progress == CookieSweep::Progress::Done) return sweep->killed();
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+                          end - std::chrono::steady_clock::now())
+                          .count();
     if (left <= 0) {
       std::string pids;
       if (const auto scan = scan_cookie(name, value)) {
         for (const auto& process : scan->found) pids += " " + std::to_string(process.pid);
       }
-      return fail(ErrorCode::TimedOut, "sweeping '" + value + "': still there after " + std::to_string(timeout_ms) + " ms:" + pids);
+      return fail(ErrorCode::TimedOut, "sweeping '" + value + "': still there after " +
+                                           std::to_string(timeout_ms) + " ms:" + pids);
     }
     pollfd poll{.fd = sweep->fd(), .events = POLLIN, .revents = 0};
     ::poll(&poll, 1, static_cast<int>(left));

@@ -75,7 +75,9 @@ int run_on_cpus(const CpuList& cpus) {
   CpuMask mask{};
   for (const unsigned cpu : cpus)
     if (cpu < kCpusMost) mask[cpu / kWordBits] |= 1UL << (cpu % kWordBits);
-  return ::sched_setaffinity(0, sizeof mask, reinterpret_cast<const cpu_set_t*>(mask.data())) == 0 ? 0 : errno;
+  return ::sched_setaffinity(0, sizeof mask, reinterpret_cast<const cpu_set_t*>(mask.data())) == 0
+             ? 0
+             : errno;
 }
 
 }  // namespace muster::process

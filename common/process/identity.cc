@@ -12,9 +12,11 @@
 namespace muster::process {
 
 Result<ProcStat> parse_stat(std::string_view text) {
-  // "PID (name) S PPID PGRP SESSION ...": the name may hold anything, so count from its last bracket.
+  // "PID (name) S PPID PGRP SESSION ...": the name may hold anything, so count from its last
+  // bracket.
   const auto bracket = text.rfind(')');
-  if (bracket == std::string_view::npos) return fail(ErrorCode::Io, "reading a process's stat: no name in it");
+  if (bracket == std::string_view::npos)
+    return fail(ErrorCode::Io, "reading a process's stat: no name in it");
   std::array<std::string_view, 53> fields{};
   std::size_t field = 3;
   std::size_t at = bracket + 1;
@@ -26,7 +28,9 @@ Result<ProcStat> parse_stat(std::string_view text) {
     fields.at(field++) = text.substr(at, end - at);
     at = end;
   }
-  if (field <= 24) return fail(ErrorCode::Io, "reading a process's stat: " + std::to_string(field) + " fields only");
+  if (field <= 24)
+    return fail(ErrorCode::Io,
+                "reading a process's stat: " + std::to_string(field) + " fields only");
   const auto number = [&fields](std::size_t index) {
     std::uint64_t value = 0;
     const auto word = fields.at(index);
@@ -47,7 +51,9 @@ Result<ProcStat> parse_stat(std::string_view text) {
 Result<ProcStat> read_stat(pid_t pid) {
   auto text = io::read_file("/proc/" + std::to_string(pid) + "/stat", 16384);
   // A process that goes while its stat is read answers ESRCH, not ENOENT.
-  if (!text) return fail(::kill(pid, 0) != 0 && errno == ESRCH ? ErrorCode::NotFound : text.error().code, std::move(text.error().message));
+  if (!text)
+    return fail(::kill(pid, 0) != 0 && errno == ESRCH ? ErrorCode::NotFound : text.error().code,
+                std::move(text.error().message));
   return parse_stat(*text);
 }
 

@@ -1,4 +1,5 @@
-// Which process: a pid means pid plus start time (/proc/PID/stat field 22), on one boot. Reads /proc; any thread; never signals.
+// Which process: a pid means pid plus start time (/proc/PID/stat field 22), on one boot. Reads
+// /proc; any thread; never signals.
 // A process that is gone is ErrorCode::NotFound.
 #pragma once
 

@@ -28,17 +28,20 @@ Result<Pidfd> Pidfd::open_child(pid_t pid) {
 Result<Pidfd> Pidfd::open(const ProcessId& process) {
   auto pidfd = open_child(process.pid);
   if (!pidfd) return pidfd;
-  // Handle first, start time second: if the time fits now, the pid was this process's all the while, so the handle is on it.
+  // Handle first, start time second: if the time fits now, the pid was this process's all the
+  // while, so the handle is on it.
   const auto seen = identify(process.pid);
   if (!seen) return fail(Error(seen.error()));
   if (seen->start_time != process.start_time) {
-    return fail(ErrorCode::NotFound, "opening process " + std::to_string(process.pid) + ": it is another one now");
+    return fail(ErrorCode::NotFound,
+                "opening process " + std::to_string(process.pid) + ": it is another one now");
   }
   return pidfd;
 }
 
 Result<void> Pidfd::signal(int number) const {
-  if (::syscall(SYS_pidfd_send_signal, fd_.get(), number, nullptr, 0) != 0) return failed("signalling a process", errno);
+  if (::syscall(SYS_pidfd_send_signal, fd_.get(), number, nullptr, 0) != 0)
+    return failed("signalling a process", errno);
   return {};
 }
 

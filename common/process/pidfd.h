@@ -1,5 +1,6 @@
-// Pidfd: a handle on one process, checked by start time when it is opened, so that a signal can never hit a stranger who got the pid.
-// Owns the descriptor. Any thread. Readable (poll, epoll, asio) once the process has exited.
+// Pidfd: a handle on one process, checked by start time when it is opened, so that a signal can
+// never hit a stranger who got the pid. Owns the descriptor. Any thread. Readable (poll, epoll,
+// asio) once the process has exited.
 #pragma once
 
 #include "common/io/unique_fd.h"

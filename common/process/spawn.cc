@@ -40,10 +40,13 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 
 int redirect(posix_spawn_file_actions_t* actions, const SpawnRequest& request) {
   const auto open = [actions](int fd, const OpenFile& file) {
-    return ::posix_spawn_file_actions_addopen(actions, fd, file.path.c_str(), file.flags, file.mode);
+    return ::posix_spawn_file_actions_addopen(actions, fd, file.path.c_str(), file.flags,
+                                              file.mode);
   };
   int error = open(0, request.standard_in);
-  if (error == 0) error = request.out_fd ? ::posix_spawn_file_actions_adddup2(actions, *request.out_fd, 1) : open(1, request.standard_out);
+  if (error == 0)
+    error = request.out_fd ? ::posix_spawn_file_actions_adddup2(actions, *request.out_fd, 1)
+                           : open(1, request.standard_out);
   if (error == 0) {
     if (request.err_fd) {
       error = ::posix_spawn_file_actions_adddup2(actions, *request.err_fd, 2);
@@ -62,7 +65,8 @@ Result<pid_t> spawn(const SpawnRequest& request) {
   Actions setup;
   int error = 0;
   if (!request.inherit_standard) error = redirect(setup.actions(), request);
-  if (error == 0 && request.cwd) error = ::posix_spawn_file_actions_addchdir_np(setup.actions(), request.cwd->c_str());
+  if (error == 0 && request.cwd)
+    error = ::posix_spawn_file_actions_addchdir_np(setup.actions(), request.cwd->c_str());
   if (error == 0) error = ::posix_spawn_file_actions_addclosefrom_np(setup.actions(), 3);
   if (error != 0) return fail_errno("preparing to execute '" + request.path + "'", error);
 
@@ -72,13 +76,15 @@ Result<pid_t> spawn(const SpawnRequest& request) {
   ::sigfillset(&all);
   ::posix_spawnattr_setsigmask(setup.attributes(), &none);
   ::posix_spawnattr_setsigdefault(setup.attributes(), &all);
-  const int flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | (request.new_session ? POSIX_SPAWN_SETSID : 0);
+  const int flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                    (request.new_session ? POSIX_SPAWN_SETSID : 0);
   ::posix_spawnattr_setflags(setup.attributes(), static_cast<short>(flags));
 
   const auto argv = pointers(request.argv);
   const auto envp = pointers(request.env);
   pid_t pid = 0;
-  error = ::posix_spawnp(&pid, request.path.c_str(), setup.actions(), setup.attributes(), argv.data(), envp.data());
+  error = ::posix_spawnp(&pid, request.path.c_str(), setup.actions(), setup.attributes(),
+                         argv.data(), envp.data());
   if (error != 0) {
     auto failure = fail_errno("executing '" + request.path + "'", error);
     if (error == ENOENT) failure.error().code = ErrorCode::NotFound;
@@ -89,7 +95,8 @@ Result<pid_t> spawn(const SpawnRequest& request) {
 
 std::vector<std::string> own_environment() {
   std::vector<std::string> result;
-  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) result.emplace_back(*variable);
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable)
+    result.emplace_back(*variable);
   return result;
 }
 

@@ -1,6 +1,8 @@
-// posix_spawn with what muster needs of it. For agent and client: gRPC must not be forked without exec, so daemons only ever spawn.
-// Every descriptor above 2 that is not named is closed in the child, the signal mask is emptied and every disposition is the default.
-// Blocking for the moment of the exec; any thread. The caller reaps.
+// posix_spawn with what muster needs of it. For agent and client: gRPC must not be forked without
+// exec, so daemons only ever spawn.
+// Every descriptor above 2 that is not named is closed in the child, the signal mask is emptied and
+// every disposition is the default. Blocking for the moment of the exec; any thread. The caller
+// reaps.
 #pragma once
 
 #include <sys/types.h>
@@ -27,7 +29,8 @@ struct SpawnRequest {
   OpenFile standard_in{.path = "/dev/null"};
   OpenFile standard_out{.path = "/dev/null", .flags = 01};
   std::optional<OpenFile> standard_err;  // none: where standard_out goes
-  std::optional<int> out_fd;             // a descriptor of ours instead of standard_out (a pipe's end)
+  // a descriptor of ours instead of standard_out (a pipe's end)
+  std::optional<int> out_fd;
   std::optional<int> err_fd;
   bool inherit_standard = false;  // leave 0, 1, 2 as they are
   bool new_session = false;       // setsid: a daemon of its own

@@ -19,7 +19,8 @@ namespace muster::process {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kDeathMs = 200;  // from SIGKILL to the end; nothing but the kernel itself takes longer
+// from SIGKILL to the end; nothing but the kernel itself takes longer
+constexpr int kDeathMs = 200;
 
 struct Running {
   std::size_t index = 0;  // of the request
@@ -48,8 +49,12 @@ int milliseconds_until(Clock::time_point when) {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
 }
 
-std::string size_text(std::size_t bytes) { return bytes >= 1024 ? std::to_string(bytes >> 10) + " KiB" : std::to_string(bytes) + " bytes"; }
-std::string time_text(std::chrono::milliseconds time) { return std::to_string(time.count()) + " ms"; }
+std::string size_text(std::size_t bytes) {
+  return bytes >= 1024 ? std::to_string(bytes >> 10) + " KiB" : std::to_string(bytes) + " bytes";
+}
+std::string time_text(std::chrono::milliseconds time) {
+  return std::to_string(time.count()) + " ms";
+}
 
 // False: it has not died.
 bool reap(const Running& tool, int& status) {
@@ -65,7 +70,8 @@ bool reap(const Running& tool, int& status) {
 }
 
 // Why it cannot be started, or it runs.
-std::optional<Running> start(const ToolRequest& request, const std::vector<std::string>& env, std::size_t index, ToolAnswer& answer) {
+std::optional<Running> start(const ToolRequest& request, const std::vector<std::string>& env,
+                             std::size_t index, ToolAnswer& answer) {
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     answer.why = "no pipe could be made for it";
@@ -92,12 +98,18 @@ std::optional<Running> start(const ToolRequest& request, const std::vector<std::
     answer.why = handle.error().message;
     return std::nullopt;
   }
-  return Running{.index = index, .pid = *pid, .handle = std::move(*handle), .out = std::move(out), .deadline = {}};
+  return Running{.index = index,
+                 .pid = *pid,
+                 .handle = std::move(*handle),
+                 .out = std::move(out),
+                 .deadline = {}};
 }
 
 }  // namespace
 
-std::vector<ToolAnswer> ToolRunner::run(const std::vector<ToolRequest>& requests, const std::vector<std::string>& env, const ToolLimits& limits) {
+std::vector<ToolAnswer> ToolRunner::run(const std::vector<ToolRequest>& requests,
+                                        const std::vector<std::string>& env,
+                                        const ToolLimits& limits) {
   reap_stuck();
   std::vector<ToolAnswer> answers(requests.size());
   std::vector<Running> running;
@@ -108,7 +120,8 @@ std::vector<ToolAnswer> ToolRunner::run(const std::vector<ToolRequest>& requests
 
   const auto finish = [&](Running& tool) {
     ToolAnswer& answer = answers[tool.index];
-    ::kill(-tool.pid, SIGKILL);  // a stuck one, or what it left behind; it is not reaped yet, so the group is its own
+    // a stuck one, or what it left behind; it is not reaped yet, so the group is its own
+    ::kill(-tool.pid, SIGKILL);
     int status = 0;
     const bool gone = reap(tool, status);
     if (tool.open && answer.why.empty()) drain(tool.out.get(), answer.output, limits.bytes);
@@ -117,12 +130,15 @@ std::vector<ToolAnswer> ToolRunner::run(const std::vector<ToolRequest>& requests
       answer.output.resize(limits.bytes);
     }
     if (!gone) {
-      answer.why += " and does not die (process " + std::to_string(tool.pid) + "), as when a driver hangs";
+      answer.why +=
+          " and does not die (process " + std::to_string(tool.pid) + "), as when a driver hangs";
       stuck_.push_back({tool.pid, requests[tool.index].program});
     } else if (answer.why.empty()) {
       if (WIFEXITED(status)) answer.status = WEXITSTATUS(status);
-      if (WIFSIGNALED(status)) answer.why = "it was ended by signal " + std::to_string(WTERMSIG(status));
-      if (WIFEXITED(status) && WEXITSTATUS(status) != 0) answer.why = "it ended with status " + std::to_string(WEXITSTATUS(status));
+      if (WIFSIGNALED(status))
+        answer.why = "it was ended by signal " + std::to_string(WTERMSIG(status));
+      if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+        answer.why = "it ended with status " + std::to_string(WEXITSTATUS(status));
     }
   };
 
@@ -131,9 +147,11 @@ std::vector<ToolAnswer> ToolRunner::run(const std::vector<ToolRequest>& requests
       const std::size_t index = next++;
       const auto held = std::ranges::find(stuck_, requests[index].program, &Stuck::program);
       if (held != stuck_.end()) {
-        answers[index].why = "an earlier one of it does not die (process " + std::to_string(held->pid) + "), as when a driver hangs";
+        answers[index].why = "an earlier one of it does not die (process " +
+                             std::to_string(held->pid) + "), as when a driver hangs";
       } else if (cancelled || Clock::now() >= end) {
-        answers[index].why = cancelled ? "it was not asked, nobody waited for it any more" : "it was not asked, the time for all calls was over";
+        answers[index].why = cancelled ? "it was not asked, nobody waited for it any more"
+                                       : "it was not asked, the time for all calls was over";
       } else if (auto started = start(requests[index], env, index, answers[index])) {
         started->deadline = std::min(Clock::now() + limits.each, end);
         running.push_back(std::move(*started));
@@ -148,13 +166,16 @@ std::vector<ToolAnswer> ToolRunner::run(const std::vector<ToolRequest>& requests
     }
     if (running.empty()) continue;
     wait.push_back({limits.cancel_fd, POLLIN, 0});
-    if (::poll(wait.data(), wait.size(), milliseconds_until(std::min(first, look_at))) < 0) continue;  // EINTR
+    // EINTR
+    if (::poll(wait.data(), wait.size(), milliseconds_until(std::min(first, look_at))) < 0)
+      continue;
     cancelled = cancelled || wait.back().revents != 0;
     std::vector<Running> still;
     for (std::size_t at = 0; at < running.size(); ++at) {
       Running& tool = running[at];
       ToolAnswer& answer = answers[tool.index];
-      if (wait[2 * at + 1].revents != 0) tool.open = drain(tool.out.get(), answer.output, limits.bytes);
+      if (wait[2 * at + 1].revents != 0)
+        tool.open = drain(tool.out.get(), answer.output, limits.bytes);
       const bool exited = wait[2 * at].revents != 0, flood = answer.output.size() > limits.bytes;
       const bool late = cancelled || Clock::now() >= tool.deadline;
       if (!exited && !flood && !late) {
@@ -162,10 +183,11 @@ std::vector<ToolAnswer> ToolRunner::run(const std::vector<ToolRequest>& requests
         continue;
       }
       if (!exited && !flood) {
-        answer.why = cancelled                     ? "it was ended, nobody waited for it any more"
-                     : limits.each >= limits.total ? "it did not end within " + time_text(limits.total)
-                     : tool.deadline < end         ? "it did not end within " + time_text(limits.each)
-                                                   : "it did not end before the time for all calls was over";
+        answer.why =
+            cancelled                     ? "it was ended, nobody waited for it any more"
+            : limits.each >= limits.total ? "it did not end within " + time_text(limits.total)
+            : tool.deadline < end         ? "it did not end within " + time_text(limits.each)
+                                          : "it did not end before the time for all calls was over";
       }
       finish(tool);
     }
@@ -189,7 +211,8 @@ std::size_t ToolRunner::stuck() {
 std::vector<std::string> tool_environment(const std::optional<std::string>& path) {
   auto env = own_environment();
   std::erase_if(env, [&](const std::string& variable) {
-    return variable.starts_with("LANG=") || variable.starts_with("LC_") || variable.starts_with("LANGUAGE=") || (path && variable.starts_with("PATH="));
+    return variable.starts_with("LANG=") || variable.starts_with("LC_") ||
+           variable.starts_with("LANGUAGE=") || (path && variable.starts_with("PATH="));
   });
   env.emplace_back("LANG=C");
   if (path) env.emplace_back("PATH=" + *path);
@@ -204,7 +227,9 @@ std::optional<std::string> find_program(std::string_view name, std::string_view 
     if (!folder.starts_with('/')) continue;
     std::string file = std::string(folder) + "/" + std::string(name);
     struct stat info{};
-    if (::stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && ::access(file.c_str(), X_OK) == 0) return file;
+    if (::stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+        ::access(file.c_str(), X_OK) == 0)
+      return file;
   }
   return std::nullopt;
 }

@@ -9,7 +9,8 @@ namespace {
 
 constexpr int kKeepaliveTimeMs = 5'000;
 constexpr int kKeepaliveTimeoutMs = 3'000;
-// Covers a first packet that was lost (sent again after 1 s) and a server that has 2,000 others to greet.
+// Covers a first packet that was lost (sent again after 1 s) and a server that has 2,000 others to
+// greet.
 constexpr int kConnectMostMs = 2'000;
 constexpr std::size_t kSocketPathMax = 107;  // sun_path, with its end
 
@@ -27,20 +28,27 @@ Result<void> check_address(std::string_view address) {
   const std::string named = "'" + std::string(address) + "'";
   if (is_unix(address)) {
     const std::string_view path = address.substr(5);
-    if (!path.starts_with('/')) return fail(ErrorCode::InvalidArgument, "address " + named + ": the path of a unix socket must be absolute (unix:/path)");
+    if (!path.starts_with('/'))
+      return fail(ErrorCode::InvalidArgument,
+                  "address " + named + ": the path of a unix socket must be absolute (unix:/path)");
     if (path.size() > kSocketPathMax) {
-      return fail(ErrorCode::InvalidArgument, "address " + named + ": the path has " + std::to_string(path.size()) +
-                                                  " bytes, a unix socket takes 107; choose a shorter state directory, or listen on 127.0.0.1:0");
+      return fail(ErrorCode::InvalidArgument,
+                  "address " + named + ": the path has " + std::to_string(path.size()) +
+                      " bytes, a unix socket takes 107; choose a shorter state directory, or "
+                      "listen on 127.0.0.1:0");
     }
     return {};
   }
   const std::size_t colon = address.rfind(':');
   unsigned port = 0;
-  if (colon == std::string_view::npos || colon == 0) return fail(ErrorCode::InvalidArgument, "address " + named + ": neither unix:/path nor host:port");
+  if (colon == std::string_view::npos || colon == 0)
+    return fail(ErrorCode::InvalidArgument,
+                "address " + named + ": neither unix:/path nor host:port");
   const char* end = address.data() + address.size();
   const auto [rest, error] = std::from_chars(address.data() + colon + 1, end, port);
   if (error != std::errc() || rest != end || port > 65'535) {
-    return fail(ErrorCode::InvalidArgument, "address " + named + ": what follows the last ':' is not a port (0..65535)");
+    return fail(ErrorCode::InvalidArgument,
+                "address " + named + ": what follows the last ':' is not a port (0..65535)");
   }
   return {};
 }
@@ -50,17 +58,21 @@ grpc::ChannelArguments channel_arguments() {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMin / std::chrono::milliseconds(1));
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
+                   kReconnectMin / std::chrono::milliseconds(1));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMax / std::chrono::milliseconds(1));
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMostMs);  // in truth: how long one attempt to connect may take
+  // in truth: how long one attempt to connect may take
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMostMs);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // a proxy variable in a user's environment must not capture loopback
+  // a proxy variable in a user's environment must not capture loopback
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   return arguments;
 }
 
 std::shared_ptr<grpc::Channel> make_channel(const Endpoint& endpoint) {
-  return grpc::CreateCustomChannel(endpoint.address, grpc::InsecureChannelCredentials(), channel_arguments());
+  return grpc::CreateCustomChannel(endpoint.address, grpc::InsecureChannelCredentials(),
+                                   channel_arguments());
 }
 
 void authorize(grpc::ClientContext& context, const std::string& token) {
@@ -73,7 +85,8 @@ void tune_server(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second daemon on the port must fail, not share it
+  // a second daemon on the port must fail, not share it
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsMax);
   builder.SetMaxReceiveMessageSize(kRequestBytesMax);
 }

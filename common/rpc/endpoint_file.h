@@ -1,5 +1,6 @@
-// The two small files by which clients and agents find a private cluster: the endpoint file (JSON: address, token_file, cluster_id, pid) and the
-// token file (one line). Both mode 0600, replaced by rename; a token file that others may read is refused.
+// The two small files by which clients and agents find a private cluster: the endpoint file (JSON:
+// address, token_file, cluster_id, pid) and the token file (one line). Both mode 0600, replaced by
+// rename; a token file that others may read is refused.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ Result<void> write_endpoint_file(const std::filesystem::path& path, const Endpoi
 // NotFound when there is none.
 Result<EndpointFile> read_endpoint_file(const std::filesystem::path& path);
 
-// The token's text. NotFound; NotAllowed when group or others may read it; InvalidArgument when it is empty or has odd bytes.
+// The token's text. NotFound; NotAllowed when group or others may read it; InvalidArgument when it
+// is empty or has odd bytes.
 Result<std::string> read_token_file(const std::filesystem::path& path);
 // 256 random bits in hex, to a file that must not exist yet.
 Result<std::string> make_token_file(const std::filesystem::path& path);

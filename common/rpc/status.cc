@@ -49,15 +49,16 @@ ErrorCode to_error_code(grpc::StatusCode code) {
   return ErrorCode::Internal;
 }
 
-// A status travels in trailers, of which gRPC takes 8 KiB, everything but plain ASCII three bytes a byte; a longer one would arrive as gRPC's complaint about
-// it.
+// A status travels in trailers, of which gRPC takes 8 KiB, everything but plain ASCII three bytes a
+// byte; a longer one would arrive as gRPC's complaint about it.
 std::string bounded(const std::string& message) {
   constexpr std::size_t kMost = 6 << 10;
   std::size_t cost = 0, end = 0;
   for (; end < message.size(); ++end) {
     const char c = message[end];
     cost += c >= ' ' && c <= '~' && c != '%' ? 1 : 3;
-    if (cost > kMost) return message.substr(0, utf8_prefix(std::string_view(message).substr(0, end))) + "...";
+    if (cost > kMost)
+      return message.substr(0, utf8_prefix(std::string_view(message).substr(0, end))) + "...";
   }
   return message;
 }
@@ -66,6 +67,8 @@ std::string bounded(const std::string& message) {
 
 grpc::Status to_status(const Error& error) { return {to_code(error.code), bounded(error.message)}; }
 
-Error to_error(const grpc::Status& status) { return {.code = to_error_code(status.error_code()), .message = status.error_message()}; }
+Error to_error(const grpc::Status& status) {
+  return {.code = to_error_code(status.error_code()), .message = status.error_message()};
+}
 
 }  // namespace muster::rpc

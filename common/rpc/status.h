@@ -1,4 +1,5 @@
-// Error <-> grpc::Status: the one table. The text travels in the message, unchanged up to what gRPC takes; of a longer one the beginning.
+// Error <-> grpc::Status: the one table. The text travels in the message, unchanged up to what gRPC
+// takes; of a longer one the beginning.
 #pragma once
 
 #include <grpcpp/support/status.h>

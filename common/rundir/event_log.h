@@ -1,4 +1,5 @@
-// The appended files of a run directory: `events` (the worker's) and `mark` (the agent's). One writer each, any number of readers;
+// The appended files of a run directory: `events` (the worker's) and `mark` (the agent's). One
+// writer each, any number of readers;
 // a reader remembers how far it came and gets only what is new. Any thread; blocking.
 #pragma once
 
@@ -52,8 +53,8 @@ template <class Record>
 class LogReader {
  public:
   explicit LogReader(std::filesystem::path path) : path_(std::move(path)) {}
-  // What is new since the last call; a file that is not there yet has nothing. A torn tail is met again by the next call. Behind damage
-  // nothing can be read any more: damaged() stays true.
+  // What is new since the last call; a file that is not there yet has nothing. A torn tail is met
+  // again by the next call. Behind damage nothing can be read any more: damaged() stays true.
   Result<std::vector<Record>> read() {
     std::vector<Record> records;
     for (bool more = !damaged_; more;) {

@@ -6,13 +6,18 @@
 namespace muster::rundir {
 namespace {
 
-bool is_name_character(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_'; }
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '_';
+}
 
 // A whole number as we write it: no sign, no leading zero.
 std::optional<std::uint32_t> plain_number(std::string_view text) {
   std::uint32_t number = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || rest != text.data() + text.size() || (text.front() == '0' && text.size() > 1)) return std::nullopt;
+  if (error != std::errc() || rest != text.data() + text.size() ||
+      (text.front() == '0' && text.size() > 1))
+    return std::nullopt;
   return number;
 }
 
@@ -28,23 +33,32 @@ std::optional<std::pair<JobId, AttemptNo>> AgentLayout::parse_run_name(const std
   return std::pair(JobId(job), AttemptNo(*attempt));
 }
 
-bool is_companion_name(std::string_view name) { return !name.empty() && name.size() <= 64 && std::ranges::all_of(name, is_name_character); }
+bool is_companion_name(std::string_view name) {
+  return !name.empty() && name.size() <= 64 && std::ranges::all_of(name, is_name_character);
+}
 
 std::optional<std::uint32_t> rank_of_log(std::string_view file_name) {
   constexpr std::string_view kBegin = "rank-", kEnd = ".log";
-  if (file_name.size() <= kBegin.size() + kEnd.size() || !file_name.starts_with(kBegin) || !file_name.ends_with(kEnd)) return std::nullopt;
-  return plain_number(file_name.substr(kBegin.size(), file_name.size() - kBegin.size() - kEnd.size()));
+  if (file_name.size() <= kBegin.size() + kEnd.size() || !file_name.starts_with(kBegin) ||
+      !file_name.ends_with(kEnd))
+    return std::nullopt;
+  return plain_number(
+      file_name.substr(kBegin.size(), file_name.size() - kBegin.size() - kEnd.size()));
 }
 
 std::optional<std::string> name_of_log_beside(std::string_view file_name) {
   constexpr std::string_view kBegin = "companion-", kEnd = ".log";
   if (file_name == "setup.log") return kSetupLog;
-  if (file_name.size() <= kBegin.size() + kEnd.size() || !file_name.starts_with(kBegin) || !file_name.ends_with(kEnd)) return std::nullopt;
-  const std::string_view name = file_name.substr(kBegin.size(), file_name.size() - kBegin.size() - kEnd.size());
+  if (file_name.size() <= kBegin.size() + kEnd.size() || !file_name.starts_with(kBegin) ||
+      !file_name.ends_with(kEnd))
+    return std::nullopt;
+  const std::string_view name =
+      file_name.substr(kBegin.size(), file_name.size() - kBegin.size() - kEnd.size());
   return is_companion_name(name) ? std::optional<std::string>(name) : std::nullopt;
 }
 
-std::string cookie(const ClusterId& cluster, const JobId& job, AttemptNo attempt, const NodeName& node) {
+std::string cookie(const ClusterId& cluster, const JobId& job, AttemptNo attempt,
+                   const NodeName& node) {
   return cluster.str() + "/" + job.str() + "." + std::to_string(attempt.value) + "@" + node.str();
 }
 

@@ -1,32 +1,47 @@
-// The run directory: what agent and worker know of one attempt on one node. Nobody builds its paths elsewhere.
+// The run directory: what agent and worker know of one attempt on one node. Nobody builds its paths
+// elsewhere.
 //
 //   <agent state directory>/                    mode 0700
-//     identity            node instance, cluster id, highest controller epoch, highest acknowledged journal index (synced: must outlive power)
+//     identity            node instance, cluster id, highest controller epoch, highest acknowledged
+//                         journal index (synced: must outlive power)
 //     devices             the devices that the agent announced last, for its next start (synced)
 //     lock                flock: one agent a state directory
-//     write-test          agent: made and removed every few seconds, to see whether the disk takes writes
+//     write-test          agent: made and removed every few seconds, to see whether the disk takes
+//                         writes
 //     runs/
 //       <job>.<attempt>/
 //         launch          agent, before the spawn, by rename: what to run. Never changed.
-//         claim           O_EXCL, the first to make it owns the start: the worker (pid, start time, boot id), or the agent (pid 0) for "never"
-//         lease           agent, by rename: boot time at which the orphan grace ends. The worker kills its ranks when it is past or gone.
-//         events          worker, appended: setup, pids of companions and ranks, started, exits, stop requested, swept
-//         bell            FIFO, made by the agent: the worker rings it after each write to `claim` or `events`. Not there: the agent looks now and then.
-//         mark            agent, appended: refused, swept by the agent, first step seen, success seen, evidence lines
+//         claim           O_EXCL, the first to make it owns the start: the worker (pid, start time,
+//                         boot id), or the agent (pid 0) for "never"
+//         lease           agent, by rename: boot time at which the orphan grace ends. The worker
+//                         kills its ranks when it is past or gone.
+//         events          worker, appended: setup, pids of companions and ranks, started, exits,
+//                         stop requested, swept
+//         bell            FIFO, made by the agent: the worker rings it after each write to `claim`
+//                         or `events`. Not there: the agent looks now and then.
+//         mark            agent, appended: refused, swept by the agent, first step seen, success
+//                         seen, evidence lines
 //         logs/rank-<N>.log      a rank's stdout and stderr, O_APPEND, the rank writes it itself
 //         logs/rank-<N>.cursor   agent: log segments after truncation, punched floor
 //         logs/worker.log        the worker's own complaints
-//         logs/companion-<NAME>.log   a companion's stdout and stderr; companion-<NAME>.cursor as of a rank
-//         logs/companion-rank-<N>.log agent: its copy of the file into which a node's script sends the output of rank N of the training; .cursor as of a rank
+//         logs/companion-<NAME>.log   a companion's stdout and stderr; companion-<NAME>.cursor as
+//                                     of a rank
+//         logs/companion-rank-<N>.log agent: its copy of the file into which a node's script sends
+//         the output of rank N of the training; .cursor as of a rank
 //         logs/companion-rank-<N>.source   agent: how far that copy has come, and in which file
 //         setup.sh        agent, before the spawn: the commands of runtime.setup, 0600
-//         setup.env       the setup's last act: its environment, which every process of the attempt inherits
+//         setup.env       the setup's last act: its environment, which every process of the attempt
+//                         inherits
 //         logs/setup.log  the setup's stdout and stderr; setup.cursor as of a rank
-//         shim/           agent, before the spawn, for a script a node: torchrun, msrun and python as links to muster-worker, first on the script's PATH
-//         plog/rank-<N>/  agent, before the spawn: where the rank's engine writes its process log (ASCEND_PROCESS_LOG_PATH); never more than a bound in it
-//         launches        the launchers in shim/, appended: when each launch inside the script began, and how it ended
+//         shim/           agent, before the spawn, for a script a node: torchrun, msrun and python
+//                         as links to muster-worker, first on the script's PATH
+//         plog/rank-<N>/  agent, before the spawn: where the rank's engine writes its process log
+//                         (ASCEND_PROCESS_LOG_PATH); never more than a bound in it
+//         launches        the launchers in shim/, appended: when each launch inside the script
+//                         began, and how it ended
 //
-// Durable against the death of any process, not against power loss: no sync on the launch path; every record carries the boot id.
+// Durable against the death of any process, not against power loss: no sync on the launch path;
+// every record carries the boot id.
 // Format: docs/run-directory.md. Version 1 is readable for ever.
 #pragma once
 
@@ -51,7 +66,9 @@ class AgentLayout {
   [[nodiscard]] std::filesystem::path lock() const { return root_ / "lock"; }
   [[nodiscard]] std::filesystem::path write_test() const { return root_ / "write-test"; }
   [[nodiscard]] std::filesystem::path runs() const { return root_ / "runs"; }
-  [[nodiscard]] std::filesystem::path run(const JobId& job, AttemptNo attempt) const { return runs() / (job.str() + "." + std::to_string(attempt.value)); }
+  [[nodiscard]] std::filesystem::path run(const JobId& job, AttemptNo attempt) const {
+    return runs() / (job.str() + "." + std::to_string(attempt.value));
+  }
   // Nothing: the name is not a run directory's.
   static std::optional<std::pair<JobId, AttemptNo>> parse_run_name(const std::string& name);
 
@@ -72,24 +89,37 @@ class RunLayout {
   [[nodiscard]] std::filesystem::path bell() const { return root_ / "bell"; }
   [[nodiscard]] std::filesystem::path mark() const { return root_ / "mark"; }
   [[nodiscard]] std::filesystem::path logs() const { return root_ / "logs"; }
-  [[nodiscard]] std::filesystem::path rank_log(std::uint32_t rank) const { return logs() / ("rank-" + std::to_string(rank) + ".log"); }
-  [[nodiscard]] std::filesystem::path rank_cursor(std::uint32_t rank) const { return logs() / ("rank-" + std::to_string(rank) + ".cursor"); }
+  [[nodiscard]] std::filesystem::path rank_log(std::uint32_t rank) const {
+    return logs() / ("rank-" + std::to_string(rank) + ".log");
+  }
+  [[nodiscard]] std::filesystem::path rank_cursor(std::uint32_t rank) const {
+    return logs() / ("rank-" + std::to_string(rank) + ".cursor");
+  }
   [[nodiscard]] std::filesystem::path worker_log() const { return logs() / "worker.log"; }
   // Of a name that is_companion_name() holds for: it is a part of a path.
-  [[nodiscard]] std::filesystem::path companion_log(const std::string& name) const { return logs() / ("companion-" + name + ".log"); }
+  [[nodiscard]] std::filesystem::path companion_log(const std::string& name) const {
+    return logs() / ("companion-" + name + ".log");
+  }
   [[nodiscard]] std::filesystem::path setup_script() const { return root_ / "setup.sh"; }
   [[nodiscard]] std::filesystem::path setup_environment() const { return root_ / "setup.env"; }
   [[nodiscard]] std::filesystem::path setup_log() const { return logs() / "setup.log"; }
-  [[nodiscard]] std::filesystem::path plog_dir(std::uint32_t rank) const { return root_ / "plog" / ("rank-" + std::to_string(rank)); }
+  [[nodiscard]] std::filesystem::path plog_dir(std::uint32_t rank) const {
+    return root_ / "plog" / ("rank-" + std::to_string(rank));
+  }
   [[nodiscard]] std::filesystem::path shim_dir() const { return root_ / "shim"; }
   [[nodiscard]] std::filesystem::path shim_report() const { return root_ / "launches"; }
-  // Of any process beside the ranks, by the name that its log has for everybody: a companion's, or kSetupLog.
-  [[nodiscard]] std::filesystem::path log_beside(const std::string& name) const { return name == kSetupLog ? setup_log() : companion_log(name); }
+  // Of any process beside the ranks, by the name that its log has for everybody: a companion's, or
+  // kSetupLog.
+  [[nodiscard]] std::filesystem::path log_beside(const std::string& name) const {
+    return name == kSetupLog ? setup_log() : companion_log(name);
+  }
   [[nodiscard]] std::filesystem::path cursor_beside(const std::string& name) const {
     return logs() / (name == kSetupLog ? "setup.cursor" : "companion-" + name + ".cursor");
   }
   // Of a log that is a copy.
-  [[nodiscard]] std::filesystem::path source_beside(const std::string& name) const { return logs() / ("companion-" + name + ".source"); }
+  [[nodiscard]] std::filesystem::path source_beside(const std::string& name) const {
+    return logs() / ("companion-" + name + ".source");
+  }
 
  private:
   std::filesystem::path root_;
@@ -102,12 +132,14 @@ std::optional<std::uint32_t> rank_of_log(std::string_view file_name);
 // The name for which RunLayout::log_beside has this file ("companion-scheduler.log", "setup.log").
 std::optional<std::string> name_of_log_beside(std::string_view file_name);
 
-// The value of MUSTER_COOKIE: what a sweep looks for in /proc/PID/environ. A function of names alone, so that an agent that lost its state
-// directory can still sweep.
-std::string cookie(const ClusterId& cluster, const JobId& job, AttemptNo attempt, const NodeName& node);
+// The value of MUSTER_COOKIE: what a sweep looks for in /proc/PID/environ. A function of names
+// alone, so that an agent that lost its state directory can still sweep.
+std::string cookie(const ClusterId& cluster, const JobId& job, AttemptNo attempt,
+                   const NodeName& node);
 inline constexpr const char* kCookieVariable = "MUSTER_COOKIE";
 
-// Of the setup alone: the path of the file for its environment, as its process may open it. The script's last line writes there.
+// Of the setup alone: the path of the file for its environment, as its process may open it. The
+// script's last line writes there.
 inline constexpr const char* kSetupEnvironmentVariable = "MUSTER_SETUP_ENV";
 
 }  // namespace muster::rundir

@@ -14,14 +14,18 @@ namespace {
 constexpr std::size_t kRecordBytesMax = 64U << 20U;
 
 std::unexpected<Error> damaged(const std::filesystem::path& path) {
-  return fail(ErrorCode::DataLoss, "reading '" + path.string() + "': damaged: its checksum does not fit");
+  return fail(ErrorCode::DataLoss,
+              "reading '" + path.string() + "': damaged: its checksum does not fit");
 }
 
-// A frame is never empty, and a message of defaults alone is: every record of ours says at least its boot.
+// A frame is never empty, and a message of defaults alone is: every record of ours says at least
+// its boot.
 template <class Record>
 Result<std::string> frame_of(const Record& record) {
   const auto payload = record.SerializeAsString();
-  if (payload.empty()) return fail(ErrorCode::InvalidArgument, "writing a record into a run directory: it is empty; give it a boot id");
+  if (payload.empty())
+    return fail(ErrorCode::InvalidArgument,
+                "writing a record into a run directory: it is empty; give it a boot id");
   return io::encode_frame(payload);
 }
 
@@ -33,7 +37,9 @@ Result<std::optional<Record>> read_record(const std::filesystem::path& path) {
   const auto decoded = io::decode_frames(*bytes);
   if (decoded.payloads.size() != 1 || decoded.tail != io::Tail::Clean) return damaged(path);
   Record record;
-  if (!record.ParseFromArray(decoded.payloads.front().data(), static_cast<int>(decoded.payloads.front().size()))) return damaged(path);
+  if (!record.ParseFromArray(decoded.payloads.front().data(),
+                             static_cast<int>(decoded.payloads.front().size())))
+    return damaged(path);
   return std::optional<Record>(std::move(record));
 }
 
@@ -55,8 +61,10 @@ Result<void> write_launch(const RunLayout& run, const v1::Launch& launch) {
 Result<std::optional<v1::Launch>> read_launch(const RunLayout& run) {
   auto launch = read_record<v1::Launch>(run.launch());
   if (launch && *launch && (*launch)->version() != kVersion) {
-    return fail(ErrorCode::Unsupported, "reading '" + run.launch().string() + "': version " + std::to_string((*launch)->version()) + ", this program knows " +
-                                            std::to_string(kVersion) + "; a newer muster wrote it");
+    return fail(ErrorCode::Unsupported, "reading '" + run.launch().string() + "': version " +
+                                            std::to_string((*launch)->version()) +
+                                            ", this program knows " + std::to_string(kVersion) +
+                                            "; a newer muster wrote it");
   }
   return launch;
 }
@@ -67,7 +75,9 @@ Result<bool> write_claim(const RunLayout& run, const v1::Claim& claim) {
   return io::create_file(run.claim(), *frame);
 }
 
-Result<std::optional<v1::Claim>> read_claim(const RunLayout& run) { return read_record<v1::Claim>(run.claim()); }
+Result<std::optional<v1::Claim>> read_claim(const RunLayout& run) {
+  return read_record<v1::Claim>(run.claim());
+}
 
 Result<void> write_lease(const RunLayout& run, BootTime until, const BootId& boot) {
   v1::Lease lease;
@@ -75,12 +85,17 @@ Result<void> write_lease(const RunLayout& run, BootTime until, const BootId& boo
   lease.set_boot_id(boot.str());
   const std::string frame = io::encode_frame(lease.SerializeAsString());
   auto replaced = io::replace_file(run.lease(), frame, io::Durable::No);
-  // A full disk is no reason to let healthy ranks die: the file that is there has room for its like.
-  if (!replaced && replaced.error().code == ErrorCode::ResourceExhausted && io::overwrite_file(run.lease(), frame)) return {};
+  // A full disk is no reason to let healthy ranks die: the file that is there has room for its
+  // like.
+  if (!replaced && replaced.error().code == ErrorCode::ResourceExhausted &&
+      io::overwrite_file(run.lease(), frame))
+    return {};
   return replaced;
 }
 
-Result<std::optional<v1::Lease>> read_lease(const RunLayout& run) { return read_record<v1::Lease>(run.lease()); }
+Result<std::optional<v1::Lease>> read_lease(const RunLayout& run) {
+  return read_record<v1::Lease>(run.lease());
+}
 
 std::optional<BootTime> lease_end(const v1::Lease& lease, const BootId& boot) {
   if (lease.boot_id() != boot.str()) return std::nullopt;
@@ -90,10 +105,13 @@ std::optional<BootTime> lease_end(const v1::Lease& lease, const BootId& boot) {
 Result<std::vector<RunFound>> list_runs(const AgentLayout& agent) {
   std::vector<RunFound> runs;
   std::error_code error;
-  for (std::filesystem::directory_iterator at(agent.runs(), error), end; !error && at != end; at.increment(error)) {
-    if (auto name = AgentLayout::parse_run_name(at->path().filename().string())) runs.push_back({.job = std::move(name->first), .attempt = name->second});
+  for (std::filesystem::directory_iterator at(agent.runs(), error), end; !error && at != end;
+       at.increment(error)) {
+    if (auto name = AgentLayout::parse_run_name(at->path().filename().string()))
+      runs.push_back({.job = std::move(name->first), .attempt = name->second});
   }
-  if (error && error != std::errc::no_such_file_or_directory) return fail_errno("listing '" + agent.runs().string() + "'", error.value());
+  if (error && error != std::errc::no_such_file_or_directory)
+    return fail_errno("listing '" + agent.runs().string() + "'", error.value());
   std::ranges::sort(runs, {}, [](const RunFound& run) { return std::pair(run.job, run.attempt); });
   return runs;
 }

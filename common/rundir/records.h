@@ -1,5 +1,6 @@
-// launch, claim and lease of a run directory: one frame each (common/io/frames.h), seen whole or not at all. Any thread; blocking.
-// Reading returns a value and starts nothing. Who writes what, and when: layout.h.
+// launch, claim and lease of a run directory: one frame each (common/io/frames.h), seen whole or
+// not at all. Any thread; blocking. Reading returns a value and starts nothing. Who writes what,
+// and when: layout.h.
 #pragma once
 
 #include <optional>
@@ -15,13 +16,14 @@ namespace muster::rundir {
 
 inline constexpr std::uint32_t kVersion = 1;
 
-// The directory with logs/ and the bell in it, mode 0700; the runs directory above must be there. Already there is no error. A file system that has no FIFOs
-// costs the bell, not the run.
+// The directory with logs/ and the bell in it, mode 0700; the runs directory above must be there.
+// Already there is no error. A file system that has no FIFOs costs the bell, not the run.
 Result<void> make_run(const RunLayout& run);
 
 // In each: nothing = the file is not there; DataLoss = it is, but what is in it is not sound.
 Result<void> write_launch(const RunLayout& run, const v1::Launch& launch);
-Result<std::optional<v1::Launch>> read_launch(const RunLayout& run);  // Unsupported: a version this program does not know
+// Unsupported: a version this program does not know
+Result<std::optional<v1::Launch>> read_launch(const RunLayout& run);
 
 // false = somebody has claimed it before. Always with the boot id, also for "never" (pid 0).
 Result<bool> write_claim(const RunLayout& run, const v1::Claim& claim);

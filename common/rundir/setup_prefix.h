@@ -1,6 +1,7 @@
-// What stands in the script of runtime.setup before its first command, on the same line: where bash leaves with a status of its own, it writes the number of
-// the script's line that it was at, or its "exit 3" or "source nowhere", in place of the environment. A failure inside a function has no number, nor has any in
-// another shell.
+// What stands in the script of runtime.setup before its first command, on the same line: where bash
+// leaves with a status of its own, it writes the number of the script's line that it was at, or its
+// "exit 3" or "source nowhere", in place of the environment. A failure inside a function has no
+// number, nor has any in another shell.
 #pragma once
 
 #include <string_view>

@@ -20,27 +20,36 @@ constexpr std::size_t kPatchNameMax = 4096;
 
 using Say = std::function<void(std::string key, std::string message)>;
 
-void check_builtin(const v1::JobSpec& spec, const std::string& key, const std::string& full, bool has_content, const Say& problem) {
+void check_builtin(const v1::JobSpec& spec, const std::string& key, const std::string& full,
+                   bool has_content, const Say& problem) {
   const std::string_view name = std::string_view(full).substr(code_patch::kBuiltinScheme.size());
   if (const code_patch::Builtin* found = code_patch::find_builtin(name)) {
-    if (has_content) return problem(key, fmt::format("'{}' is one of muster's own and comes without content", full));
+    if (has_content)
+      return problem(key,
+                     fmt::format("'{}' is one of muster's own and comes without content", full));
     const bool known = engine::find_engine(spec.engine()) != nullptr;  // else that is what is wrong
-    if (known && found->engine != spec.engine()) problem(key, fmt::format("'{}' is for engine {}: {}", full, found->engine, found->summary));
+    if (known && found->engine != spec.engine())
+      problem(key, fmt::format("'{}' is for engine {}: {}", full, found->engine, found->summary));
     return;
   }
   std::vector<std::string_view> names;
   for (const code_patch::Builtin& builtin : code_patch::builtins()) names.push_back(builtin.name);
   const std::string_view near = engine::nearest(name, names);
-  problem(key, fmt::format("'{}' is none of muster's own{} (builtin:{})", shown(full), near.empty() ? "" : fmt::format("; did you mean 'builtin:{}'?", near),
+  problem(key, fmt::format("'{}' is none of muster's own{} (builtin:{})", shown(full),
+                           near.empty() ? "" : fmt::format("; did you mean 'builtin:{}'?", near),
                            fmt::join(names, ", builtin:")));
 }
 
 void check_diff(const std::string& key, const v1::CodePatch& patch, const Say& problem) {
   if (patch.content().size() > kCodePatchBytesMax)
-    return problem(key, fmt::format("'{}' has {} bytes, at most {} KiB; put what is so big into the code itself", shown(patch.name()), patch.content().size(),
-                                    kCodePatchBytesMax >> 10U));
-  if (patch.content().empty()) return problem(key, fmt::format("'{}' is empty", shown(patch.name())));
-  if (auto files = code_patch::read_diff(patch.content()); !files) problem(key, fmt::format("'{}': {}", shown(patch.name()), files.error().message));
+    return problem(
+        key,
+        fmt::format("'{}' has {} bytes, at most {} KiB; put what is so big into the code itself",
+                    shown(patch.name()), patch.content().size(), kCodePatchBytesMax >> 10U));
+  if (patch.content().empty())
+    return problem(key, fmt::format("'{}' is empty", shown(patch.name())));
+  if (auto files = code_patch::read_diff(patch.content()); !files)
+    problem(key, fmt::format("'{}': {}", shown(patch.name()), files.error().message));
 }
 
 }  // namespace
@@ -48,9 +57,13 @@ void check_diff(const std::string& key, const v1::CodePatch& patch, const Say& p
 void check_code_patches(const v1::JobSpec& spec, const Say& problem) {
   const auto& patches = spec.code().patches();
   if (patches.empty()) return;
-  if (patches.size() > kCodePatchesMax) return problem("code.patches", fmt::format("has {} patches, at most {}", patches.size(), kCodePatchesMax));
+  if (patches.size() > kCodePatchesMax)
+    return problem("code.patches",
+                   fmt::format("has {} patches, at most {}", patches.size(), kCodePatchesMax));
   if (spec.code().at().find_first_not_of('/') == std::string::npos)
-    problem("code.patches", "are put on a copy of the code, and there is no directory of it: name it with code.from or code.at");
+    problem("code.patches",
+            "are put on a copy of the code, and there is no directory of it: name it with "
+            "code.from or code.at");
   std::size_t bytes = 0;
   std::set<std::string_view> builtins;
   for (int i = 0; i < patches.size(); ++i) {
@@ -68,7 +81,10 @@ void check_code_patches(const v1::JobSpec& spec, const Say& problem) {
     }
   }
   if (bytes > kCodePatchesBytesMax)
-    problem("code.patches", fmt::format("have {} bytes together, at most {} KiB; put what is so big into the code itself", bytes, kCodePatchesBytesMax >> 10U));
+    problem("code.patches",
+            fmt::format(
+                "have {} bytes together, at most {} KiB; put what is so big into the code itself",
+                bytes, kCodePatchesBytesMax >> 10U));
 }
 
 }  // namespace muster::spec

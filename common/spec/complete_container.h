@@ -1,4 +1,5 @@
-// runtime.image and runtime.mounts: names and places. Part of complete(): a spec of the API was looked at by nobody before. Pure.
+// runtime.image and runtime.mounts: names and places. Part of complete(): a spec of the API was
+// looked at by nobody before. Pure.
 #pragma once
 
 #include "common/spec/complete_patch.h"

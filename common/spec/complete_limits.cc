@@ -18,20 +18,28 @@ void set_default_limits(v1::LimitSpec& limits) {
   limits.set_memlock(std::numeric_limits<std::uint64_t>::max());
 }
 
-// Memory and processors are a container's: the groups that muster makes for the other runs need no controllers, which are delegated to few agents.
+// Memory and processors are a container's: the groups that muster makes for the other runs need no
+// controllers, which are delegated to few agents.
 void check_limits(const v1::JobSpec& spec, const SayProblem& problem) {
   const v1::LimitSpec& limits = spec.runtime().limits();
   if (limits.nofile() > kNofileMax)
-    problem("runtime.limits.nofile", fmt::format("{} is out of range ({})", limits.nofile(), limits_accepted("runtime.limits.nofile")));
-  const auto needs_container = [&](const char* key) { problem(key, "is of a container, and there is none: name one with runtime.image"); };
+    problem("runtime.limits.nofile", fmt::format("{} is out of range ({})", limits.nofile(),
+                                                 limits_accepted("runtime.limits.nofile")));
+  const auto needs_container = [&](const char* key) {
+    problem(key, "is of a container, and there is none: name one with runtime.image");
+  };
   if (limits.memory() != 0 && spec.runtime().image().empty())
     needs_container("runtime.limits.memory");
   else if (limits.memory() != 0 && (limits.memory() < kMemoryMin || limits.memory() > kMemoryMax))
-    problem("runtime.limits.memory", fmt::format("{} bytes are out of range ({})", limits.memory(), limits_accepted("runtime.limits.memory")));
+    problem("runtime.limits.memory", fmt::format("{} bytes are out of range ({})", limits.memory(),
+                                                 limits_accepted("runtime.limits.memory")));
   if (limits.millicpus() != 0 && spec.runtime().image().empty())
     needs_container("runtime.limits.cpus");
-  else if (limits.millicpus() != 0 && (limits.millicpus() < kMillicpusMin || limits.millicpus() > kMillicpusMax))
-    problem("runtime.limits.cpus", fmt::format("{} thousandths are out of range ({})", limits.millicpus(), limits_accepted("runtime.limits.cpus")));
+  else if (limits.millicpus() != 0 &&
+           (limits.millicpus() < kMillicpusMin || limits.millicpus() > kMillicpusMax))
+    problem("runtime.limits.cpus",
+            fmt::format("{} thousandths are out of range ({})", limits.millicpus(),
+                        limits_accepted("runtime.limits.cpus")));
 }
 
 }  // namespace muster::spec

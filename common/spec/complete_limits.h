@@ -1,4 +1,5 @@
-// runtime.limits: defaults and bounds. Part of complete(): a spec of the API was looked at by nobody before. Pure.
+// runtime.limits: defaults and bounds. Part of complete(): a spec of the API was looked at by
+// nobody before. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,8 @@
 namespace muster::spec {
 
 inline constexpr std::uint64_t kNofileMax = 1'048'576;
-// Less than the worker and the container's own start take (docker's least is 6 MiB) would end in a kill that nobody understands.
+// Less than the worker and the container's own start take (docker's least is 6 MiB) would end in a
+// kill that nobody understands.
 inline constexpr std::uint64_t kMemoryMin = 16ULL << 20U, kMemoryMax = 1ULL << 60U;
 inline constexpr std::uint32_t kMillicpusMin = 100, kMillicpusMax = 4'096'000;
 

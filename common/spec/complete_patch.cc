@@ -21,21 +21,26 @@ constexpr int kFilesMax = 64, kChangesMax = 1000, kDropMax = 1000;
 constexpr std::size_t kVariablesMax = 1000, kFileNameMax = 4096, kNamesLooked = 1000;
 
 bool assignable(std::string_view text) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  return !text.empty() && text.size() <= 256 && letter(text.front()) && std::ranges::all_of(text, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  return !text.empty() && text.size() <= 256 && letter(text.front()) &&
+         std::ranges::all_of(text, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
 using Patches = google::protobuf::RepeatedPtrField<v1::ConfigPatch>;
 
 void check_changes(const std::string& key, const v1::ConfigPatch& file, const SayProblem& problem) {
   if (file.changes_size() > kChangesMax)
-    return problem(key, fmt::format("'{}' has {} changes, at most {} a file", shown(file.file()), file.changes_size(), kChangesMax));
+    return problem(key, fmt::format("'{}' has {} changes, at most {} a file", shown(file.file()),
+                                    file.changes_size(), kChangesMax));
   for (int i = 0; i < file.changes_size(); ++i) {
     const v1::ConfigChange& change = file.changes(i);
     const std::string one = fmt::format("{}[{}]", key, i);
     if (auto path = patch::parse_path(change.at()); !path) problem(one, path.error().message);
     if (change.value().size() > patch::kValueBytesMax) {
-      problem(one, fmt::format("the value of '{}' has {} bytes, at most {}", shown(change.at()), change.value().size(), patch::kValueBytesMax));
+      problem(one, fmt::format("the value of '{}' has {} bytes, at most {}", shown(change.at()),
+                               change.value().size(), patch::kValueBytesMax));
     } else if (auto value = patch::read_yaml(change.value()); !value) {
       problem(one, fmt::format("the value of '{}': {}", shown(change.at()), value.error().message));
     }
@@ -43,7 +48,8 @@ void check_changes(const std::string& key, const v1::ConfigPatch& file, const Sa
 }
 
 void check_files(const std::string& key, const Patches& files, const SayProblem& problem) {
-  if (files.size() > kFilesMax) return problem(key, fmt::format("changes {} files, at most {}", files.size(), kFilesMax));
+  if (files.size() > kFilesMax)
+    return problem(key, fmt::format("changes {} files, at most {}", files.size(), kFilesMax));
   std::set<std::string_view> seen;
   for (int i = 0; i < files.size(); ++i) {
     const std::string& file = files[i].file();
@@ -51,17 +57,24 @@ void check_files(const std::string& key, const Patches& files, const SayProblem&
     if (file.empty() || file.size() > kFileNameMax)
       problem(one, "has no file's name (a path below the code directory unless absolute)");
     else if (climbs(file))
-      problem(one, fmt::format("'{}' leaves the code directory by '..'; write where the file is", shown(file)));
+      problem(one, fmt::format("'{}' leaves the code directory by '..'; write where the file is",
+                               shown(file)));
     else if (!patch::format_of(file))
-      problem(one, fmt::format("'{}' is not changed: only .yaml, .yml and .json files are; what a script assigns is for launch.vars", shown(file)));
+      problem(one, fmt::format("'{}' is not changed: only .yaml, .yml and .json files are; what a "
+                               "script assigns is for launch.vars",
+                               shown(file)));
     else if (!seen.insert(file).second)
       problem(one, fmt::format("'{}' is there twice", shown(file)));
     check_changes(one, files[i], problem);
   }
 }
 
-void check_variables(const std::string& key, const google::protobuf::Map<std::string, std::string>& variables, const SayProblem& problem) {
-  if (variables.size() > kVariablesMax) return problem(key, fmt::format("has {} variables, at most {}", variables.size(), kVariablesMax));
+void check_variables(const std::string& key,
+                     const google::protobuf::Map<std::string, std::string>& variables,
+                     const SayProblem& problem) {
+  if (variables.size() > kVariablesMax)
+    return problem(key,
+                   fmt::format("has {} variables, at most {}", variables.size(), kVariablesMax));
   for (const auto& [name, value] : variables) {
     const std::string one = fmt::format("{}.{}", key, shown(name));
     if (!assignable(name))
@@ -73,7 +86,8 @@ void check_variables(const std::string& key, const google::protobuf::Map<std::st
 
 void check_drop(const v1::JobSpec& spec, const SayProblem& problem) {
   const auto& drop = spec.resume().drop();
-  if (drop.size() > kDropMax) return problem("resume.drop", fmt::format("has {} flags, at most {}", drop.size(), kDropMax));
+  if (drop.size() > kDropMax)
+    return problem("resume.drop", fmt::format("has {} flags, at most {}", drop.size(), kDropMax));
   std::set<std::string_view> flags;
   for (const auto* words : {&spec.launch().run(), &spec.launch().args()})
     for (const std::string& word : *words)
@@ -88,7 +102,9 @@ void check_drop(const v1::JobSpec& spec, const SayProblem& problem) {
       problem(one, fmt::format("'{}' is not a flag's name (--name)", shown(flag)));
     } else if (!flags.contains(flag)) {
       const std::string_view near = engine::nearest(flag, known);
-      problem(one, fmt::format("'{}' is not among launch.args{}", shown(flag), near.empty() ? "" : fmt::format("; did you mean '{}'?", shown(near))));
+      problem(one,
+              fmt::format("'{}' is not among launch.args{}", shown(flag),
+                          near.empty() ? "" : fmt::format("; did you mean '{}'?", shown(near))));
     }
   }
 }

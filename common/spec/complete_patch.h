@@ -1,4 +1,5 @@
-// launch.patch, launch.vars and what resume says over them: bounds, places, names. Part of complete(): a spec of the API was looked at by nobody before. Pure.
+// launch.patch, launch.vars and what resume says over them: bounds, places, names. Part of
+// complete(): a spec of the API was looked at by nobody before. Pure.
 #pragma once
 
 #include <functional>

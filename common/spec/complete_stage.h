@@ -1,5 +1,6 @@
-// spec.stage: what a job says of itself as one stage of a chain. Part of complete(). Whether the stages that it names are there is told where the whole chain
-// is (stages.h, the controller's API). Pure.
+// spec.stage: what a job says of itself as one stage of a chain. Part of complete(). Whether the
+// stages that it names are there is told where the whole chain is (stages.h, the controller's API).
+// Pure.
 #pragma once
 
 #include "common/spec/complete_patch.h"

@@ -1,4 +1,5 @@
-// start and inputs: the forms of what they name, and what they mean beside the rest. Which jobs and stages are meant is the controller's to say. Pure.
+// start and inputs: the forms of what they name, and what they mean beside the rest. Which jobs and
+// stages are meant is the controller's to say. Pure.
 #pragma once
 
 #include "common/spec/complete_patch.h"

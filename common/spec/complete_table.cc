@@ -30,7 +30,9 @@ std::string one_sentence(std::string_view lines) {
       ++more;
     lines.remove_prefix(std::min(end + 1, lines.size()));
   }
-  return more == 0 ? text : fmt::format("{}; and {} more: `muster ranktable check` names them", text, more);
+  return more == 0
+             ? text
+             : fmt::format("{}; and {} more: `muster ranktable check` names them", text, more);
 }
 
 class TableReader {
@@ -40,11 +42,16 @@ class TableReader {
 
   void run() {
     const v1::RankTableFile& file = resources_.rank_table();
-    if (file.name().size() > kTableNameMax) return wrong(fmt::format("its name has {} bytes, at most {}", file.name().size(), kTableNameMax));
+    if (file.name().size() > kTableNameMax)
+      return wrong(
+          fmt::format("its name has {} bytes, at most {}", file.name().size(), kTableNameMax));
     if (file.content().size() > kRankTableBytesMax)
-      return wrong(fmt::format("'{}' has {} bytes, at most {}", shown(file.name()), file.content().size(), kRankTableBytesMax));
+      return wrong(fmt::format("'{}' has {} bytes, at most {}", shown(file.name()),
+                               file.content().size(), kRankTableBytesMax));
     const auto table = ranktable::load_table(file.content());
-    if (!table) return wrong(fmt::format("'{}': {}", shown(file.name()), one_sentence(table.error().message)));
+    if (!table)
+      return wrong(
+          fmt::format("'{}': {}", shown(file.name()), one_sentence(table.error().message)));
     const auto order = ranktable::by_rank(*table);
     if (!order) return wrong(fmt::format("'{}': {}", shown(file.name()), order.error().message));
     const std::size_t devices = table->servers.front().devices.size();
@@ -54,7 +61,9 @@ class TableReader {
     }
     if (const auto chip = ranktable::chip_of({}, resources_.type())) {
       const ranktable::Findings found = ranktable::check(*table, chip);
-      if (!found.problems.empty()) return wrong(fmt::format("'{}': {}", shown(file.name()), one_sentence(ranktable::to_text(found.problems, found.left_out))));
+      if (!found.problems.empty())
+        return wrong(fmt::format("'{}': {}", shown(file.name()),
+                                 one_sentence(ranktable::to_text(found.problems, found.left_out))));
     }
     order_of_devices(*table, *order);
     agree(table->servers.size(), devices);
@@ -63,27 +72,36 @@ class TableReader {
  private:
   void wrong(std::string message) { problem_(kTableKey, std::move(message)); }
 
-  static std::string server_problem(const ranktable::RankTable& table, std::size_t s, std::size_t devices) {
+  static std::string server_problem(const ranktable::RankTable& table, std::size_t s,
+                                    std::size_t devices) {
     const ranktable::Server& server = table.servers[s];
     if (server.devices.size() != devices)
-      return fmt::format("{} device{}, but the first server has {}; a job has as many on every node", server.devices.size(),
-                         server.devices.size() == 1 ? "" : "s", devices);
+      return fmt::format(
+          "{} device{}, but the first server has {}; a job has as many on every node",
+          server.devices.size(), server.devices.size() == 1 ? "" : "s", devices);
     std::set<std::uint32_t> seen;
     for (const ranktable::Device& device : server.devices) {
-      if (!seen.insert(device.device_id).second) return fmt::format("device {} is there twice; a job has one rank a device", device.device_id);
+      if (!seen.insert(device.device_id).second)
+        return fmt::format("device {} is there twice; a job has one rank a device",
+                           device.device_id);
     }
     return {};
   }
 
   // By a table ranks are told their device each; else they count those that are visible, upwards.
-  void order_of_devices(const ranktable::RankTable& table, const std::vector<ranktable::ServerRanks>& order) {
-    const bool by_table = spec_.engine() == "mindformers" && spec_.launch().launcher() != v1::LAUNCHER_MSRUN;
+  void order_of_devices(const ranktable::RankTable& table,
+                        const std::vector<ranktable::ServerRanks>& order) {
+    const bool by_table =
+        spec_.engine() == "mindformers" && spec_.launch().launcher() != v1::LAUNCHER_MSRUN;
     if (by_table || resources_.type() == "cpu") return;
     for (const ranktable::ServerRanks& one : order) {
       const std::vector<ranktable::Device>& devices = table.servers[one.server].devices;
-      if (std::ranges::is_sorted(one.devices, {}, [&](std::size_t at) { return devices[at].device_id; })) continue;
+      if (std::ranges::is_sorted(one.devices, {},
+                                 [&](std::size_t at) { return devices[at].device_id; }))
+        continue;
       return wrong(
-          fmt::format("'{}': server_list[{}]: its ranks go up in another order than its devices, and only engine mindformers with launch.launcher: "
+          fmt::format("'{}': server_list[{}]: its ranks go up in another order than its devices, "
+                      "and only engine mindformers with launch.launcher: "
                       "ranktable can start them so: others count the devices of a node upwards",
                       shown(resources_.rank_table().name()), one.server));
     }
@@ -92,16 +110,26 @@ class TableReader {
   void agree(std::size_t servers, std::size_t devices) {
     const std::string name = shown(resources_.rank_table().name());
     if (resources_.nodes() != 0 && resources_.nodes() != servers)
-      problem_("resources.nodes", fmt::format("{}, but rank table '{}' has {} servers; leave it out", resources_.nodes(), name, servers));
+      problem_("resources.nodes",
+               fmt::format("{}, but rank table '{}' has {} servers; leave it out",
+                           resources_.nodes(), name, servers));
     if (!resources_.device_ids().empty())
-      problem_("resources.devices", fmt::format("names devices, and so does rank table '{}'; leave it out", name));
+      problem_("resources.devices",
+               fmt::format("names devices, and so does rank table '{}'; leave it out", name));
     else if (resources_.devices() != 0 && resources_.devices() != devices)
-      problem_("resources.devices", fmt::format("{}, but rank table '{}' has {} a server; leave it out", resources_.devices(), name, devices));
-    if (!resources_.hosts().empty()) problem_("resources.hosts", fmt::format("names nodes, and so does rank table '{}'; leave it out", name));
+      problem_("resources.devices",
+               fmt::format("{}, but rank table '{}' has {} a server; leave it out",
+                           resources_.devices(), name, devices));
+    if (!resources_.hosts().empty())
+      problem_("resources.hosts",
+               fmt::format("names nodes, and so does rank table '{}'; leave it out", name));
     if (spec_.launch().per() == v1::LAUNCH_PER_ONCE)
-      problem_("launch.per", "once starts one process, and a rank table has a rank a device; leave one of them out");
+      problem_(
+          "launch.per",
+          "once starts one process, and a rank table has a rank a device; leave one of them out");
     if (resources_.nodes() == 0) resources_.set_nodes(static_cast<std::uint32_t>(servers));
-    if (resources_.devices() == 0 && resources_.device_ids().empty()) resources_.set_devices(static_cast<std::uint32_t>(devices));
+    if (resources_.devices() == 0 && resources_.device_ids().empty())
+      resources_.set_devices(static_cast<std::uint32_t>(devices));
   }
 
   v1::JobSpec& spec_;
@@ -111,7 +139,8 @@ class TableReader {
 
 }  // namespace
 
-void complete_rank_table(v1::JobSpec& spec, const std::function<void(std::string key, std::string message)>& problem) {
+void complete_rank_table(v1::JobSpec& spec,
+                         const std::function<void(std::string key, std::string message)>& problem) {
   if (spec.resources().has_rank_table()) TableReader(spec, problem).run();
 }
 

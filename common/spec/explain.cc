@@ -17,7 +17,8 @@ constexpr const char* kLater = "not in this release: only the default is accepte
 std::string list_below(std::string_view section) {
   std::string text;
   for (const KeyRow* row : keys_below(section))
-    text += fmt::format("  {:<18} {}{}\n", leaf(row->key), row->help, row->kind == KeyKind::Later ? " (not in this release)" : "");
+    text += fmt::format("  {:<18} {}{}\n", leaf(row->key), row->help,
+                        row->kind == KeyKind::Later ? " (not in this release)" : "");
   return text;
 }
 
@@ -31,34 +32,47 @@ std::vector<std::string_view> known_keys() {
 
 Result<std::string> explain(std::string_view key) {
   // Below a stage's name stand its own two keys, and those of the top level.
-  if (constexpr std::string_view kOfStage = "stages."; key.starts_with(kOfStage) && find_key(key) == nullptr) {
+  if (constexpr std::string_view kOfStage = "stages.";
+      key.starts_with(kOfStage) && find_key(key) == nullptr) {
     const std::string_view below = key.substr(std::min(key.find('.', kOfStage.size()), key.size()));
-    if (const KeyRow* own = find_key(fmt::format("stages.NAME{}", below)); own != nullptr || below.size() < 2)
+    if (const KeyRow* own = find_key(fmt::format("stages.NAME{}", below));
+        own != nullptr || below.size() < 2)
       return explain(own != nullptr ? own->key : "stages");
     return explain(below.substr(1));
   }
-  if (key.empty()) return fmt::format("the keys of a job spec; `muster explain KEY` says more\n{}", list_below(""));
+  if (key.empty())
+    return fmt::format("the keys of a job spec; `muster explain KEY` says more\n{}",
+                       list_below(""));
   const KeyRow* row = find_key(key);
   if (row == nullptr) {
     std::vector<std::string_view> leaves;
     for (const KeyRow& known : key_table()) {
-      if (leaf(known.key) == key) return fail(ErrorCode::NotFound, fmt::format("explaining '{}': no such key; did you mean '{}'?", shown(key), known.key));
+      if (leaf(known.key) == key)
+        return fail(
+            ErrorCode::NotFound,
+            fmt::format("explaining '{}': no such key; did you mean '{}'?", shown(key), known.key));
       leaves.push_back(known.key);
     }
     const KeyRow* alias = find_alias("", key);
     const std::string_view near = alias != nullptr ? alias->key : engine::nearest(key, leaves);
-    return fail(ErrorCode::NotFound, fmt::format("explaining '{}': no such key; {}", shown(key),
-                                                 near.empty() ? "`muster explain` lists them" : fmt::format("did you mean '{}'?", near)));
+    return fail(ErrorCode::NotFound,
+                fmt::format("explaining '{}': no such key; {}", shown(key),
+                            near.empty() ? "`muster explain` lists them"
+                                         : fmt::format("did you mean '{}'?", near)));
   }
   std::string text = fmt::format("{}: {}\n", row->key, row->help);
   if (row->kind == KeyKind::Later) text += fmt::format("  {}\n", kLater);
   if (!row->accepted.empty()) text += fmt::format("  accepted: {}\n", row->accepted);
-  if (!row->later.empty()) text += fmt::format("  known, but not in this release: {}\n", row->later);
-  if (row->kind != KeyKind::Section) text += row->fallback.empty() ? "  required\n" : fmt::format("  default: {}\n", row->fallback);
+  if (!row->later.empty())
+    text += fmt::format("  known, but not in this release: {}\n", row->later);
+  if (row->kind != KeyKind::Section)
+    text += row->fallback.empty() ? "  required\n" : fmt::format("  default: {}\n", row->fallback);
   if (row->key == "engine")
-    for (const engine::Engine& engine : engine::engine_table()) text += fmt::format("  {:<18} {}\n", engine.name, engine.summary);
+    for (const engine::Engine& engine : engine::engine_table())
+      text += fmt::format("  {:<18} {}\n", engine.name, engine.summary);
   if (row->key == "launch.args" || row->key == "runtime.env")
-    text += fmt::format("  templates: ${{{}}}; $${{ is a literal ${{\n", fmt::join(engine::known_templates(), "} ${"));
+    text += fmt::format("  templates: ${{{}}}; $${{ is a literal ${{\n",
+                        fmt::join(engine::known_templates(), "} ${"));
   return text + list_below(row->key == "stages" ? "stages.NAME" : row->key);
 }
 

@@ -179,7 +179,8 @@ std::string_view parent_of(std::string_view key) {
 // Small letters, '_' for '-'.
 std::string plain(std::string_view word) {
   std::string text(word);
-  for (char& c : text) c = c == '-' ? '_' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (char& c : text)
+    c = c == '-' ? '_' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return text;
 }
 

@@ -1,5 +1,6 @@
-// Every key of the job spec: its type, what it accepts, its default and one line of help. One row a key; the parser (read_spec.cc), `muster explain`
-// and the test of docs/job-spec.md all read this table. A key that is not Now is refused by name unless it is given its default.
+// Every key of the job spec: its type, what it accepts, its default and one line of help. One row a
+// key; the parser (read_spec.cc), `muster explain` and the test of docs/job-spec.md all read this
+// table. A key that is not Now is refused by name unless it is given its default.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ struct KeyRow {
   std::string_view accepted;  // for people; a Choice's words, split at " | "
   std::string_view later;     // Choice: words that are known but not in this release
   std::string_view help;
-  std::string_view aliases = {};      // words of other tools for it, split at blanks: an unknown key is told it
+  // words of other tools for it, split at blanks: an unknown key is told it
+  std::string_view aliases = {};
   std::uint64_t least = 0, most = 0;  // Number
 };
 
@@ -39,10 +41,12 @@ const KeyRow* find_key(std::string_view key);
 // The rows one level below `section` ("" = the top level), in the table's order.
 std::vector<const KeyRow*> keys_below(std::string_view section);
 
-// The row that another tool's word stands for, case and '-' aside: "gpus" -> resources.devices. Those below `section` first; nullptr: none.
+// The row that another tool's word stands for, case and '-' aside: "gpus" -> resources.devices.
+// Those below `section` first; nullptr: none.
 const KeyRow* find_alias(std::string_view section, std::string_view word);
 
-// What is meant by another tool's word for a value of a Choice: resources.type "npu" -> "ascend". Empty: nothing is known of it.
+// What is meant by another tool's word for a value of a Choice: resources.type "npu" -> "ascend".
+// Empty: nothing is known of it.
 std::string_view value_meant(std::string_view key, std::string_view word);
 
 // The last part of a dotted key.

@@ -14,8 +14,10 @@ bool small_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <=
 bool letter_or_digit(char c) { return small_or_digit(c) || (c >= 'A' && c <= 'Z'); }
 
 bool starts_and_ends_well(std::string_view text, std::string_view others) {
-  return !text.empty() && text.size() <= kJobNameMax && small_or_digit(text.front()) && small_or_digit(text.back()) &&
-         std::ranges::all_of(text, [&](char c) { return small_or_digit(c) || others.find(c) != std::string_view::npos; });
+  return !text.empty() && text.size() <= kJobNameMax && small_or_digit(text.front()) &&
+         small_or_digit(text.back()) && std::ranges::all_of(text, [&](char c) {
+           return small_or_digit(c) || others.find(c) != std::string_view::npos;
+         });
 }
 
 // With small letters and '-' for what a name may not have. Empty: that is none, either.
@@ -41,21 +43,28 @@ std::string job_name_problem(std::string_view text) {
   if (is_job_name(text)) return {};
   const std::string other = near_job_name(text);
   return fmt::format("'{}' cannot be a job's name{} ({})", shown(text),
-                     other.empty() ? ": it starts and ends with a small letter or digit" : fmt::format("; write '{}'", other), accepted);
+                     other.empty() ? ": it starts and ends with a small letter or digit"
+                                   : fmt::format("; write '{}'", other),
+                     accepted);
 }
 
 bool is_input_name(std::string_view text) {
-  return !text.empty() && text.size() <= kJobNameMax && std::ranges::all_of(text, [](char c) { return letter_or_digit(c) || c == '_'; });
+  return !text.empty() && text.size() <= kJobNameMax &&
+         std::ranges::all_of(text, [](char c) { return letter_or_digit(c) || c == '_'; });
 }
 
 bool is_variable_name(std::string_view text) {
-  const auto first = [](char c) { return (letter_or_digit(c) && !(c >= '0' && c <= '9')) || c == '_'; };
-  return !text.empty() && text.size() <= 256 && first(text.front()) && std::ranges::all_of(text, [&](char c) { return first(c) || (c >= '0' && c <= '9'); });
+  const auto first = [](char c) {
+    return (letter_or_digit(c) && !(c >= '0' && c <= '9')) || c == '_';
+  };
+  return !text.empty() && text.size() <= 256 && first(text.front()) &&
+         std::ranges::all_of(text, [&](char c) { return first(c) || (c >= '0' && c <= '9'); });
 }
 
 bool may_be_job(std::string_view text) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789._-";
-  return text == "@last" || (!text.empty() && text.size() <= kJobNameMax && text.find_first_not_of(kLetters) == std::string_view::npos);
+  return text == "@last" || (!text.empty() && text.size() <= kJobNameMax &&
+                             text.find_first_not_of(kLetters) == std::string_view::npos);
 }
 
 bool climbs(std::string_view path) {

@@ -11,12 +11,15 @@ namespace {
 
 constexpr std::string_view kOfStage = "stages.";
 
-// "a.b.c" -> a, b, c; but what stands behind a map of free names (labels, runtime.env) is one name, dots and all. Below a stage there are the same keys.
+// "a.b.c" -> a, b, c; but what stands behind a map of free names (labels, runtime.env) is one name,
+// dots and all. Below a stage there are the same keys.
 std::vector<std::string> path_of(std::string_view key) {
   std::vector<std::string> path;
-  if (const std::size_t dot = key.find('.', kOfStage.size()); key.starts_with(kOfStage) && dot != std::string_view::npos) {
+  if (const std::size_t dot = key.find('.', kOfStage.size());
+      key.starts_with(kOfStage) && dot != std::string_view::npos) {
     path = path_of(key.substr(dot + 1));
-    path.insert(path.begin(), {"stages", std::string(key.substr(kOfStage.size(), dot - kOfStage.size()))});
+    path.insert(path.begin(),
+                {"stages", std::string(key.substr(kOfStage.size(), dot - kOfStage.size()))});
     return path;
   }
   std::size_t at = 0;
@@ -36,7 +39,8 @@ std::vector<std::string> path_of(std::string_view key) {
 void put(Node& root, const std::vector<std::string>& path, Node value) {
   Node* node = &root;
   for (const std::string& name : path) {
-    if (node->kind != Node::Kind::Map) *node = Node{.kind = Node::Kind::Map, .line = node->line, .column = node->column};
+    if (node->kind != Node::Kind::Map)
+      *node = Node{.kind = Node::Kind::Map, .line = node->line, .column = node->column};
     node = &node->at(name);
   }
   *node = std::move(value);
@@ -44,7 +48,9 @@ void put(Node& root, const std::vector<std::string>& path, Node value) {
 
 // What says the same as a key that is set over it: of code.from and code.at a spec has one.
 void drop_other(Node& root, const std::vector<std::string>& path) {
-  if (path.size() < 2 || path[path.size() - 2] != "code" || (path.back() != "at" && path.back() != "from")) return;
+  if (path.size() < 2 || path[path.size() - 2] != "code" ||
+      (path.back() != "at" && path.back() != "from"))
+    return;
   if (path.size() != 2 && !(path.size() == 4 && path[0] == "stages")) return;
   Node* node = &root;
   for (std::size_t i = 0; i + 1 < path.size(); ++i) node = &node->at(path[i]);
@@ -64,7 +70,8 @@ std::string stage_missing(const Node& root, const std::vector<std::string>& path
     for (const Node& key : stages->keys) names.push_back(key.text);
   if (std::ranges::find(names, path[1]) != names.end()) return {};
   const std::string_view near = engine::nearest(path[1], names);
-  return fmt::format("there is no stage '{}'{}", shown(path[1]), near.empty() ? "" : fmt::format("; did you mean '{}'?", shown(near)));
+  return fmt::format("there is no stage '{}'{}", shown(path[1]),
+                     near.empty() ? "" : fmt::format("; did you mean '{}'?", shown(near)));
 }
 
 }  // namespace
@@ -75,20 +82,26 @@ void apply_overrides(Node& root, const ParseOptions& options, std::vector<Proble
     bool named = true;
     for (const std::string& name : path) named = named && !name.empty();
     if (!named || path.size() > kDepthMax) {
-      problems.push_back({.key = "--set", .message = fmt::format("'{}' is not the name of a key (KEY.KEY=VALUE)", shown(key))});
+      problems.push_back(
+          {.key = "--set",
+           .message = fmt::format("'{}' is not the name of a key (KEY.KEY=VALUE)", shown(key))});
       continue;
     }
     if (std::string missing = stage_missing(root, path); !missing.empty()) {
-      problems.push_back({.key = fmt::format("--set {}", shown(key)), .message = std::move(missing)});
+      problems.push_back(
+          {.key = fmt::format("--set {}", shown(key)), .message = std::move(missing)});
       continue;
     }
     Tree value = read_tree(text, false);
-    for (Problem& problem : value.problems) problems.push_back({.key = shown(key), .message = std::move(problem.message)});
+    for (Problem& problem : value.problems)
+      problems.push_back({.key = shown(key), .message = std::move(problem.message)});
     if (!value.problems.empty()) continue;
     put(root, path, std::move(value.root));
     drop_other(root, path);
   }
-  for (const auto& [name, text] : options.env) put(root, {"runtime", "env", name}, Node{.kind = Node::Kind::Scalar, .text = text, .quoted = true});
+  for (const auto& [name, text] : options.env)
+    put(root, {"runtime", "env", name},
+        Node{.kind = Node::Kind::Scalar, .text = text, .quoted = true});
 }
 
 }  // namespace muster::spec

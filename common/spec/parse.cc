@@ -15,7 +15,9 @@ namespace muster::spec {
 namespace {
 
 Parsed finished(Parsed result) {
-  std::ranges::stable_sort(result.problems, {}, [](const Problem& problem) { return std::pair(problem.line, problem.column); });
+  std::ranges::stable_sort(result.problems, {}, [](const Problem& problem) {
+    return std::pair(problem.line, problem.column);
+  });
   if (result.problems.size() > kProblemsMax) result.problems.resize(kProblemsMax);
   for (Problem& problem : result.problems) problem.message = readable(problem.message);
   return result;
@@ -27,7 +29,9 @@ Parsed parse_yaml(std::string_view text, const ParseOptions& options) {
   Parsed result;
   Tree tree = read_tree(text, true);
   result.problems = std::move(tree.problems);
-  if (tree.root.kind == Node::Kind::Null && !result.problems.empty()) return finished(std::move(result));  // nothing behind a syntax error is worth a guess
+  // nothing behind a syntax error is worth a guess
+  if (tree.root.kind == Node::Kind::Null && !result.problems.empty())
+    return finished(std::move(result));
   apply_overrides(tree.root, options, result.problems);
   if (has_stages(tree.root)) {
     read_stages(std::move(tree.root), options, result);
@@ -37,9 +41,11 @@ Parsed parse_yaml(std::string_view text, const ParseOptions& options) {
   SpecReader reader(options, result.spec);
   reader.read(tree.root);
   if (tree.root.kind == Node::Kind::Map) {
-    if (result.spec.code().at().empty()) result.spec.mutable_code()->set_at(options.base_dir);  // the default of code.from
+    // the default of code.from
+    if (result.spec.code().at().empty()) result.spec.mutable_code()->set_at(options.base_dir);
     for (Problem& problem : complete(result.spec))
-      if (!reader.spoiled(problem.key)) result.problems.push_back(reader.placed(std::move(problem)));
+      if (!reader.spoiled(problem.key))
+        result.problems.push_back(reader.placed(std::move(problem)));
   }
   std::ranges::move(reader.problems(), std::back_inserter(result.problems));
   return finished(std::move(result));
@@ -49,7 +55,8 @@ std::string format(std::span<const Problem> problems, std::string_view file) {
   std::string text;
   for (const Problem& problem : problems) {
     if (problem.line > 0) text += fmt::format("{}:{}:{}: ", file, problem.line, problem.column);
-    if (!problem.key.empty()) text += fmt::format("{}: ", without_controls(problem.key));  // of a mapping of the user's own it may hold any
+    // of a mapping of the user's own it may hold any
+    if (!problem.key.empty()) text += fmt::format("{}: ", without_controls(problem.key));
     text += problem.message;
     text += '\n';
   }
@@ -69,7 +76,8 @@ std::string spec_bytes(const v1::JobSpec& spec) {
 
 std::string spec_hash(const v1::JobSpec& spec) {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const char c : spec_bytes(spec)) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  for (const char c : spec_bytes(spec))
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return fmt::format("{:016x}", hash);
 }
 

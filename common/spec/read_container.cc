@@ -10,21 +10,25 @@ void SpecReader::image(const Node& node, const KeyRow& row) {
   if (node.kind == Node::Kind::Null) return;
   const std::string* value = text(node, row);
   if (value == nullptr) return;
-  if (value->empty()) return problem(node, std::string(row.key), fmt::format("is empty ({})", row.accepted));
+  if (value->empty())
+    return problem(node, std::string(row.key), fmt::format("is empty ({})", row.accepted));
   spec_.mutable_runtime()->set_image(*value);
 }
 
 void SpecReader::mounts(const Node& node, const KeyRow& row) {
   if (node.kind == Node::Kind::Null) return;
-  if (node.kind != Node::Kind::List) return problem(node, std::string(row.key), fmt::format("must be a list ({})", row.accepted));
+  if (node.kind != Node::Kind::List)
+    return problem(node, std::string(row.key), fmt::format("must be a list ({})", row.accepted));
   for (std::size_t i = 0; i < node.items.size(); ++i) {
     const Node& item = node.items[i];
-    places_[fmt::format("runtime.mounts[{}]", spec_.runtime().mounts_size())] = {item.line, item.column};
+    places_[fmt::format("runtime.mounts[{}]", spec_.runtime().mounts_size())] = {item.line,
+                                                                                 item.column};
     if (!item.bad) mount(item, fmt::format("runtime.mounts[{}]", i));
   }
 }
 
-// "SRC[:DST][:ro]", or {source: , target: , read_only: }; without a target it is where it is on the node.
+// "SRC[:DST][:ro]", or {source: , target: , read_only: }; without a target it is where it is on the
+// node.
 void SpecReader::mount(const Node& node, const std::string& key) {
   constexpr const char* kForms = "SRC[:DST][:ro] | {source: , target: , read_only: }";
   v1::MountSpec mount;
@@ -40,7 +44,9 @@ void SpecReader::mount(const Node& node, const std::string& key) {
       mount.set_read_only(parts.back() == "ro");
       parts.pop_back();
     }
-    if (parts.size() > 2) return item_problem(node, key, fmt::format("'{}' is not accepted ({})", shown(node.text), kForms));
+    if (parts.size() > 2)
+      return item_problem(node, key,
+                          fmt::format("'{}' is not accepted ({})", shown(node.text), kForms));
     mount.set_source(parts.front());
     mount.set_target(parts.back());
   } else if (node.kind == Node::Kind::Map) {
@@ -50,9 +56,13 @@ void SpecReader::mount(const Node& node, const std::string& key) {
       if (value.bad) continue;
       const bool flag = name == "read_only";
       if (!flag && name != "source" && name != "target")
-        return item_problem(node.keys[i], key, fmt::format("unknown key '{}' (source, target, read_only)", shown(name)));
-      if (value.kind != Node::Kind::Scalar || (flag && value.text != "true" && value.text != "false"))
-        return item_problem(value, key, fmt::format("{} must be {}", name, flag ? "true or false" : "one path"));
+        return item_problem(
+            node.keys[i], key,
+            fmt::format("unknown key '{}' (source, target, read_only)", shown(name)));
+      if (value.kind != Node::Kind::Scalar ||
+          (flag && value.text != "true" && value.text != "false"))
+        return item_problem(
+            value, key, fmt::format("{} must be {}", name, flag ? "true or false" : "one path"));
       if (flag)
         mount.set_read_only(value.text == "true");
       else if (name == "source")
@@ -60,7 +70,8 @@ void SpecReader::mount(const Node& node, const std::string& key) {
       else
         mount.set_target(value.text);
     }
-    if (mount.source().empty()) return item_problem(node, key, fmt::format("has no source ({})", kForms));
+    if (mount.source().empty())
+      return item_problem(node, key, fmt::format("has no source ({})", kForms));
     if (mount.target().empty()) mount.set_target(mount.source());
   } else {
     return item_problem(node, key, fmt::format("is no mount ({})", kForms));

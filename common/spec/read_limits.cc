@@ -36,7 +36,8 @@ void SpecReader::memlock(const Node& node, const KeyRow& row) {
   if (size && *size > 0)
     limits().set_memlock(*size);
   else
-    problem(node, std::string(row.key), size ? "must be more than 0 (a size | unlimited | null)" : size.error().message);
+    problem(node, std::string(row.key),
+            size ? "must be more than 0 (a size | unlimited | null)" : size.error().message);
 }
 
 void SpecReader::memory(const Node& node, const KeyRow& row) {
@@ -47,17 +48,20 @@ void SpecReader::memory(const Node& node, const KeyRow& row) {
   if (size && *size > 0)
     limits().set_memory(*size);
   else
-    problem(node, std::string(row.key), size ? fmt::format("must be more than 0 ({})", row.accepted) : size.error().message);
+    problem(node, std::string(row.key),
+            size ? fmt::format("must be more than 0 ({})", row.accepted) : size.error().message);
 }
 
 void SpecReader::cpus(const Node& node, const KeyRow& row) {
   if (node.kind == Node::Kind::Null) return limits().set_millicpus(0);
   const std::string* value = text(node, row);
   if (value == nullptr) return;
-  if (const auto thousandths = parse_thousandths(*value); thousandths && *thousandths > 0 && *thousandths <= kMillicpusMax)
+  if (const auto thousandths = parse_thousandths(*value);
+      thousandths && *thousandths > 0 && *thousandths <= kMillicpusMax)
     limits().set_millicpus(static_cast<std::uint32_t>(*thousandths));
   else
-    problem(node, std::string(row.key), fmt::format("'{}' is not a number of processors ({})", shown(*value), row.accepted));
+    problem(node, std::string(row.key),
+            fmt::format("'{}' is not a number of processors ({})", shown(*value), row.accepted));
 }
 
 }  // namespace muster::spec

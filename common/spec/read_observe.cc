@@ -1,4 +1,5 @@
-// observe.profile and observe.dump of a YAML spec: which steps and ranks; a file beside the spec, whose bytes travel with it.
+// observe.profile and observe.dump of a YAML spec: which steps and ranks; a file beside the spec,
+// whose bytes travel with it.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -13,7 +14,8 @@ namespace muster::spec {
 void SpecReader::profile(const Node& node, const KeyRow& row) {
   if (node.kind == Node::Kind::Map) {
     spec_.mutable_observe()->mutable_profile();
-    if (node.keys.empty()) return problem(node, std::string(row.key), fmt::format("is an empty map ({})", row.accepted));
+    if (node.keys.empty())
+      return problem(node, std::string(row.key), fmt::format("is an empty map ({})", row.accepted));
     return section(node, std::string(row.key));
   }
   if (node.kind == Node::Kind::Null) return;
@@ -41,7 +43,8 @@ void SpecReader::profile_step(const Node& node, const KeyRow& row) {
 void SpecReader::profile_ranks(const Node& node, const KeyRow& row) {
   if (node.kind == Node::Kind::Null) return;
   const std::string key(row.key);
-  if (node.kind != Node::Kind::List || node.items.empty()) return problem(node, key, fmt::format("must be a list of ranks ({})", row.accepted));
+  if (node.kind != Node::Kind::List || node.items.empty())
+    return problem(node, key, fmt::format("must be a list of ranks ({})", row.accepted));
   v1::ProfileSpec& profile = *spec_.mutable_observe()->mutable_profile();
   for (std::size_t i = 0; i < node.items.size(); ++i) {
     const Node& item = node.items[i];
@@ -63,10 +66,13 @@ void SpecReader::dump(const Node& node, const KeyRow& row) {
   if (value == nullptr) return;
   const std::string key(row.key);
   if (value->empty()) return problem(node, key, fmt::format("is empty ({})", row.accepted));
-  if (!options_.read_file) return problem(node, key, fmt::format("'{}': no file can be read here", shown(*value)));
-  const std::string path = (std::filesystem::path(options_.base_dir) / *value).lexically_normal().string();
+  if (!options_.read_file)
+    return problem(node, key, fmt::format("'{}': no file can be read here", shown(*value)));
+  const std::string path =
+      (std::filesystem::path(options_.base_dir) / *value).lexically_normal().string();
   auto content = options_.read_file(path, engine::kDumpBytesMax);
-  if (!content) return problem(node, key, fmt::format("'{}': {}", shown(*value), content.error().message));
+  if (!content)
+    return problem(node, key, fmt::format("'{}': {}", shown(*value), content.error().message));
   v1::DumpSpec& dump = *spec_.mutable_observe()->mutable_dump();
   dump.set_name(*value);
   dump.set_config(*std::move(content));

@@ -1,4 +1,5 @@
-// launch.patch and resume.patch: FILE: {place: value}, in the file's order. Values are any YAML; they travel as YAML text, written by the writer of the copies.
+// launch.patch and resume.patch: FILE: {place: value}, in the file's order. Values are any YAML;
+// they travel as YAML text, written by the writer of the copies.
 #include <fmt/format.h>
 
 #include "common/patch/document.h"
@@ -13,7 +14,9 @@ patch::NodeId copy_to(patch::Document& document, const Node& node) {
   switch (node.kind) {
     case Node::Kind::Null: break;
     case Node::Kind::Scalar:
-      out.kind = node.quoted || node.text.find('\n') != std::string::npos ? patch::Node::Kind::Quoted : patch::Node::Kind::Plain;
+      out.kind = node.quoted || node.text.find('\n') != std::string::npos
+                     ? patch::Node::Kind::Quoted
+                     : patch::Node::Kind::Plain;
       out.text = node.text;
       break;
     case Node::Kind::List:
@@ -49,17 +52,20 @@ Result<std::string> yaml_of(const Node& value) {
 }  // namespace
 
 void SpecReader::config_patch(const Node& node, const KeyRow& row) {
-  auto& files = row.key == "launch.patch" ? *spec_.mutable_launch()->mutable_patch() : *spec_.mutable_resume()->mutable_patch();
+  auto& files = row.key == "launch.patch" ? *spec_.mutable_launch()->mutable_patch()
+                                          : *spec_.mutable_resume()->mutable_patch();
   if (node.kind == Node::Kind::Null) return;
   const std::string key(row.key);
-  if (node.kind != Node::Kind::Map) return problem(node, key, fmt::format("must be a map ({})", row.accepted));
+  if (node.kind != Node::Kind::Map)
+    return problem(node, key, fmt::format("must be a map ({})", row.accepted));
   for (std::size_t i = 0; i < node.keys.size(); ++i) {
     const Node& changes = node.items[i];
     const std::string one = fmt::format("{}[{}]", key, files.size());
     places_[one] = {node.keys[i].line, node.keys[i].column};
     if (changes.bad || changes.kind == Node::Kind::Null) continue;
     if (changes.kind != Node::Kind::Map) {
-      item_problem(changes, one, fmt::format("'{}' must be a map ({})", shown(node.keys[i].text), row.accepted));
+      item_problem(changes, one,
+                   fmt::format("'{}' must be a map ({})", shown(node.keys[i].text), row.accepted));
       continue;
     }
     v1::ConfigPatch& file = *files.Add();
@@ -70,7 +76,9 @@ void SpecReader::config_patch(const Node& node, const KeyRow& row) {
       if (any_bad(changes.items[j])) continue;
       auto value = yaml_of(changes.items[j]);
       if (!value) {
-        item_problem(changes.items[j], place, fmt::format("the value of '{}': {}", shown(changes.keys[j].text), value.error().message));
+        item_problem(changes.items[j], place,
+                     fmt::format("the value of '{}': {}", shown(changes.keys[j].text),
+                                 value.error().message));
         continue;
       }
       v1::ConfigChange& change = *file.add_changes();
@@ -81,7 +89,8 @@ void SpecReader::config_patch(const Node& node, const KeyRow& row) {
 }
 
 void SpecReader::resume_drop(const Node& node, const KeyRow& row) {
-  for (std::string& word : words(node, row, false)) spec_.mutable_resume()->add_drop(std::move(word));
+  for (std::string& word : words(node, row, false))
+    spec_.mutable_resume()->add_drop(std::move(word));
 }
 
 }  // namespace muster::spec

@@ -27,33 +27,57 @@ v1::LaunchMode launch_mode(const std::string& text) {
                               : v1::LAUNCH_MODE_UNSPECIFIED;
 }
 v1::Launcher launcher(const std::string& text) {
-  return text == "ranktable" ? v1::LAUNCHER_RANKTABLE : text == "msrun" ? v1::LAUNCHER_MSRUN : v1::LAUNCHER_UNSPECIFIED;
+  return text == "ranktable" ? v1::LAUNCHER_RANKTABLE
+         : text == "msrun"   ? v1::LAUNCHER_MSRUN
+                             : v1::LAUNCHER_UNSPECIFIED;
 }
 
-// --- where the values of simple rows go --------------------------------------------------------------------------------------------------
+// --- where the values of simple rows go ----------------------------------------------------------
 using SetText = void (*)(v1::JobSpec&, const std::string&);
 const std::map<std::string_view, SetText>& text_setters() {
   static const std::map<std::string_view, SetText> setters = {
       {"name", [](v1::JobSpec& spec, const std::string& text) { spec.set_name(text); }},
-      {"description", [](v1::JobSpec& spec, const std::string& text) { spec.set_description(text); }},
-      {"compat", [](v1::JobSpec& spec, const std::string& text) { spec.set_compat(text == "none" ? "" : text); }},
+      {"description",
+       [](v1::JobSpec& spec, const std::string& text) { spec.set_description(text); }},
+      {"compat", [](v1::JobSpec& spec,
+                    const std::string& text) { spec.set_compat(text == "none" ? "" : text); }},
       {"engine", [](v1::JobSpec& spec, const std::string& text) { spec.set_engine(text); }},
-      {"runtime.python", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_runtime()->set_python(text); }},
-      {"runtime.user", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_runtime()->set_user(text); }},
+      {"runtime.python", [](v1::JobSpec& spec,
+                            const std::string& text) { spec.mutable_runtime()->set_python(text); }},
+      {"runtime.user",
+       [](v1::JobSpec& spec, const std::string& text) { spec.mutable_runtime()->set_user(text); }},
       {"launch.per",
        [](v1::JobSpec& spec, const std::string& text) {
-         spec.mutable_launch()->set_per(text == "once" ? v1::LAUNCH_PER_ONCE : text == "node" ? v1::LAUNCH_PER_NODE : v1::LAUNCH_PER_RANK);
+         spec.mutable_launch()->set_per(text == "once"   ? v1::LAUNCH_PER_ONCE
+                                        : text == "node" ? v1::LAUNCH_PER_NODE
+                                                         : v1::LAUNCH_PER_RANK);
        }},
-      {"launch.script", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_launch()->set_script(text == "auto" ? "" : text); }},
-      {"launch.mode", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_launch()->set_mode(launch_mode(text)); }},
-      {"launch.launcher", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_launch()->set_launcher(launcher(text)); }},
+      {"launch.script",
+       [](v1::JobSpec& spec, const std::string& text) {
+         spec.mutable_launch()->set_script(text == "auto" ? "" : text);
+       }},
+      {"launch.mode",
+       [](v1::JobSpec& spec, const std::string& text) {
+         spec.mutable_launch()->set_mode(launch_mode(text));
+       }},
+      {"launch.launcher",
+       [](v1::JobSpec& spec, const std::string& text) {
+         spec.mutable_launch()->set_launcher(launcher(text));
+       }},
       {"launch.adopt",
        [](v1::JobSpec& spec, const std::string& text) {
          if (text == "off") spec.mutable_launch()->set_adopt(false);
        }},
-      {"launch.cwd", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_launch()->set_cwd(text == "auto" ? "" : text); }},
-      {"resources.type", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_resources()->set_type(text); }},
-      {"network.interface", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_network()->set_interface(text); }},
+      {"launch.cwd",
+       [](v1::JobSpec& spec, const std::string& text) {
+         spec.mutable_launch()->set_cwd(text == "auto" ? "" : text);
+       }},
+      {"resources.type", [](v1::JobSpec& spec,
+                            const std::string& text) { spec.mutable_resources()->set_type(text); }},
+      {"network.interface",
+       [](v1::JobSpec& spec, const std::string& text) {
+         spec.mutable_network()->set_interface(text);
+       }},
   };
   return setters;
 }
@@ -61,8 +85,12 @@ const std::map<std::string_view, SetText>& text_setters() {
 using SetNumber = void (*)(v1::JobSpec&, std::uint32_t);
 const std::map<std::string_view, SetNumber>& number_setters() {
   static const std::map<std::string_view, SetNumber> setters = {
-      {"resources.nodes", [](v1::JobSpec& spec, std::uint32_t value) { spec.mutable_resources()->set_nodes(value); }},
-      {"recovery.max_restarts", [](v1::JobSpec& spec, std::uint32_t value) { spec.mutable_recovery()->set_max_restarts(value); }},
+      {"resources.nodes",
+       [](v1::JobSpec& spec, std::uint32_t value) { spec.mutable_resources()->set_nodes(value); }},
+      {"recovery.max_restarts",
+       [](v1::JobSpec& spec, std::uint32_t value) {
+         spec.mutable_recovery()->set_max_restarts(value);
+       }},
   };
   return setters;
 }
@@ -70,10 +98,22 @@ const std::map<std::string_view, SetNumber>& number_setters() {
 using SetDuration = void (*)(v1::JobSpec&, Duration);
 const std::map<std::string_view, SetDuration>& duration_setters() {
   static const std::map<std::string_view, SetDuration> setters = {
-      {"runtime.setup.timeout", [](v1::JobSpec& spec, Duration value) { set_duration(*spec.mutable_runtime()->mutable_setup_timeout(), value); }},
-      {"recovery.window", [](v1::JobSpec& spec, Duration value) { set_duration(*spec.mutable_recovery()->mutable_window(), value); }},
-      {"recovery.orphan_grace", [](v1::JobSpec& spec, Duration value) { set_duration(*spec.mutable_recovery()->mutable_orphan_grace(), value); }},
-      {"recovery.stop_grace", [](v1::JobSpec& spec, Duration value) { set_duration(*spec.mutable_recovery()->mutable_stop_grace(), value); }},
+      {"runtime.setup.timeout",
+       [](v1::JobSpec& spec, Duration value) {
+         set_duration(*spec.mutable_runtime()->mutable_setup_timeout(), value);
+       }},
+      {"recovery.window",
+       [](v1::JobSpec& spec, Duration value) {
+         set_duration(*spec.mutable_recovery()->mutable_window(), value);
+       }},
+      {"recovery.orphan_grace",
+       [](v1::JobSpec& spec, Duration value) {
+         set_duration(*spec.mutable_recovery()->mutable_orphan_grace(), value);
+       }},
+      {"recovery.stop_grace",
+       [](v1::JobSpec& spec, Duration value) {
+         set_duration(*spec.mutable_recovery()->mutable_stop_grace(), value);
+       }},
   };
   return setters;
 }
@@ -85,7 +125,8 @@ const std::map<std::string_view, GetMap>& map_getters() {
       {"labels", [](v1::JobSpec& spec) { return spec.mutable_labels(); }},
       {"runtime.env", [](v1::JobSpec& spec) { return spec.mutable_runtime()->mutable_env(); }},
       {"launch.vars", [](v1::JobSpec& spec) { return spec.mutable_launch()->mutable_vars(); }},
-      {"resources.select", [](v1::JobSpec& spec) { return spec.mutable_resources()->mutable_select(); }},
+      {"resources.select",
+       [](v1::JobSpec& spec) { return spec.mutable_resources()->mutable_select(); }},
       {"resume.env", [](v1::JobSpec& spec) { return spec.mutable_resume()->mutable_env(); }},
       {"resume.vars", [](v1::JobSpec& spec) { return spec.mutable_resume()->mutable_vars(); }},
   };
@@ -113,36 +154,52 @@ std::string_view only_nearest(std::string_view word, std::vector<std::string_vie
 }
 
 bool is_leaf(std::string_view name) {
-  return std::ranges::find(key_table(), name, [](const KeyRow& row) { return leaf(row.key); }) != key_table().end();
+  return std::ranges::find(key_table(), name, [](const KeyRow& row) { return leaf(row.key); }) !=
+         key_table().end();
 }
 
-std::string below(const std::string& section, std::string_view name) { return section.empty() ? std::string(name) : fmt::format("{}.{}", section, name); }
+std::string below(const std::string& section, std::string_view name) {
+  return section.empty() ? std::string(name) : fmt::format("{}.{}", section, name);
+}
 
 }  // namespace
 
 bool SpecReader::has_reader(std::string_view key) {
-  return text_setters().contains(key) || number_setters().contains(key) || duration_setters().contains(key) || map_getters().contains(key) ||
+  return text_setters().contains(key) || number_setters().contains(key) ||
+         duration_setters().contains(key) || map_getters().contains(key) ||
          specials().contains(key);
 }
 
 void SpecReader::problem(const Node& at, std::string key, std::string message) {
   spoiled_.insert(key);
-  if (problems_.size() < kProblemsMax) problems_.push_back({.line = at.line, .column = at.column, .key = std::move(key), .message = std::move(message)});
+  if (problems_.size() < kProblemsMax)
+    problems_.push_back({.line = at.line,
+                         .column = at.column,
+                         .key = std::move(key),
+                         .message = std::move(message)});
 }
 
 void SpecReader::item_problem(const Node& at, std::string key, std::string message) {
-  if (problems_.size() < kProblemsMax) problems_.push_back({.line = at.line, .column = at.column, .key = std::move(key), .message = std::move(message)});
+  if (problems_.size() < kProblemsMax)
+    problems_.push_back({.line = at.line,
+                         .column = at.column,
+                         .key = std::move(key),
+                         .message = std::move(message)});
 }
 
 bool SpecReader::spoiled(const std::string& key) const {
   // A list that an element fell out of says nothing as a whole any more.
-  if (std::ranges::any_of(problems_, [&](const Problem& earlier) { return earlier.key.starts_with(key + "["); })) return true;
+  if (std::ranges::any_of(
+          problems_, [&](const Problem& earlier) { return earlier.key.starts_with(key + "["); }))
+    return true;
   // What is missing in launch may be what was misspelt there.
   if (key == "launch.run" && spoiled_.contains("launch.script")) return true;
   // Whether anything would read it depends on what it is for.
   if (key == "start.from" && spoiled_.contains("start.as")) return true;
   for (std::string part = key;;) {
-    if (spoiled_.contains(part) || std::ranges::any_of(meant_, [&](const Meant& meant) { return meant.row->key == part; })) return true;
+    if (spoiled_.contains(part) ||
+        std::ranges::any_of(meant_, [&](const Meant& meant) { return meant.row->key == part; }))
+      return true;
     const std::size_t cut = part.find_last_of(".[");
     if (cut == std::string::npos) return false;
     part.resize(cut);
@@ -165,7 +222,9 @@ void SpecReader::read(const Node& root) {
   places_[""] = {root.line, root.column};
   if (root.kind != Node::Kind::Map) {
     problem(root, "",
-            root.kind == Node::Kind::Null ? "the spec is empty; `muster explain` lists the keys" : "a spec is a map of keys (name: , engine: , launch: ...)");
+            root.kind == Node::Kind::Null
+                ? "the spec is empty; `muster explain` lists the keys"
+                : "a spec is a map of keys (name: , engine: , launch: ...)");
     return;
   }
   section(root, "");
@@ -200,7 +259,8 @@ void SpecReader::section(const Node& node, const std::string& prefix) {
     const std::string& name = node.keys[i].text;
     const Node& value = node.items[i];
     const std::string key = below(prefix, name);
-    // A dot inside one key is not a path: find_key alone would take `launch.per: rank` at the top level for the nested key.
+    // A dot inside one key is not a path: find_key alone would take `launch.per: rank` at the top
+    // level for the nested key.
     const KeyRow* known = name.find('.') == std::string::npos ? find_key(key) : nullptr;
     if (known == nullptr) {
       unknown(node.keys[i], value, prefix);
@@ -226,25 +286,37 @@ void SpecReader::unknown(const Node& key, const Node& value, const std::string& 
   if (const KeyRow* dotted = find_key(full)) {
     const std::string_view inner = std::string_view(full).substr(0, full.rfind('.'));
     meant_.push_back({.value = &value, .row = dotted});
-    problem(key, shown(full), fmt::format("unknown key; write '{}' inside '{}:'", leaf(full), inner));
+    problem(key, shown(full),
+            fmt::format("unknown key; write '{}' inside '{}:'", leaf(full), inner));
     return;
   }
-  // A word of another tool for a key is meant by its meaning, not by its letters; unless it is a key of ours elsewhere.
+  // A word of another tool for a key is meant by its meaning, not by its letters; unless it is a
+  // key of ours elsewhere.
   if (const KeyRow* alias = find_alias(section_key, name); alias != nullptr && !is_leaf(name)) {
     // Where other tools have a section and we have one value, what is inside is not ours to judge.
-    const bool readable = value.kind != Node::Kind::Map || alias->kind == KeyKind::TextMap || alias->kind == KeyKind::Section;
+    const bool readable = value.kind != Node::Kind::Map || alias->kind == KeyKind::TextMap ||
+                          alias->kind == KeyKind::Section;
     return say(alias->key, readable);
   }
   std::vector<std::string_view> here, everywhere;
   for (const KeyRow* known : keys_below(section_key)) here.push_back(leaf(known->key));
-  if (const std::string_view near = engine::nearest(name, here); !near.empty()) return say(below(section_key, near), !only_nearest(name, here).empty());
+  if (const std::string_view near = engine::nearest(name, here); !near.empty())
+    return say(below(section_key, near), !only_nearest(name, here).empty());
   // A key of a stage alone is told where the stage is read.
-  const auto leaf_of = [](const KeyRow& known) { return known.key.starts_with("stages.") ? std::string_view{} : leaf(known.key); };
-  const auto leaf_count = [&](std::string_view word) { return std::ranges::count(key_table(), word, leaf_of); };
-  const auto first_with = [&](std::string_view word) { return std::ranges::find(key_table(), word, leaf_of)->key; };
+  const auto leaf_of = [](const KeyRow& known) {
+    return known.key.starts_with("stages.") ? std::string_view{} : leaf(known.key);
+  };
+  const auto leaf_count = [&](std::string_view word) {
+    return std::ranges::count(key_table(), word, leaf_of);
+  };
+  const auto first_with = [&](std::string_view word) {
+    return std::ranges::find(key_table(), word, leaf_of)->key;
+  };
   if (const auto count = leaf_count(name); count > 0) return say(first_with(name), count == 1);
   for (const KeyRow& known : key_table())
-    if (!leaf_of(known).empty() && std::ranges::find(everywhere, leaf(known.key)) == everywhere.end()) everywhere.push_back(leaf(known.key));
+    if (!leaf_of(known).empty() &&
+        std::ranges::find(everywhere, leaf(known.key)) == everywhere.end())
+      everywhere.push_back(leaf(known.key));
   if (const std::string_view near = engine::nearest(name, everywhere); !near.empty())
     return say(first_with(near), leaf_count(near) == 1 && !only_nearest(name, everywhere).empty());
   problem(key, shown(full), fmt::format("unknown key ({})", fmt::join(here, ", ")));
@@ -252,7 +324,8 @@ void SpecReader::unknown(const Node& key, const Node& value, const std::string& 
 
 void SpecReader::row(const Node& node, const KeyRow& row) {
   switch (row.kind) {
-    case KeyKind::Section: return row.key == "start" ? start(node) : section(node, std::string(row.key));
+    case KeyKind::Section:
+      return row.key == "start" ? start(node) : section(node, std::string(row.key));
     case KeyKind::Later: return later(node, row);
     case KeyKind::Choice: return choice(node, row);
     case KeyKind::TextMap: return text_map(node, row);
@@ -281,9 +354,12 @@ void SpecReader::row(const Node& node, const KeyRow& row) {
 
 void SpecReader::later(const Node& node, const KeyRow& row) {
   const Tree fallback = read_tree(row.fallback, false);
-  const bool empty_word = node.kind == Node::Kind::Null && row.fallback == "none";  // `none` and null both say "nothing"
+  // `none` and null both say "nothing"
+  const bool empty_word = node.kind == Node::Kind::Null && row.fallback == "none";
   if (!empty_word && !same_value(node, fallback.root))
-    problem(node, std::string(row.key), fmt::format("is known but not in this release; leave it out (its default is {})", row.fallback));
+    problem(node, std::string(row.key),
+            fmt::format("is known but not in this release; leave it out (its default is {})",
+                        row.fallback));
 }
 
 const std::string* SpecReader::text(const Node& node, const KeyRow& row) {
@@ -297,31 +373,39 @@ const std::string* SpecReader::text(const Node& node, const KeyRow& row) {
 
 void SpecReader::not_accepted(const Node& node, const KeyRow& row, std::string_view value) {
   const std::string_view meant = value_meant(row.key, value);
-  const std::string_view near = meant.empty() ? engine::nearest(value, choices(row.accepted)) : meant;
+  const std::string_view near =
+      meant.empty() ? engine::nearest(value, choices(row.accepted)) : meant;
   if (near.empty())
-    problem(node, std::string(row.key), fmt::format("'{}' is not accepted ({})", shown(value), row.accepted));
+    problem(node, std::string(row.key),
+            fmt::format("'{}' is not accepted ({})", shown(value), row.accepted));
   else
-    problem(node, std::string(row.key), fmt::format("'{}' is not accepted; did you mean '{}'? ({})", shown(value), near, row.accepted));
+    problem(node, std::string(row.key),
+            fmt::format("'{}' is not accepted; did you mean '{}'? ({})", shown(value), near,
+                        row.accepted));
 }
 
 void SpecReader::choice(const Node& node, const KeyRow& row) {
-  const std::string* value = node.kind == Node::Kind::Null && row.fallback == "none" ? nullptr : text(node, row);
+  const std::string* value =
+      node.kind == Node::Kind::Null && row.fallback == "none" ? nullptr : text(node, row);
   if (value == nullptr) return;
   const auto accepted = choices(row.accepted);
   const auto later_words = choices(row.later);
   if (std::ranges::find(accepted, *value) != accepted.end())
     text_setters().at(row.key)(spec_, *value);
   else if (std::ranges::find(later_words, *value) != later_words.end())
-    problem(node, std::string(row.key), fmt::format("'{}' is known but not in this release ({})", *value, row.accepted));
+    problem(node, std::string(row.key),
+            fmt::format("'{}' is known but not in this release ({})", *value, row.accepted));
   else {
     not_accepted(node, row, *value);
-    if (row.key == "engine") spec_.set_engine(*value);  // which one was meant decides what is checked behind it
+    // which one was meant decides what is checked behind it
+    if (row.key == "engine") spec_.set_engine(*value);
   }
 }
 
 void SpecReader::text_map(const Node& node, const KeyRow& row) {
   if (node.kind == Node::Kind::Null) return;
-  if (node.kind != Node::Kind::Map) return problem(node, std::string(row.key), fmt::format("must be a map ({})", row.accepted));
+  if (node.kind != Node::Kind::Map)
+    return problem(node, std::string(row.key), fmt::format("must be a map ({})", row.accepted));
   TextMap& map = *map_getters().at(row.key)(spec_);
   for (std::size_t i = 0; i < node.keys.size(); ++i) {
     const Node& value = node.items[i];
@@ -332,7 +416,9 @@ void SpecReader::text_map(const Node& node, const KeyRow& row) {
     else if (value.kind == Node::Kind::Scalar)
       map[node.keys[i].text] = value.text;
     else
-      problem(value, shown(key), value.kind == Node::Kind::Null ? "has no value; \"\" is the empty text" : "must be one text");
+      problem(value, shown(key),
+              value.kind == Node::Kind::Null ? "has no value; \"\" is the empty text"
+                                             : "must be one text");
   }
 }
 

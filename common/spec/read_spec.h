@@ -1,4 +1,5 @@
-// A tree of YAML -> JobSpec, by the key table: types, positions, names. What a value means together with others is complete()'s (parse.h).
+// A tree of YAML -> JobSpec, by the key table: types, positions, names. What a value means together
+// with others is complete()'s (parse.h).
 #pragma once
 
 #include <functional>
@@ -20,7 +21,8 @@ class SpecReader {
   void read(const Node& root);
 
   [[nodiscard]] std::vector<Problem>& problems() { return problems_; }
-  // Gives a problem that complete() found its place: that of the key, or of the nearest section around it.
+  // Gives a problem that complete() found its place: that of the key, or of the nearest section
+  // around it.
   [[nodiscard]] Problem placed(Problem problem) const;
   // This key, or one above it, has a problem already: another would only follow from it.
   [[nodiscard]] bool spoiled(const std::string& key) const;
@@ -33,13 +35,16 @@ class SpecReader {
   static const std::map<std::string_view, Special>& specials();
 
   void problem(const Node& at, std::string key, std::string message);
-  // Of one element of a list, which is left out: the numbers of the others then are those that complete() sees.
+  // Of one element of a list, which is left out: the numbers of the others then are those that
+  // complete() sees.
   void item_problem(const Node& at, std::string key, std::string message);
   // One text, or a list of them: each goes to `add`.
-  void one_or_list(const Node& node, const KeyRow& row, const std::string& item_must, const std::function<void(const Node&)>& add);
+  void one_or_list(const Node& node, const KeyRow& row, const std::string& item_must,
+                   const std::function<void(const Node&)>& add);
   void section(const Node& node, const std::string& prefix);
   void unknown(const Node& key, const Node& value, const std::string& section_key);
-  // Reads the values of misspelt keys as those of the keys that were meant: what is wrong inside is said in the same go.
+  // Reads the values of misspelt keys as those of the keys that were meant: what is wrong inside is
+  // said in the same go.
   void read_meant();
   void row(const Node& node, const KeyRow& row);
   void later(const Node& node, const KeyRow& row);

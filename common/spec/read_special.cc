@@ -62,7 +62,8 @@ const std::map<std::string_view, SpecReader::Special>& SpecReader::specials() {
   return table;
 }
 
-// A string splits like a shell's words, a list is taken as it is, a map becomes `--key value`. Each word's place is kept.
+// A string splits like a shell's words, a list is taken as it is, a map becomes `--key value`. Each
+// word's place is kept.
 std::vector<std::string> SpecReader::words(const Node& node, const KeyRow& row, bool map_too) {
   std::vector<std::string> result;
   const std::string key(row.key);
@@ -92,7 +93,9 @@ std::vector<std::string> SpecReader::words(const Node& node, const KeyRow& row, 
         if (item.kind == Node::Kind::Scalar)
           add(item, item.text);
         else
-          item_problem(item, fmt::format("{}[{}]", key, i), item.kind == Node::Kind::Null ? "has no value; \"\" is the empty argument" : "must be one text");
+          item_problem(item, fmt::format("{}[{}]", key, i),
+                       item.kind == Node::Kind::Null ? "has no value; \"\" is the empty argument"
+                                                     : "must be one text");
       }
       break;
     case Node::Kind::Map: {
@@ -104,7 +107,8 @@ std::vector<std::string> SpecReader::words(const Node& node, const KeyRow& row, 
         const std::string flag = name.starts_with('-') ? name : "--" + name;
         if (value.bad || value.kind == Node::Kind::Null) return;
         if (value.kind != Node::Kind::Scalar)
-          return problem(value, fmt::format("{}.{}", key, shown(name)), "must be one value or a list of values (true | false | null | text)");
+          return problem(value, fmt::format("{}.{}", key, shown(name)),
+                         "must be one value or a list of values (true | false | null | text)");
         if (!value.quoted && value.text == "false") return;
         add(value, flag);
         if (value.quoted || value.text != "true") add(value, value.text);
@@ -126,11 +130,18 @@ std::vector<std::string> SpecReader::words(const Node& node, const KeyRow& row, 
 void SpecReader::code_from(const Node& node, const KeyRow& row) {
   const std::string* value = text(node, row);
   if (value == nullptr) return;
-  const bool remote = value->find("://") != std::string::npos || (value->starts_with("git@") && value->find(':') != std::string::npos);
-  if (remote) return problem(node, "code.from", "code from git or an object store is known but not in this release (a directory)");
+  const bool remote = value->find("://") != std::string::npos ||
+                      (value->starts_with("git@") && value->find(':') != std::string::npos);
+  if (remote)
+    return problem(
+        node, "code.from",
+        "code from git or an object store is known but not in this release (a directory)");
   if (value->empty()) return problem(node, "code.from", "is empty (a directory)");
-  if (!spec_.code().at().empty()) return problem(node, "code.from", "code.at says already where the code is; leave one of the two out");
-  std::string path = (std::filesystem::path(options_.base_dir) / *value).lexically_normal().string();
+  if (!spec_.code().at().empty())
+    return problem(node, "code.from",
+                   "code.at says already where the code is; leave one of the two out");
+  std::string path =
+      (std::filesystem::path(options_.base_dir) / *value).lexically_normal().string();
   if (path.size() > 1 && path.ends_with('/')) path.pop_back();
   spec_.mutable_code()->set_at(path);
 }
@@ -138,8 +149,12 @@ void SpecReader::code_from(const Node& node, const KeyRow& row) {
 void SpecReader::code_at(const Node& node, const KeyRow& row) {
   const std::string* value = text(node, row);
   if (value == nullptr || *value == "auto") return;
-  if (!value->starts_with('/')) return problem(node, "code.at", fmt::format("'{}' is not absolute ({})", shown(*value), row.accepted));
-  if (!spec_.code().at().empty()) return problem(node, "code.at", "code.from says already where the code is; leave one of the two out");
+  if (!value->starts_with('/'))
+    return problem(node, "code.at",
+                   fmt::format("'{}' is not absolute ({})", shown(*value), row.accepted));
+  if (!spec_.code().at().empty())
+    return problem(node, "code.at",
+                   "code.from says already where the code is; leave one of the two out");
   spec_.mutable_code()->set_at(*value);
 }
 
@@ -154,16 +169,19 @@ void SpecReader::setup(const Node& node, const KeyRow& row) {
 void SpecReader::setup_run(const Node& node, const KeyRow& row) {
   one_or_list(node, row, "must be one text", [this](const Node& at) {
     v1::RuntimeSpec& runtime = *spec_.mutable_runtime();
-    for (const char* name : {"runtime.setup", "runtime.setup.run"}) places_[fmt::format("{}[{}]", name, runtime.setup_size())] = {at.line, at.column};
+    for (const char* name : {"runtime.setup", "runtime.setup.run"})
+      places_[fmt::format("{}[{}]", name, runtime.setup_size())] = {at.line, at.column};
     runtime.add_setup(at.text);
   });
 }
 
-void SpecReader::one_or_list(const Node& node, const KeyRow& row, const std::string& item_must, const std::function<void(const Node&)>& add) {
+void SpecReader::one_or_list(const Node& node, const KeyRow& row, const std::string& item_must,
+                             const std::function<void(const Node&)>& add) {
   const std::string key(row.key);
   if (node.kind == Node::Kind::Null) return;
   if (node.kind == Node::Kind::Scalar) return add(node);
-  if (node.kind != Node::Kind::List) return problem(node, key, fmt::format("must not be a map ({})", row.accepted));
+  if (node.kind != Node::Kind::List)
+    return problem(node, key, fmt::format("must not be a map ({})", row.accepted));
   for (std::size_t i = 0; i < node.items.size(); ++i) {
     const Node& item = node.items[i];
     if (item.bad) continue;
@@ -175,23 +193,27 @@ void SpecReader::one_or_list(const Node& node, const KeyRow& row, const std::str
 }
 
 void SpecReader::launch_run(const Node& node, const KeyRow& row) {
-  for (std::string& word : words(node, row, false)) spec_.mutable_launch()->add_run(std::move(word));
+  for (std::string& word : words(node, row, false))
+    spec_.mutable_launch()->add_run(std::move(word));
 }
 
 void SpecReader::launch_args(const Node& node, const KeyRow& row) {
-  for (std::string& word : words(node, row, true)) spec_.mutable_launch()->add_args(std::move(word));
+  for (std::string& word : words(node, row, true))
+    spec_.mutable_launch()->add_args(std::move(word));
 }
 
 void SpecReader::launch_config(const Node& node, const KeyRow& row) {
   if (node.kind == Node::Kind::Null) return;
   const std::string* value = text(node, row);
   if (value == nullptr) return;
-  if (value->empty()) return problem(node, std::string(row.key), fmt::format("is empty ({})", row.accepted));
+  if (value->empty())
+    return problem(node, std::string(row.key), fmt::format("is empty ({})", row.accepted));
   spec_.mutable_launch()->set_config(*value);
 }
 
 void SpecReader::resume_args(const Node& node, const KeyRow& row) {
-  for (std::string& word : words(node, row, true)) spec_.mutable_resume()->add_args(std::move(word));
+  for (std::string& word : words(node, row, true))
+    spec_.mutable_resume()->add_args(std::move(word));
 }
 
 void SpecReader::launch_lockstep(const Node& node, const KeyRow& row) {
@@ -208,11 +230,13 @@ void SpecReader::launch_lockstep(const Node& node, const KeyRow& row) {
 void SpecReader::devices(const Node& node, const KeyRow& row) {
   v1::ResourceSpec& resources = *spec_.mutable_resources();
   if (node.kind == Node::Kind::List) {
-    if (node.items.empty()) return problem(node, "resources.devices", fmt::format("is an empty list ({})", row.accepted));
+    if (node.items.empty())
+      return problem(node, "resources.devices", fmt::format("is an empty list ({})", row.accepted));
     for (std::size_t i = 0; i < node.items.size(); ++i) {
       const Node& item = node.items[i];
       const std::string key = fmt::format("resources.devices[{}]", i);
-      places_[fmt::format("resources.devices[{}]", resources.device_ids_size())] = {item.line, item.column};
+      places_[fmt::format("resources.devices[{}]", resources.device_ids_size())] = {item.line,
+                                                                                    item.column};
       if (item.bad) continue;
       if (item.kind != Node::Kind::Scalar) {
         item_problem(item, key, "must be the number of a device (0..1023)");
@@ -236,17 +260,21 @@ void SpecReader::devices(const Node& node, const KeyRow& row) {
   } else if (!value->empty() && value->find_first_not_of("0123456789") == std::string::npos) {
     problem(node, "resources.devices", number.error().message);
   } else {
-    problem(node, "resources.devices", fmt::format("'{}' is neither a number nor a range of devices ({})", shown(*value), row.accepted));
+    problem(node, "resources.devices",
+            fmt::format("'{}' is neither a number nor a range of devices ({})", shown(*value),
+                        row.accepted));
   }
 }
 
 void SpecReader::hosts(const Node& node, const KeyRow& row) {
   if (node.kind == Node::Kind::Null) return;
-  if (node.kind != Node::Kind::List) return problem(node, "resources.hosts", fmt::format("must be a list ({})", row.accepted));
+  if (node.kind != Node::Kind::List)
+    return problem(node, "resources.hosts", fmt::format("must be a list ({})", row.accepted));
   for (std::size_t i = 0; i < node.items.size(); ++i) {
     const Node& item = node.items[i];
     const std::string key = fmt::format("resources.hosts[{}]", i);
-    places_[fmt::format("resources.hosts[{}]", spec_.resources().hosts_size())] = {item.line, item.column};
+    places_[fmt::format("resources.hosts[{}]", spec_.resources().hosts_size())] = {item.line,
+                                                                                   item.column};
     if (item.bad) continue;
     if (item.kind == Node::Kind::Scalar)
       spec_.mutable_resources()->add_hosts(item.text);
@@ -261,13 +289,15 @@ void SpecReader::master_port(const Node& node, const KeyRow& row) {
   if (auto number = parse_number(*value, 1, 65535))
     spec_.mutable_network()->set_master_port(static_cast<std::uint32_t>(*number));
   else
-    problem(node, std::string(row.key), fmt::format("'{}' is not a port ({})", shown(*value), row.accepted));
+    problem(node, std::string(row.key),
+            fmt::format("'{}' is not a port ({})", shown(*value), row.accepted));
 }
 
 void SpecReader::checkpoint_dir(const Node& node, const KeyRow& row) {
   const std::string* value = text(node, row);
   if (value == nullptr || *value == "auto") return;
-  if (value->empty()) return problem(node, "checkpoint.dir", fmt::format("is empty ({})", row.accepted));
+  if (value->empty())
+    return problem(node, "checkpoint.dir", fmt::format("is empty ({})", row.accepted));
   const bool whole = value->starts_with('/') || value->starts_with("${out}");
   spec_.mutable_checkpoint()->set_dir(whole ? *value : "${out}/" + *value);
 }
@@ -276,7 +306,8 @@ void SpecReader::checkpoint_storage(const Node& node, const KeyRow& row) {
   const std::string* value = text(node, row);
   if (value == nullptr || *value == "auto") return;
   if (*value != "shared" && *value != "local") return not_accepted(node, row, *value);
-  spec_.mutable_checkpoint()->set_storage(*value == "local" ? v1::CHECKPOINT_STORAGE_LOCAL : v1::CHECKPOINT_STORAGE_SHARED);
+  spec_.mutable_checkpoint()->set_storage(*value == "local" ? v1::CHECKPOINT_STORAGE_LOCAL
+                                                            : v1::CHECKPOINT_STORAGE_SHARED);
 }
 
 void SpecReader::resume(const Node& node, const KeyRow& row) {
@@ -306,7 +337,8 @@ void SpecReader::progress(const Node& node, const KeyRow& row) {
     observe.set_grammar("custom");
     section(node, "observe.progress");
     if (node.get("step") == nullptr && !spoiled("observe.progress.step"))
-      problem(node, "observe.progress.step", "is missing: without it no line is a step (a regular expression with one group)");
+      problem(node, "observe.progress.step",
+              "is missing: without it no line is a step (a regular expression with one group)");
     return;
   }
   const std::string* value = node.kind == Node::Kind::Null ? nullptr : text(node, row);
@@ -328,9 +360,11 @@ void SpecReader::progress_part(const Node& node, const KeyRow& row) {
 
 void SpecReader::success(const Node& node, const KeyRow& row) {
   if (node.kind == Node::Kind::Map) {
-    if (node.get("regex") != nullptr && node.get("file") != nullptr) return problem(node, "success", "either regex or file, not both");
+    if (node.get("regex") != nullptr && node.get("file") != nullptr)
+      return problem(node, "success", "either regex or file, not both");
     section(node, "success");
-    if (node.keys.empty()) problem(node, "success", fmt::format("is an empty map ({})", row.accepted));
+    if (node.keys.empty())
+      problem(node, "success", fmt::format("is an empty map ({})", row.accepted));
     return;
   }
   const std::string* value = text(node, row);
@@ -346,7 +380,8 @@ void SpecReader::success(const Node& node, const KeyRow& row) {
 void SpecReader::success_part(const Node& node, const KeyRow& row) {
   const std::string* value = text(node, row);
   if (value == nullptr) return;
-  if (value->empty()) return problem(node, std::string(row.key), fmt::format("is empty ({})", row.accepted));
+  if (value->empty())
+    return problem(node, std::string(row.key), fmt::format("is empty ({})", row.accepted));
   if (row.key == "success.regex")
     spec_.mutable_success()->set_regex(*value);
   else

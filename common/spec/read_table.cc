@@ -15,10 +15,13 @@ void SpecReader::rank_table(const Node& node, const KeyRow& row) {
   if (value == nullptr) return;
   const std::string key(row.key);
   if (value->empty()) return problem(node, key, fmt::format("is empty ({})", row.accepted));
-  if (!options_.read_file) return problem(node, key, fmt::format("'{}': no file can be read here", shown(*value)));
-  const std::string path = (std::filesystem::path(options_.base_dir) / *value).lexically_normal().string();
+  if (!options_.read_file)
+    return problem(node, key, fmt::format("'{}': no file can be read here", shown(*value)));
+  const std::string path =
+      (std::filesystem::path(options_.base_dir) / *value).lexically_normal().string();
   auto content = options_.read_file(path, kRankTableBytesMax);
-  if (!content) return problem(node, key, fmt::format("'{}': {}", shown(*value), content.error().message));
+  if (!content)
+    return problem(node, key, fmt::format("'{}': {}", shown(*value), content.error().message));
   v1::RankTableFile& file = *spec_.mutable_resources()->mutable_rank_table();
   file.set_name(*value);
   file.set_content(*std::move(content));

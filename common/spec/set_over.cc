@@ -19,7 +19,8 @@ void collect(const Node& node, const std::string& prefix, std::set<std::string>&
   }
 }
 
-// What readers add to, or leave alone where it is to be the default, is taken away first: a list is replaced, a map gets entries.
+// What readers add to, or leave alone where it is to be the default, is taken away first: a list is
+// replaced, a map gets entries.
 struct Forget {
   std::string_view key;
   void (*act)(v1::JobSpec&);
@@ -45,7 +46,8 @@ constexpr auto kForget = std::to_array<Forget>({
        spec.mutable_resources()->clear_device_ids();
      }},
     {"resources.hosts", [](v1::JobSpec& spec) { spec.mutable_resources()->clear_hosts(); }},
-    {"resources.rank_table", [](v1::JobSpec& spec) { spec.mutable_resources()->clear_rank_table(); }},
+    {"resources.rank_table",
+     [](v1::JobSpec& spec) { spec.mutable_resources()->clear_rank_table(); }},
     {"network.master_port", [](v1::JobSpec& spec) { spec.mutable_network()->clear_master_port(); }},
     {"inputs", [](v1::JobSpec& spec) { spec.clear_inputs(); }},
     {"checkpoint.dir", [](v1::JobSpec& spec) { spec.mutable_checkpoint()->clear_dir(); }},

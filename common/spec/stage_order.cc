@@ -5,7 +5,8 @@
 namespace muster::spec {
 namespace {
 
-// Of those that have no place each names another one that has none: whoever goes from one to the next comes round.
+// Of those that have no place each names another one that has none: whoever goes from one to the
+// next comes round.
 std::vector<std::size_t> circle_among(const StageNames& names, const std::vector<bool>& placed) {
   std::vector<std::size_t> way;
   std::size_t at = static_cast<std::size_t>(std::ranges::find(placed, false) - placed.begin());
@@ -25,7 +26,10 @@ std::vector<std::size_t> circle_among(const StageNames& names, const std::vector
 StageOrder order_stages(const StageNames& names) {
   StageOrder result;
   std::vector<bool> placed(names.size(), false);
-  const auto ready = [&](std::size_t stage) { return !placed[stage] && std::ranges::all_of(names[stage], [&](std::size_t named) { return placed[named]; }); };
+  const auto ready = [&](std::size_t stage) {
+    return !placed[stage] &&
+           std::ranges::all_of(names[stage], [&](std::size_t named) { return placed[named]; });
+  };
   while (result.order.size() < names.size()) {
     std::size_t next = 0;
     while (next < names.size() && !ready(next)) ++next;
@@ -39,7 +43,8 @@ StageOrder order_stages(const StageNames& names) {
   return result;
 }
 
-std::vector<std::set<std::size_t>> stages_before(const StageNames& names, const std::vector<std::size_t>& order) {
+std::vector<std::set<std::size_t>> stages_before(const StageNames& names,
+                                                 const std::vector<std::size_t>& order) {
   std::vector<std::set<std::size_t>> before(names.size());
   for (const std::size_t stage : order) {
     for (const std::size_t named : names[stage]) {

@@ -11,12 +11,16 @@ namespace muster::spec {
 using StageNames = std::vector<std::vector<std::size_t>>;
 
 struct StageOrder {
-  std::vector<std::size_t> order;   // each behind those that it names, else by number; without those of a circle, and what comes behind them
-  std::vector<std::size_t> circle;  // stages that come behind each other, the first again at the end; empty: none
+  // each behind those that it names, else by number; without those of a circle, and what comes
+  // behind them
+  std::vector<std::size_t> order;
+  // stages that come behind each other, the first again at the end; empty: none
+  std::vector<std::size_t> circle;
 };
 StageOrder order_stages(const StageNames& names);
 
 // All that come before each stage, directly or through others; `order` has no circle.
-std::vector<std::set<std::size_t>> stages_before(const StageNames& names, const std::vector<std::size_t>& order);
+std::vector<std::set<std::size_t>> stages_before(const StageNames& names,
+                                                 const std::vector<std::size_t>& order);
 
 }  // namespace muster::spec

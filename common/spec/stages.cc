@@ -22,7 +22,8 @@
 namespace muster::spec {
 namespace {
 
-constexpr std::size_t kMergedMax = 4 * kNodesMax;  // values and words of all stages together, with what they inherit
+// values and words of all stages together, with what they inherit
+constexpr std::size_t kMergedMax = 4 * kNodesMax;
 
 std::size_t count_nodes(const Node& node) {
   std::size_t count = 1;
@@ -55,7 +56,8 @@ void drop_alternatives(Node& under, const Node& over, std::string_view key) {
 
 // `key` is dotted. `success` says one thing, in one form or another.
 Node merge(Node under, const Node& over, const std::string& key) {
-  if (under.kind != Node::Kind::Map || over.kind != Node::Kind::Map || key == "success") return over;
+  if (under.kind != Node::Kind::Map || over.kind != Node::Kind::Map || key == "success")
+    return over;
   drop_alternatives(under, over, key);
   std::unordered_map<std::string, std::size_t> where;
   for (std::size_t i = 0; i < under.keys.size(); ++i) where.emplace(under.keys[i].text, i);
@@ -69,14 +71,17 @@ Node merge(Node under, const Node& over, const std::string& key) {
       continue;
     }
     under.keys[found->second] = over.keys[i];
-    under.items[found->second] = merge(std::move(under.items[found->second]), over.items[i], key.empty() ? name : fmt::format("{}.{}", key, name));
+    under.items[found->second] = merge(std::move(under.items[found->second]), over.items[i],
+                                       key.empty() ? name : fmt::format("{}.{}", key, name));
   }
   return under;
 }
 
 // What makes two problems the same: found in several stages, it is the top level's.
 using Said = std::tuple<std::uint32_t, std::uint32_t, std::string, std::string>;
-Said said(const Problem& problem) { return {problem.line, problem.column, problem.key, problem.message}; }
+Said said(const Problem& problem) {
+  return {problem.line, problem.column, problem.key, problem.message};
+}
 
 struct Stage {
   std::string name;
@@ -90,7 +95,8 @@ struct Stage {
 
 class ChainReader {
  public:
-  ChainReader(Node root, const ParseOptions& options, Parsed& result) : root_(std::move(root)), options_(options), result_(result) {}
+  ChainReader(Node root, const ParseOptions& options, Parsed& result)
+      : root_(std::move(root)), options_(options), result_(result) {}
 
   void run() {
     for (std::size_t i = 0; i < root_.keys.size(); ++i)
@@ -98,15 +104,21 @@ class ChainReader {
     drop(root_, "stages");
     top();
     if (stages_node_.bad) return;
-    if (stages_node_.kind != Node::Kind::Map) return problem(stages_node_, "stages", fmt::format("must be a map ({})", find_key("stages")->accepted));
+    if (stages_node_.kind != Node::Kind::Map)
+      return problem(stages_node_, "stages",
+                     fmt::format("must be a map ({})", find_key("stages")->accepted));
     if (stages_node_.keys.size() > kStagesMost)
-      return problem(stages_node_, "stages", fmt::format("has {} stages ({})", stages_node_.keys.size(), find_key("stages")->accepted));
-    for (std::size_t i = 0; i < stages_node_.keys.size(); ++i) stage(stages_node_.keys[i], stages_node_.items[i]);
+      return problem(stages_node_, "stages",
+                     fmt::format("has {} stages ({})", stages_node_.keys.size(),
+                                 find_key("stages")->accepted));
+    for (std::size_t i = 0; i < stages_node_.keys.size(); ++i)
+      stage(stages_node_.keys[i], stages_node_.items[i]);
     for (const Stage& stage : stages_) names_.push_back(stage.name);
     order();
     std::vector<std::size_t> all = order_;
     for (std::size_t i = 0; i < stages_.size(); ++i)
-      if (std::ranges::find(all, i) == all.end()) all.push_back(i);  // of a circle: what else is wrong there is said, too
+      // of a circle: what else is wrong there is said, too
+      if (std::ranges::find(all, i) == all.end()) all.push_back(i);
     for (const std::size_t i : all) {
       if (full()) return;
       if (!stages_[i].unread) read(i);
@@ -117,10 +129,15 @@ class ChainReader {
  private:
   bool full() const { return result_.problems.size() >= kProblemsMax; }
   void problem(const Node& at, std::string key, std::string message) {
-    if (!full()) result_.problems.push_back({.line = at.line, .column = at.column, .key = std::move(key), .message = std::move(message)});
+    if (!full())
+      result_.problems.push_back({.line = at.line,
+                                  .column = at.column,
+                                  .key = std::move(key),
+                                  .message = std::move(message)});
   }
   static std::string key_of(const Stage& stage, std::string_view below) {
-    return below.empty() ? fmt::format("stages.{}", shown(stage.name)) : fmt::format("stages.{}.{}", shown(stage.name), below);
+    return below.empty() ? fmt::format("stages.{}", shown(stage.name))
+                         : fmt::format("stages.{}.{}", shown(stage.name), below);
   }
 
   // Types and names alone: what is missing there a stage may have.
@@ -145,21 +162,31 @@ class ChainReader {
 
   void stage(const Node& key, const Node& value) {
     Stage stage{.name = key.text, .key = &key};
-    const auto own_problem = [&](const Node& at, std::string_view below, std::string message) { problem(at, key_of(stage, below), std::move(message)); };
+    const auto own_problem = [&](const Node& at, std::string_view below, std::string message) {
+      problem(at, key_of(stage, below), std::move(message));
+    };
     if (!is_stage_name(stage.name))
-      own_problem(key, "", fmt::format("'{}' cannot be a stage's name (a-z 0-9 _ -, a letter or digit first and last)", shown(stage.name)));
+      own_problem(
+          key, "",
+          fmt::format(
+              "'{}' cannot be a stage's name (a-z 0-9 _ -, a letter or digit first and last)",
+              shown(stage.name)));
     else if (!name_.empty() && name_.size() + 1 + stage.name.size() > kJobNameMax)
       own_problem(key, "",
-                  fmt::format("its job would be called '{}.{}', with {} characters: a job's name has at most {}; shorten one of the two", shown(name_),
-                              shown(stage.name), name_.size() + 1 + stage.name.size(), kJobNameMax));
+                  fmt::format("its job would be called '{}.{}', with {} characters: a job's name "
+                              "has at most {}; shorten one of the two",
+                              shown(name_), shown(stage.name), name_.size() + 1 + stage.name.size(),
+                              kJobNameMax));
     if (value.kind != Node::Kind::Map) {
       stage.unread = value.bad || value.kind != Node::Kind::Null;
-      if (stage.unread && !value.bad) own_problem(value, "", fmt::format("must be a map ({})", find_key("stages")->accepted));
+      if (stage.unread && !value.bad)
+        own_problem(value, "", fmt::format("must be a map ({})", find_key("stages")->accepted));
       stage.own = Node{.kind = Node::Kind::Map, .line = key.line, .column = key.column};
       stages_.push_back(std::move(stage));
       return;
     }
-    stage.own = Node{.kind = Node::Kind::Map, .line = value.line, .column = value.column, .bad = value.bad};
+    stage.own =
+        Node{.kind = Node::Kind::Map, .line = value.line, .column = value.column, .bad = value.bad};
     std::vector<std::string_view> known = {"after", "creates"};
     for (const KeyRow* row : keys_below("")) known.push_back(row->key);
     for (std::size_t i = 0; i < value.keys.size(); ++i) {
@@ -171,9 +198,13 @@ class ChainReader {
       } else if (name == "name") {
         own_problem(value.keys[i], name, "a stage has the name that it stands under; leave it out");
       } else if (name == "stages") {
-        own_problem(value.keys[i], name, "a stage has no stages of its own; write them all below 'stages'");
-      } else if (const std::string_view near = find_key(name) == nullptr ? engine::nearest(name, known) : ""; near == "after" || near == "creates") {
-        own_problem(value.keys[i], shown(name), fmt::format("unknown key; did you mean '{}'?", near));
+        own_problem(value.keys[i], name,
+                    "a stage has no stages of its own; write them all below 'stages'");
+      } else if (const std::string_view near =
+                     find_key(name) == nullptr ? engine::nearest(name, known) : "";
+                 near == "after" || near == "creates") {
+        own_problem(value.keys[i], shown(name),
+                    fmt::format("unknown key; did you mean '{}'?", near));
         if (near == "after") order_unknown_ = true;
       } else {
         stage.own.keys.push_back(value.keys[i]);
@@ -194,10 +225,13 @@ class ChainReader {
     }
     order_unknown_ = true;
     std::string way;
-    for (const std::size_t i : found.circle) way += fmt::format("{}{}", way.empty() ? "" : " -> ", shown(names_[i]));
+    for (const std::size_t i : found.circle)
+      way += fmt::format("{}{}", way.empty() ? "" : " -> ", shown(names_[i]));
     const Stage& first = stages_[found.circle.front()];
     problem(first.after == nullptr ? *first.key : *first.after, key_of(first, "after"),
-            fmt::format("the stages wait for each other in a circle ({}); one of them has to be without the stage before it", way));
+            fmt::format("the stages wait for each other in a circle ({}); one of them has to be "
+                        "without the stage before it",
+                        way));
   }
 
   void named_before(std::size_t i) {
@@ -212,18 +246,27 @@ class ChainReader {
     const auto one = [&](const Node& node) {
       if (node.bad || node.kind != Node::Kind::Scalar) {
         order_unknown_ = true;
-        if (!node.bad) problem(node, key, fmt::format("must be the name of a stage ({})", accepted));
+        if (!node.bad)
+          problem(node, key, fmt::format("must be the name of a stage ({})", accepted));
         return;
       }
       const auto found = std::ranges::find(names_, node.text);
       const auto number = static_cast<std::size_t>(found - names_.begin());
-      if (found != names_.end() && number != i && std::ranges::find(before, number) == before.end()) return before.push_back(number);
+      if (found != names_.end() && number != i && std::ranges::find(before, number) == before.end())
+        return before.push_back(number);
       if (found == names_.end()) order_unknown_ = true;
-      const std::string_view near = found == names_.end() ? engine::nearest(node.text, other_names(i)) : "";
+      const std::string_view near =
+          found == names_.end() ? engine::nearest(node.text, other_names(i)) : "";
       problem(node, key,
-              found != names_.end() ? fmt::format("'{}' {}", shown(node.text), number == i ? "is this stage itself" : "is there twice")
-              : near.empty()        ? fmt::format("there is no stage '{}' (a job outside of this spec is for schedule.after)", shown(node.text))
-                                    : fmt::format("there is no stage '{}'; did you mean '{}'?", shown(node.text), shown(near)));
+              found != names_.end()
+                  ? fmt::format("'{}' {}", shown(node.text),
+                                number == i ? "is this stage itself" : "is there twice")
+              : near.empty()
+                  ? fmt::format(
+                        "there is no stage '{}' (a job outside of this spec is for schedule.after)",
+                        shown(node.text))
+                  : fmt::format("there is no stage '{}'; did you mean '{}'?", shown(node.text),
+                                shown(near)));
     };
     if (stage.after->kind == Node::Kind::List) {
       for (const Node& item : stage.after->items) one(item);
@@ -246,11 +289,15 @@ class ChainReader {
     const Stage& stage = stages_[i];
     Node top = root_;
     drop(top, "name");
-    if (Node* schedule = top.kind == Node::Kind::Map && top.get("schedule") != nullptr ? &top.at("schedule") : nullptr;
+    if (Node* schedule = top.kind == Node::Kind::Map && top.get("schedule") != nullptr
+                             ? &top.at("schedule")
+                             : nullptr;
         schedule != nullptr && !before_[i].empty())
       if (schedule->kind == Node::Kind::Map) drop(*schedule, "after");
     Node result = merge(std::move(top), stage.own, "");
-    if (stage.creates != nullptr && stage.creates->kind == Node::Kind::Scalar && stage.own.get("success") == nullptr) drop(result, "success");
+    if (stage.creates != nullptr && stage.creates->kind == Node::Kind::Scalar &&
+        stage.own.get("success") == nullptr)
+      drop(result, "success");
     return result;
   }
 
@@ -261,7 +308,9 @@ class ChainReader {
     if (merged_ > kMergedMax) {
       if (std::exchange(too_many_, true)) return;
       return problem(*stage.key, "stages",
-                     fmt::format("with what they inherit the stages have more than {} values and words; put data into files", kMergedMax));
+                     fmt::format("with what they inherit the stages have more than {} values and "
+                                 "words; put data into files",
+                                 kMergedMax));
     }
     v1::JobSpec spec;
     SpecReader reader(options_, spec);
@@ -272,13 +321,16 @@ class ChainReader {
       found.key = key_of(stage, found.key);
       result_.problems.push_back(std::move(found));
     }
-    if (spec.code().at().empty()) spec.mutable_code()->set_at(options_.base_dir);  // the default of code.from
-    const bool named = !name_.empty() && is_stage_name(stage.name) && name_.size() + 1 + stage.name.size() <= kJobNameMax;
+    // the default of code.from
+    if (spec.code().at().empty()) spec.mutable_code()->set_at(options_.base_dir);
+    const bool named = !name_.empty() && is_stage_name(stage.name) &&
+                       name_.size() + 1 + stage.name.size() <= kJobNameMax;
     spec.mutable_stage()->set_chain_name(named ? name_ : "chain");
     spec.mutable_stage()->set_name(named ? stage.name : "stage");
     spec.set_name(fmt::format("{}.{}", spec.stage().chain_name(), spec.stage().name()));
     for (const std::size_t before : before_[i])
-      if (is_stage_name(names_[before])) spec.mutable_schedule()->add_after("stage:" + names_[before]);
+      if (is_stage_name(names_[before]))
+        spec.mutable_schedule()->add_after("stage:" + names_[before]);
     creates(stage, spec);
     std::vector<Problem> completed = complete(spec);
     check_references(i, spec, completed);
@@ -292,35 +344,51 @@ class ChainReader {
     }
     bytes_ += spec.ByteSizeLong();
     if (bytes_ > kChainBytesMax && !std::exchange(too_long_, true))
-      problem(*stage.key, "stages", fmt::format("with what they inherit the stages have more than {} bytes; put data into files", kChainBytesMax));
+      problem(*stage.key, "stages",
+              fmt::format(
+                  "with what they inherit the stages have more than {} bytes; put data into files",
+                  kChainBytesMax));
     if (!too_long_) result_.stages.push_back(std::move(spec));
   }
 
   void creates(const Stage& stage, v1::JobSpec& spec) {
-    if (stage.creates == nullptr || stage.creates->bad || stage.creates->kind == Node::Kind::Null) return;
+    if (stage.creates == nullptr || stage.creates->bad || stage.creates->kind == Node::Kind::Null)
+      return;
     const std::string_view accepted = find_key("stages.NAME.creates")->accepted;
-    if (stage.creates->kind != Node::Kind::Scalar) return problem(*stage.creates, key_of(stage, "creates"), fmt::format("must be one path ({})", accepted));
-    if (stage.creates->text.empty()) return problem(*stage.creates, key_of(stage, "creates"), fmt::format("is empty ({})", accepted));
+    if (stage.creates->kind != Node::Kind::Scalar)
+      return problem(*stage.creates, key_of(stage, "creates"),
+                     fmt::format("must be one path ({})", accepted));
+    if (stage.creates->text.empty())
+      return problem(*stage.creates, key_of(stage, "creates"),
+                     fmt::format("is empty ({})", accepted));
     spec.mutable_stage()->set_creates(stage.creates->text);
   }
 
   // What a stage takes from another one: that has to be there, and to come before.
-  void check_references(std::size_t i, const v1::JobSpec& spec, std::vector<Problem>& problems) const {
+  void check_references(std::size_t i, const v1::JobSpec& spec,
+                        std::vector<Problem>& problems) const {
     const auto refer = [&](std::string_view name, std::string key) {
-      const bool known = std::ranges::any_of(problems, [&](const Problem& problem) { return problem.key == key; });
-      if (std::string wrong = known ? "" : reference_problem(i, name); !wrong.empty()) problems.push_back({.key = std::move(key), .message = std::move(wrong)});
+      const bool known =
+          std::ranges::any_of(problems, [&](const Problem& problem) { return problem.key == key; });
+      if (std::string wrong = known ? "" : reference_problem(i, name); !wrong.empty())
+        problems.push_back({.key = std::move(key), .message = std::move(wrong)});
     };
-    if (const Source source = source_of(spec.start().from()); source.kind == "stage") refer(source.name, "start.from");
+    if (const Source source = source_of(spec.start().from()); source.kind == "stage")
+      refer(source.name, "start.from");
     for (const v1::InputSpec& input : spec.inputs())
-      if (const Source source = source_of(input.from()); source.kind == "stage") refer(source.name, fmt::format("inputs.{}", shown(input.name())));
+      if (const Source source = source_of(input.from()); source.kind == "stage")
+        refer(source.name, fmt::format("inputs.{}", shown(input.name())));
     constexpr std::string_view kHead = "stages.", kTail = ".out";
     for (const auto& [key, text] : texts_of(spec)) {
       if (text.find("${stages.") == std::string::npos || key.starts_with("stage.")) continue;
       const auto names = engine::template_names(text);
       if (!names) continue;  // said by complete()
       for (const std::string& name : *names)
-        if (name.starts_with(kHead) && name.ends_with(kTail) && name.size() > kHead.size() + kTail.size())
-          refer(std::string_view(name).substr(kHead.size(), name.size() - kHead.size() - kTail.size()), key);
+        if (name.starts_with(kHead) && name.ends_with(kTail) &&
+            name.size() > kHead.size() + kTail.size())
+          refer(std::string_view(name).substr(kHead.size(),
+                                              name.size() - kHead.size() - kTail.size()),
+                key);
     }
   }
 
@@ -329,22 +397,30 @@ class ChainReader {
     if (found == names_.end()) {
       const std::string_view near = engine::nearest(name, other_names(i));
       return near.empty() ? fmt::format("there is no stage '{}' in this spec", shown(name))
-                          : fmt::format("there is no stage '{}'; did you mean '{}'?", shown(name), shown(near));
+                          : fmt::format("there is no stage '{}'; did you mean '{}'?", shown(name),
+                                        shown(near));
     }
     const auto number = static_cast<std::size_t>(found - names_.begin());
-    if (number == i) return fmt::format("'{}' is this stage itself; its own output directory is ${{out}}", shown(name));
+    if (number == i)
+      return fmt::format("'{}' is this stage itself; its own output directory is ${{out}}",
+                         shown(name));
     if (order_unknown_ || all_before_[i].contains(number)) return {};
-    return fmt::format("stage '{0}' does not come before this one: name it in 'after' (after: {0}), or one that comes behind it", shown(name));
+    return fmt::format(
+        "stage '{0}' does not come before this one: name it in 'after' (after: {0}), or one that "
+        "comes behind it",
+        shown(name));
   }
 
   static bool has_own(const Stage& stage, std::string_view key) {
-    return key.starts_with("stage.") || stage.own.get(key.substr(0, key.find_first_of(".["))) != nullptr;
+    return key.starts_with("stage.") ||
+           stage.own.get(key.substr(0, key.find_first_of(".["))) != nullptr;
   }
 
   // What every stage is told of the same place is the top level's.
   void say_completed() {
     std::map<Said, std::size_t> told;
-    const auto count_read = static_cast<std::size_t>(std::ranges::count(stages_, false, &Stage::unread));
+    const auto count_read =
+        static_cast<std::size_t>(std::ranges::count(stages_, false, &Stage::unread));
     for (const Stage& stage : stages_)
       for (const Problem& problem : stage.completed) ++told[said(problem)];
     const Problem root{.line = root_.line, .column = root_.column};
@@ -355,8 +431,11 @@ class ChainReader {
         if (count == count_read && (count_read > 1 || !has_own(stage, found.key))) {
           count = 0;
         } else {
-          if (found.line == root.line && found.column == root.column) std::tie(found.line, found.column) = std::pair(stage.key->line, stage.key->column);
-          found.key = key_of(stage, found.key.starts_with("stage.") ? std::string_view(found.key).substr(6) : found.key);
+          if (found.line == root.line && found.column == root.column)
+            std::tie(found.line, found.column) = std::pair(stage.key->line, stage.key->column);
+          found.key =
+              key_of(stage, found.key.starts_with("stage.") ? std::string_view(found.key).substr(6)
+                                                            : found.key);
         }
         result_.problems.push_back(std::move(found));
       }
@@ -383,9 +462,12 @@ class ChainReader {
 
 bool has_stages(const Node& root) {
   const Node* stages = root.kind == Node::Kind::Map ? root.get("stages") : nullptr;
-  return stages != nullptr && stages->kind != Node::Kind::Null && !(stages->kind == Node::Kind::Map && stages->keys.empty());
+  return stages != nullptr && stages->kind != Node::Kind::Null &&
+         !(stages->kind == Node::Kind::Map && stages->keys.empty());
 }
 
-void read_stages(Node root, const ParseOptions& options, Parsed& result) { ChainReader(std::move(root), options, result).run(); }
+void read_stages(Node root, const ParseOptions& options, Parsed& result) {
+  ChainReader(std::move(root), options, result).run();
+}
 
 }  // namespace muster::spec

@@ -1,5 +1,6 @@
-// `stages` of a YAML spec: each stage inherits the top level, its own keys over it (maps merged key by key, lists and scalars replaced), and becomes a job of
-// its own. Every problem of every stage at once: what the top level alone is to blame for is said once, under its own key. Pure but for
+// `stages` of a YAML spec: each stage inherits the top level, its own keys over it (maps merged key
+// by key, lists and scalars replaced), and becomes a job of its own. Every problem of every stage
+// at once: what the top level alone is to blame for is said once, under its own key. Pure but for
 // ParseOptions::read_file.
 #pragma once
 

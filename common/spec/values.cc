@@ -46,7 +46,8 @@ std::string format_duration(Duration duration) {
   auto rest = static_cast<std::uint64_t>(duration.count());
   if (rest == 0) return "0";
   std::string text;
-  for (const auto& [name, factor] : {Unit{"d", 86'400'000'000'000}, Unit{"h", 3'600'000'000'000}, Unit{"m", 60'000'000'000}}) {
+  for (const auto& [name, factor] :
+       {Unit{"d", 86'400'000'000'000}, Unit{"h", 3'600'000'000'000}, Unit{"m", 60'000'000'000}}) {
     if (rest / factor > 0) text += fmt::format("{}{}", rest / factor, name);
     rest %= factor;
   }
@@ -58,7 +59,10 @@ std::string format_duration(Duration duration) {
 }
 
 Result<std::uint64_t> parse_size(std::string_view text) {
-  const auto wrong = [&] { return fail(ErrorCode::InvalidArgument, fmt::format("'{}' is not a size (1024, 64KiB, 512MiB, 1.5GiB)", shown(text))); };
+  const auto wrong = [&] {
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("'{}' is not a size (1024, 64KiB, 512MiB, 1.5GiB)", shown(text)));
+  };
   std::string_view rest = text;
   if (rest.empty()) return wrong();
   const auto number = Decimal::take(rest);
@@ -78,22 +82,30 @@ Result<std::uint64_t> parse_thousandths(std::string_view text) {
   std::string_view rest = text;
   const auto number = rest.empty() ? std::nullopt : Decimal::take(rest);
   const auto value = number && number->scale <= 1000 ? number->times(1000) : std::nullopt;
-  if (!value || !rest.empty()) return fail(ErrorCode::InvalidArgument, fmt::format("'{}' is not a number with at most three decimals", shown(text)));
+  if (!value || !rest.empty())
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("'{}' is not a number with at most three decimals", shown(text)));
   return *value;
 }
 
 Result<std::uint64_t> parse_number(std::string_view text, std::uint64_t least, std::uint64_t most) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || !digit(text[0]) || end != text.data() + text.size() || error == std::errc::invalid_argument)
-    return fail(ErrorCode::InvalidArgument, fmt::format("'{}' is not a whole number ({}..{})", shown(text), least, most));
+  if (text.empty() || !digit(text[0]) || end != text.data() + text.size() ||
+      error == std::errc::invalid_argument)
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("'{}' is not a whole number ({}..{})", shown(text), least, most));
   if (error != std::errc() || value < least || value > most)
-    return fail(ErrorCode::InvalidArgument, fmt::format("{} is out of range ({}..{})", shown(text), least, most));
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("{} is out of range ({}..{})", shown(text), least, most));
   return value;
 }
 
 Result<std::vector<std::uint32_t>> parse_device_range(std::string_view text) {
-  const auto wrong = [&](std::string_view why) { return fail(ErrorCode::InvalidArgument, fmt::format("'{}' {} (8 | \"[4,8)\" | [0,2])", shown(text), why)); };
+  const auto wrong = [&](std::string_view why) {
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("'{}' {} (8 | \"[4,8)\" | [0,2])", shown(text), why));
+  };
   std::uint32_t first = 0, end = 0;
   const auto number = [](std::string_view part, std::uint32_t& value) {
     while (part.starts_with(' ')) part.remove_prefix(1);
@@ -102,7 +114,8 @@ Result<std::vector<std::uint32_t>> parse_device_range(std::string_view text) {
     return error == std::errc() && !part.empty() && stop == part.data() + part.size();
   };
   const std::size_t comma = text.find(',');
-  if (!text.starts_with('[') || !text.ends_with(')') || comma == std::string_view::npos || !number(text.substr(1, comma - 1), first) ||
+  if (!text.starts_with('[') || !text.ends_with(')') || comma == std::string_view::npos ||
+      !number(text.substr(1, comma - 1), first) ||
       !number(text.substr(comma + 1, text.size() - comma - 2), end))
     return wrong("is neither a number nor a range of devices");
   if (first >= end) return wrong("is an empty range: its end does not belong to it");
@@ -115,7 +128,9 @@ Result<std::vector<std::uint32_t>> parse_device_range(std::string_view text) {
 std::string shown(std::string_view text) {
   if (text.size() <= 60) return without_controls(text);
   std::string result(text.substr(0, 60));
-  while (!result.empty() && (static_cast<unsigned char>(result.back()) & 0xC0) == 0x80) result.pop_back();  // no half character
+  // no half character
+  while (!result.empty() && (static_cast<unsigned char>(result.back()) & 0xC0) == 0x80)
+    result.pop_back();
   if (!result.empty() && static_cast<unsigned char>(result.back()) >= 0xC0) result.pop_back();
   return without_controls(result) + "...";
 }

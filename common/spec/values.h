@@ -1,4 +1,5 @@
-// The small languages of a spec's values: durations, sizes, device lists, numbers. Pure. Errors say what is accepted.
+// The small languages of a spec's values: durations, sizes, device lists, numbers. Pure. Errors say
+// what is accepted.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,8 @@ Result<std::vector<std::uint32_t>> parse_device_range(std::string_view text);
 // For messages: at most 60 bytes of it, control characters (common/base/controls.h) as '?'.
 std::string shown(std::string_view text);
 
-// A message as it may be sent and printed: control characters but line ends, and what is not UTF-8, as '?'. Messages quote what a spec holds, whole or cut.
+// A message as it may be sent and printed: control characters but line ends, and what is not UTF-8,
+// as '?'. Messages quote what a spec holds, whole or cut.
 std::string readable(std::string_view message);
 
 }  // namespace muster::spec

@@ -31,17 +31,25 @@ class Builder final : public YAML::EventHandler {
     node.bad = true;
     add(std::move(node));
   }
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t, const std::string& value) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                const std::string& value) override {
     Node node = placed(mark);
     node.kind = Node::Kind::Scalar;
     node.text = value;
     node.quoted = tag == "!";
-    if (tag != "?" && tag != "!" && !tag.empty()) report(mark, fmt::format("tags ('{}') are not read; write the plain value", tag));
+    if (tag != "?" && tag != "!" && !tag.empty())
+      report(mark, fmt::format("tags ('{}') are not read; write the plain value", tag));
     add(std::move(node));
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override { open(mark, Node::Kind::List); }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    open(mark, Node::Kind::List);
+  }
   void OnSequenceEnd() override { close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override { open(mark, Node::Kind::Map); }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    open(mark, Node::Kind::Map);
+  }
   void OnMapEnd() override { close(); }
 
  private:
@@ -52,7 +60,9 @@ class Builder final : public YAML::EventHandler {
     std::unordered_map<std::string, std::uint32_t> lines;  // Map: where each key is
   };
 
-  void report(const YAML::Mark& mark, std::string message) { problem_at(placed(mark), std::move(message)); }
+  void report(const YAML::Mark& mark, std::string message) {
+    problem_at(placed(mark), std::move(message));
+  }
 
   Node placed(const YAML::Mark& mark) const {
     Node node;
@@ -65,7 +75,9 @@ class Builder final : public YAML::EventHandler {
 
   void open(const YAML::Mark& mark, Node::Kind kind) {
     if (levels_.size() >= kDepthMax) {
-      report(mark, fmt::format("nested deeper than {} levels; is a bracket not closed?", kDepthMax));  // yaml-cpp opens such a one twice
+      // yaml-cpp opens such a one twice
+      report(mark,
+             fmt::format("nested deeper than {} levels; is a bracket not closed?", kDepthMax));
       throw Enough{};
     }
     Node node = placed(mark);
@@ -80,7 +92,8 @@ class Builder final : public YAML::EventHandler {
   }
 
   void problem_at(const Node& place, std::string message) {
-    tree_.problems.push_back({.line = place.line, .column = place.column, .message = std::move(message)});
+    tree_.problems.push_back(
+        {.line = place.line, .column = place.column, .message = std::move(message)});
     if (tree_.problems.size() >= kProblemsMax) throw Enough{};
   }
 
@@ -125,7 +138,9 @@ class Builder final : public YAML::EventHandler {
       return false;
     }
     const auto [earlier, first] = level.lines.try_emplace(key.text, key.line);
-    if (!first) problem_at(key, fmt::format("key '{}' is there twice, first in line {}", shown(key.text), earlier->second));
+    if (!first)
+      problem_at(key, fmt::format("key '{}' is there twice, first in line {}", shown(key.text),
+                                  earlier->second));
     return first;
   }
 
@@ -135,10 +150,13 @@ class Builder final : public YAML::EventHandler {
   std::size_t nodes_ = 0;
 };
 
-// Offset of the first byte that is not UTF-8, or of a NUL: neither can go into a spec or an environment.
+// Offset of the first byte that is not UTF-8, or of a NUL: neither can go into a spec or an
+// environment.
 std::optional<std::size_t> bad_byte(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
-    const auto byte = [&](std::size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u; };
+    const auto byte = [&](std::size_t at) {
+      return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u;
+    };
     const auto tail = [&](std::size_t at) { return (byte(at) & 0xC0) == 0x80; };
     const unsigned c = byte(i);
     std::size_t length = 0;
@@ -147,9 +165,11 @@ std::optional<std::size_t> bad_byte(std::string_view text) {
       length = 1;
     else if (c >= 0xC2 && c < 0xE0 && tail(i + 1))
       length = 2;
-    else if (c >= 0xE0 && c < 0xF0 && tail(i + 1) && tail(i + 2) && !(c == 0xE0 && byte(i + 1) < 0xA0) && !(c == 0xED && byte(i + 1) >= 0xA0))
+    else if (c >= 0xE0 && c < 0xF0 && tail(i + 1) && tail(i + 2) &&
+             !(c == 0xE0 && byte(i + 1) < 0xA0) && !(c == 0xED && byte(i + 1) >= 0xA0))
       length = 3;
-    else if (c >= 0xF0 && c < 0xF5 && tail(i + 1) && tail(i + 2) && tail(i + 3) && !(c == 0xF0 && byte(i + 1) < 0x90) && !(c == 0xF4 && byte(i + 1) >= 0x90))
+    else if (c >= 0xF0 && c < 0xF5 && tail(i + 1) && tail(i + 2) && tail(i + 3) &&
+             !(c == 0xF0 && byte(i + 1) < 0x90) && !(c == 0xF4 && byte(i + 1) >= 0x90))
       length = 4;
     if (length == 0) return i;
     i += length;
@@ -157,25 +177,33 @@ std::optional<std::size_t> bad_byte(std::string_view text) {
   return std::nullopt;
 }
 
-Problem at_offset(std::string_view text, std::size_t offset, bool with_places, std::string message) {
+Problem at_offset(std::string_view text, std::size_t offset, bool with_places,
+                  std::string message) {
   Problem problem{.message = std::move(message)};
   if (!with_places) return problem;
   const std::string_view before = text.substr(0, offset);
   problem.line = static_cast<std::uint32_t>(std::ranges::count(before, '\n')) + 1;
   const std::size_t newline = before.rfind('\n');
-  problem.column = static_cast<std::uint32_t>(offset - (newline == std::string_view::npos ? 0 : newline + 1)) + 1;
+  problem.column =
+      static_cast<std::uint32_t>(offset - (newline == std::string_view::npos ? 0 : newline + 1)) +
+      1;
   return problem;
 }
 
-// Of a tab yaml-cpp mostly says that a map value is illegal. The other trap is of this spec's own making: YAML takes the brace of a template for its own
-// inside { } and [ ]. And '@' begins no text at all there.
+// Of a tab yaml-cpp mostly says that a map value is illegal. The other trap is of this spec's own
+// making: YAML takes the brace of a template for its own inside { } and [ ]. And '@' begins no text
+// at all there.
 std::string_view hint(std::string_view text, const YAML::Mark& mark) {
   if (mark.is_null()) return {};
-  for (int line = 0; line < mark.line && !text.empty(); ++line) text.remove_prefix(std::min(text.find('\n') + 1, text.size()));
+  for (int line = 0; line < mark.line && !text.empty(); ++line)
+    text.remove_prefix(std::min(text.find('\n') + 1, text.size()));
   const std::string_view line = text.substr(0, text.find('\n'));
-  if (line.substr(0, line.find_first_not_of(" \t")).find('\t') != std::string_view::npos) return "; this line is indented with a tab: write spaces";
+  if (line.substr(0, line.find_first_not_of(" \t")).find('\t') != std::string_view::npos)
+    return "; this line is indented with a tab: write spaces";
   if (line.find("@last") != std::string_view::npos) return "; @last wants quotes";
-  return line.find("${") == std::string_view::npos ? "" : "; inside { } and [ ] a value with ${...} needs quotes";
+  return line.find("${") == std::string_view::npos
+             ? ""
+             : "; inside { } and [ ] a value with ${...} needs quotes";
 }
 
 }  // namespace
@@ -198,16 +226,21 @@ Tree read_tree(std::string_view text, bool with_places) {
   Tree tree;
   if (text.size() > kSpecBytesMax) {
     tree.problems.push_back(at_offset(
-        text, 0, with_places, fmt::format("the spec has {} bytes, more than the {} that one may have; put data into files", text.size(), kSpecBytesMax)));
+        text, 0, with_places,
+        fmt::format(
+            "the spec has {} bytes, more than the {} that one may have; put data into files",
+            text.size(), kSpecBytesMax)));
     return tree;
   }
   if (const auto bad = bad_byte(text); bad && text[*bad] == '\0') {
-    tree.problems.push_back(at_offset(text, *bad, with_places, "a byte 0x00: no text file has one; is this the right file?"));
+    tree.problems.push_back(at_offset(
+        text, *bad, with_places, "a byte 0x00: no text file has one; is this the right file?"));
     return tree;
   } else if (bad) {
     tree.problems.push_back(
         at_offset(text, *bad, with_places,
-                  fmt::format("byte 0x{:02x} is not UTF-8 text; save the file as UTF-8", static_cast<unsigned>(static_cast<unsigned char>(text[*bad])))));
+                  fmt::format("byte 0x{:02x} is not UTF-8 text; save the file as UTF-8",
+                              static_cast<unsigned>(static_cast<unsigned char>(text[*bad])))));
     return tree;
   }
   try {
@@ -218,11 +251,14 @@ Tree read_tree(std::string_view text, bool with_places) {
       Tree rest;
       Builder ignored(rest, with_places);
       if (parser.HandleNextDocument(ignored))
-        tree.problems.push_back({.line = rest.root.line, .column = rest.root.column, .message = "a second document ('---'): one job a file"});
+        tree.problems.push_back({.line = rest.root.line,
+                                 .column = rest.root.column,
+                                 .message = "a second document ('---'): one job a file"});
     }
   } catch (const Enough&) {
   } catch (const YAML::Exception& error) {
-    Problem problem{.message = fmt::format("this is not YAML: {}{}", error.msg, hint(text, error.mark))};
+    Problem problem{.message =
+                        fmt::format("this is not YAML: {}{}", error.msg, hint(text, error.mark))};
     if (with_places && !error.mark.is_null()) {
       problem.line = static_cast<std::uint32_t>(error.mark.line) + 1;
       problem.column = static_cast<std::uint32_t>(error.mark.column) + 1;

@@ -1,4 +1,5 @@
-// YAML text -> a plain tree with places. The exceptions of yaml-cpp end here. What a spec has no use for and an attacker has
+// YAML text -> a plain tree with places. The exceptions of yaml-cpp end here. What a spec has no
+// use for and an attacker has
 // (aliases, merge keys, endless nesting) is a problem, not a feature. Pure.
 #pragma once
 

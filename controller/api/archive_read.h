@@ -15,6 +15,7 @@ struct ArchivedRecord {
   std::vector<EventPtr> events;  // of the job, in order; empty when not asked for
 };
 // `done` is called on the archive's thread: the record, or NotFound.
-void read_archived(Shell& shell, const JobId& id, bool events, std::move_only_function<void(Result<ArchivedRecord>)> done);
+void read_archived(Shell& shell, const JobId& id, bool events,
+                   std::move_only_function<void(Result<ArchivedRecord>)> done);
 
 }  // namespace muster::controller

@@ -10,21 +10,27 @@
 namespace muster::controller {
 namespace {
 
-constexpr std::size_t kExitFields = 72;  // of an exit, but its node and evidence; numbers of ten bytes
+// of an exit, but its node and evidence; numbers of ten bytes
+constexpr std::size_t kExitFields = 72;
 constexpr std::size_t kNodeFields = 32;  // of a brief node, but its name
 
 std::size_t exit_bytes(const core::RankExited& exit) {
-  return kFieldBytes + kExitFields + exit.node.str().size() + std::min(exit.evidence.size(), kShownBytesMost);
+  return kFieldBytes + kExitFields + exit.node.str().size() +
+         std::min(exit.evidence.size(), kShownBytesMost);
 }
 
 std::size_t placed_bytes(const core::PlacedNode& placed) {
-  std::size_t bytes = kFieldBytes + kNodeFields + placed.node.str().size() + placed.boot_id.str().size() + placed.instance.str().size() +
-                      placed.address.size() + placed.interface.size() + 5 * kFieldBytes + 5 * (placed.devices.size() + placed.physical_ids.size());
+  std::size_t bytes = kFieldBytes + kNodeFields + placed.node.str().size() +
+                      placed.boot_id.str().size() + placed.instance.str().size() +
+                      placed.address.size() + placed.interface.size() + 5 * kFieldBytes +
+                      5 * (placed.devices.size() + placed.physical_ids.size());
   for (const std::string& address : placed.device_ips) bytes += address.size() + kFieldBytes;
   return bytes;
 }
 
-std::size_t brief_node_bytes(const core::NodePart& part) { return kFieldBytes + kNodeFields + part.placed.node.str().size(); }
+std::size_t brief_node_bytes(const core::NodePart& part) {
+  return kFieldBytes + kNodeFields + part.placed.node.str().size();
+}
 
 void add_exit(v1::Attempt& shown, const core::RankExited& exit) {
   v1::RankExit& one = *shown.add_exits();
@@ -47,7 +53,8 @@ void add_brief_node(v1::Attempt& shown, const core::NodePart& part) {
   node.set_swept(part.swept);
 }
 
-// Those that tell what happened: the verdict's rank, then the bad ones of before the stop, then those after it.
+// Those that tell what happened: the verdict's rank, then the bad ones of before the stop, then
+// those after it.
 std::vector<const core::RankExited*> telling(const core::AttemptRecord& attempt) {
   std::vector<const core::RankExited*> bad;
   for (const core::NodePart& part : attempt.parts) {
@@ -57,7 +64,8 @@ std::vector<const core::RankExited*> telling(const core::AttemptRecord& attempt)
   }
   const auto order = [&](const core::RankExited* exit) {
     const bool named = attempt.verdict && attempt.verdict->rank == exit->rank;
-    return std::tuple(!named, exit->stop_requested && !exit->killed_unasked, exit->ended(), exit->rank);
+    return std::tuple(!named, exit->stop_requested && !exit->killed_unasked, exit->ended(),
+                      exit->rank);
   };
   const std::size_t most = std::min(bad.size(), kBriefExits);
   std::ranges::partial_sort(bad, bad.begin() + static_cast<std::ptrdiff_t>(most), {}, order);

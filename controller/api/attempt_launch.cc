@@ -16,14 +16,16 @@
 namespace muster::controller {
 namespace {
 
-// All that a plan of an attempt needs, out of the ledger's hands: a table of thousands of ranks takes its time, and is not made on the strand.
+// All that a plan of an attempt needs, out of the ledger's hands: a table of thousands of ranks
+// takes its time, and is not made on the strand.
 struct Recorded {
   v1::JobSpec spec;
   engine::LaunchRequest request;  // of `spec`
   std::string table_sha256;
   v1::NodeResolved resolved;  // of the rank's node
   std::uint32_t first_rank = 0;
-  std::optional<engine::TrainingPlace> inside;  // of a rank of the training, inside of the script that is rank `first_rank`
+  // of a rank of the training, inside of the script that is rank `first_rank`
+  std::optional<engine::TrainingPlace> inside;
 };
 using RecordedPtr = std::shared_ptr<Recorded>;
 
@@ -32,17 +34,21 @@ const core::AttemptRecord* find_attempt(const core::JobRecord& job, std::uint32_
 }
 
 std::string no_attempt(const core::JobRecord& job, std::uint32_t number) {
-  return job.attempts.empty() ? "it was not placed yet" : fmt::format("it has no attempt {}", number);
+  return job.attempts.empty() ? "it was not placed yet"
+                              : fmt::format("it has no attempt {}", number);
 }
 
-RecordedPtr record(const core::JobRecord& job, const core::AttemptRecord& attempt, const core::Ledger& ledger, const std::string& cluster_out) {
-  auto recorded = std::make_shared<Recorded>(Recorded{.spec = job.spec, .request = {}, .table_sha256 = attempt.table_sha256, .resolved = {}});
+RecordedPtr record(const core::JobRecord& job, const core::AttemptRecord& attempt,
+                   const core::Ledger& ledger, const std::string& cluster_out) {
+  auto recorded = std::make_shared<Recorded>(Recorded{
+      .spec = job.spec, .request = {}, .table_sha256 = attempt.table_sha256, .resolved = {}});
   recorded->request = launch_request(job, attempt, ledger, cluster_out);
   recorded->request.spec = &recorded->spec;
   return recorded;
 }
 
-// What the node added when it started the rank: with it the plan is what the rank really got. Nothing before the node has said so.
+// What the node added when it started the rank: with it the plan is what the rank really got.
+// Nothing before the node has said so.
 void add_resolved(v1::RankLaunch& shown, const Recorded& recorded) {
   const auto& programs = recorded.resolved.programs();
   const int index = programs.size() == 1 ? 0 : static_cast<int>(shown.rank() - recorded.first_rank);
@@ -50,7 +56,8 @@ void add_resolved(v1::RankLaunch& shown, const Recorded& recorded) {
   std::map<std::string, v1::EnvValue> env;
   for (v1::EnvValue& value : *shown.mutable_env()) {
     if (!recorded.resolved.run_dir().empty() && value.value().starts_with(engine::kRunDirectory))
-      value.set_value(recorded.resolved.run_dir() + value.value().substr(engine::kRunDirectory.size()));
+      value.set_value(recorded.resolved.run_dir() +
+                      value.value().substr(engine::kRunDirectory.size()));
     env[value.name()] = value;
   }
   for (const std::string& variable : recorded.resolved.env()) {
@@ -65,13 +72,15 @@ void add_resolved(v1::RankLaunch& shown, const Recorded& recorded) {
   for (auto& [name, value] : env) *shown.add_env() = std::move(value);
 }
 
-grpc::Status show_rank(std::uint32_t number, Recorded& recorded, v1::GetRankLaunchResponse& response) {
+grpc::Status show_rank(std::uint32_t number, Recorded& recorded,
+                       v1::GetRankLaunchResponse& response) {
   const std::uint32_t planned = recorded.inside ? recorded.first_rank : number;
   recorded.request.only = engine::RankRange{.first = planned, .count = 1};
   const auto plan = plan_attempt(recorded.table_sha256, recorded.request);
   if (!plan) return rpc::to_status(plan.error());
   engine::RankPlan rank = *plan->find(planned);
-  if (recorded.inside) rank = engine::training_rank(recorded.request, rank, number, *recorded.inside);
+  if (recorded.inside)
+    rank = engine::training_rank(recorded.request, rank, number, *recorded.inside);
   fill(*response.mutable_launch(), recorded.request, *plan, rank);
   fill_files(*response.mutable_files(), recorded.request, *plan, {rank.node});
   fill_companions(*response.mutable_companions(), recorded.request, *plan, {rank.node});
@@ -83,12 +92,18 @@ grpc::Status show_rank(std::uint32_t number, Recorded& recorded, v1::GetRankLaun
 
 std::string why_no_table(const engine::LaunchRequest& request) {
   const v1::JobSpec& spec = *request.spec;
-  if (spec.engine() != "mindformers") return fmt::format("ranks of engine {} find each other without one", spec.engine());
-  return request.world_size() > 1 ? "with launch.launcher: msrun ranks find each other by the scheduler" : "a single rank needs none";
+  if (spec.engine() != "mindformers")
+    return fmt::format("ranks of engine {} find each other without one", spec.engine());
+  return request.world_size() > 1
+             ? "with launch.launcher: msrun ranks find each other by the scheduler"
+             : "a single rank needs none";
 }
 
-grpc::Status show_table(const std::string& doing, Recorded& recorded, v1::GetRankTableResponse& response) {
-  if (engine::rank_table_name(recorded.request).empty()) return {grpc::StatusCode::NOT_FOUND, doing + ": it has none: " + why_no_table(recorded.request)};
+grpc::Status show_table(const std::string& doing, Recorded& recorded,
+                        v1::GetRankTableResponse& response) {
+  if (engine::rank_table_name(recorded.request).empty())
+    return {grpc::StatusCode::NOT_FOUND,
+            doing + ": it has none: " + why_no_table(recorded.request)};
   recorded.request.only = engine::RankRange{.first = 0, .count = 1};
   auto plan = plan_attempt(recorded.table_sha256, recorded.request);
   if (!plan) return rpc::to_status(plan.error());
@@ -99,9 +114,12 @@ grpc::Status show_table(const std::string& doing, Recorded& recorded, v1::GetRan
   return grpc::Status::OK;
 }
 
-// `show(job, ledger)` on the strand for a job in the ledger, on the archive's thread for an archived one, whose ledger is empty.
-void with_job(Edge& edge, const std::string& ref, grpc::ServerUnaryReactor* reactor, std::function<void(const core::JobRecord&, const core::Ledger&)> show) {
-  const bool taken = edge.shell.read([&edge, ref, reactor, show = std::move(show)](const View& view) {
+// `show(job, ledger)` on the strand for a job in the ledger, on the archive's thread for an
+// archived one, whose ledger is empty.
+void with_job(Edge& edge, const std::string& ref, grpc::ServerUnaryReactor* reactor,
+              std::function<void(const core::JobRecord&, const core::Ledger&)> show) {
+  const bool taken = edge.shell.read([&edge, ref, reactor,
+                                      show = std::move(show)](const View& view) {
     const auto found = resolve_job(view.ledger, ref, RefFor::Reading);
     if (!found) return reactor->Finish(rpc::to_status(found.error()));
     if (!found->archived) return show(view.ledger.jobs.at(found->id), view.ledger);
@@ -115,44 +133,63 @@ void with_job(Edge& edge, const std::string& ref, grpc::ServerUnaryReactor* reac
 
 }  // namespace
 
-void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request, v1::GetRankLaunchResponse* response, grpc::ServerUnaryReactor* reactor) {
-  with_job(edge, request->job(), reactor, [&edge, request, response, reactor](const core::JobRecord& job, const core::Ledger& ledger) {
-    const std::string doing = fmt::format("showing rank {} of job '{}'", request->rank(), job.id.str());
-    const core::AttemptRecord* attempt = find_attempt(job, request->attempt());
-    if (attempt == nullptr) return reactor->Finish({grpc::StatusCode::NOT_FOUND, doing + ": " + no_attempt(job, request->attempt())});
-    RecordedPtr recorded = record(job, *attempt, ledger, edge.cluster_out);
-    std::uint32_t rank = request->rank();
-    if (rank >= attempt->world_size()) {
-      recorded->inside = engine::training_place(recorded->request, rank);
-      if (!recorded->inside)
-        return reactor->Finish(
-            {grpc::StatusCode::NOT_FOUND, fmt::format("{}: attempt {} has ranks 0..{}", doing, attempt->number.value, attempt->world_size() - 1)});
-      rank = attempt->parts[recorded->inside->node].placed.first_rank.value;
-      if (!job.spec.launch().adopt())
-        return reactor->Finish(
-            {grpc::StatusCode::NOT_FOUND, fmt::format("{}: it is one that the script on node '{}' starts by itself (launch.adopt: off), and what "
-                                                      "that gives it, muster does not see; the script's own is that of rank {}",
-                                                      doing, attempt->parts[recorded->inside->node].placed.node.str(), rank)});
-    }
-    for (const core::NodePart& part : attempt->parts) {
-      const std::uint32_t first = part.placed.first_rank.value;
-      if (rank < first || rank - first >= part.placed.rank_count) continue;
-      recorded->resolved = part.resolved;
-      recorded->first_rank = first;
-    }
-    edge.work.post("rank-launch", [request, response, reactor, recorded] { reactor->Finish(show_rank(request->rank(), *recorded, *response)); });
-  });
+void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request,
+                     v1::GetRankLaunchResponse* response, grpc::ServerUnaryReactor* reactor) {
+  with_job(
+      edge, request->job(), reactor,
+      [&edge, request, response, reactor](const core::JobRecord& job, const core::Ledger& ledger) {
+        const std::string doing =
+            fmt::format("showing rank {} of job '{}'", request->rank(), job.id.str());
+        const core::AttemptRecord* attempt = find_attempt(job, request->attempt());
+        if (attempt == nullptr)
+          return reactor->Finish(
+              {grpc::StatusCode::NOT_FOUND, doing + ": " + no_attempt(job, request->attempt())});
+        RecordedPtr recorded = record(job, *attempt, ledger, edge.cluster_out);
+        std::uint32_t rank = request->rank();
+        if (rank >= attempt->world_size()) {
+          recorded->inside = engine::training_place(recorded->request, rank);
+          if (!recorded->inside)
+            return reactor->Finish({grpc::StatusCode::NOT_FOUND,
+                                    fmt::format("{}: attempt {} has ranks 0..{}", doing,
+                                                attempt->number.value, attempt->world_size() - 1)});
+          rank = attempt->parts[recorded->inside->node].placed.first_rank.value;
+          if (!job.spec.launch().adopt())
+            return reactor->Finish(
+                {grpc::StatusCode::NOT_FOUND,
+                 fmt::format(
+                     "{}: it is one that the script on node '{}' starts by itself (launch.adopt: "
+                     "off), and what "
+                     "that gives it, muster does not see; the script's own is that of rank {}",
+                     doing, attempt->parts[recorded->inside->node].placed.node.str(), rank)});
+        }
+        for (const core::NodePart& part : attempt->parts) {
+          const std::uint32_t first = part.placed.first_rank.value;
+          if (rank < first || rank - first >= part.placed.rank_count) continue;
+          recorded->resolved = part.resolved;
+          recorded->first_rank = first;
+        }
+        edge.work.post("rank-launch", [request, response, reactor, recorded] {
+          reactor->Finish(show_rank(request->rank(), *recorded, *response));
+        });
+      });
 }
 
-void get_rank_table(Edge& edge, const v1::GetRankTableRequest* request, v1::GetRankTableResponse* response, grpc::ServerUnaryReactor* reactor) {
-  with_job(edge, request->job(), reactor, [&edge, request, response, reactor](const core::JobRecord& job, const core::Ledger& ledger) {
-    const core::AttemptRecord* attempt = find_attempt(job, request->attempt());
-    std::string doing = fmt::format("showing the rank table of job '{}'", job.id.str());
-    if (attempt == nullptr) return reactor->Finish({grpc::StatusCode::NOT_FOUND, doing + ": " + no_attempt(job, request->attempt())});
-    doing += fmt::format(" attempt {}", attempt->number.value);
-    RecordedPtr recorded = record(job, *attempt, ledger, edge.cluster_out);
-    edge.work.post("rank-table", [doing, response, reactor, recorded] { reactor->Finish(show_table(doing, *recorded, *response)); });
-  });
+void get_rank_table(Edge& edge, const v1::GetRankTableRequest* request,
+                    v1::GetRankTableResponse* response, grpc::ServerUnaryReactor* reactor) {
+  with_job(
+      edge, request->job(), reactor,
+      [&edge, request, response, reactor](const core::JobRecord& job, const core::Ledger& ledger) {
+        const core::AttemptRecord* attempt = find_attempt(job, request->attempt());
+        std::string doing = fmt::format("showing the rank table of job '{}'", job.id.str());
+        if (attempt == nullptr)
+          return reactor->Finish(
+              {grpc::StatusCode::NOT_FOUND, doing + ": " + no_attempt(job, request->attempt())});
+        doing += fmt::format(" attempt {}", attempt->number.value);
+        RecordedPtr recorded = record(job, *attempt, ledger, edge.cluster_out);
+        edge.work.post("rank-table", [doing, response, reactor, recorded] {
+          reactor->Finish(show_table(doing, *recorded, *response));
+        });
+      });
 }
 
 }  // namespace muster::controller

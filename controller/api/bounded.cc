@@ -9,9 +9,14 @@ namespace muster::controller {
 
 Result<void> check_reason(std::string_view reason, std::string_view doing) {
   if (reason.size() > kReasonBytesMax)
-    return fail(ErrorCode::InvalidArgument, fmt::format("{}: reason has {} bytes, at most {}", doing, reason.size(), kReasonBytesMax));
-  if (!is_utf8(reason)) return fail(ErrorCode::InvalidArgument, fmt::format("{}: reason is not UTF-8 text", doing));
-  if (has_controls(reason)) return fail(ErrorCode::InvalidArgument, fmt::format("{}: reason has control characters in it; write it in one line", doing));
+    return fail(ErrorCode::InvalidArgument, fmt::format("{}: reason has {} bytes, at most {}",
+                                                        doing, reason.size(), kReasonBytesMax));
+  if (!is_utf8(reason))
+    return fail(ErrorCode::InvalidArgument, fmt::format("{}: reason is not UTF-8 text", doing));
+  if (has_controls(reason))
+    return fail(
+        ErrorCode::InvalidArgument,
+        fmt::format("{}: reason has control characters in it; write it in one line", doing));
   return {};
 }
 

@@ -22,8 +22,10 @@ std::vector<StageSeen> seen(const core::Ledger& ledger, const JobId& chain) {
   for (const JobId& id : found->second) {
     if (const auto job = ledger.jobs.find(id); job != ledger.jobs.end()) {
       const std::optional<core::Verdict>& verdict = job->second.verdict;
-      stages.push_back(
-          {.id = id, .phase = job->second.phase, .begun = !job->second.attempts.empty(), .consequence = verdict && verdict->signature == "predecessor"});
+      stages.push_back({.id = id,
+                        .phase = job->second.phase,
+                        .begun = !job->second.attempts.empty(),
+                        .consequence = verdict && verdict->signature == "predecessor"});
     } else if (const auto stone = ledger.tombstones.find(id); stone != ledger.tombstones.end()) {
       stages.push_back({.id = id, .phase = stone->second.phase});
     }
@@ -31,10 +33,14 @@ std::vector<StageSeen> seen(const core::Ledger& ledger, const JobId& chain) {
   return stages;
 }
 
-bool runs(const StageSeen& stage) { return !core::is_final(stage.phase) && (stage.phase != core::JobPhase::Queued || stage.begun); }
+bool runs(const StageSeen& stage) {
+  return !core::is_final(stage.phase) && (stage.phase != core::JobPhase::Queued || stage.begun);
+}
 
 // CHAIN.STAGE
-std::string stage_name(const std::string& job, const std::string& chain) { return job.substr(std::min(chain.size() + 1, job.size())); }
+std::string stage_name(const std::string& job, const std::string& chain) {
+  return job.substr(std::min(chain.size() + 1, job.size()));
+}
 
 }  // namespace
 
@@ -61,14 +67,22 @@ JobId stage_that_matters(const core::Ledger& ledger, const JobId& chain) {
     return found == stages.end() ? nullptr : &*found;
   };
   if (const StageSeen* one = first(runs)) return one->id;
-  if (const StageSeen* one = first([](const StageSeen& stage) { return stage.phase == core::JobPhase::Failed; })) return one->id;
-  if (const StageSeen* one = first([](const StageSeen& stage) { return stage.phase == core::JobPhase::Cancelled && !stage.consequence; })) return one->id;
-  if (const StageSeen* one = first([](const StageSeen& stage) { return !core::is_final(stage.phase); })) return one->id;
+  if (const StageSeen* one =
+          first([](const StageSeen& stage) { return stage.phase == core::JobPhase::Failed; }))
+    return one->id;
+  if (const StageSeen* one = first([](const StageSeen& stage) {
+        return stage.phase == core::JobPhase::Cancelled && !stage.consequence;
+      }))
+    return one->id;
+  if (const StageSeen* one =
+          first([](const StageSeen& stage) { return !core::is_final(stage.phase); }))
+    return one->id;
   return stages.empty() ? JobId() : stages.back().id;
 }
 
 bool is_live_chain(const core::Ledger& ledger, const JobId& chain) {
-  return std::ranges::any_of(seen(ledger, chain), [](const StageSeen& stage) { return !core::is_final(stage.phase); });
+  return std::ranges::any_of(seen(ledger, chain),
+                             [](const StageSeen& stage) { return !core::is_final(stage.phase); });
 }
 
 }  // namespace muster::controller

@@ -25,14 +25,20 @@ constexpr std::size_t kUnknownNamed = 6;
 Result<void> check_known(const v1::JobSpec& given) {
   if (given.ByteSizeLong() > spec::kSpecBytesMax) {
     return fail(ErrorCode::InvalidArgument,
-                "checking the spec: it has " + std::to_string(given.ByteSizeLong()) + " bytes, at most " + std::to_string(spec::kSpecBytesMax));
+                "checking the spec: it has " + std::to_string(given.ByteSizeLong()) +
+                    " bytes, at most " + std::to_string(spec::kSpecBytesMax));
   }
-  // Before anything is looked at: a key of a newer muster would be ignored here, and once in the journal it would make it unreadable.
+  // Before anything is looked at: a key of a newer muster would be ignored here, and once in the
+  // journal it would make it unreadable.
   if (const auto unknown = unknown_fields(given); !unknown.empty()) {
-    return fail(ErrorCode::InvalidArgument, fmt::format("checking the spec: this controller does not know {}{}; leave out what came with a newer muster, or "
-                                                        "upgrade the controller",
-                                                        fmt::join(unknown | std::views::take(kUnknownNamed), ", "),
-                                                        unknown.size() > kUnknownNamed ? fmt::format(" and {} more", unknown.size() - kUnknownNamed) : ""));
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("checking the spec: this controller does not know {}{}; leave out what "
+                            "came with a newer muster, or "
+                            "upgrade the controller",
+                            fmt::join(unknown | std::views::take(kUnknownNamed), ", "),
+                            unknown.size() > kUnknownNamed
+                                ? fmt::format(" and {} more", unknown.size() - kUnknownNamed)
+                                : ""));
   }
   return {};
 }
@@ -56,11 +62,14 @@ struct Named {
 std::vector<Named> stages_named(const v1::JobSpec& spec) {
   std::vector<Named> named;
   const auto add = [&named](std::string key, std::string_view text) {
-    if (const spec::Source source = spec::source_of(text); source.kind == "stage") named.push_back({std::move(key), std::string(source.name)});
+    if (const spec::Source source = spec::source_of(text); source.kind == "stage")
+      named.push_back({std::move(key), std::string(source.name)});
   };
-  for (int i = 0; i < spec.schedule().after_size(); ++i) add(fmt::format("schedule.after[{}]", i), spec.schedule().after(i));
+  for (int i = 0; i < spec.schedule().after_size(); ++i)
+    add(fmt::format("schedule.after[{}]", i), spec.schedule().after(i));
   add("start.from", spec.start().from());
-  for (const v1::InputSpec& input : spec.inputs()) add(fmt::format("inputs.{}", shown(input.name())), input.from());
+  for (const v1::InputSpec& input : spec.inputs())
+    add(fmt::format("inputs.{}", shown(input.name())), input.from());
   return named;
 }
 
@@ -70,7 +79,8 @@ class ChainChecker {
 
   std::vector<spec::Problem> run() {
     for (const auto& [stage, job] : chain_.done)
-      if (!spec::is_stage_name(stage)) problem(stage, "", "is not a stage's name (a-z 0-9 _ -, a letter or digit first and last)");
+      if (!spec::is_stage_name(stage))
+        problem(stage, "", "is not a stage's name (a-z 0-9 _ -, a letter or digit first and last)");
     for (const v1::JobSpec& spec : chain_.stages) all_.insert(spec.stage().name());
     for (v1::JobSpec& spec : chain_.stages) check(spec);
     return std::move(problems_);
@@ -78,15 +88,20 @@ class ChainChecker {
 
  private:
   void problem(const std::string& stage, const std::string& key, std::string message) {
-    problems_.push_back({.key = fmt::format("stages.{}{}{}", shown(stage), key.empty() ? "" : ".", key), .message = std::move(message)});
+    problems_.push_back(
+        {.key = fmt::format("stages.{}{}{}", shown(stage), key.empty() ? "" : ".", key),
+         .message = std::move(message)});
   }
 
   void check(v1::JobSpec& spec) {
     const std::string stage = spec.stage().name();
     if (spec.stage().chain_name() != chain_.name)
       problem(stage, "stage.chain_name",
-              fmt::format("'{}' is not '{}', the name of the chain's first stage", shown(spec.stage().chain_name()), shown(chain_.name)));
-    if (chain_.done.contains(stage)) problem(stage, "", "is to be submitted, and to be done already; leave it out of one of the two");
+              fmt::format("'{}' is not '{}', the name of the chain's first stage",
+                          shown(spec.stage().chain_name()), shown(chain_.name)));
+    if (chain_.done.contains(stage))
+      problem(stage, "",
+              "is to be submitted, and to be done already; leave it out of one of the two");
     std::set<std::string> before;
     for (const auto& [name, job] : chain_.done) before.insert(name);
     for (const Named& named : stages_named(spec)) {
@@ -98,18 +113,23 @@ class ChainChecker {
       }
     }
     for (const std::string& name : before) spec.mutable_stage()->add_dirs()->set_stage(name);
-    spec.mutable_stage()->set_chain(chain_.name);  // known to be in a chain: what names a stage beside those is wrong
-    for (spec::Problem& found : spec::complete(spec)) problem(stage, found.key, std::move(found.message));
+    // known to be in a chain: what names a stage beside those is wrong
+    spec.mutable_stage()->set_chain(chain_.name);
+    for (spec::Problem& found : spec::complete(spec))
+      problem(stage, found.key, std::move(found.message));
     if (!before_.emplace(stage, std::move(before)).second) problem(stage, "", "is there twice");
   }
 
   [[nodiscard]] std::string missing(const std::string& stage, const std::string& named) const {
     if (named == stage) return "names this stage itself; it can only come behind others";
-    if (all_.contains(named)) return fmt::format("stage '{}' comes behind this one; a stage names only those before it", shown(named));
+    if (all_.contains(named))
+      return fmt::format("stage '{}' comes behind this one; a stage names only those before it",
+                         shown(named));
     std::vector<std::string_view> known(all_.begin(), all_.end());
     for (const auto& [name, job] : chain_.done) known.push_back(name);
     const std::string_view near = engine::nearest(named, known);
-    return fmt::format("there is no stage '{}' in this chain{}", shown(named), near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
+    return fmt::format("there is no stage '{}' in this chain{}", shown(named),
+                       near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
   }
 
   Chain& chain_;
@@ -128,35 +148,47 @@ Result<v1::JobSpec> complete_spec(const v1::JobSpec& given) {
   const auto problems = spec::complete(spec);
   if (!problems.empty()) return fail(ErrorCode::InvalidArgument, spec::format(problems, "spec"));
   // Whatever would be refused at a start is refused now.
-  if (auto launches = check_launches(spec); !launches) return fail(ErrorCode::InvalidArgument, launches.error().message);
+  if (auto launches = check_launches(spec); !launches)
+    return fail(ErrorCode::InvalidArgument, launches.error().message);
   return spec;
 }
 
-Result<Chain> complete_chain(const google::protobuf::RepeatedPtrField<v1::JobSpec>& given, const google::protobuf::RepeatedPtrField<v1::DoneStage>& done) {
+Result<Chain> complete_chain(const google::protobuf::RepeatedPtrField<v1::JobSpec>& given,
+                             const google::protobuf::RepeatedPtrField<v1::DoneStage>& done) {
   if (given.empty() || given.size() > kStagesMax || done.size() > kStagesMax)
-    return fail(ErrorCode::InvalidArgument, fmt::format("checking the chain: it has {} stages and {} that are done (1..{} of the first, at most as many of the "
-                                                        "others)",
-                                                        given.size(), done.size(), kStagesMax));
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("checking the chain: it has {} stages and {} that are done (1..{} of "
+                            "the first, at most as many of the "
+                            "others)",
+                            given.size(), done.size(), kStagesMax));
   Chain chain{.name = given[0].stage().chain_name(), .stages = {}, .done = {}};
   for (const v1::DoneStage& one : done) {
     if (!chain.done.emplace(one.stage(), one.job_id()).second)
-      return fail(ErrorCode::InvalidArgument, fmt::format("checking chain '{}': stage '{}' is done twice", shown(chain.name), shown(one.stage())));
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("checking chain '{}': stage '{}' is done twice", shown(chain.name),
+                              shown(one.stage())));
   }
   for (int i = 0; i < given.size(); ++i) {
-    const std::string which = fmt::format("stage '{}' of chain '{}': ", shown(given[i].stage().name()), shown(chain.name));
-    if (auto known = check_known(given[i]); !known) return fail(known.error().code, which + known.error().message);
+    const std::string which = fmt::format(
+        "stage '{}' of chain '{}': ", shown(given[i].stage().name()), shown(chain.name));
+    if (auto known = check_known(given[i]); !known)
+      return fail(known.error().code, which + known.error().message);
     v1::JobSpec& spec = chain.stages.emplace_back(given[i]);
     if (!spec.has_stage())
-      return fail(ErrorCode::InvalidArgument, fmt::format("checking the chain: job '{}' does not say which stage it is", shown(spec.name())));
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("checking the chain: job '{}' does not say which stage it is",
+                              shown(spec.name())));
     clear_the_controllers_own(spec);
     if (spec.stage().number() == 0 || spec.stage().count() == 0) {
       spec.mutable_stage()->set_number(static_cast<std::uint32_t>(i + 1));
       spec.mutable_stage()->set_count(static_cast<std::uint32_t>(given.size()));
     }
   }
-  if (const auto problems = ChainChecker(chain).run(); !problems.empty()) return fail(ErrorCode::InvalidArgument, spec::format(problems, "spec"));
+  if (const auto problems = ChainChecker(chain).run(); !problems.empty())
+    return fail(ErrorCode::InvalidArgument, spec::format(problems, "spec"));
   for (const v1::JobSpec& spec : chain.stages)
-    if (auto launches = check_launches(spec); !launches) return fail(ErrorCode::InvalidArgument, launches.error().message);
+    if (auto launches = check_launches(spec); !launches)
+      return fail(ErrorCode::InvalidArgument, launches.error().message);
   return chain;
 }
 

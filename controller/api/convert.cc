@@ -14,14 +14,17 @@
 namespace muster::controller {
 namespace {
 
-// What a GetJob answer may hold, so that with a spec of 1 MiB it stays below 4 MiB, which is what gRPC's clients take unless they are told otherwise.
+// What a GetJob answer may hold, so that with a spec of 1 MiB it stays below 4 MiB, which is what
+// gRPC's clients take unless they are told otherwise.
 constexpr std::size_t kAttemptsBytes = 2 << 20;  // attempts and incidents
-constexpr std::size_t kBriefBytes = 768 << 10;   // of these, at most, for what every attempt is told by
+// of these, at most, for what every attempt is told by
+constexpr std::size_t kBriefBytes = 768 << 10;
 constexpr std::size_t kAttemptsMost = 1'000;
 constexpr std::size_t kCheckpointBytes = 384 << 10;
-constexpr std::size_t kCheckpointFields = 64;      // of one, but its path
-constexpr std::size_t kPathMost = 4'096;           // PATH_MAX
-constexpr int kUnknownMost = 256;                  // attempts of a node that the ledger does not know
+constexpr std::size_t kCheckpointFields = 64;  // of one, but its path
+constexpr std::size_t kPathMost = 4'096;       // PATH_MAX
+// attempts of a node that the ledger does not know
+constexpr int kUnknownMost = 256;
 constexpr std::size_t kRowNodesBytes = 512 << 10;  // nodes of a list's row
 
 v1::FailureClass class_to_v1(core::FailureClass cls) {
@@ -37,12 +40,14 @@ v1::FailureClass class_to_v1(core::FailureClass cls) {
   return v1::FAILURE_CLASS_UNSPECIFIED;
 }
 
-void mark(const std::optional<WallTime>& time, google::protobuf::Timestamp* (*field)(v1::Incident&), v1::Incident& incident) {
+void mark(const std::optional<WallTime>& time, google::protobuf::Timestamp* (*field)(v1::Incident&),
+          v1::Incident& incident) {
   if (time) *field(incident) = to_v1(*time);
 }
 
 // Without its nodes and its ranks' exits: attempt_detail.h.
-v1::Attempt attempt_to_v1(const core::JobRecord& job, const core::AttemptRecord& attempt, const std::string& out) {
+v1::Attempt attempt_to_v1(const core::JobRecord& job, const core::AttemptRecord& attempt,
+                          const std::string& out) {
   v1::Attempt shown;
   shown.set_number(attempt.number.value);
   if (attempt.resume) *shown.mutable_resume() = to_v1(*attempt.resume);
@@ -54,8 +59,10 @@ v1::Attempt attempt_to_v1(const core::JobRecord& job, const core::AttemptRecord&
   shown.set_best_step(attempt.best_step);
   shown.set_save_dir(bounded(engine::save_dir(job.spec, out, attempt.number.value), kPathMost));
   shown.set_table_sha256(attempt.table_sha256);
-  if (attempt.first_step && (!attempt.resume || core::goes_on_from(job, attempt))) shown.set_first_step(*attempt.first_step);
-  if (const auto note = attempt.notes.find(core::Note::UnknownFiles); note != attempt.notes.end()) shown.set_unknown_file(bounded(note->second.text));
+  if (attempt.first_step && (!attempt.resume || core::goes_on_from(job, attempt)))
+    shown.set_first_step(*attempt.first_step);
+  if (const auto note = attempt.notes.find(core::Note::UnknownFiles); note != attempt.notes.end())
+    shown.set_unknown_file(bounded(note->second.text));
   return shown;
 }
 
@@ -92,14 +99,17 @@ v1::Incident incident_of(const core::JobRecord& job, std::size_t broken) {
   }
   for (std::size_t later = broken + 1; later < job.attempts.size(); ++later) {
     if (!job.attempts[later].caught_up_at) continue;
-    mark(job.attempts[later].caught_up_at, [](v1::Incident& i) { return i.mutable_caught_up(); }, incident);
+    mark(
+        job.attempts[later].caught_up_at, [](v1::Incident& i) { return i.mutable_caught_up(); },
+        incident);
     break;
   }
   return incident;
 }
 
-// Newest first, then put the right way round. First what each is told by: its own fields, the names of its nodes, its first bad exits, the incident; then the
-// newest ones' nodes and exits in full, until one does not fit.
+// Newest first, then put the right way round. First what each is told by: its own fields, the names
+// of its nodes, its first bad exits, the incident; then the newest ones' nodes and exits in full,
+// until one does not fit.
 void add_attempts(v1::Job& shown, const core::JobRecord& job, const std::string& out) {
   std::size_t used = 0;
   std::vector<v1::Attempt> attempts;
@@ -110,7 +120,8 @@ void add_attempts(v1::Job& shown, const core::JobRecord& job, const std::string&
     v1::Attempt one = attempt_to_v1(job, attempt, out);
     std::optional<v1::Incident> incident;
     if (attempt.broke_at && !attempt.cancelled) incident = incident_of(job, i);
-    const std::size_t least = one.ByteSizeLong() + (incident ? incident->ByteSizeLong() : 0) + kFieldBytes;
+    const std::size_t least =
+        one.ByteSizeLong() + (incident ? incident->ByteSizeLong() : 0) + kFieldBytes;
     if (used + least > kBriefBytes) break;
     used += least;
     const std::size_t brief = room ? brief_bytes(attempt) : 0;
@@ -130,10 +141,12 @@ void add_attempts(v1::Job& shown, const core::JobRecord& job, const std::string&
     add_full(attempts[newest], attempt);
   }
   for (auto& attempt : attempts | std::views::reverse) *shown.add_attempts() = std::move(attempt);
-  for (auto& incident : incidents | std::views::reverse) *shown.add_incidents() = std::move(incident);
+  for (auto& incident : incidents | std::views::reverse)
+    *shown.add_incidents() = std::move(incident);
 }
 
-// What ended ranks told of their last step is in the ledger; pulses are not, and the last of them may have come too late.
+// What ended ranks told of their last step is in the ledger; pulses are not, and the last of them
+// may have come too late.
 void add_last_step(v1::Job& shown, const core::AttemptRecord& attempt) {
   const std::int64_t last = core::last_step_told(attempt);
   if (last < 0) return;
@@ -202,7 +215,8 @@ v1::NodePlacement to_v1(const core::NodePart& part) {
   shown.set_started(part.started);
   shown.set_swept(part.swept);
   shown.set_interface(part.placed.interface);
-  shown.mutable_physical_ids()->Add(part.placed.physical_ids.begin(), part.placed.physical_ids.end());
+  shown.mutable_physical_ids()->Add(part.placed.physical_ids.begin(),
+                                    part.placed.physical_ids.end());
   for (const std::string& address : part.placed.device_ips) shown.add_device_ips(address);
   return shown;
 }
@@ -222,7 +236,8 @@ std::optional<v1::Progress> progress_of(const core::Presence& presence, const Jo
   --newest;
   if (newest->first.first != job) return std::nullopt;
   const core::AttemptSeen& seen = newest->second;
-  const auto spokesman = std::ranges::find_if(seen.ranks, [](const auto& entry) { return entry.second.step >= 0; });
+  const auto spokesman =
+      std::ranges::find_if(seen.ranks, [](const auto& entry) { return entry.second.step >= 0; });
   v1::Progress progress;
   progress.set_attempt(newest->first.second.value);
   progress.set_step(-1);
@@ -239,7 +254,8 @@ std::optional<v1::Progress> progress_of(const core::Presence& presence, const Jo
   return progress;
 }
 
-v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const std::string& cluster_out, Detail detail) {
+v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence,
+              const std::string& cluster_out, Detail detail) {
   const std::string out = engine::out_dir(job.spec, job.id.str(), cluster_out);
   v1::Job shown;
   shown.set_id(job.id.str());
@@ -250,8 +266,11 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const 
     shown.mutable_spec()->set_description(job.spec.description());
     *shown.mutable_spec()->mutable_labels() = job.spec.labels();
     shown.mutable_spec()->set_engine(job.spec.engine());
-    if (job.spec.recovery().has_max_restarts()) shown.mutable_spec()->mutable_recovery()->set_max_restarts(job.spec.recovery().max_restarts());
-    for (const JobId& id : job.waits_for) shown.mutable_spec()->mutable_schedule()->add_after(id.str());
+    if (job.spec.recovery().has_max_restarts())
+      shown.mutable_spec()->mutable_recovery()->set_max_restarts(
+          job.spec.recovery().max_restarts());
+    for (const JobId& id : job.waits_for)
+      shown.mutable_spec()->mutable_schedule()->add_after(id.str());
     if (job.spec.has_stage()) {
       v1::StageSpec& stage = *shown.mutable_spec()->mutable_stage();
       stage.set_chain(job.spec.stage().chain());
@@ -265,7 +284,8 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const 
   *shown.mutable_submitted_at() = to_v1(job.submitted_at);
   if (job.ended_at) *shown.mutable_ended_at() = to_v1(*job.ended_at);
   shown.set_attempt(job.attempts.empty() ? 0 : job.attempts.back().number.value);
-  for (auto attempt = job.attempts.rbegin(); attempt != job.attempts.rend() && !shown.has_verdict(); ++attempt) {
+  for (auto attempt = job.attempts.rbegin(); attempt != job.attempts.rend() && !shown.has_verdict();
+       ++attempt) {
     if (attempt->verdict) *shown.mutable_verdict() = to_v1(*attempt->verdict);
   }
   if (detail == Detail::Full) {
@@ -274,25 +294,33 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const 
     *shown.add_attempts() = attempt_to_v1(job, job.attempts.back(), out);
     add_nodes(*shown.mutable_attempts(0), job.attempts.back(), kRowNodesBytes);
   }
-  // Not by the number: behind an accepted loss of the journal's end it goes on behind all that may have been given out.
-  shown.set_restarts(job.attempts.empty() ? 0 : static_cast<std::uint32_t>(job.attempts.size() - 1));
+  // Not by the number: behind an accepted loss of the journal's end it goes on behind all that may
+  // have been given out.
+  shown.set_restarts(job.attempts.empty() ? 0
+                                          : static_cast<std::uint32_t>(job.attempts.size() - 1));
   if (job.verdict) *shown.mutable_verdict() = to_v1(*job.verdict);
-  if (job.phase == core::JobPhase::Succeeded) shown.clear_verdict();  // what broke on the way stands in the incidents
-  if (auto progress = progress_of(presence, job.id)) *shown.mutable_progress() = std::move(*progress);
+  // what broke on the way stands in the incidents
+  if (job.phase == core::JobPhase::Succeeded) shown.clear_verdict();
+  if (auto progress = progress_of(presence, job.id))
+    *shown.mutable_progress() = std::move(*progress);
   if (!job.attempts.empty()) add_last_step(shown, job.attempts.back());
   shown.set_output_dir(bounded(out, kPathMost));
   shown.set_last_index(job.last_index.value);
   return shown;
 }
 
-void fill(v1::GetJobResponse& response, const core::JobRecord& job, const core::Presence& presence, const std::string& cluster_out, std::uint32_t before) {
+void fill(v1::GetJobResponse& response, const core::JobRecord& job, const core::Presence& presence,
+          const std::string& cluster_out, std::uint32_t before) {
   *response.mutable_job() = to_v1(job, presence, cluster_out, Detail::Full);
   const std::size_t total = job.checkpoints.size();
   const std::size_t end = before == 0 ? total : std::min<std::size_t>(before, total);
   std::size_t first = end;
-  for (std::size_t bytes = 0; first > 0 && end - first < kCheckpointsMost && (bytes == 0 || bytes < kCheckpointBytes); --first)
+  for (std::size_t bytes = 0;
+       first > 0 && end - first < kCheckpointsMost && (bytes == 0 || bytes < kCheckpointBytes);
+       --first)
     bytes += kCheckpointFields + std::min(job.checkpoints[first - 1].path.size(), kPathMost);
-  for (const core::CheckpointRecord& checkpoint : std::span(job.checkpoints).subspan(first, end - first)) {
+  for (const core::CheckpointRecord& checkpoint :
+       std::span(job.checkpoints).subspan(first, end - first)) {
     *response.mutable_job()->add_checkpoints() = checkpoint_to_v1(checkpoint);
   }
   response.set_checkpoints_total(static_cast<std::uint32_t>(total));
@@ -302,14 +330,16 @@ void fill(v1::GetJobResponse& response, const core::JobRecord& job, const core::
 namespace {
 
 // Of the leases there that cannot be renewed.
-std::optional<BootTime> first_lease_end(const NodeName& node, const core::Ledger& ledger, const core::Presence& presence) {
+std::optional<BootTime> first_lease_end(const NodeName& node, const core::Ledger& ledger,
+                                        const core::Presence& presence) {
   std::optional<BootTime> first;
   const auto parts = ledger.node_parts.find(node);
   if (parts == ledger.node_parts.end()) return first;
   for (const core::AttemptKey& key : parts->second.unswept) {
     const auto attempt = presence.attempts.find(key);
     if (attempt == presence.attempts.end()) continue;
-    if (const auto lease = attempt->second.leases_end.find(node); lease != attempt->second.leases_end.end())
+    if (const auto lease = attempt->second.leases_end.find(node);
+        lease != attempt->second.leases_end.end())
       first = std::min(first.value_or(lease->second), lease->second);
   }
   return first;
@@ -317,7 +347,8 @@ std::optional<BootTime> first_lease_end(const NodeName& node, const core::Ledger
 
 }  // namespace
 
-v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger, const core::Presence& presence, BootTime now, Duration silent_after) {
+v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger,
+               const core::Presence& presence, BootTime now, Duration silent_after) {
   v1::Node shown;
   shown.set_name(node.name.str());
   shown.set_instance(node.instance.str());
@@ -332,18 +363,21 @@ v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger, const c
     for (const auto& [device, reading] : seen->second.devices) *shown.add_readings() = reading;
     shown.set_disk_trouble(seen->second.disk_trouble);
     if (const auto end = first_lease_end(node.name, ledger, presence))
-      *shown.mutable_lease_ends() = to_v1(seen->second.last_heard_wall + (*end - seen->second.last_heard));
+      *shown.mutable_lease_ends() =
+          to_v1(seen->second.last_heard_wall + (*end - seen->second.last_heard));
     for (const auto& [job, attempt] : seen->second.unknown_runs) {
       if (shown.unknown_attempts_size() == kUnknownMost) break;
       shown.add_unknown_attempts(bounded(job.str(), 64) + "." + std::to_string(attempt.value));
     }
   }
-  if (const auto holders = ledger.device_holders.find(node.name); holders != ledger.device_holders.end()) {
+  if (const auto holders = ledger.device_holders.find(node.name);
+      holders != ledger.device_holders.end()) {
     for (const auto& [device, holder] : holders->second) {
       v1::DeviceUse& use = *shown.add_uses();
       use.set_device(device);
       use.set_job_id(holder.first.str());
-      if (const auto job = ledger.jobs.find(holder.first); job != ledger.jobs.end()) use.set_job_name(job->second.spec.name());
+      if (const auto job = ledger.jobs.find(holder.first); job != ledger.jobs.end())
+        use.set_job_name(job->second.spec.name());
       use.set_attempt(holder.second.value);
     }
   }
@@ -352,7 +386,8 @@ v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger, const c
 
 namespace {
 
-// Devices by type, readings without their texts and with one occupant at most, uses; no labels, interfaces, routes, findings.
+// Devices by type, readings without their texts and with one occupant at most, uses; no labels,
+// interfaces, routes, findings.
 void make_brief(v1::Node& node) {
   v1::Inventory& inventory = *node.mutable_inventory();
   v1::Inventory brief;
@@ -365,7 +400,8 @@ void make_brief(v1::Node& node) {
     one.set_id(device.id());
     one.set_type(bounded(device.type(), 64));
   }
-  if (brief.devices().empty() && !inventory.findings().empty()) brief.add_findings(bounded(inventory.findings(0)));
+  if (brief.devices().empty() && !inventory.findings().empty())
+    brief.add_findings(bounded(inventory.findings(0)));
   inventory = std::move(brief);
   for (v1::DeviceReading& reading : *node.mutable_readings()) {
     reading.clear_health_text();

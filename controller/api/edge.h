@@ -1,5 +1,6 @@
-// What every API handler works with, and how a unary call is served: the work happens on the shell's strand (or behind it, on the archive's or the work
-// thread), Finish is called exactly once. Who may call was judged at the port (common/rpc/token_port.h).
+// What every API handler works with, and how a unary call is served: the work happens on the
+// shell's strand (or behind it, on the archive's or the work thread), Finish is called exactly
+// once. Who may call was judged at the port (common/rpc/token_port.h).
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -20,11 +21,13 @@ struct Edge {
   async::Loop& work;  // blocking reads of logs, planning
   std::string cluster_out;
   std::string version;
-  std::function<std::string()> shortage;  // why the disk has no room for new jobs; empty: it has. Any thread
+  // why the disk has no room for new jobs; empty: it has. Any thread
+  std::function<std::string()> shortage;
 };
 
 inline grpc::Status overloaded() {
-  return {grpc::StatusCode::RESOURCE_EXHAUSTED, "calling the controller: too many requests are waiting for it; try again in a moment"};
+  return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+          "calling the controller: too many requests are waiting for it; try again in a moment"};
 }
 
 // `handle(reactor)` must finish it, now or later.
@@ -38,7 +41,8 @@ grpc::ServerUnaryReactor* serve(grpc::CallbackServerContext* context, Handle&& h
 // `fill(view)` returns the status, on the strand, when what the view shows is durable.
 template <class Fill>
 void answer_from_view(const Edge& edge, grpc::ServerUnaryReactor* reactor, Fill fill) {
-  const bool taken = edge.shell.read([reactor, fill = std::move(fill)](const View& view) mutable { reactor->Finish(fill(view)); });
+  const bool taken = edge.shell.read(
+      [reactor, fill = std::move(fill)](const View& view) mutable { reactor->Finish(fill(view)); });
   if (!taken) reactor->Finish(overloaded());
 }
 

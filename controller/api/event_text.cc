@@ -17,27 +17,39 @@ struct Said {
   std::int32_t rank = -1;
 };
 
-std::string with_reason(std::string text, const std::string& reason) { return reason.empty() ? text : text + ": " + bounded(reason); }
+std::string with_reason(std::string text, const std::string& reason) {
+  return reason.empty() ? text : text + ": " + bounded(reason);
+}
 
-std::string plural(std::size_t count, const char* one) { return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s"); }
+std::string plural(std::size_t count, const char* one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
 
 struct Sayer {
   Said operator()(const core::ControllerStarted& e) const {
-    return {"controller-started", fmt::format("controller {} started, epoch {}", e.version, e.epoch.value)};
+    return {"controller-started",
+            fmt::format("controller {} started, epoch {}", e.version, e.epoch.value)};
   }
   Said operator()(const core::NodeRegistered& e) const {
     return {"node-registered",
-            fmt::format("node '{}' registered with {}", e.node.str(), plural(static_cast<std::size_t>(e.inventory.devices_size()), "device"))};
+            fmt::format("node '{}' registered with {}", e.node.str(),
+                        plural(static_cast<std::size_t>(e.inventory.devices_size()), "device"))};
   }
   Said operator()(const core::NodeDeclaredDead& e) const {
-    return {"node-declared-dead", with_reason(fmt::format("node '{}' was declared dead", e.node.str()), e.reason)};
+    return {"node-declared-dead",
+            with_reason(fmt::format("node '{}' was declared dead", e.node.str()), e.reason)};
   }
   Said operator()(const core::JobSubmitted& e) const {
-    return {"job-submitted", fmt::format("job '{}' submitted: {}, engine {}", e.spec.name(), plural(e.spec.resources().nodes(), "node"), e.spec.engine())};
+    return {"job-submitted",
+            fmt::format("job '{}' submitted: {}, engine {}", e.spec.name(),
+                        plural(e.spec.resources().nodes(), "node"), e.spec.engine())};
   }
-  Said operator()(const core::CancelRequested& e) const { return {"cancel-requested", with_reason("cancel was asked for", e.reason)}; }
+  Said operator()(const core::CancelRequested& e) const {
+    return {"cancel-requested", with_reason("cancel was asked for", e.reason)};
+  }
   Said operator()(const core::PredecessorSucceeded& e) const {
-    return {"predecessor-succeeded", fmt::format("job '{}', which it waited for, has succeeded", e.predecessor.str())};
+    return {"predecessor-succeeded",
+            fmt::format("job '{}', which it waited for, has succeeded", e.predecessor.str())};
   }
   Said operator()(const core::AttemptPlaced& e) const {
     std::uint32_t ranks = 0;
@@ -49,77 +61,122 @@ struct Sayer {
     }
     if (e.nodes.size() > 4) nodes += fmt::format(" and {} more", e.nodes.size() - 4);
     const bool given = e.resume && e.resume->from_start;
-    const std::string from =
-        e.resume ? fmt::format("{} from step {}{}", given ? "starts" : "resumes", e.resume->step, given ? " of start.from" : "") : "from the beginning";
+    const std::string from = e.resume
+                                 ? fmt::format("{} from step {}{}", given ? "starts" : "resumes",
+                                               e.resume->step, given ? " of start.from" : "")
+                                 : "from the beginning";
     const std::string table = e.table_sha256.empty() ? "" : "; rank table " + e.table_sha256;
-    return {"attempt-placed", fmt::format("attempt {} placed: {} on {}; {}{}", e.attempt.value, plural(ranks, "rank"), nodes, from, table)};
+    return {"attempt-placed", fmt::format("attempt {} placed: {} on {}; {}{}", e.attempt.value,
+                                          plural(ranks, "rank"), nodes, from, table)};
   }
   Said operator()(const core::NodeStarted& e) const {
-    return {"node-started", fmt::format("node '{}' started {}", e.node.str(), plural(e.pids.size(), "rank"))};
+    return {"node-started",
+            fmt::format("node '{}' started {}", e.node.str(), plural(e.pids.size(), "rank"))};
   }
   Said operator()(const core::NodeStartFailed& e) const {
-    return {"node-start-failed", with_reason(fmt::format("node '{}' could not start ({})", e.node.str(), core::to_string(e.why)), e.text)};
+    return {"node-start-failed", with_reason(fmt::format("node '{}' could not start ({})",
+                                                         e.node.str(), core::to_string(e.why)),
+                                             e.text)};
   }
   Said operator()(const core::RankExited& e) const {
     std::string text = core::exit_text(e);
     if (e.stop_requested && !e.killed_unasked) text += ", after a stop was asked for";
-    return {"rank-exited", with_reason(std::move(text), e.evidence), static_cast<std::int32_t>(e.rank.value)};
+    return {"rank-exited", with_reason(std::move(text), e.evidence),
+            static_cast<std::int32_t>(e.rank.value)};
   }
-  Said operator()(const core::CompanionExited& e) const { return {"companion-exited", with_reason(core::exit_text(e), e.evidence)}; }
+  Said operator()(const core::CompanionExited& e) const {
+    return {"companion-exited", with_reason(core::exit_text(e), e.evidence)};
+  }
   Said operator()(const core::NodeSwept& e) const {
-    return {"node-swept", with_reason(fmt::format("nothing of attempt {} is left on node '{}'", e.attempt.value, e.node.str()), e.reason)};
+    return {"node-swept", with_reason(fmt::format("nothing of attempt {} is left on node '{}'",
+                                                  e.attempt.value, e.node.str()),
+                                      e.reason)};
   }
-  Said operator()(const core::FirstStep& e) const { return {"first-step", fmt::format("attempt {} made its first step: {}", e.attempt.value, e.step)}; }
+  Said operator()(const core::FirstStep& e) const {
+    return {"first-step",
+            fmt::format("attempt {} made its first step: {}", e.attempt.value, e.step)};
+  }
   Said operator()(const core::ScriptLaunched& e) const {
-    std::string text = fmt::format("the script would save in '{}'; muster has it save in a directory of attempt {}'s own", bounded(e.save), e.attempt.value);
-    if (e.weights_alone) text += ". What it saves has no optimizer (--no-save-optim): no attempt goes on from these checkpoints";
+    std::string text = fmt::format(
+        "the script would save in '{}'; muster has it save in a directory of attempt {}'s own",
+        bounded(e.save), e.attempt.value);
+    if (e.weights_alone)
+      text +=
+          ". What it saves has no optimizer (--no-save-optim): no attempt goes on from these "
+          "checkpoints";
     return {"script-launched", std::move(text)};
   }
   Said operator()(const core::CheckpointCompleted& e) const {
-    return {"checkpoint-completed", fmt::format("checkpoint of step {} is complete: {}, {} bytes", e.step, plural(e.shards, "shard"), e.bytes)};
+    return {"checkpoint-completed", fmt::format("checkpoint of step {} is complete: {}, {} bytes",
+                                                e.step, plural(e.shards, "shard"), e.bytes)};
   }
   Said operator()(const core::CheckpointSetAside& e) const {
-    return {"checkpoint-set-aside", with_reason(fmt::format("checkpoint of step {} (attempt {}) is set aside", e.step, e.attempt.value), e.reason)};
+    return {"checkpoint-set-aside",
+            with_reason(fmt::format("checkpoint of step {} (attempt {}) is set aside", e.step,
+                                    e.attempt.value),
+                        e.reason)};
   }
-  Said operator()(const core::AttemptBroke& e) const { return {"attempt-broke", with_reason(fmt::format("attempt {} broke", e.attempt.value), e.cause)}; }
+  Said operator()(const core::AttemptBroke& e) const {
+    return {"attempt-broke",
+            with_reason(fmt::format("attempt {} broke", e.attempt.value), e.cause)};
+  }
   Said operator()(const core::AttemptEnded& e) const {
-    Said said{"attempt-ended", with_reason(fmt::format("attempt {} ended ({})", e.attempt.value, core::to_string(e.verdict.cls)), e.verdict.reason)};
+    Said said{"attempt-ended", with_reason(fmt::format("attempt {} ended ({})", e.attempt.value,
+                                                       core::to_string(e.verdict.cls)),
+                                           e.verdict.reason)};
     if (e.verdict.rank) said.rank = static_cast<std::int32_t>(e.verdict.rank->value);
     return said;
   }
-  Said operator()(const core::CaughtUp& e) const { return {"caught-up", fmt::format("step {} reached again: the incident is over", e.step)}; }
+  Said operator()(const core::CaughtUp& e) const {
+    return {"caught-up", fmt::format("step {} reached again: the incident is over", e.step)};
+  }
   Said operator()(const core::AttemptNoted& e) const {
     switch (e.note) {
       case core::Note::LossNotFinite:
-        return {"loss-not-finite", fmt::format("the loss is not a number (NaN or infinite){}", e.step ? fmt::format(" at step {}", *e.step) : "")};
+        return {"loss-not-finite", fmt::format("the loss is not a number (NaN or infinite){}",
+                                               e.step ? fmt::format(" at step {}", *e.step) : "")};
       case core::Note::UnknownFiles:
-        return {"unknown-files", fmt::format("'{}' lies in ${{save.dir}}, and nothing that checkpoint.layout knows: no attempt goes on from it", e.text)};
+        return {"unknown-files", fmt::format("'{}' lies in ${{save.dir}}, and nothing that "
+                                             "checkpoint.layout knows: no attempt goes on from it",
+                                             e.text)};
     }
     return {"noted", e.text};
   }
-  Said operator()(const core::AttemptCompleted& e) const { return {"attempt-completed", fmt::format("attempt {} ran to its end", e.attempt.value)}; }
+  Said operator()(const core::AttemptCompleted& e) const {
+    return {"attempt-completed", fmt::format("attempt {} ran to its end", e.attempt.value)};
+  }
   Said operator()(const core::JobEnded& e) const {
-    return {"job-ended",
-            with_reason(fmt::format("job {}", core::to_string(e.outcome)), e.verdict && e.outcome != core::Outcome::Succeeded ? e.verdict->reason : "")};
+    return {
+        "job-ended",
+        with_reason(fmt::format("job {}", core::to_string(e.outcome)),
+                    e.verdict && e.outcome != core::Outcome::Succeeded ? e.verdict->reason : "")};
   }
   Said operator()(const core::LogsCollected& e) const {
-    return {"logs-collected", fmt::format("logs of attempt {} on node '{}' are all here", e.attempt.value, e.node.str())};
+    return {"logs-collected", fmt::format("logs of attempt {} on node '{}' are all here",
+                                          e.attempt.value, e.node.str())};
   }
-  Said operator()(const core::JobArchived&) const { return {"job-archived", "job moved to the archive"}; }
-  Said operator()(const core::TombstoneDropped&) const { return {"tombstone-dropped", "the job's request id and name are free again"}; }
+  Said operator()(const core::JobArchived&) const {
+    return {"job-archived", "job moved to the archive"};
+  }
+  Said operator()(const core::TombstoneDropped&) const {
+    return {"tombstone-dropped", "the job's request id and name are free again"};
+  }
 };
 
-// What the first step and the best one reached again say of an attempt that was handed a checkpoint, and did not read it; empty: it has, or another event.
+// What the first step and the best one reached again say of an attempt that was handed a
+// checkpoint, and did not read it; empty: it has, or another event.
 std::string went_back(const core::EventBody& body, const core::Ledger& after) {
   const bool first = std::holds_alternative<core::FirstStep>(body);
   const auto* caught_up = std::get_if<core::CaughtUp>(&body);
   if (!first && caught_up == nullptr) return {};
   const auto job = after.jobs.find(*job_of(body));
-  const core::AttemptRecord* attempt = job == after.jobs.end() ? nullptr : job->second.attempt(attempt_of(body));
+  const core::AttemptRecord* attempt =
+      job == after.jobs.end() ? nullptr : job->second.attempt(attempt_of(body));
   if (attempt == nullptr) return {};
   std::string text = core::went_back_text(job->second, *attempt);
   if (first || text.empty()) return text;
-  return fmt::format("step {} reached again, trained anew from step {} on", caught_up->step, *attempt->first_step);
+  return fmt::format("step {} reached again, trained anew from step {} on", caught_up->step,
+                     *attempt->first_step);
 }
 
 }  // namespace
@@ -136,10 +193,12 @@ v1::Event describe(const journal::Row& row, const core::Ledger& after) {
       event.set_phase(to_v1(found->second.phase));
     }
   }
-  if (const auto* archived = std::get_if<core::JobArchived>(&body)) event.set_job_name(archived->name);
+  if (const auto* archived = std::get_if<core::JobArchived>(&body))
+    event.set_job_name(archived->name);
   event.set_attempt(attempt_of(body).value);
   if (const NodeName* node = node_of(body)) event.set_node(node->str());
-  if (const auto* ended = std::get_if<core::AttemptEnded>(&body)) event.set_node(ended->verdict.node.str());
+  if (const auto* ended = std::get_if<core::AttemptEnded>(&body))
+    event.set_node(ended->verdict.node.str());
   Said said = std::visit(Sayer{}, body);
   if (std::string back = went_back(body, after); !back.empty()) said.text = std::move(back);
   event.set_type(said.type);

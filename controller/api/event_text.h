@@ -1,4 +1,5 @@
-// A journal row as the public event: its type's name and one sentence. Pure. Add types, never rename one: scripts wait for them.
+// A journal row as the public event: its type's name and one sentence. Pure. Add types, never
+// rename one: scripts wait for them.
 #pragma once
 
 #include "controller/core/ledger.h"
@@ -7,7 +8,8 @@
 
 namespace muster::controller {
 
-// `after`: the ledger with the row applied (for names and phases; a job that is not in it is described without them).
+// `after`: the ledger with the row applied (for names and phases; a job that is not in it is
+// described without them).
 v1::Event describe(const journal::Row& row, const core::Ledger& after);
 
 }  // namespace muster::controller

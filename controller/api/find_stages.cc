@@ -15,9 +15,12 @@
 namespace muster::controller {
 namespace {
 
-void add_found(v1::FindStagesResponse& response, const core::JobRecord& job, const std::string& key, const std::string& cluster_out) {
-  if (job.phase != core::JobPhase::Succeeded || key.empty() || job.spec.stage().key() != key) return;
-  auto creates = engine::creates_path(job.spec, engine::out_dir(job.spec, job.id.str(), cluster_out));
+void add_found(v1::FindStagesResponse& response, const core::JobRecord& job, const std::string& key,
+               const std::string& cluster_out) {
+  if (job.phase != core::JobPhase::Succeeded || key.empty() || job.spec.stage().key() != key)
+    return;
+  auto creates =
+      engine::creates_path(job.spec, engine::out_dir(job.spec, job.id.str(), cluster_out));
   if (!creates || creates->empty()) return;
   v1::FoundStage& found = *response.add_stages();
   found.set_job_name(job.spec.name());
@@ -39,11 +42,12 @@ void look_on(std::unique_ptr<ArchiveLook> look) {
   const auto [id, key] = std::move(look->left.back());
   look->left.pop_back();
   Shell& shell = look->edge.shell;
-  read_archived(shell, id, false, [look = std::move(look), key](Result<ArchivedRecord> record) mutable {
-    // One that cannot be read back is not done: the stage runs again.
-    if (record) add_found(look->response, record->job, key, look->edge.cluster_out);
-    look_on(std::move(look));
-  });
+  read_archived(shell, id, false,
+                [look = std::move(look), key](Result<ArchivedRecord> record) mutable {
+                  // One that cannot be read back is not done: the stage runs again.
+                  if (record) add_found(look->response, record->job, key, look->edge.cluster_out);
+                  look_on(std::move(look));
+                });
 }
 
 }  // namespace
@@ -53,23 +57,29 @@ JobId newest_stage(const core::Ledger& ledger, const std::string& job_name) {
   if (dot == std::string::npos) return {};
   const std::string chain = job_name.substr(0, dot);
   const auto& chains = ledger.chains_named;
-  for (auto at = chains.upper_bound({chain, JobId(std::string(1, '\x7f'))}); at != chains.begin() && std::prev(at)->first == chain; --at) {
+  for (auto at = chains.upper_bound({chain, JobId(std::string(1, '\x7f'))});
+       at != chains.begin() && std::prev(at)->first == chain; --at) {
     for (const JobId& id : ledger.chains.at(std::prev(at)->second) | std::views::reverse) {
       const auto job = ledger.jobs.find(id);
       const auto stone = ledger.tombstones.find(id);
-      if ((job != ledger.jobs.end() && job->second.spec.name() == job_name) || (stone != ledger.tombstones.end() && stone->second.name == job_name)) return id;
+      if ((job != ledger.jobs.end() && job->second.spec.name() == job_name) ||
+          (stone != ledger.tombstones.end() && stone->second.name == job_name))
+        return id;
     }
   }
   return {};
 }
 
-void find_stages(Edge& edge, const v1::FindStagesRequest* request, v1::FindStagesResponse* response, grpc::ServerUnaryReactor* reactor) {
+void find_stages(Edge& edge, const v1::FindStagesRequest* request, v1::FindStagesResponse* response,
+                 grpc::ServerUnaryReactor* reactor) {
   if (request->stages_size() > kStagesMax) {
-    return reactor->Finish(
-        {grpc::StatusCode::INVALID_ARGUMENT, fmt::format("finding stages: {} are asked for, at most {}", request->stages_size(), kStagesMax)});
+    return reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT,
+                            fmt::format("finding stages: {} are asked for, at most {}",
+                                        request->stages_size(), kStagesMax)});
   }
   const bool taken = edge.shell.read([&edge, request, response, reactor](const View& view) {
-    auto look = std::make_unique<ArchiveLook>(ArchiveLook{.edge = edge, .response = *response, .reactor = reactor, .left = {}});
+    auto look = std::make_unique<ArchiveLook>(
+        ArchiveLook{.edge = edge, .response = *response, .reactor = reactor, .left = {}});
     for (const v1::WantedStage& wanted : request->stages()) {
       const JobId id = newest_stage(view.ledger, wanted.job_name());
       if (id.empty()) continue;

@@ -1,5 +1,6 @@
-// Job ids: 13 characters of Crockford's base32, lower case: 9 of time (milliseconds), 4 of chance. Sortable by submission; unique for ever: one source
-// never gives an id twice, nor one that sorts before an earlier one. Thread-safe.
+// Job ids: 13 characters of Crockford's base32, lower case: 9 of time (milliseconds), 4 of chance.
+// Sortable by submission; unique for ever: one source never gives an id twice, nor one that sorts
+// before an earlier one. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ class JobIdSource {
  private:
   std::mutex mutex_;
   std::mt19937_64 random_;
-  std::uint64_t last_ = 0;  // 45 bits of time, 20 of chance: 65; the top bit of time is not used before the year 2527
+  // 45 bits of time, 20 of chance: 65; the top bit of time is not used before the year 2527
+  std::uint64_t last_ = 0;
 };
 
 inline constexpr std::size_t kJobIdLength = 13;

@@ -12,7 +12,8 @@ namespace muster::controller {
 namespace {
 
 constexpr std::size_t kWhyBytesMost = 256;
-constexpr std::size_t kStride = 16;  // archived jobs in memory at once: the rows of one may have megabytes
+// archived jobs in memory at once: the rows of one may have megabytes
+constexpr std::size_t kStride = 16;
 
 }  // namespace
 
@@ -23,7 +24,8 @@ void JobPage::add(v1::Job job) {
 
 void JobPage::explain(const std::map<JobId, std::string>& why) {
   for (v1::Job& job : jobs_)
-    if (const auto told = why.find(JobId(job.id())); told != why.end()) job.set_waits_for(bounded(told->second, kWhyBytesMost));
+    if (const auto told = why.find(JobId(job.id())); told != why.end())
+      job.set_waits_for(bounded(told->second, kWhyBytesMost));
 }
 
 // Behind the end of a page that was cut nothing is known.
@@ -32,7 +34,8 @@ JobPage JobPage::merged(JobPage live, JobPage archived) {
   auto a = live.jobs_.begin(), b = archived.jobs_.begin();
   while (!page.full() && (a != live.jobs_.end() || b != archived.jobs_.end())) {
     if ((a == live.jobs_.end() && live.more) || (b == archived.jobs_.end() && archived.more)) break;
-    const bool from_live = b == archived.jobs_.end() || (a != live.jobs_.end() && a->id() >= b->id());
+    const bool from_live =
+        b == archived.jobs_.end() || (a != live.jobs_.end() && a->id() >= b->id());
     if (from_live && b != archived.jobs_.end() && a->id() == b->id()) ++b;
     page.add(std::move(from_live ? *a++ : *b++));
   }
@@ -45,7 +48,8 @@ void JobPage::fill(v1::ListJobsResponse& response) {
   for (v1::Job& job : jobs_) *response.add_jobs() = std::move(job);
 }
 
-Result<JobPage> archived_page(journal::Journal& journal, const std::string& page_token, std::size_t size, const std::string& cluster_out) {
+Result<JobPage> archived_page(journal::Journal& journal, const std::string& page_token,
+                              std::size_t size, const std::string& cluster_out) {
   JobPage page(size);
   std::optional<JobId> before;
   if (!page_token.empty()) before = JobId(page_token);
@@ -55,7 +59,8 @@ Result<JobPage> archived_page(journal::Journal& journal, const std::string& page
     for (const journal::ArchivedJob& one : *archived) {
       before = one.job;
       if (page.full()) break;
-      if (auto record = refold(one)) page.add(to_v1(*record, core::Presence(), cluster_out, Detail::List));
+      if (auto record = refold(one))
+        page.add(to_v1(*record, core::Presence(), cluster_out, Detail::List));
     }
     if (archived->size() < kStride) break;
   }

@@ -15,7 +15,9 @@ namespace muster::controller {
 namespace {
 
 bool looks_like_id(const std::string& text) {
-  return text.size() == kJobIdLength && std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z'); });
+  return text.size() == kJobIdLength && std::ranges::all_of(text, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z');
+         });
 }
 
 JobRef stage_of(const core::Ledger& ledger, const JobId& chain) {
@@ -28,14 +30,17 @@ constexpr std::size_t kEndLeast = 4;  // characters of an id: as many as are of 
 constexpr std::size_t kToldMost = 4;
 
 template <class Map>
-void add_with_prefix(const Map& map, const std::string& prefix, bool archived, std::vector<JobRef>& found) {
-  for (auto at = map.lower_bound(JobId(prefix)); at != map.end() && at->first.str().starts_with(prefix) && found.size() < kToldMost; ++at) {
+void add_with_prefix(const Map& map, const std::string& prefix, bool archived,
+                     std::vector<JobRef>& found) {
+  for (auto at = map.lower_bound(JobId(prefix));
+       at != map.end() && at->first.str().starts_with(prefix) && found.size() < kToldMost; ++at) {
     found.push_back({.id = at->first, .archived = archived});
   }
 }
 
 template <class Map>
-void add_with_end(const Map& map, const std::string& end, bool archived, std::vector<JobRef>& found) {
+void add_with_end(const Map& map, const std::string& end, bool archived,
+                  std::vector<JobRef>& found) {
   for (auto at = map.rbegin(); at != map.rend() && found.size() < kToldMost; ++at) {
     if (at->first.str().ends_with(end)) found.push_back({.id = at->first, .archived = archived});
   }
@@ -44,10 +49,12 @@ void add_with_end(const Map& map, const std::string& end, bool archived, std::ve
 Error ambiguous(const std::string& doing, std::string_view part, const std::vector<JobRef>& found) {
   std::string some;
   for (const JobRef& one : found) some += (some.empty() ? "'" : ", '") + one.id.str() + "'";
-  return {ErrorCode::Conflict, fmt::format("{}: the {} is ambiguous ({}); give more of the id", doing, part, some)};
+  return {ErrorCode::Conflict,
+          fmt::format("{}: the {} is ambiguous ({}); give more of the id", doing, part, some)};
 }
 
-// Names that begin with `prefix`: of what has not ended, else of all. A chain that is among them stands for its stages.
+// Names that begin with `prefix`: of what has not ended, else of all. A chain that is among them
+// stands for its stages.
 std::set<std::string> names_beginning(const core::Ledger& ledger, const std::string& prefix) {
   std::set<std::string> live, ended;
   const auto add = [&](bool is_live, const std::string& name) {
@@ -76,24 +83,34 @@ std::string some_of(const std::set<std::string>& names) {
 
 constexpr std::string_view kChainMark = "chain:";
 
-Result<JobRef> resolve_chain(const core::Ledger& ledger, const std::string& id, const std::string& doing) {
-  if (const JobId chain = core::chain_of(ledger, JobId(id)); !chain.empty()) return stage_of(ledger, chain);
+Result<JobRef> resolve_chain(const core::Ledger& ledger, const std::string& id,
+                             const std::string& doing) {
+  if (const JobId chain = core::chain_of(ledger, JobId(id)); !chain.empty())
+    return stage_of(ledger, chain);
   std::vector<JobId> found;
-  for (auto at = ledger.chains.lower_bound(JobId(id)); !id.empty() && at != ledger.chains.end() && at->first.str().starts_with(id) && found.size() < 2; ++at)
+  for (auto at = ledger.chains.lower_bound(JobId(id));
+       !id.empty() && at != ledger.chains.end() && at->first.str().starts_with(id) &&
+       found.size() < 2;
+       ++at)
     found.push_back(at->first);
   if (found.size() == 1) return stage_of(ledger, found.front());
   if (!found.empty())
-    return fail(ErrorCode::Conflict, fmt::format("{}: the prefix is ambiguous ('{}', '{}'); give more of the id", doing, found[0].str(), found[1].str()));
-  return fail(ErrorCode::NotFound, doing +
-                                       ": no chain has a job of this id; 'muster ps -a' lists the jobs, and what ended more than 7 days ago is shown by their "
-                                       "own ids alone");
+    return fail(ErrorCode::Conflict,
+                fmt::format("{}: the prefix is ambiguous ('{}', '{}'); give more of the id", doing,
+                            found[0].str(), found[1].str()));
+  return fail(ErrorCode::NotFound,
+              doing +
+                  ": no chain has a job of this id; 'muster ps -a' lists the jobs, and what ended "
+                  "more than 7 days ago is shown by their "
+                  "own ids alone");
 }
 
 }  // namespace
 
 Result<JobRef> resolve_job(const core::Ledger& ledger, const std::string& text, RefFor use) {
   const std::string doing = "finding job '" + text + "'";
-  if (text.empty()) return fail(ErrorCode::InvalidArgument, "finding a job: no id, name or '@last' was given");
+  if (text.empty())
+    return fail(ErrorCode::InvalidArgument, "finding a job: no id, name or '@last' was given");
   if (text == "@last") {
     const bool live = !ledger.jobs.empty();
     const bool gone = !ledger.tombstones.empty();
@@ -102,11 +119,14 @@ Result<JobRef> resolve_job(const core::Ledger& ledger, const std::string& text, 
       return JobRef{.id = ledger.tombstones.rbegin()->first, .archived = true};
     return JobRef{.id = ledger.jobs.rbegin()->first};
   }
-  if (text.starts_with(kChainMark)) return resolve_chain(ledger, text.substr(kChainMark.size()), "finding chain '" + text.substr(kChainMark.size()) + "'");
+  if (text.starts_with(kChainMark))
+    return resolve_chain(ledger, text.substr(kChainMark.size()),
+                         "finding chain '" + text.substr(kChainMark.size()) + "'");
   const JobId id(text);
   if (ledger.jobs.contains(id)) return JobRef{.id = id};
   if (ledger.tombstones.contains(id)) return JobRef{.id = id, .archived = true};
-  if (const auto live = ledger.live_names.find(text); live != ledger.live_names.end()) return JobRef{.id = live->second};
+  if (const auto live = ledger.live_names.find(text); live != ledger.live_names.end())
+    return JobRef{.id = live->second};
   const auto chain = ledger.chain_names.find(text);
   const bool chained = chain != ledger.chain_names.end();
   if (chained && is_live_chain(ledger, chain->second)) return stage_of(ledger, chain->second);
@@ -135,13 +155,20 @@ Result<JobRef> resolve_job(const core::Ledger& ledger, const std::string& text, 
   }
   if (found.size() == 1) return found.front();
   if (found.size() > 1) return fail(ambiguous(doing, "end", found));
-  if (looks_like_id(text)) return JobRef{.id = id, .archived = true};  // older than every tombstone, perhaps
+  // older than every tombstone, perhaps
+  if (looks_like_id(text)) return JobRef{.id = id, .archived = true};
   const std::set<std::string> names = names_beginning(ledger, text);
   if (use == RefFor::Acting && !names.empty())
-    return fail(ErrorCode::NotFound, fmt::format("{}: no job has this id or name; write the whole name of {}", doing, some_of(names)));
+    return fail(ErrorCode::NotFound,
+                fmt::format("{}: no job has this id or name; write the whole name of {}", doing,
+                            some_of(names)));
   if (names.size() == 1) return resolve_job(ledger, *names.begin());
-  if (names.size() > 1) return fail(ErrorCode::Conflict, fmt::format("{}: several names begin so ({}); give more of the name", doing, some_of(names)));
-  return fail(ErrorCode::NotFound, doing + ": no job has this id, prefix or name; 'muster ps -a' lists them");
+  if (names.size() > 1)
+    return fail(ErrorCode::Conflict,
+                fmt::format("{}: several names begin so ({}); give more of the name", doing,
+                            some_of(names)));
+  return fail(ErrorCode::NotFound,
+              doing + ": no job has this id, prefix or name; 'muster ps -a' lists them");
 }
 
 }  // namespace muster::controller

@@ -30,13 +30,17 @@ constexpr std::uint32_t kPageDefault = 100, kPageMax = 1'000;
 Result<Submission> read_submission(const v1::SubmitJobRequest& request) {
   Submission submission{.doing = "submitting"};
   if (request.stages().empty()) {
-    if (!request.done().empty()) return fail(ErrorCode::InvalidArgument, "submitting a job: it has no stages, so none of them can be done");
+    if (!request.done().empty())
+      return fail(ErrorCode::InvalidArgument,
+                  "submitting a job: it has no stages, so none of them can be done");
     auto spec = complete_spec(request.spec());
     if (!spec) return fail(std::move(spec.error()));
     submission.jobs.push_back(*std::move(spec));
     return submission;
   }
-  if (request.has_spec()) return fail(ErrorCode::InvalidArgument, "submitting a job: there are both a spec and stages; a chain is its stages alone");
+  if (request.has_spec())
+    return fail(ErrorCode::InvalidArgument,
+                "submitting a job: there are both a spec and stages; a chain is its stages alone");
   auto chain = complete_chain(request.stages(), request.done());
   if (!chain) return fail(std::move(chain.error()));
   submission.jobs = std::move(chain->stages);
@@ -46,19 +50,23 @@ Result<Submission> read_submission(const v1::SubmitJobRequest& request) {
 
 std::string what_is(const Submission& submission) {
   const v1::JobSpec& first = submission.jobs.front();
-  return first.has_stage() ? "chain '" + first.stage().chain_name() + "'" : "job '" + first.name() + "'";
+  return first.has_stage() ? "chain '" + first.stage().chain_name() + "'"
+                           : "job '" + first.name() + "'";
 }
 
-void fill_submitted(const View& view, const JobId& job, bool repeated, v1::SubmitJobResponse& response) {
+void fill_submitted(const View& view, const JobId& job, bool repeated,
+                    v1::SubmitJobResponse& response) {
   response.set_job_id(job.str());
   response.set_repeated_request(repeated);
-  for (v1::ChainStage& stage : chain_stages(view.ledger, core::chain_of(view.ledger, job))) *response.add_stages() = std::move(stage);
+  for (v1::ChainStage& stage : chain_stages(view.ledger, core::chain_of(view.ledger, job)))
+    *response.add_stages() = std::move(stage);
   // Empty: an archived job, asked for again by its request id.
   const auto events = view.history.of_job(job, JournalIndex(0));
   response.set_index(events.empty() ? 0 : events.front()->index());
 }
 
-void add_warnings(const View& view, const std::string& cluster_out, v1::SubmitJobResponse& response) {
+void add_warnings(const View& view, const std::string& cluster_out,
+                  v1::SubmitJobResponse& response) {
   std::vector<JobId> jobs{JobId(response.job_id())};
   for (const v1::ChainStage& stage : response.stages()) {
     if (stage.job_id() != response.job_id()) jobs.emplace_back(stage.job_id());
@@ -67,48 +75,64 @@ void add_warnings(const View& view, const std::string& cluster_out, v1::SubmitJo
     const auto job = view.ledger.jobs.find(id);
     if (job == view.ledger.jobs.end()) continue;
     const v1::JobSpec& spec = job->second.spec;
-    for (const std::string& line : core::submission_warnings(view.ledger, spec, engine::out_dir(spec, id.str(), cluster_out)))
+    for (const std::string& line :
+         core::submission_warnings(view.ledger, spec, engine::out_dir(spec, id.str(), cluster_out)))
       response.add_warnings(bounded(line));
   }
 }
 
 }  // namespace
 
-grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* context, const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response) {
+grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* context,
+                                                const v1::SubmitJobRequest* request,
+                                                v1::SubmitJobResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     auto submission = read_submission(*request);
     if (!submission) return reactor->Finish(rpc::to_status(submission.error()));
     const std::string what = what_is(*submission);
     if (request->request_id().size() > kRequestIdMax) {
       return reactor->Finish(
-          {grpc::StatusCode::INVALID_ARGUMENT, "submitting a job: request_id has " + std::to_string(request->request_id().size()) + " bytes, at most 128"});
+          {grpc::StatusCode::INVALID_ARGUMENT, "submitting a job: request_id has " +
+                                                   std::to_string(request->request_id().size()) +
+                                                   " bytes, at most 128"});
     }
-    if (const std::string shortage = edge_.shortage ? edge_.shortage() : std::string(); !shortage.empty()) {
-      return reactor->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
-                              "submitting " + what + ": " + shortage + ", new jobs are refused until there is room; running ones go on; submit it again then"});
+    if (const std::string shortage = edge_.shortage ? edge_.shortage() : std::string();
+        !shortage.empty()) {
+      return reactor->Finish(
+          {grpc::StatusCode::RESOURCE_EXHAUSTED, "submitting " + what + ": " + shortage +
+                                                     ", new jobs are refused until there is room; "
+                                                     "running ones go on; submit it again then"});
     }
     const WallTime now = edge_.shell.now().wall;
-    for (std::size_t i = 0; i < submission->jobs.size(); ++i) submission->ids.push_back(ids_.next(now));
+    for (std::size_t i = 0; i < submission->jobs.size(); ++i)
+      submission->ids.push_back(ids_.next(now));
     std::vector<JobId> ids = submission->ids;
-    if (is_plain(submission->jobs.front())) return submit({.jobs = std::move(submission->jobs), .archived = {}}, std::move(ids), request, response, reactor);
+    if (is_plain(submission->jobs.front()))
+      return submit({.jobs = std::move(submission->jobs), .archived = {}}, std::move(ids), request,
+                    response, reactor);
     const bool taken =
-        edge_.shell.read([this, request, response, reactor, ids = std::move(ids), submission = *std::move(submission)](const View& view) mutable {
+        edge_.shell.read([this, request, response, reactor, ids = std::move(ids),
+                          submission = *std::move(submission)](const View& view) mutable {
           // Asked again it is the same job, whatever has become of those that it names.
           const RequestId id(request->request_id());
-          if (const auto known = view.ledger.request_ids.find(id); !id.empty() && known != view.ledger.request_ids.end()) {
+          if (const auto known = view.ledger.request_ids.find(id);
+              !id.empty() && known != view.ledger.request_ids.end()) {
             fill_submitted(view, known->second, true, *response);
             return reactor->Finish(grpc::Status::OK);
           }
-          resolve(edge_, view, std::move(submission), [this, request, response, reactor, ids = std::move(ids)](Result<Resolved> resolved) mutable {
-            if (!resolved) return reactor->Finish(rpc::to_status(resolved.error()));
-            submit(*std::move(resolved), std::move(ids), request, response, reactor);
-          });
+          resolve(edge_, view, std::move(submission),
+                  [this, request, response, reactor,
+                   ids = std::move(ids)](Result<Resolved> resolved) mutable {
+                    if (!resolved) return reactor->Finish(rpc::to_status(resolved.error()));
+                    submit(*std::move(resolved), std::move(ids), request, response, reactor);
+                  });
         });
     if (!taken) reactor->Finish(overloaded());
   });
 }
 
-void JobService::submit(Resolved resolved, std::vector<JobId> ids, const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response,
+void JobService::submit(Resolved resolved, std::vector<JobId> ids,
+                        const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response,
                         grpc::ServerUnaryReactor* reactor) {
   core::SubmitJob input{.job = ids.front(), .request_id = RequestId(request->request_id())};
   input.spec_hash = spec::spec_hash(resolved.jobs.front());
@@ -116,72 +140,101 @@ void JobService::submit(Resolved resolved, std::vector<JobId> ids, const v1::Sub
   input.archived = std::move(resolved.archived);
   for (std::size_t i = 1; i < ids.size(); ++i) {
     std::string hash = spec::spec_hash(resolved.jobs[i]);
-    input.behind.push_back({.job = ids[i], .spec = std::move(resolved.jobs[i]), .spec_hash = std::move(hash)});
+    input.behind.push_back(
+        {.job = ids[i], .spec = std::move(resolved.jobs[i]), .spec_hash = std::move(hash)});
   }
-  const bool taken = edge_.shell.submit(std::move(input), edge_.shell.now(), [this, reactor, response](const Outcome& outcome, const View& view) {
-    if (outcome.refusal) return reactor->Finish(rpc::to_status(*outcome.refusal));
-    fill_submitted(view, *outcome.job, outcome.repeated, *response);
-    if (!outcome.repeated) add_warnings(view, edge_.cluster_out, *response);
-    reactor->Finish(grpc::Status::OK);
-  });
+  const bool taken =
+      edge_.shell.submit(std::move(input), edge_.shell.now(),
+                         [this, reactor, response](const Outcome& outcome, const View& view) {
+                           if (outcome.refusal)
+                             return reactor->Finish(rpc::to_status(*outcome.refusal));
+                           fill_submitted(view, *outcome.job, outcome.repeated, *response);
+                           if (!outcome.repeated) add_warnings(view, edge_.cluster_out, *response);
+                           reactor->Finish(grpc::Status::OK);
+                         });
   if (!taken) reactor->Finish(overloaded());
 }
 
-grpc::ServerUnaryReactor* JobService::FindStages(grpc::CallbackServerContext* context, const v1::FindStagesRequest* request, v1::FindStagesResponse* response) {
-  return serve(context, [&](grpc::ServerUnaryReactor* reactor) { find_stages(edge_, request, response, reactor); });
+grpc::ServerUnaryReactor* JobService::FindStages(grpc::CallbackServerContext* context,
+                                                 const v1::FindStagesRequest* request,
+                                                 v1::FindStagesResponse* response) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
+    find_stages(edge_, request, response, reactor);
+  });
 }
 
-grpc::ServerUnaryReactor* JobService::PlanJob(grpc::CallbackServerContext* context, const v1::PlanJobRequest* request, v1::PlanJobResponse* response) {
-  return serve(context, [&](grpc::ServerUnaryReactor* reactor) { plan_job(edge_, request, response, reactor); });
+grpc::ServerUnaryReactor* JobService::PlanJob(grpc::CallbackServerContext* context,
+                                              const v1::PlanJobRequest* request,
+                                              v1::PlanJobResponse* response) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
+    plan_job(edge_, request, response, reactor);
+  });
 }
 
-grpc::ServerUnaryReactor* JobService::GetRankLaunch(grpc::CallbackServerContext* context, const v1::GetRankLaunchRequest* request,
+grpc::ServerUnaryReactor* JobService::GetRankLaunch(grpc::CallbackServerContext* context,
+                                                    const v1::GetRankLaunchRequest* request,
                                                     v1::GetRankLaunchResponse* response) {
-  return serve(context, [&](grpc::ServerUnaryReactor* reactor) { get_rank_launch(edge_, request, response, reactor); });
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
+    get_rank_launch(edge_, request, response, reactor);
+  });
 }
 
-grpc::ServerUnaryReactor* JobService::GetRankTable(grpc::CallbackServerContext* context, const v1::GetRankTableRequest* request,
+grpc::ServerUnaryReactor* JobService::GetRankTable(grpc::CallbackServerContext* context,
+                                                   const v1::GetRankTableRequest* request,
                                                    v1::GetRankTableResponse* response) {
-  return serve(context, [&](grpc::ServerUnaryReactor* reactor) { get_rank_table(edge_, request, response, reactor); });
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
+    get_rank_table(edge_, request, response, reactor);
+  });
 }
 
-grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* context, const v1::GetJobRequest* request, v1::GetJobResponse* response) {
+grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* context,
+                                             const v1::GetJobRequest* request,
+                                             v1::GetJobResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
-      const auto ref = resolve_job(view.ledger, request->job(), request->name_prefix() ? RefFor::Reading : RefFor::Acting);
+      const auto ref = resolve_job(view.ledger, request->job(),
+                                   request->name_prefix() ? RefFor::Reading : RefFor::Acting);
       if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
       response->set_asked_for_chain(!ref->chain.empty());
-      for (v1::ChainStage& stage : chain_stages(view.ledger, core::chain_of(view.ledger, ref->id))) *response->add_chain() = std::move(stage);
+      for (v1::ChainStage& stage : chain_stages(view.ledger, core::chain_of(view.ledger, ref->id)))
+        *response->add_chain() = std::move(stage);
       if (!ref->archived) {
-        fill(*response, view.ledger.jobs.at(ref->id), view.presence, edge_.cluster_out, request->checkpoints_before());
+        fill(*response, view.ledger.jobs.at(ref->id), view.presence, edge_.cluster_out,
+             request->checkpoints_before());
         if (!lacks_loss(response->job())) return reactor->Finish(grpc::Status::OK);
         return edge_.work.post("last-loss", [this, reactor, response] {
           add_last_loss(*response->mutable_job(), edge_.logs);
           reactor->Finish(grpc::Status::OK);
         });
       }
-      read_archived(edge_.shell, ref->id, false, [this, reactor, request, response](Result<ArchivedRecord> record) {
-        if (!record) return reactor->Finish(rpc::to_status(record.error()));
-        fill(*response, record->job, core::Presence(), edge_.cluster_out, request->checkpoints_before());
-        add_last_loss(*response->mutable_job(), edge_.logs);
-        reactor->Finish(grpc::Status::OK);
-      });
+      read_archived(edge_.shell, ref->id, false,
+                    [this, reactor, request, response](Result<ArchivedRecord> record) {
+                      if (!record) return reactor->Finish(rpc::to_status(record.error()));
+                      fill(*response, record->job, core::Presence(), edge_.cluster_out,
+                           request->checkpoints_before());
+                      add_last_loss(*response->mutable_job(), edge_.logs);
+                      reactor->Finish(grpc::Status::OK);
+                    });
     });
     if (!taken) reactor->Finish(overloaded());
   });
 }
 
 // Ids sort by time, so a page is the newest ids below the token, of ledger and archive together.
-grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* context, const v1::ListJobsRequest* request, v1::ListJobsResponse* response) {
+grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* context,
+                                               const v1::ListJobsRequest* request,
+                                               v1::ListJobsResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     if (request->page_size() > kPageMax) {
-      return reactor->Finish(
-          {grpc::StatusCode::INVALID_ARGUMENT, "listing jobs: page_size " + std::to_string(request->page_size()) + " is too much, at most 1000"});
+      return reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT,
+                              "listing jobs: page_size " + std::to_string(request->page_size()) +
+                                  " is too much, at most 1000"});
     }
     const std::size_t size = request->page_size() == 0 ? kPageDefault : request->page_size();
     const bool taken = edge_.shell.read([this, reactor, request, response, size](const View& view) {
       const auto& jobs = view.ledger.jobs;
-      auto at = request->page_token().empty() ? jobs.end() : jobs.lower_bound(JobId(request->page_token()));
+      auto at = request->page_token().empty() ? jobs.end()
+                                              : jobs.lower_bound(JobId(request->page_token()));
       JobPage page(size);
       std::vector<JobId> queued;
       while (at != jobs.begin() && !page.full()) {
@@ -196,44 +249,55 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
         page.fill(*response);
         return reactor->Finish(grpc::Status::OK);
       }
-      edge_.shell.with_archive("archive-list", [this, reactor, request, response, size, live = std::move(page)](journal::Journal& journal) mutable {
-        auto archived = archived_page(journal, request->page_token(), size, edge_.cluster_out);
-        if (!archived) return reactor->Finish(rpc::to_status(archived.error()));
-        JobPage::merged(std::move(live), std::move(*archived)).fill(*response);
-        for (v1::Job& job : *response->mutable_jobs()) add_last_loss(job, edge_.logs);
-        reactor->Finish(grpc::Status::OK);
-      });
+      edge_.shell.with_archive(
+          "archive-list", [this, reactor, request, response, size,
+                           live = std::move(page)](journal::Journal& journal) mutable {
+            auto archived = archived_page(journal, request->page_token(), size, edge_.cluster_out);
+            if (!archived) return reactor->Finish(rpc::to_status(archived.error()));
+            JobPage::merged(std::move(live), std::move(*archived)).fill(*response);
+            for (v1::Job& job : *response->mutable_jobs()) add_last_loss(job, edge_.logs);
+            reactor->Finish(grpc::Status::OK);
+          });
     });
     if (!taken) reactor->Finish(overloaded());
   });
 }
 
-grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* context, const v1::CancelJobRequest* request, v1::CancelJobResponse* response) {
+grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* context,
+                                                const v1::CancelJobRequest* request,
+                                                v1::CancelJobResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
-    if (auto sound = check_reason(request->reason(), "cancelling job '" + spec::shown(request->job()) + "'"); !sound)
+    if (auto sound =
+            check_reason(request->reason(), "cancelling job '" + spec::shown(request->job()) + "'");
+        !sound)
       return reactor->Finish(rpc::to_status(sound.error()));
     const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
       const auto ref = resolve_job(view.ledger, request->job());
       if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
       const JobId id = ref->id;
-      const bool accepted = edge_.shell.submit(core::CancelJob{.job = id, .reason = request->reason(), .whole_chain = !ref->chain.empty()}, edge_.shell.now(),
-                                               [reactor, response, id](const Outcome& outcome, const View& after) {
-                                                 if (outcome.refusal) return reactor->Finish(rpc::to_status(*outcome.refusal));
-                                                 response->set_job_id(id.str());
-                                                 if (const auto job = after.ledger.jobs.find(id); job != after.ledger.jobs.end()) {
-                                                   response->set_phase(to_v1(job->second.phase));
-                                                 } else if (const auto stone = after.ledger.tombstones.find(id); stone != after.ledger.tombstones.end()) {
-                                                   response->set_phase(to_v1(stone->second.phase));
-                                                 }
-                                                 reactor->Finish(grpc::Status::OK);
-                                               });
+      const bool accepted = edge_.shell.submit(
+          core::CancelJob{
+              .job = id, .reason = request->reason(), .whole_chain = !ref->chain.empty()},
+          edge_.shell.now(), [reactor, response, id](const Outcome& outcome, const View& after) {
+            if (outcome.refusal) return reactor->Finish(rpc::to_status(*outcome.refusal));
+            response->set_job_id(id.str());
+            if (const auto job = after.ledger.jobs.find(id); job != after.ledger.jobs.end()) {
+              response->set_phase(to_v1(job->second.phase));
+            } else if (const auto stone = after.ledger.tombstones.find(id);
+                       stone != after.ledger.tombstones.end()) {
+              response->set_phase(to_v1(stone->second.phase));
+            }
+            reactor->Finish(grpc::Status::OK);
+          });
       if (!accepted) reactor->Finish(overloaded());
     });
     if (!taken) reactor->Finish(overloaded());
   });
 }
 
-grpc::ServerUnaryReactor* JobService::ExplainJob(grpc::CallbackServerContext* context, const v1::ExplainJobRequest* request, v1::ExplainJobResponse* response) {
+grpc::ServerUnaryReactor* JobService::ExplainJob(grpc::CallbackServerContext* context,
+                                                 const v1::ExplainJobRequest* request,
+                                                 v1::ExplainJobResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
       const auto ref = resolve_job(view.ledger, request->job(), RefFor::Reading);
@@ -242,27 +306,32 @@ grpc::ServerUnaryReactor* JobService::ExplainJob(grpc::CallbackServerContext* co
         response->set_job_id(job.id.str());
         response->set_phase(to_v1(job.phase));
         if (!shown.paused.empty()) response->add_lines(bounded(shown.paused, 2 * kShownBytesMost));
-        for (const std::string& line : core::explain(shown.ledger, shown.presence, job, shown.now, shown.limits))
+        for (const std::string& line :
+             core::explain(shown.ledger, shown.presence, job, shown.now, shown.limits))
           response->add_lines(bounded(line, 2 * kShownBytesMost));
       };
       if (!ref->archived) {
         fill(view, view.ledger.jobs.at(ref->id));
         return reactor->Finish(grpc::Status::OK);
       }
-      read_archived(edge_.shell, ref->id, false, [this, reactor, fill](Result<ArchivedRecord> record) {
-        if (!record) return reactor->Finish(rpc::to_status(record.error()));
-        const bool again = edge_.shell.read([reactor, fill, job = std::move(record->job)](const View& shown) {
-          fill(shown, job);
-          reactor->Finish(grpc::Status::OK);
-        });
-        if (!again) reactor->Finish(overloaded());
-      });
+      read_archived(
+          edge_.shell, ref->id, false, [this, reactor, fill](Result<ArchivedRecord> record) {
+            if (!record) return reactor->Finish(rpc::to_status(record.error()));
+            const bool again =
+                edge_.shell.read([reactor, fill, job = std::move(record->job)](const View& shown) {
+                  fill(shown, job);
+                  reactor->Finish(grpc::Status::OK);
+                });
+            if (!again) reactor->Finish(overloaded());
+          });
     });
     if (!taken) reactor->Finish(overloaded());
   });
 }
 
-grpc::ServerUnaryReactor* JobService::ReadSeries(grpc::CallbackServerContext* context, const v1::ReadSeriesRequest* request, v1::ReadSeriesResponse* response) {
+grpc::ServerUnaryReactor* JobService::ReadSeries(grpc::CallbackServerContext* context,
+                                                 const v1::ReadSeriesRequest* request,
+                                                 v1::ReadSeriesResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
       const auto ref = resolve_job(view.ledger, request->job(), RefFor::Reading);
@@ -285,11 +354,13 @@ grpc::ServerUnaryReactor* JobService::ReadSeries(grpc::CallbackServerContext* co
   });
 }
 
-grpc::ServerWriteReactor<v1::WatchResponse>* JobService::Watch(grpc::CallbackServerContext*, const v1::WatchRequest* request) {
+grpc::ServerWriteReactor<v1::WatchResponse>* JobService::Watch(grpc::CallbackServerContext*,
+                                                               const v1::WatchRequest* request) {
   return WatchStream::begin(edge_, pacer_, *request, watch_queue_max_);
 }
 
-grpc::ServerWriteReactor<v1::ReadLogsResponse>* JobService::ReadLogs(grpc::CallbackServerContext*, const v1::ReadLogsRequest* request) {
+grpc::ServerWriteReactor<v1::ReadLogsResponse>* JobService::ReadLogs(
+    grpc::CallbackServerContext*, const v1::ReadLogsRequest* request) {
   return LogStream::begin(edge_, followers_, *request);
 }
 

@@ -1,5 +1,6 @@
-// JobService: submit, ask, cancel. What submissions name is resolve_chain.h, stages that are done are find_stages.h, watching is watch.h, logs are read_logs.h,
-// planning is plan.h, recorded launches are attempt_launch.h.
+// JobService: submit, ask, cancel. What submissions name is resolve_chain.h, stages that are done
+// are find_stages.h, watching is watch.h, logs are read_logs.h, planning is plan.h, recorded
+// launches are attempt_launch.h.
 #pragma once
 
 #include <vector>
@@ -16,28 +17,46 @@ namespace muster::controller {
 class JobService final : public v1::JobService::CallbackService {
  public:
   JobService(Edge& edge, std::uint64_t seed, std::size_t watch_queue_max = WatchStream::kQueueMax)
-      : edge_(edge), ids_(seed), pacer_(edge.work), followers_(edge), watch_queue_max_(watch_queue_max) {}
+      : edge_(edge),
+        ids_(seed),
+        pacer_(edge.work),
+        followers_(edge),
+        watch_queue_max_(watch_queue_max) {}
 
-  grpc::ServerUnaryReactor* SubmitJob(grpc::CallbackServerContext*, const v1::SubmitJobRequest*, v1::SubmitJobResponse*) override;
-  grpc::ServerUnaryReactor* FindStages(grpc::CallbackServerContext*, const v1::FindStagesRequest*, v1::FindStagesResponse*) override;
-  grpc::ServerUnaryReactor* PlanJob(grpc::CallbackServerContext*, const v1::PlanJobRequest*, v1::PlanJobResponse*) override;
-  grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext*, const v1::GetJobRequest*, v1::GetJobResponse*) override;
-  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext*, const v1::ListJobsRequest*, v1::ListJobsResponse*) override;
-  grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext*, const v1::CancelJobRequest*, v1::CancelJobResponse*) override;
-  grpc::ServerUnaryReactor* ExplainJob(grpc::CallbackServerContext*, const v1::ExplainJobRequest*, v1::ExplainJobResponse*) override;
-  grpc::ServerUnaryReactor* GetRankLaunch(grpc::CallbackServerContext*, const v1::GetRankLaunchRequest*, v1::GetRankLaunchResponse*) override;
-  grpc::ServerUnaryReactor* GetRankTable(grpc::CallbackServerContext*, const v1::GetRankTableRequest*, v1::GetRankTableResponse*) override;
-  grpc::ServerUnaryReactor* ReadSeries(grpc::CallbackServerContext*, const v1::ReadSeriesRequest*, v1::ReadSeriesResponse*) override;
-  grpc::ServerWriteReactor<v1::WatchResponse>* Watch(grpc::CallbackServerContext*, const v1::WatchRequest*) override;
-  grpc::ServerWriteReactor<v1::ReadLogsResponse>* ReadLogs(grpc::CallbackServerContext*, const v1::ReadLogsRequest*) override;
+  grpc::ServerUnaryReactor* SubmitJob(grpc::CallbackServerContext*, const v1::SubmitJobRequest*,
+                                      v1::SubmitJobResponse*) override;
+  grpc::ServerUnaryReactor* FindStages(grpc::CallbackServerContext*, const v1::FindStagesRequest*,
+                                       v1::FindStagesResponse*) override;
+  grpc::ServerUnaryReactor* PlanJob(grpc::CallbackServerContext*, const v1::PlanJobRequest*,
+                                    v1::PlanJobResponse*) override;
+  grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext*, const v1::GetJobRequest*,
+                                   v1::GetJobResponse*) override;
+  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext*, const v1::ListJobsRequest*,
+                                     v1::ListJobsResponse*) override;
+  grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext*, const v1::CancelJobRequest*,
+                                      v1::CancelJobResponse*) override;
+  grpc::ServerUnaryReactor* ExplainJob(grpc::CallbackServerContext*, const v1::ExplainJobRequest*,
+                                       v1::ExplainJobResponse*) override;
+  grpc::ServerUnaryReactor* GetRankLaunch(grpc::CallbackServerContext*,
+                                          const v1::GetRankLaunchRequest*,
+                                          v1::GetRankLaunchResponse*) override;
+  grpc::ServerUnaryReactor* GetRankTable(grpc::CallbackServerContext*,
+                                         const v1::GetRankTableRequest*,
+                                         v1::GetRankTableResponse*) override;
+  grpc::ServerUnaryReactor* ReadSeries(grpc::CallbackServerContext*, const v1::ReadSeriesRequest*,
+                                       v1::ReadSeriesResponse*) override;
+  grpc::ServerWriteReactor<v1::WatchResponse>* Watch(grpc::CallbackServerContext*,
+                                                     const v1::WatchRequest*) override;
+  grpc::ServerWriteReactor<v1::ReadLogsResponse>* ReadLogs(grpc::CallbackServerContext*,
+                                                           const v1::ReadLogsRequest*) override;
 
   // Before the work loop stops, when no call is left.
   void stop() { pacer_.stop(); }
 
  private:
   // Of complete specs in which nothing is left to resolve, `ids` being theirs to be. Any thread.
-  void submit(Resolved resolved, std::vector<JobId> ids, const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response,
-              grpc::ServerUnaryReactor* reactor);
+  void submit(Resolved resolved, std::vector<JobId> ids, const v1::SubmitJobRequest* request,
+              v1::SubmitJobResponse* response, grpc::ServerUnaryReactor* reactor);
 
   Edge& edge_;
   JobIdSource ids_;

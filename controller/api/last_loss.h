@@ -1,4 +1,5 @@
-// The loss of an ended job's last step, from its series: pulses are forgotten with the process and when the job is archived.
+// The loss of an ended job's last step, from its series: pulses are forgotten with the process and
+// when the job is archived.
 #pragma once
 
 #include "controller/logs/log_store.h"

@@ -51,7 +51,9 @@ std::string names_text(const std::set<std::string>& names) {
   return text;
 }
 
-std::string counted(std::string_view noun, std::size_t count, const std::string& which) { return fmt::format("{}{} {}", noun, count == 1 ? "" : "s", which); }
+std::string counted(std::string_view noun, std::size_t count, const std::string& which) {
+  return fmt::format("{}{} {}", noun, count == 1 ? "" : "s", which);
+}
 std::string there_are(std::string_view noun, std::size_t count, const std::string& which) {
   return fmt::format("there {} {}", count == 1 ? "is" : "are", counted(noun, count, which));
 }
@@ -70,7 +72,10 @@ LogSources log_sources(const core::JobRecord& job, const core::Presence& presenc
     std::uint32_t training = 0;
     for (const core::NodePart& part : attempt.parts) {
       if (part.idle()) continue;
-      const std::uint32_t inside = scripts ? std::max<std::uint32_t>(1, static_cast<std::uint32_t>(part.placed.devices.size())) : 0;
+      const std::uint32_t inside =
+          scripts
+              ? std::max<std::uint32_t>(1, static_cast<std::uint32_t>(part.placed.devices.size()))
+              : 0;
       parts.push_back({.node = part.placed.node,
                        .first = part.placed.first_rank,
                        .count = part.placed.rank_count,
@@ -85,7 +90,8 @@ LogSources log_sources(const core::JobRecord& job, const core::Presence& presenc
   return sources;
 }
 
-LogChoice::LogChoice(const v1::ReadLogsRequest& request) : chosen_ranks(request.ranks().begin(), request.ranks().end()) {
+LogChoice::LogChoice(const v1::ReadLogsRequest& request)
+    : chosen_ranks(request.ranks().begin(), request.ranks().end()) {
   for (const std::string& name : request.companions()) {
     if (name == kAllCompanions) {
       all_companions = true;
@@ -102,7 +108,8 @@ void find_training_ranks(LogSources& sources, v1::ReadLogsRequest& request) {
   std::set<std::uint32_t> scripts, inside;
   for (const auto& [attempt, parts] : sources.attempts) {
     for (const LogSources::Part& part : parts) {
-      for (std::uint32_t i = 0; i < part.training_count; ++i) inside.insert(part.training_first + i);
+      for (std::uint32_t i = 0; i < part.training_count; ++i)
+        inside.insert(part.training_first + i);
       if (part.training_count == 0) continue;
       for (std::uint32_t i = 0; i < part.count; ++i) scripts.insert(part.first.value + i);
     }
@@ -120,22 +127,33 @@ void find_training_ranks(LogSources& sources, v1::ReadLogsRequest& request) {
   request.mutable_ranks()->Swap(&ranks);
 }
 
-std::optional<std::string> missing_companions(const LogSources& sources, std::set<std::string> there, const LogChoice& choice) {
+std::optional<std::string> missing_companions(const LogSources& sources,
+                                              std::set<std::string> there,
+                                              const LogChoice& choice) {
   there.insert(sources.beside.begin(), sources.beside.end());
   std::set<std::string> missing;
   std::ranges::set_difference(choice.companions, there, std::inserter(missing, missing.end()));
   if (missing.empty()) return std::nullopt;
-  return fmt::format("reading the logs of job '{}' ({}): it has no log of {}; beside its ranks' there {}", sources.name, sources.job.str(), names_text(missing),
-                     there.empty() ? "is none" : fmt::format("{} {}", there.size() == 1 ? "is that of" : "are those of", names_text(there)));
+  return fmt::format(
+      "reading the logs of job '{}' ({}): it has no log of {}; beside its ranks' there {}",
+      sources.name, sources.job.str(), names_text(missing),
+      there.empty() ? "is none"
+                    : fmt::format("{} {}", there.size() == 1 ? "is that of" : "are those of",
+                                  names_text(there)));
 }
 
-std::optional<std::string> missing_logs(const LogSources& sources, std::span<const AttemptNo> chosen, const v1::ReadLogsRequest& request) {
-  const std::string doing = fmt::format("reading the logs of job '{}' ({}): it has ", sources.name, sources.job.str());
+std::optional<std::string> missing_logs(const LogSources& sources,
+                                        std::span<const AttemptNo> chosen,
+                                        const v1::ReadLogsRequest& request) {
+  const std::string doing =
+      fmt::format("reading the logs of job '{}' ({}): it has ", sources.name, sources.job.str());
   if (chosen.empty()) {
     std::set<std::uint32_t> numbers;
     for (const auto& entry : sources.attempts) numbers.insert(entry.first.value);
     return fmt::format("{}no attempt {}; {}", doing, request.attempt(),
-                       numbers.empty() ? "it was not placed yet" : there_are("attempt", numbers.size(), ranges_text(numbers)));
+                       numbers.empty()
+                           ? "it was not placed yet"
+                           : there_are("attempt", numbers.size(), ranges_text(numbers)));
   }
   if (request.node().empty() && request.ranks().empty()) return std::nullopt;
   std::set<NodeName> nodes;
@@ -144,7 +162,8 @@ std::optional<std::string> missing_logs(const LogSources& sources, std::span<con
     attempts.insert(attempt.value);
     for (const LogSources::Part& part : sources.attempts.at(attempt)) {
       nodes.insert(part.node);
-      for (std::uint32_t i = 0; i < part.training_count; ++i) inside.insert(part.training_first + i);
+      for (std::uint32_t i = 0; i < part.training_count; ++i)
+        inside.insert(part.training_first + i);
       for (std::uint32_t i = 0; i < part.count; ++i) {
         ranks.insert(part.first.value + i);
         if (part.node.str() == request.node()) ranks_of_node.insert(part.first.value + i);
@@ -161,12 +180,19 @@ std::optional<std::string> missing_logs(const LogSources& sources, std::span<con
   if (!no_node && no_ranks.empty()) return std::nullopt;
   std::string missing;
   if (no_node) missing = fmt::format("no node '{}'", request.node());
-  if (!no_ranks.empty()) missing += fmt::format("{}no {}", no_node ? " and " : "", counted("rank", no_ranks.size(), ranges_text(no_ranks)));
+  if (!no_ranks.empty())
+    missing += fmt::format("{}no {}", no_node ? " and " : "",
+                           counted("rank", no_ranks.size(), ranges_text(no_ranks)));
   const std::string in =
       counted("attempt", attempts.size(), ranges_text(attempts)) +
-      (inside.empty() ? "" : fmt::format(", and inside their scripts {} of the training", counted("rank", inside.size(), ranges_text(inside))));
-  if (by_node) return fmt::format("{}{} on node '{}'; {} in {}", doing, missing, request.node(), there_are("rank", there.size(), ranges_text(there)), in);
-  return fmt::format("{}{}; {} on {} in {}", doing, missing, there_are("rank", ranks.size(), ranges_text(ranks)),
+      (inside.empty() ? ""
+                      : fmt::format(", and inside their scripts {} of the training",
+                                    counted("rank", inside.size(), ranges_text(inside))));
+  if (by_node)
+    return fmt::format("{}{} on node '{}'; {} in {}", doing, missing, request.node(),
+                       there_are("rank", there.size(), ranges_text(there)), in);
+  return fmt::format("{}{}; {} on {} in {}", doing, missing,
+                     there_are("rank", ranks.size(), ranges_text(ranks)),
                      counted("node", nodes.size(), names_text(nodes)), in);
 }
 

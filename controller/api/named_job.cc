@@ -20,7 +20,8 @@ constexpr std::size_t kNewestNamed = 4;
 std::string newest_jobs(const core::Ledger& ledger) {
   std::string text;
   for (const auto& [id, job] : ledger.jobs | std::views::reverse | std::views::take(kNewestNamed))
-    text += fmt::format("{}'{}' ({})", text.empty() ? "; the newest are " : ", ", job.spec.name(), id.str());
+    text += fmt::format("{}'{}' ({})", text.empty() ? "; the newest are " : ", ", job.spec.name(),
+                        id.str());
   return text;
 }
 
@@ -28,7 +29,8 @@ Error at(const std::string& place, const Error& error, const std::string& more =
   return {error.code, fmt::format("{}: {}{}", place, error.message, more)};
 }
 
-// Those that only the archive knows, one after another: each is a read of its own, between those of others.
+// Those that only the archive knows, one after another: each is a read of its own, between those of
+// others.
 struct ArchiveLook {
   Edge& edge;
   NamedJobs found;
@@ -41,42 +43,61 @@ void look_on(std::unique_ptr<ArchiveLook> look) {
   const auto [wanted, id] = look->left.back();
   look->left.pop_back();
   Shell& shell = look->edge.shell;
-  read_archived(shell, id, false, [look = std::move(look), wanted](Result<ArchivedRecord> record) mutable {
-    if (!record) return look->done(fail(at(wanted.place, record.error())));
-    NamedJob job = named_job(record->job, look->edge.cluster_out);
-    job.archived = true;
-    look->found[wanted.text] = std::move(job);
-    look_on(std::move(look));
-  });
+  read_archived(shell, id, false,
+                [look = std::move(look), wanted](Result<ArchivedRecord> record) mutable {
+                  if (!record) return look->done(fail(at(wanted.place, record.error())));
+                  NamedJob job = named_job(record->job, look->edge.cluster_out);
+                  job.archived = true;
+                  look->found[wanted.text] = std::move(job);
+                  look_on(std::move(look));
+                });
 }
 
 }  // namespace
 
 NamedJob named_job(const core::JobRecord& job, const std::string& cluster_out) {
-  NamedJob named{.id = job.id, .name = job.spec.name(), .phase = job.phase, .layout = job.spec.checkpoint().layout(), .whole = job.checkpoints};
+  NamedJob named{.id = job.id,
+                 .name = job.spec.name(),
+                 .phase = job.phase,
+                 .layout = job.spec.checkpoint().layout(),
+                 .whole = job.checkpoints};
   named.out = engine::out_dir(job.spec, job.id.str(), cluster_out);
-  named.checkpoints = engine::checkpoint_dir(job.spec, named.out).value_or(named.out + "/checkpoints");
+  named.checkpoints =
+      engine::checkpoint_dir(job.spec, named.out).value_or(named.out + "/checkpoints");
   for (const core::CheckpointRecord& one : job.checkpoints)
-    if (const core::AttemptRecord* attempt = job.attempt(one.attempt)) named.held.try_emplace(one.attempt, core::held_by(job, *attempt));
+    if (const core::AttemptRecord* attempt = job.attempt(one.attempt))
+      named.held.try_emplace(one.attempt, core::held_by(job, *attempt));
   return named;
 }
 
-void find_named(Edge& edge, const View& view, const std::vector<WantedJob>& wanted, std::move_only_function<void(Result<NamedJobs>)> done) {
-  auto look = std::make_unique<ArchiveLook>(ArchiveLook{.edge = edge, .found = {}, .left = {}, .done = std::move(done)});
+void find_named(Edge& edge, const View& view, const std::vector<WantedJob>& wanted,
+                std::move_only_function<void(Result<NamedJobs>)> done) {
+  auto look = std::make_unique<ArchiveLook>(
+      ArchiveLook{.edge = edge, .found = {}, .left = {}, .done = std::move(done)});
   for (const WantedJob& one : wanted) {
     if (look->found.contains(one.text) && one.only_end) continue;
     const auto ref = resolve_job(view.ledger, one.text);
-    if (!ref) return look->done(fail(at(one.place, ref.error(), ref.error().code == ErrorCode::NotFound ? newest_jobs(view.ledger) : "")));
+    if (!ref)
+      return look->done(
+          fail(at(one.place, ref.error(),
+                  ref.error().code == ErrorCode::NotFound ? newest_jobs(view.ledger) : "")));
     if (!ref->chain.empty()) {
-      return look->done(fail(ErrorCode::Conflict, fmt::format("{}: '{}' is a chain; name one of its stages, as {}.STAGE (`muster show {}` lists them)",
-                                                              one.place, one.text, one.text, one.text)));
+      return look->done(
+          fail(ErrorCode::Conflict, fmt::format("{}: '{}' is a chain; name one of its stages, as "
+                                                "{}.STAGE (`muster show {}` lists them)",
+                                                one.place, one.text, one.text, one.text)));
     }
     const auto stone = view.ledger.tombstones.find(ref->id);
     if (const auto job = view.ledger.jobs.find(ref->id); job != view.ledger.jobs.end()) {
       look->found[one.text] =
-          one.only_end ? NamedJob{.id = ref->id, .name = job->second.spec.name(), .phase = job->second.phase} : named_job(job->second, edge.cluster_out);
+          one.only_end
+              ? NamedJob{.id = ref->id, .name = job->second.spec.name(), .phase = job->second.phase}
+              : named_job(job->second, edge.cluster_out);
     } else if (one.only_end && stone != view.ledger.tombstones.end()) {
-      look->found[one.text] = {.id = ref->id, .name = stone->second.name, .phase = stone->second.phase, .archived = true};
+      look->found[one.text] = {.id = ref->id,
+                               .name = stone->second.name,
+                               .phase = stone->second.phase,
+                               .archived = true};
     } else {
       look->left.emplace(look->left.begin(), one, ref->id);
     }

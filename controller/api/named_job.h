@@ -1,4 +1,5 @@
-// Other jobs that a spec names (schedule.after, job:J, stages that are done): found by the ledger, and by the archive for those that left long ago.
+// Other jobs that a spec names (schedule.after, job:J, stages that are done): found by the ledger,
+// and by the archive for those that left long ago.
 #pragma once
 
 #include <functional>
@@ -20,7 +21,8 @@ struct NamedJob {
   std::string checkpoints;  // directory that each attempt has its own below
   std::string layout;       // of its checkpoints
   std::vector<core::CheckpointRecord> whole;
-  std::map<AttemptNo, core::HeldShards> held;  // where those of these attempts are, with checkpoint.storage: local
+  // where those of these attempts are, with checkpoint.storage: local
+  std::map<AttemptNo, core::HeldShards> held;
 };
 // Pure.
 NamedJob named_job(const core::JobRecord& job, const std::string& cluster_out);
@@ -32,7 +34,9 @@ struct WantedJob {
 };
 using NamedJobs = std::map<std::string, NamedJob>;  // by text
 
-// Strand only. `done` is called once: at once, or on the archive's thread. NotFound names jobs that there are, Conflict what an ambiguous beginning may mean.
-void find_named(Edge& edge, const View& view, const std::vector<WantedJob>& wanted, std::move_only_function<void(Result<NamedJobs>)> done);
+// Strand only. `done` is called once: at once, or on the archive's thread. NotFound names jobs that
+// there are, Conflict what an ambiguous beginning may mean.
+void find_named(Edge& edge, const View& view, const std::vector<WantedJob>& wanted,
+                std::move_only_function<void(Result<NamedJobs>)> done);
 
 }  // namespace muster::controller

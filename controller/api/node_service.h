@@ -8,12 +8,19 @@ namespace muster::controller {
 
 class NodeService final : public v1::NodeService::CallbackService {
  public:
-  NodeService(Edge& edge, std::uint32_t protocol_min, std::uint32_t protocol_max) : edge_(edge), protocol_min_(protocol_min), protocol_max_(protocol_max) {}
+  NodeService(Edge& edge, std::uint32_t protocol_min, std::uint32_t protocol_max)
+      : edge_(edge), protocol_min_(protocol_min), protocol_max_(protocol_max) {}
 
-  grpc::ServerUnaryReactor* ListNodes(grpc::CallbackServerContext*, const v1::ListNodesRequest*, v1::ListNodesResponse*) override;
-  grpc::ServerUnaryReactor* GetNode(grpc::CallbackServerContext*, const v1::GetNodeRequest*, v1::GetNodeResponse*) override;
-  grpc::ServerUnaryReactor* DeclareNodeDead(grpc::CallbackServerContext*, const v1::DeclareNodeDeadRequest*, v1::DeclareNodeDeadResponse*) override;
-  grpc::ServerUnaryReactor* GetClusterStatus(grpc::CallbackServerContext*, const v1::GetClusterStatusRequest*, v1::GetClusterStatusResponse*) override;
+  grpc::ServerUnaryReactor* ListNodes(grpc::CallbackServerContext*, const v1::ListNodesRequest*,
+                                      v1::ListNodesResponse*) override;
+  grpc::ServerUnaryReactor* GetNode(grpc::CallbackServerContext*, const v1::GetNodeRequest*,
+                                    v1::GetNodeResponse*) override;
+  grpc::ServerUnaryReactor* DeclareNodeDead(grpc::CallbackServerContext*,
+                                            const v1::DeclareNodeDeadRequest*,
+                                            v1::DeclareNodeDeadResponse*) override;
+  grpc::ServerUnaryReactor* GetClusterStatus(grpc::CallbackServerContext*,
+                                             const v1::GetClusterStatusRequest*,
+                                             v1::GetClusterStatusResponse*) override;
 
  private:
   Edge& edge_;

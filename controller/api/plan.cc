@@ -36,17 +36,21 @@ std::vector<core::PlacedNode> imagine(const v1::JobSpec& spec) {
   std::vector<core::PlacedNode> nodes;
   std::uint32_t rank = 0;
   for (std::uint32_t i = 0; i < wanted.nodes(); ++i) {
-    core::PlacedNode node{.node = NodeName("node-" + std::to_string(i)), .address = "127.0.0.1", .first_rank = RankNo(rank)};
+    core::PlacedNode node{.node = NodeName("node-" + std::to_string(i)),
+                          .address = "127.0.0.1",
+                          .first_rank = RankNo(rank)};
     if (spec.network().interface() != "auto") node.interface = spec.network().interface();
     if (own != nullptr) {
       const ranktable::ServerRanks& ranks = own->order.at(i);
       const ranktable::Server& server = own->table.servers[ranks.server];
       node.node = NodeName(ranktable::shown(server.server_id));
       if (ranktable::parse_address(server.server_id)) node.address = server.server_id;
-      for (const std::size_t place : ranks.devices) node.devices.push_back(server.devices[place].device_id);
+      for (const std::size_t place : ranks.devices)
+        node.devices.push_back(server.devices[place].device_id);
     }
     if (own == nullptr) node.devices.assign(wanted.device_ids().begin(), wanted.device_ids().end());
-    for (std::uint32_t device = 0; node.devices.size() < wanted.devices(); ++device) node.devices.push_back(device);
+    for (std::uint32_t device = 0; node.devices.size() < wanted.devices(); ++device)
+      node.devices.push_back(device);
     node.rank_count = engine::ranks_on_node(spec, i, node.devices.size());
     rank += node.rank_count;
     nodes.push_back(std::move(node));
@@ -62,33 +66,42 @@ struct Planned {
   JobId id = {};
 };
 
-// What the first attempt would begin with. Of a stage that has not run its checkpoint's step is made up.
+// What the first attempt would begin with. Of a stage that has not run its checkpoint's step is
+// made up.
 std::optional<core::ResumePoint> planned_start(const v1::JobSpec& spec) {
-  if (core::starts_behind(spec)) return core::ResumePoint{.attempt = AttemptNo(1), .step = 0, .path = "", .from_start = true};
+  if (core::starts_behind(spec))
+    return core::ResumePoint{.attempt = AttemptNo(1), .step = 0, .path = "", .from_start = true};
   return core::known_start(spec);
 }
 
 // What PlanJob answers for a placement, or why it cannot.
-Result<void> fill_plan(v1::PlanJobResponse& response, const v1::PlanJobRequest& request, const core::JobRecord& job, const core::PlaceResult& placed,
+Result<void> fill_plan(v1::PlanJobResponse& response, const v1::PlanJobRequest& request,
+                       const core::JobRecord& job, const core::PlaceResult& placed,
                        const std::string& cluster_out) {
   engine::LaunchRequest launch =
-      launch_request(job.spec, job.id, AttemptNo(1), placed.nodes, placed.master_port, planned_start(job.spec), core::Ledger(), cluster_out);
+      launch_request(job.spec, job.id, AttemptNo(1), placed.nodes, placed.master_port,
+                     planned_start(job.spec), core::Ledger(), cluster_out);
   launch.imagined = !response.waits_for().empty();
   const std::set<std::uint32_t> wanted(request.ranks().begin(), request.ranks().end());
   const auto too_many = [&](std::string_view what) {
     return fail(ErrorCode::ResourceExhausted,
-                fmt::format("planning job '{}' of {} ranks: {}; ask for fewer of them (--rank)", job.spec.name(), launch.world_size(), what));
+                fmt::format("planning job '{}' of {} ranks: {}; ask for fewer of them (--rank)",
+                            job.spec.name(), launch.world_size(), what));
   };
   if (!wanted.empty() && *wanted.rbegin() >= launch.world_size())
     return fail(ErrorCode::NotFound,
-                fmt::format("planning job '{}': it has no rank {}; there are ranks 0..{}", job.spec.name(), *wanted.rbegin(), launch.world_size() - 1));
+                fmt::format("planning job '{}': it has no rank {}; there are ranks 0..{}",
+                            job.spec.name(), *wanted.rbegin(), launch.world_size() - 1));
   const std::size_t last = wanted.empty() ? launch.world_size() : *wanted.rbegin() + std::size_t{1};
   const std::size_t first = wanted.empty() ? 0 : std::size_t{*wanted.begin()};
-  if (last - first > kPlanRanksMost) return too_many(fmt::format("more than {} at once", kPlanRanksMost));
-  launch.only = engine::RankRange{.first = static_cast<std::uint32_t>(first), .count = static_cast<std::uint32_t>(last - first)};
+  if (last - first > kPlanRanksMost)
+    return too_many(fmt::format("more than {} at once", kPlanRanksMost));
+  launch.only = engine::RankRange{.first = static_cast<std::uint32_t>(first),
+                                  .count = static_cast<std::uint32_t>(last - first)};
   const auto plan = engine::plan_launch(launch);
   if (!plan) return fail(plan.error());
-  for (const core::PlacedNode& node : placed.nodes) *response.add_nodes() = to_v1(core::NodePart{.placed = node});
+  for (const core::PlacedNode& node : placed.nodes)
+    *response.add_nodes() = to_v1(core::NodePart{.placed = node});
   std::set<std::size_t> nodes;  // of the ranks that are shown
   for (const engine::RankPlan& rank : plan->ranks) {
     if (!wanted.empty() && !wanted.contains(rank.rank)) continue;
@@ -109,32 +122,42 @@ Result<void> fill_plan(v1::PlanJobResponse& response, const v1::PlanJobRequest& 
 std::string behind_whom(const View& view, const Planned& planned) {
   std::set<JobId> unfinished;
   std::string text;  // behind "would wait: "
-  const auto add = [&text](std::string_view line) { text += fmt::format("{}{}", text.empty() ? "" : "; ", line); };
+  const auto add = [&text](std::string_view line) {
+    text += fmt::format("{}{}", text.empty() ? "" : "; ", line);
+  };
   const std::optional<JobId> start = core::starts_behind(planned.spec);
   for (const std::string& id : planned.spec.schedule().after()) {
     if (planned.beside.contains(JobId(id))) {
       const auto& dirs = planned.spec.stage().dirs();
       const auto stage = std::ranges::find(dirs, id, &v1::StageDir::job);
-      add(fmt::format("for {}{}", stage == dirs.end() ? id : fmt::format("stage '{}'", stage->stage()),
-                      start == JobId(id) ? ", whose newest checkpoint is not known yet (shown as that of step 0)" : ""));
+      add(fmt::format("for {}{}",
+                      stage == dirs.end() ? id : fmt::format("stage '{}'", stage->stage()),
+                      start == JobId(id)
+                          ? ", whose newest checkpoint is not known yet (shown as that of step 0)"
+                          : ""));
       continue;
     }
     const auto one = core::find_predecessor(view.ledger, planned.archived, JobId(id));
     if (one && !core::is_final(one->phase)) unfinished.insert(JobId(id));
   }
-  for (const std::string& line : core::waits_for_text(view.ledger, view.presence, unfinished)) add(line.substr(line.find(' ') + 1));
+  for (const std::string& line : core::waits_for_text(view.ledger, view.presence, unfinished))
+    add(line.substr(line.find(' ') + 1));
   return text;
 }
 
-void plan_in(Edge& edge, const View& view, Planned planned, const v1::PlanJobRequest* request, v1::PlanJobResponse* response,
-             grpc::ServerUnaryReactor* reactor) {
-  if (const auto refused = core::refuse_predecessors(view.ledger, planned.archived, planned.spec, planned.beside))
-    return reactor->Finish(rpc::to_status({refused->code, fmt::format("planning job '{}': {}", planned.spec.name(), refused->message)}));
+void plan_in(Edge& edge, const View& view, Planned planned, const v1::PlanJobRequest* request,
+             v1::PlanJobResponse* response, grpc::ServerUnaryReactor* reactor) {
+  if (const auto refused =
+          core::refuse_predecessors(view.ledger, planned.archived, planned.spec, planned.beside))
+    return reactor->Finish(
+        rpc::to_status({refused->code, fmt::format("planning job '{}': {}", planned.spec.name(),
+                                                   refused->message)}));
   response->set_waits_for(behind_whom(view, planned));
   core::JobRecord job;
   job.id = planned.id;
   job.spec = std::move(planned.spec);
-  for (const std::string& line : core::submission_warnings(view.ledger, job.spec, engine::out_dir(job.spec, job.id.str(), edge.cluster_out)))
+  for (const std::string& line : core::submission_warnings(
+           view.ledger, job.spec, engine::out_dir(job.spec, job.id.str(), edge.cluster_out)))
     response->add_warnings(bounded(line));
   core::PlaceResult placed = core::place(view.ledger, view.presence, job, view.now, view.limits);
   if (placed.never) return reactor->Finish({grpc::StatusCode::FAILED_PRECONDITION, placed.why});
@@ -144,7 +167,8 @@ void plan_in(Edge& edge, const View& view, Planned planned, const v1::PlanJobReq
     placed.master_port = view.limits.port_first;
   }
   // A plan for thousands of ranks takes its time: not on the strand.
-  edge.work.post("plan", [&edge, reactor, request, response, job = std::move(job), placed = std::move(placed)] {
+  edge.work.post("plan", [&edge, reactor, request, response, job = std::move(job),
+                          placed = std::move(placed)] {
     const auto filled = fill_plan(*response, *request, job, placed, edge.cluster_out);
     reactor->Finish(filled ? grpc::Status::OK : rpc::to_status(filled.error()));
   });
@@ -174,32 +198,40 @@ Result<PlannedSubmission> read_planned(const v1::PlanJobRequest& request) {
   }
   if (planned.at == chain->stages.size())
     return fail(ErrorCode::InvalidArgument,
-                fmt::format("planning chain '{}': stage '{}' is none of its stages", chain->name, spec::shown(request.spec().stage().name())));
+                fmt::format("planning chain '{}': stage '{}' is none of its stages", chain->name,
+                            spec::shown(request.spec().stage().name())));
   planned.submission.jobs = std::move(chain->stages);
   return planned;
 }
 
 }  // namespace
 
-void plan_job(Edge& edge, const v1::PlanJobRequest* request, v1::PlanJobResponse* response, grpc::ServerUnaryReactor* reactor) {
+void plan_job(Edge& edge, const v1::PlanJobRequest* request, v1::PlanJobResponse* response,
+              grpc::ServerUnaryReactor* reactor) {
   auto planned = read_planned(*request);
   if (!planned) return reactor->Finish(rpc::to_status(planned.error()));
-  const bool taken = edge.shell.read([&edge, reactor, request, response, planned = *std::move(planned)](const View& view) mutable {
+  const bool taken = edge.shell.read([&edge, reactor, request, response,
+                                      planned = *std::move(planned)](const View& view) mutable {
     const std::size_t at = planned.at;
     std::vector<JobId> ids = planned.submission.ids;
     if (is_plain(planned.submission.jobs[at])) {
       Planned plain{.spec = std::move(planned.submission.jobs[at]), .id = ids[at]};
       return plan_in(edge, view, std::move(plain), request, response, reactor);
     }
-    resolve(edge, view, std::move(planned.submission), [&edge, reactor, request, response, at, ids = std::move(ids)](Result<Resolved> resolved) {
-      if (!resolved) return reactor->Finish(rpc::to_status(resolved.error()));
-      Planned one{.spec = std::move(resolved->jobs[at]), .archived = std::move(resolved->archived), .id = ids[at]};
-      if (one.spec.has_stage()) one.beside.insert(ids.begin(), ids.end());
-      const bool again = edge.shell.read([&edge, reactor, request, response, one = std::move(one)](const View& later) mutable {
-        plan_in(edge, later, std::move(one), request, response, reactor);
-      });
-      if (!again) reactor->Finish(overloaded());
-    });
+    resolve(
+        edge, view, std::move(planned.submission),
+        [&edge, reactor, request, response, at, ids = std::move(ids)](Result<Resolved> resolved) {
+          if (!resolved) return reactor->Finish(rpc::to_status(resolved.error()));
+          Planned one{.spec = std::move(resolved->jobs[at]),
+                      .archived = std::move(resolved->archived),
+                      .id = ids[at]};
+          if (one.spec.has_stage()) one.beside.insert(ids.begin(), ids.end());
+          const bool again = edge.shell.read(
+              [&edge, reactor, request, response, one = std::move(one)](const View& later) mutable {
+                plan_in(edge, later, std::move(one), request, response, reactor);
+              });
+          if (!again) reactor->Finish(overloaded());
+        });
   });
   if (!taken) reactor->Finish(overloaded());
 }

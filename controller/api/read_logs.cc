@@ -8,7 +8,7 @@
 
 namespace muster::controller {
 
-// --- followers -------------------------------------------------------------------------------------------------------------------------
+// --- followers -----------------------------------------------------------------------------------
 
 LogFollowers::LogFollowers(Edge& edge) : edge_(edge) {
   edge.logs.on_change([this](const logs::LogKey& key) { changed(key); });
@@ -34,7 +34,8 @@ void LogFollowers::wake() {
   for (const logs::LogKey& key : keys) {
     // A stream may remove itself while it is told.
     std::vector<std::shared_ptr<LogStream>> streams;
-    for (auto [at, end] = streams_.equal_range(key.job); at != end; ++at) streams.push_back(at->second->shared_from_this());
+    for (auto [at, end] = streams_.equal_range(key.job); at != end; ++at)
+      streams.push_back(at->second->shared_from_this());
     for (const auto& stream : streams) stream->on_log(key);
   }
 }
@@ -50,45 +51,59 @@ void LogFollowers::remove(const JobId& job, const LogStream* stream) {
   if (followed != followed_.end() && --followed->second == 0) followed_.erase(followed);
 }
 
-// --- the stream --------------------------------------------------------------------------------------------------------------------------
+// --- the stream ----------------------------------------------------------------------------------
 
 template <class Work>
 void LogStream::post(const char* name, Work work) {
-  edge_.work.post(name, [self = shared_from_this(), work = std::move(work)]() mutable { work(*self); });
+  edge_.work.post(name,
+                  [self = shared_from_this(), work = std::move(work)]() mutable { work(*self); });
 }
 
-grpc::ServerWriteReactor<v1::ReadLogsResponse>* LogStream::begin(Edge& edge, LogFollowers& followers, const v1::ReadLogsRequest& request) {
+grpc::ServerWriteReactor<v1::ReadLogsResponse>* LogStream::begin(
+    Edge& edge, LogFollowers& followers, const v1::ReadLogsRequest& request) {
   auto stream = std::make_shared<LogStream>(edge, followers, request);
   stream->self_ = stream;
   LogStream* const reactor = stream.get();
-  if (!edge.shell.read([stream](const View& view) { stream->open(view); })) stream->post("logs-refused", [](LogStream& self) { self.finish(overloaded()); });
+  if (!edge.shell.read([stream](const View& view) { stream->open(view); }))
+    stream->post("logs-refused", [](LogStream& self) { self.finish(overloaded()); });
   return reactor;
 }
 
 void LogStream::open(const View& view) {
-  if (cancelled_) return;  // nobody would take the watcher away again; cancelled after this, OnDone's removal comes behind us on the strand
+  // nobody would take the watcher away again; cancelled after this, OnDone's removal comes behind
+  // us on the strand
+  if (cancelled_) return;
   const auto ref = resolve_job(view.ledger, request_.job(), RefFor::Reading);
-  if (!ref) return post("logs-refused", [status = rpc::to_status(ref.error())](LogStream& self) { self.finish(status); });
+  if (!ref)
+    return post("logs-refused",
+                [status = rpc::to_status(ref.error())](LogStream& self) { self.finish(status); });
   if (ref->archived) {
-    read_archived(edge_.shell, ref->id, false, [stream = shared_from_this()](Result<ArchivedRecord> record) {
-      if (!record) return stream->post("logs-refused", [status = rpc::to_status(record.error())](LogStream& self) { self.finish(status); });
-      stream->post("logs-open", [found = log_sources(record->job, core::Presence())](LogStream& self) { self.sources(found); });
-    });
+    read_archived(
+        edge_.shell, ref->id, false, [stream = shared_from_this()](Result<ArchivedRecord> record) {
+          if (!record)
+            return stream->post("logs-refused", [status = rpc::to_status(record.error())](
+                                                    LogStream& self) { self.finish(status); });
+          stream->post("logs-open", [found = log_sources(record->job, core::Presence())](
+                                        LogStream& self) { self.sources(found); });
+        });
     return;
   }
   if (request_.follow() && !edge_.shell.add_watcher(shared_from_this(), ref->id)) {
     return post("logs-refused", [](LogStream& self) {
-      self.finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "following logs: too many watchers are connected; end some of them"});
+      self.finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                   "following logs: too many watchers are connected; end some of them"});
     });
   }
-  post("logs-open", [found = log_sources(view.ledger.jobs.at(ref->id), view.presence)](LogStream& self) { self.sources(found); });
+  post("logs-open", [found = log_sources(view.ledger.jobs.at(ref->id), view.presence)](
+                        LogStream& self) { self.sources(found); });
 }
 
 // Attempts, phases and collected logs change with the job's events.
 void LogStream::on_events(std::span<const EventPtr> events, const View& view) {
   const auto job = view.ledger.jobs.find(JobId(events.front()->job_id()));
   if (job == view.ledger.jobs.end()) return;
-  post("logs-job", [found = log_sources(job->second, view.presence)](LogStream& self) { self.sources(found); });
+  post("logs-job",
+       [found = log_sources(job->second, view.presence)](LogStream& self) { self.sources(found); });
 }
 
 void LogStream::on_presence(const core::Presence& presence) {
@@ -103,7 +118,7 @@ void LogStream::on_presence(const core::Presence& presence) {
   });
 }
 
-// --- on the work loop --------------------------------------------------------------------------------------------------------------------
+// --- on the work loop ----------------------------------------------------------------------------
 
 bool LogStream::wanted(AttemptNo attempt) const {
   if (request_.all_attempts()) return true;
@@ -117,7 +132,8 @@ bool LogStream::refuse_missing(const LogSources& sources) {
     if (wanted(attempt)) chosen.push_back(attempt);
   }
   if (chosen.empty()) {
-    // Not placed yet: nothing to read, and nothing to say. An attempt of its own may come as long as the job goes on.
+    // Not placed yet: nothing to read, and nothing to say. An attempt of its own may come as long
+    // as the job goes on.
     const bool may_come = request_.follow() && !sources.final;
     if (request_.attempt() == 0 || request_.all_attempts() || may_come) return false;
   } else if (std::exchange(checked_, true)) {
@@ -152,8 +168,10 @@ void LogStream::add_companion(const logs::LogKey& log, bool was_there) {
   if (part != parts_.end()) add(log, log.node, part->second, was_there);
 }
 
-// Offset, tail and since are about what was there when the reader came; what begins later is read from its beginning.
-void LogStream::add(const logs::LogKey& log, const NodeName& node, const PartSeen& part, bool was_there) {
+// Offset, tail and since are about what was there when the reader came; what begins later is read
+// from its beginning.
+void LogStream::add(const logs::LogKey& log, const NodeName& node, const PartSeen& part,
+                    bool was_there) {
   auto [entry, fresh] = cursors_.try_emplace(log);
   entry->second.part = part;
   if (!fresh) return;
@@ -188,18 +206,22 @@ void LogStream::sources(LogSources sources) {
       if (!wanted(part.node)) continue;
       const PartSeen seen{.there = part.there, .collected = part.collected};
       if (choice_.any_companions()) parts_[{attempt, part.node}] = seen;
-      if (choice_.failed_setups && part.start_failed && sources.beside.contains(std::string(kSetupLog))) {
-        add({job_, attempt, RankNo(0), std::string(kSetupLog), part.node}, part.node, seen, opening);
+      if (choice_.failed_setups && part.start_failed &&
+          sources.beside.contains(std::string(kSetupLog))) {
+        add({job_, attempt, RankNo(0), std::string(kSetupLog), part.node}, part.node, seen,
+            opening);
       }
       for (std::uint32_t i = 0; choice_.ranks && i < part.count; ++i) {
         const RankNo rank(part.first.value + i);
-        if (choice_.chosen_ranks.empty() || choice_.chosen_ranks.contains(rank.value)) add({job_, attempt, rank}, part.node, seen, attempt <= first_attempt_);
+        if (choice_.chosen_ranks.empty() || choice_.chosen_ranks.contains(rank.value))
+          add({job_, attempt, rank}, part.node, seen, attempt <= first_attempt_);
       }
     }
   }
   if (opening && find_companions(sources)) return;
   for (auto& [log, cursor] : cursors_) {
-    if (const auto part = parts_.find({log.attempt, log.node}); part != parts_.end()) cursor.part = part->second;
+    if (const auto part = parts_.find({log.attempt, log.node}); part != parts_.end())
+      cursor.part = part->second;
   }
   pump();
 }
@@ -217,14 +239,18 @@ void LogStream::pump() {
     // The oldest attempt first; within it each log in its turn.
     const AttemptNo attempt = ready_.begin()->attempt;
     auto next = ready_.upper_bound(last_);
-    if (last_.attempt != attempt || next == ready_.end() || next->attempt != attempt) next = ready_.begin();
+    if (last_.attempt != attempt || next == ready_.end() || next->attempt != attempt)
+      next = ready_.begin();
     const logs::LogKey log = *next;
     if (write_some(log, cursors_.at(log))) return;
     if (finished_) return;
     ready_.erase(log);
   }
-  const bool all_in = std::ranges::all_of(cursors_, [](const auto& entry) { return entry.second.complete || entry.second.part.over(); }) &&
-                      std::ranges::all_of(parts_, [](const auto& entry) { return entry.second.over(); });
+  const bool all_in =
+      std::ranges::all_of(
+          cursors_,
+          [](const auto& entry) { return entry.second.complete || entry.second.part.over(); }) &&
+      std::ranges::all_of(parts_, [](const auto& entry) { return entry.second.over(); });
   if (!request_.follow() || (final_ && all_in)) finish(grpc::Status::OK);
 }
 
@@ -234,7 +260,8 @@ bool LogStream::begin_at(const logs::LogKey& log, Cursor& cursor) {
     cursor.offset = std::max(cursor.offset, *offset);
     return true;
   };
-  if (request_.tail_lines() > 0 && !skip_to(edge_.logs.tail(log, request_.tail_lines()))) return false;
+  if (request_.tail_lines() > 0 && !skip_to(edge_.logs.tail(log, request_.tail_lines())))
+    return false;
   if (request_.has_since()) {
     const WallTime since = core::to_wall(request_.since());
     if (!skip_to(edge_.logs.since(log, since))) return false;
@@ -261,7 +288,8 @@ bool LogStream::write_some(const logs::LogKey& log, Cursor& cursor) {
   outgoing_.set_node(cursor.node.str());
   outgoing_.set_offset(chunk->offset);
   if (chunk->gap_before) {
-    outgoing_.set_gap(chunk->gap_before->reason.empty() ? "bytes are missing" : chunk->gap_before->reason);
+    outgoing_.set_gap(chunk->gap_before->reason.empty() ? "bytes are missing"
+                                                        : chunk->gap_before->reason);
     const auto since = chunk->gap_before->at.time_since_epoch();
     outgoing_.mutable_at()->set_seconds(std::chrono::floor<std::chrono::seconds>(since).count());
   }
@@ -279,7 +307,7 @@ void LogStream::finish(grpc::Status status) {
   Finish(std::move(status));
 }
 
-// --- gRPC's threads ----------------------------------------------------------------------------------------------------------------------
+// --- gRPC's threads ------------------------------------------------------------------------------
 
 void LogStream::OnWriteDone(bool ok) {
   post("logs-written", [ok](LogStream& self) {

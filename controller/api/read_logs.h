@@ -1,9 +1,11 @@
-// A client's ReadLogs stream: bytes of the chosen ranks' logs, and of those beside them, from the controller's own copy, attempt by attempt, gaps told.
-// Following goes on over attempts and ends when the job is final and each chosen log is complete, or its part is collected, or its node is not there to send
-// the rest. Which logs there are beside the ranks' the store tells: of those that are asked for, every part is waited for that may still begin one.
+// A client's ReadLogs stream: bytes of the chosen ranks' logs, and of those beside them, from the
+// controller's own copy, attempt by attempt, gaps told. Following goes on over attempts and ends
+// when the job is final and each chosen log is complete, or its part is collected, or its node is
+// not there to send the rest. Which logs there are beside the ranks' the store tells: of those that
+// are asked for, every part is waited for that may still begin one.
 //
-// All of a stream's state lives on the work loop: gRPC's callbacks and the shell post to it. One write outstanding; what is not read yet stays in the
-// store, so a slow reader costs no memory.
+// All of a stream's state lives on the work loop: gRPC's callbacks and the shell post to it. One
+// write outstanding; what is not read yet stays in the store, so a slow reader costs no memory.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -28,7 +30,8 @@ namespace muster::controller {
 
 class LogStream;
 
-// Who follows which job. Told by the store of each change; one wake-up a log, however many appends come before it is looked at.
+// Who follows which job. Told by the store of each change; one wake-up a log, however many appends
+// come before it is looked at.
 class LogFollowers {
  public:
   explicit LogFollowers(Edge& edge);
@@ -49,12 +52,16 @@ class LogFollowers {
   friend class LogStream;
 };
 
-class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>, public Watcher, public std::enable_shared_from_this<LogStream> {
+class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>,
+                        public Watcher,
+                        public std::enable_shared_from_this<LogStream> {
  public:
   static constexpr std::size_t kChunkMax = 256 << 10;
 
-  static grpc::ServerWriteReactor<v1::ReadLogsResponse>* begin(Edge& edge, LogFollowers& followers, const v1::ReadLogsRequest& request);
-  LogStream(Edge& edge, LogFollowers& followers, const v1::ReadLogsRequest& request) : edge_(edge), followers_(followers), request_(request) {}
+  static grpc::ServerWriteReactor<v1::ReadLogsResponse>* begin(Edge& edge, LogFollowers& followers,
+                                                               const v1::ReadLogsRequest& request);
+  LogStream(Edge& edge, LogFollowers& followers, const v1::ReadLogsRequest& request)
+      : edge_(edge), followers_(followers), request_(request) {}
 
   void on_events(std::span<const EventPtr> events, const View& view) override;
   void on_reading(const JobId&, const core::Presence&) override {}
@@ -82,14 +89,18 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>, p
   void open(const View& view);
   void sources(LogSources sources);  // work loop, as everything below
   void pump();
-  bool refuse_missing(const LogSources& sources);   // true: finished, the job does not have what was asked for
-  bool find_companions(const LogSources& sources);  // the same of the logs beside the ranks'; those that are there get cursors
+  // true: finished, the job does not have what was asked for
+  bool refuse_missing(const LogSources& sources);
+  // the same of the logs beside the ranks'; those that are there get cursors
+  bool find_companions(const LogSources& sources);
   void add_companion(const logs::LogKey& log, bool was_there);
   void add(const logs::LogKey& log, const NodeName& node, const PartSeen& part, bool was_there);
   bool begin_at(const logs::LogKey& log, Cursor& cursor);
   bool write_some(const logs::LogKey& log, Cursor& cursor);  // false: nothing there now
   [[nodiscard]] bool wanted(AttemptNo attempt) const;
-  [[nodiscard]] bool wanted(const NodeName& node) const { return request_.node().empty() || request_.node() == node.str(); }
+  [[nodiscard]] bool wanted(const NodeName& node) const {
+    return request_.node().empty() || request_.node() == node.str();
+  }
   void finish(grpc::Status status);
   template <class Work>
   void post(const char* name, Work work);
@@ -104,12 +115,15 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>, p
   // Work loop only.
   JobId job_;
   bool ranks_found_ = false;  // those inside of scripts
-  bool opened_ = false, registered_ = false, checked_ = false, final_ = false, writing_ = false, finished_ = false;
+  bool opened_ = false, registered_ = false, checked_ = false, final_ = false, writing_ = false,
+       finished_ = false;
   AttemptNo first_attempt_;  // without a chosen attempt: the current one when the stream began
   std::map<logs::LogKey, Cursor> cursors_;
-  std::map<std::pair<AttemptNo, NodeName>, PartSeen> parts_;  // that may have logs beside the ranks'; kept where these are asked for
-  std::set<logs::LogKey> ready_;                              // may have bytes to read
-  logs::LogKey last_{};                                       // written last: the next of the same attempt comes first
+  // that may have logs beside the ranks'; kept where these are asked for
+  std::map<std::pair<AttemptNo, NodeName>, PartSeen> parts_;
+  std::set<logs::LogKey> ready_;  // may have bytes to read
+  // written last: the next of the same attempt comes first
+  logs::LogKey last_{};
   v1::ReadLogsResponse outgoing_;
 };
 

@@ -20,14 +20,19 @@ namespace {
 using spec::shown;
 
 std::string doing_of(const std::string& doing, const v1::JobSpec& spec) {
-  return spec.has_stage() ? fmt::format("{} stage '{}' of chain '{}': ", doing, spec.stage().name(), spec.stage().chain_name())
+  return spec.has_stage() ? fmt::format("{} stage '{}' of chain '{}': ", doing, spec.stage().name(),
+                                        spec.stage().chain_name())
                           : fmt::format("{} job '{}': ", doing, spec.name());
 }
 
-std::string told(const NamedJob& job) { return fmt::format("job '{}' ({})", job.name, job.id.str()); }
+std::string told(const NamedJob& job) {
+  return fmt::format("job '{}' ({})", job.name, job.id.str());
+}
 
 // MindSpeed-MM's are Megatron's.
-std::string_view family(std::string_view layout) { return layout == "mindspeed-mm" ? "megatron" : layout; }
+std::string_view family(std::string_view layout) {
+  return layout == "mindspeed-mm" ? "megatron" : layout;
+}
 
 // "the nearest are 100 and 200"
 std::string nearest_steps(const NamedJob& job, std::int64_t asked) {
@@ -42,11 +47,15 @@ std::string nearest_steps(const NamedJob& job, std::int64_t asked) {
 
 class Filler {
  public:
-  Filler(Submission& submission, const NamedJobs& named, const std::string& cluster_out) : submission_(submission), named_(named) {
+  Filler(Submission& submission, const NamedJobs& named, const std::string& cluster_out)
+      : submission_(submission), named_(named) {
     for (std::size_t i = 0; i < submission.jobs.size(); ++i) {
       const v1::JobSpec& spec = submission.jobs[i];
       if (!spec.has_stage()) continue;
-      NamedJob job{.id = submission.ids[i], .name = spec.name(), .phase = core::JobPhase::Queued, .layout = spec.checkpoint().layout()};
+      NamedJob job{.id = submission.ids[i],
+                   .name = spec.name(),
+                   .phase = core::JobPhase::Queued,
+                   .layout = spec.checkpoint().layout()};
       job.out = engine::out_dir(spec, job.id.str(), cluster_out);
       job.checkpoints = engine::checkpoint_dir(spec, job.out).value_or(job.out + "/checkpoints");
       stages_[spec.stage().name()] = {.job = std::move(job), .pending = true};
@@ -78,18 +87,23 @@ class Filler {
     const std::string& chain = submission_.jobs.front().stage().chain_name();
     for (const auto& [stage, text] : submission_.done) {
       const NamedJob& job = named_.at(text);
-      const std::string doing = fmt::format("{} chain '{}': stage '{}' is to be done by {}, ", submission_.doing, chain, stage, told(job));
-      if (job.name != fmt::format("{}.{}", chain, stage)) return Error{ErrorCode::InvalidArgument, fmt::format("{}which is not '{}.{}'", doing, chain, stage)};
+      const std::string doing = fmt::format("{} chain '{}': stage '{}' is to be done by {}, ",
+                                            submission_.doing, chain, stage, told(job));
+      if (job.name != fmt::format("{}.{}", chain, stage))
+        return Error{ErrorCode::InvalidArgument,
+                     fmt::format("{}which is not '{}.{}'", doing, chain, stage)};
       if (job.phase != core::JobPhase::Succeeded)
         return Error{ErrorCode::Unsatisfiable,
-                     fmt::format("{}which is {}; only a job that has succeeded stands for a stage", doing, core::to_string(job.phase))};
+                     fmt::format("{}which is {}; only a job that has succeeded stands for a stage",
+                                 doing, core::to_string(job.phase))};
     }
     return std::nullopt;
   }
 
   // Known: the chain was checked, and what is named otherwise was found.
   const NamedJob& job_of(const spec::Source& source) const {
-    return source.kind == "stage" ? stages_.at(std::string(source.name)).job : named_.at(std::string(source.name));
+    return source.kind == "stage" ? stages_.at(std::string(source.name)).job
+                                  : named_.at(std::string(source.name));
   }
 
   std::optional<Error> fill_after(v1::JobSpec& spec) {
@@ -101,8 +115,11 @@ class Filler {
       const NamedJob& job = source.kind == "stage" ? job_of(source) : named_.at(text);
       const auto [same, fresh] = seen.emplace(job.id, std::pair(i, text));
       if (!fresh) {
-        return Error{ErrorCode::InvalidArgument, fmt::format("schedule.after[{}]: '{}' is the same job as schedule.after[{}]: '{}' ({})", i, shown(text),
-                                                             same->second.first, shown(same->second.second), job.id.str())};
+        return Error{
+            ErrorCode::InvalidArgument,
+            fmt::format("schedule.after[{}]: '{}' is the same job as schedule.after[{}]: '{}' ({})",
+                        i, shown(text), same->second.first, shown(same->second.second),
+                        job.id.str())};
       }
       after[i] = job.id.str();
       keep_end(job);
@@ -112,7 +129,8 @@ class Filler {
       if (source.kind != "stage") return;
       const NamedJob& job = job_of(source);
       keep_end(job);
-      if (seen.emplace(job.id, std::pair(after.size(), std::string(from))).second) *after.Add() = job.id.str();
+      if (seen.emplace(job.id, std::pair(after.size(), std::string(from))).second)
+        *after.Add() = job.id.str();
     };
     add(spec.start().from());
     for (const v1::InputSpec& input : spec.inputs()) add(input.from());
@@ -154,7 +172,8 @@ class Filler {
     const std::string& layout = spec.checkpoint().layout();
     if (family(job.layout) != family(layout) || layout == "none") {
       return Error{ErrorCode::Unsatisfiable,
-                   fmt::format("start.from: the checkpoints of {} are of layout '{}', and this job reads '{}' (checkpoint.layout); name "
+                   fmt::format("start.from: the checkpoints of {} are of layout '{}', and this job "
+                               "reads '{}' (checkpoint.layout); name "
                                "a directory with weights in its own form",
                                told(job), job.layout, layout)};
     }
@@ -183,16 +202,23 @@ class Filler {
 
 }  // namespace
 
-bool is_plain(const v1::JobSpec& spec) { return !spec.has_stage() && spec.schedule().after().empty() && !spec.has_start() && spec.inputs().empty(); }
+bool is_plain(const v1::JobSpec& spec) {
+  return !spec.has_stage() && spec.schedule().after().empty() && !spec.has_start() &&
+         spec.inputs().empty();
+}
 
-Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start, const NamedJob& job) {
+Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start,
+                                                      const NamedJob& job) {
   const core::CheckpointRecord* picked = nullptr;
   for (const core::CheckpointRecord& one : job.whole) {
-    // One that is asked for by its number is meant, whatever was made of it before; but where nothing was saved to go on from, nothing can.
+    // One that is asked for by its number is meant, whatever was made of it before; but where
+    // nothing was saved to go on from, nothing can.
     const bool weights = one.weights_alone && start.as() == v1::START_AS_WEIGHTS;
     if (one.weights_alone && !weights) continue;
     if (start.has_step() ? one.step != start.step() : one.set_aside && !weights) continue;
-    if (picked == nullptr || std::tuple(one.step, !one.set_aside, one.attempt) > std::tuple(picked->step, !picked->set_aside, picked->attempt)) picked = &one;
+    if (picked == nullptr || std::tuple(one.step, !one.set_aside, one.attempt) >
+                                 std::tuple(picked->step, !picked->set_aside, picked->attempt))
+      picked = &one;
   }
   if (picked != nullptr) {
     v1::StartPoint point;
@@ -202,62 +228,85 @@ Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start
     return std::optional(std::move(point));
   }
   const auto alone = [](const core::CheckpointRecord& one) { return one.weights_alone; };
-  if (start.has_step() && std::ranges::any_of(job.whole, [&](const core::CheckpointRecord& one) { return one.step == start.step() && alone(one); })) {
+  if (start.has_step() && std::ranges::any_of(job.whole, [&](const core::CheckpointRecord& one) {
+        return one.step == start.step() && alone(one);
+      })) {
     return fail(ErrorCode::Unsatisfiable,
-                fmt::format("start.step: of step {} {} has weights alone, saved without their optimizer; write start.as: weights to begin "
+                fmt::format("start.step: of step {} {} has weights alone, saved without their "
+                            "optimizer; write start.as: weights to begin "
                             "with them",
                             start.step(), told(job)));
   }
   if (start.has_step() && !job.whole.empty()) {
-    return fail(ErrorCode::Unsatisfiable, fmt::format("start.step: {} has no whole checkpoint of step {}; {} (`muster ckpt ls {}` lists them)", told(job),
-                                                      start.step(), nearest_steps(job, start.step()), job.id.str()));
+    return fail(
+        ErrorCode::Unsatisfiable,
+        fmt::format("start.step: {} has no whole checkpoint of step {}; {} (`muster ckpt ls {}` "
+                    "lists them)",
+                    told(job), start.step(), nearest_steps(job, start.step()), job.id.str()));
   }
   if (start.as() == v1::START_AS_RESUME_OR_SCRATCH) return std::optional<v1::StartPoint>();
   const bool aside = !job.whole.empty(), ended = core::is_final(job.phase);
   if (aside && start.as() == v1::START_AS_RESUME && std::ranges::all_of(job.whole, alone)) {
     return fail(ErrorCode::Unsatisfiable,
-                fmt::format("start.from: {} has saved weights alone, without their optimizer; write start.as: weights to begin with them, or "
+                fmt::format("start.from: {} has saved weights alone, without their optimizer; "
+                            "write start.as: weights to begin with them, or "
                             "start.as: resume-or-scratch to begin anew",
                             told(job)));
   }
   const std::string missing =
-      fmt::format("start.from: {} has no whole checkpoint{}{}; ", told(job), aside ? " but such as were set aside" : "", ended ? ", and has ended" : "");
+      fmt::format("start.from: {} has no whole checkpoint{}{}; ", told(job),
+                  aside ? " but such as were set aside" : "", ended ? ", and has ended" : "");
   const std::string wait = ended ? "" : "wait until it has saved one, or ";
   if (start.as() != v1::START_AS_RESUME)
-    return fail(ErrorCode::Unsatisfiable, fmt::format("{}{}name the directory that holds the weights (start.from: job:{}/DIR)", missing, wait, job.name));
-  return fail(ErrorCode::Unsatisfiable, fmt::format("{}{}write start.as: resume-or-scratch to begin anew{}", missing,
-                                                    aside ? "name one of them with start.step, or " : wait, aside ? "" : " without"));
+    return fail(
+        ErrorCode::Unsatisfiable,
+        fmt::format("{}{}name the directory that holds the weights (start.from: job:{}/DIR)",
+                    missing, wait, job.name));
+  return fail(
+      ErrorCode::Unsatisfiable,
+      fmt::format("{}{}write start.as: resume-or-scratch to begin anew{}", missing,
+                  aside ? "name one of them with start.step, or " : wait, aside ? "" : " without"));
 }
 
 std::vector<WantedJob> wanted_jobs(const Submission& submission) {
   std::vector<WantedJob> wanted;
   for (const auto& [stage, job] : submission.done)
-    wanted.push_back(
-        {.text = job, .place = fmt::format("{} chain '{}': stage '{}' is done", submission.doing, submission.jobs.front().stage().chain_name(), stage)});
+    wanted.push_back({.text = job,
+                      .place = fmt::format("{} chain '{}': stage '{}' is done", submission.doing,
+                                           submission.jobs.front().stage().chain_name(), stage)});
   for (const v1::JobSpec& spec : submission.jobs) {
     const std::string doing = doing_of(submission.doing, spec);
     for (int i = 0; i < spec.schedule().after_size(); ++i) {
       const std::string& text = spec.schedule().after(i);
       if (spec::source_of(text).kind == "stage") continue;
-      wanted.push_back({.text = text, .place = fmt::format("{}schedule.after[{}]", doing, i), .only_end = true});
+      wanted.push_back(
+          {.text = text, .place = fmt::format("{}schedule.after[{}]", doing, i), .only_end = true});
     }
     const auto add = [&](std::string_view from, const std::string& key) {
-      if (const spec::Source source = spec::source_of(from); source.kind == "job") wanted.push_back({.text = std::string(source.name), .place = doing + key});
+      if (const spec::Source source = spec::source_of(from); source.kind == "job")
+        wanted.push_back({.text = std::string(source.name), .place = doing + key});
     };
     add(spec.start().from(), "start.from");
-    for (const v1::InputSpec& input : spec.inputs()) add(input.from(), fmt::format("inputs.{}", input.name()));
+    for (const v1::InputSpec& input : spec.inputs())
+      add(input.from(), fmt::format("inputs.{}", input.name()));
   }
   return wanted;
 }
 
-Result<Resolved> fill_in(Submission submission, const NamedJobs& named, const std::string& cluster_out) { return Filler(submission, named, cluster_out).run(); }
+Result<Resolved> fill_in(Submission submission, const NamedJobs& named,
+                         const std::string& cluster_out) {
+  return Filler(submission, named, cluster_out).run();
+}
 
-void resolve(Edge& edge, const View& view, Submission submission, std::move_only_function<void(Result<Resolved>)> done) {
+void resolve(Edge& edge, const View& view, Submission submission,
+             std::move_only_function<void(Result<Resolved>)> done) {
   const std::vector<WantedJob> wanted = wanted_jobs(submission);
-  find_named(edge, view, wanted, [cluster_out = edge.cluster_out, submission = std::move(submission), done = std::move(done)](Result<NamedJobs> named) mutable {
-    if (!named) return done(fail(std::move(named.error())));
-    done(fill_in(std::move(submission), *named, cluster_out));
-  });
+  find_named(edge, view, wanted,
+             [cluster_out = edge.cluster_out, submission = std::move(submission),
+              done = std::move(done)](Result<NamedJobs> named) mutable {
+               if (!named) return done(fail(std::move(named.error())));
+               done(fill_in(std::move(submission), *named, cluster_out));
+             });
 }
 
 }  // namespace muster::controller

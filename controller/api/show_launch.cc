@@ -7,7 +7,8 @@
 namespace muster::controller {
 namespace {
 
-void fill(google::protobuf::RepeatedPtrField<v1::EnvValue>& shown, const std::map<std::string, engine::Value>& env) {
+void fill(google::protobuf::RepeatedPtrField<v1::EnvValue>& shown,
+          const std::map<std::string, engine::Value>& env) {
   for (const auto& [name, value] : env) {
     v1::EnvValue& one = *shown.Add();
     one.set_name(name);
@@ -18,16 +19,19 @@ void fill(google::protobuf::RepeatedPtrField<v1::EnvValue>& shown, const std::ma
 
 }  // namespace
 
-void fill(v1::RankLaunch& shown, const engine::LaunchRequest& request, const engine::LaunchPlan& plan, const engine::RankPlan& rank) {
+void fill(v1::RankLaunch& shown, const engine::LaunchRequest& request,
+          const engine::LaunchPlan& plan, const engine::RankPlan& rank) {
   shown.set_rank(rank.rank);
   shown.set_node(request.nodes[rank.node].name);
   for (const std::string& argument : rank.argv) shown.add_argv(argument);
-  for (std::size_t i = 0; i < rank.argv.size() && i < plan.argv_sources.size(); ++i) shown.add_argv_sources(plan.argv_sources[i]);
+  for (std::size_t i = 0; i < rank.argv.size() && i < plan.argv_sources.size(); ++i)
+    shown.add_argv_sources(plan.argv_sources[i]);
   shown.set_cwd(rank.cwd);
   fill(*shown.mutable_env(), rank.env);
 }
 
-void fill_files(google::protobuf::RepeatedPtrField<v1::LaunchedFile>& shown, const engine::LaunchRequest& request, const engine::LaunchPlan& plan,
+void fill_files(google::protobuf::RepeatedPtrField<v1::LaunchedFile>& shown,
+                const engine::LaunchRequest& request, const engine::LaunchPlan& plan,
                 const std::set<std::size_t>& nodes) {
   std::set<std::string_view> contents;  // by hash
   for (const engine::FilePlan& file : plan.files) {
@@ -39,15 +43,18 @@ void fill_files(google::protobuf::RepeatedPtrField<v1::LaunchedFile>& shown, con
     one.set_sha256(file.sha256);
     one.set_size(file.content->size());
     one.set_source(file.source);
-    if (file.content->size() <= kShownContentMax && contents.insert(file.sha256).second) one.set_content(*file.content);
+    if (file.content->size() <= kShownContentMax && contents.insert(file.sha256).second)
+      one.set_content(*file.content);
   }
-  for (const engine::PatchPlan& file : plan.patched) {  // made on the node, where its source is: neither bytes nor hash are known here
+  // made on the node, where its source is: neither bytes nor hash are known here
+  for (const engine::PatchPlan& file : plan.patched) {
     if (!nodes.contains(file.node) || file.path.empty()) continue;
     v1::LaunchedFile& one = *shown.Add();
     one.set_node(request.nodes[file.node].name);
     one.set_path(file.path);
     one.set_source(fmt::format("{} of '{}'", file.key, file.source));
-    if (file.node != *nodes.begin()) continue;  // the others' are the same but for what names the node
+    // the others' are the same but for what names the node
+    if (file.node != *nodes.begin()) continue;
     for (const auto& [place, value] : file.items) {
       v1::FileChange& change = *one.add_changes();
       change.set_place(place);
@@ -57,7 +64,8 @@ void fill_files(google::protobuf::RepeatedPtrField<v1::LaunchedFile>& shown, con
   }
 }
 
-void fill_companions(google::protobuf::RepeatedPtrField<v1::LaunchedCompanion>& shown, const engine::LaunchRequest& request, const engine::LaunchPlan& plan,
+void fill_companions(google::protobuf::RepeatedPtrField<v1::LaunchedCompanion>& shown,
+                     const engine::LaunchRequest& request, const engine::LaunchPlan& plan,
                      const std::set<std::size_t>& nodes) {
   for (const engine::CompanionPlan& companion : plan.companions) {
     if (!nodes.contains(companion.node)) continue;

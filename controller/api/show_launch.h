@@ -10,14 +10,18 @@
 
 namespace muster::controller {
 
-void fill(v1::RankLaunch& shown, const engine::LaunchRequest& request, const engine::LaunchPlan& plan, const engine::RankPlan& rank);
+void fill(v1::RankLaunch& shown, const engine::LaunchRequest& request,
+          const engine::LaunchPlan& plan, const engine::RankPlan& rank);
 
-// Content of up to so many bytes is shown, and the same content once: with the first file that has it.
+// Content of up to so many bytes is shown, and the same content once: with the first file that has
+// it.
 inline constexpr std::size_t kShownContentMax = 1U << 20U;
 // Of these nodes, by their places in the request.
-void fill_files(google::protobuf::RepeatedPtrField<v1::LaunchedFile>& shown, const engine::LaunchRequest& request, const engine::LaunchPlan& plan,
+void fill_files(google::protobuf::RepeatedPtrField<v1::LaunchedFile>& shown,
+                const engine::LaunchRequest& request, const engine::LaunchPlan& plan,
                 const std::set<std::size_t>& nodes);
-void fill_companions(google::protobuf::RepeatedPtrField<v1::LaunchedCompanion>& shown, const engine::LaunchRequest& request, const engine::LaunchPlan& plan,
+void fill_companions(google::protobuf::RepeatedPtrField<v1::LaunchedCompanion>& shown,
+                     const engine::LaunchRequest& request, const engine::LaunchPlan& plan,
                      const std::set<std::size_t>& nodes);
 
 }  // namespace muster::controller

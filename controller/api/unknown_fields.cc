@@ -26,7 +26,8 @@ void walk(const Message& message, const std::string& prefix, std::vector<std::st
       walk(reflection.GetMessage(message, field), below, found);
       continue;
     }
-    for (int i = 0; i < reflection.FieldSize(message, field); ++i) walk(reflection.GetRepeatedMessage(message, field, i), below, found);
+    for (int i = 0; i < reflection.FieldSize(message, field); ++i)
+      walk(reflection.GetRepeatedMessage(message, field, i), below, found);
   }
 }
 

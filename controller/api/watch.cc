@@ -25,31 +25,39 @@ void SamplePacer::stop() {
   });
 }
 
-grpc::ServerWriteReactor<v1::WatchResponse>* WatchStream::begin(Edge& edge, SamplePacer& pacer, const v1::WatchRequest& request, std::size_t queue_max) {
+grpc::ServerWriteReactor<v1::WatchResponse>* WatchStream::begin(Edge& edge, SamplePacer& pacer,
+                                                                const v1::WatchRequest& request,
+                                                                std::size_t queue_max) {
   auto stream = std::make_shared<WatchStream>(edge, pacer, request, queue_max);
   stream->self_ = stream;
   WatchStream* const reactor = stream.get();
-  if (!edge.shell.read([stream](const View& view) { stream->open(view); })) stream->end(overloaded());
+  if (!edge.shell.read([stream](const View& view) { stream->open(view); }))
+    stream->end(overloaded());
   return reactor;
 }
 
-// On the strand, at a moment when all is durable: what is in the history now and what on_events brings later fit without a hole.
+// On the strand, at a moment when all is durable: what is in the history now and what on_events
+// brings later fit without a hole.
 void WatchStream::open(const View& view) {
   const JournalIndex from(request_.from_index());
   const auto attach = [&](const JobId& job) {
     {
-      // Cancelled before it began: nobody would take the watcher away again. After this, OnDone's removal comes behind us on the strand.
+      // Cancelled before it began: nobody would take the watcher away again. After this, OnDone's
+      // removal comes behind us on the strand.
       const std::lock_guard lock(mutex_);
       if (finished_) return;
     }
     if (!edge_.shell.add_watcher(shared_from_this(), job))
-      end({grpc::StatusCode::RESOURCE_EXHAUSTED, "watching: too many watchers are connected; end some of them"});
+      end({grpc::StatusCode::RESOURCE_EXHAUSTED,
+           "watching: too many watchers are connected; end some of them"});
   };
   if (request_.job().empty()) {
     auto history = view.history.after(from);
     if (!history) {
-      end({grpc::StatusCode::OUT_OF_RANGE, "watching everything from index " + std::to_string(from.value) + ": events up to " +
-                                               std::to_string(view.history.oldest().value) + " are no longer kept; watch from there, or from 0, or one job"});
+      end({grpc::StatusCode::OUT_OF_RANGE,
+           "watching everything from index " + std::to_string(from.value) + ": events up to " +
+               std::to_string(view.history.oldest().value) +
+               " are no longer kept; watch from there, or from 0, or one job"});
       return;
     }
     {
@@ -76,29 +84,35 @@ void WatchStream::open(const View& view) {
     if (!over || !request_.until_final()) attach(ref->id);
     return;
   }
-  read_archived(edge_.shell, ref->id, true, [stream = shared_from_this(), from](Result<ArchivedRecord> record) {
-    if (!record) return stream->end(rpc::to_status(record.error()));
-    std::erase_if(record->events, [&](const EventPtr& event) { return event->index() <= from.value; });
-    const std::lock_guard lock(stream->mutex_);
-    stream->queue(record->events);
-    stream->last_event_queued_ = true;  // nothing will follow
-    stream->write_next();
-  });
+  read_archived(edge_.shell, ref->id, true,
+                [stream = shared_from_this(), from](Result<ArchivedRecord> record) {
+                  if (!record) return stream->end(rpc::to_status(record.error()));
+                  std::erase_if(record->events, [&](const EventPtr& event) {
+                    return event->index() <= from.value;
+                  });
+                  const std::lock_guard lock(stream->mutex_);
+                  stream->queue(record->events);
+                  stream->last_event_queued_ = true;  // nothing will follow
+                  stream->write_next();
+                });
 }
 
 void WatchStream::queue(std::span<const EventPtr> events) {
   for (const EventPtr& event : events) {
     if (last_event_queued_) return;
     queue_.push_back(event);
-    if (request_.until_final() && !request_.job().empty() && event->type() == "job-ended") last_event_queued_ = true;
+    if (request_.until_final() && !request_.job().empty() && event->type() == "job-ended")
+      last_event_queued_ = true;
   }
 }
 
 void WatchStream::on_events(std::span<const EventPtr> events, const View&) {
   const std::lock_guard lock(mutex_);
   if (queue_.size() + events.size() > queue_max_ + history_ && !ending_) {
-    ending_ = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "watching: this watcher does not keep up, " + std::to_string(queue_.size()) +
-                                                                     " events wait; resume with from_index=" + std::to_string(written_index_));
+    ending_ =
+        grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                     "watching: this watcher does not keep up, " + std::to_string(queue_.size()) +
+                         " events wait; resume with from_index=" + std::to_string(written_index_));
     queue_.clear();
   } else {
     queue(events);

@@ -1,5 +1,6 @@
-// A client's Watch stream: history first, then what becomes durable, without a hole between; the latest readings in between, at most ten a second a job.
-// Its queue is bounded: a watcher that does not keep up is closed with RESOURCE_EXHAUSTED and the index to resume from.
+// A client's Watch stream: history first, then what becomes durable, without a hole between; the
+// latest readings in between, at most ten a second a job. Its queue is bounded: a watcher that does
+// not keep up is closed with RESOURCE_EXHAUSTED and the index to resume from.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -19,10 +20,12 @@ namespace muster::controller {
 
 class WatchStream;
 
-// Wakes streams whose latest reading came too soon after the one before. Owns a timer on the work loop.
+// Wakes streams whose latest reading came too soon after the one before. Owns a timer on the work
+// loop.
 class SamplePacer {
  public:
-  explicit SamplePacer(async::Loop& work) : work_(work), timer_(std::make_unique<async::Timer>(work, "sample-pacer")) {}
+  explicit SamplePacer(async::Loop& work)
+      : work_(work), timer_(std::make_unique<async::Timer>(work, "sample-pacer")) {}
   void wake_later(std::shared_ptr<WatchStream> stream);  // any thread
   void stop();
 
@@ -33,14 +36,19 @@ class SamplePacer {
   std::vector<std::shared_ptr<WatchStream>> waiting_;
 };
 
-class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse>, public Watcher, public std::enable_shared_from_this<WatchStream> {
+class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse>,
+                          public Watcher,
+                          public std::enable_shared_from_this<WatchStream> {
  public:
   static constexpr std::size_t kQueueMax = 10'000;
   static constexpr Duration kSampleInterval = std::chrono::milliseconds(100);
 
   // `queue_max` is for tests.
-  static grpc::ServerWriteReactor<v1::WatchResponse>* begin(Edge& edge, SamplePacer& pacer, const v1::WatchRequest& request, std::size_t queue_max = kQueueMax);
-  WatchStream(Edge& edge, SamplePacer& pacer, const v1::WatchRequest& request, std::size_t queue_max)
+  static grpc::ServerWriteReactor<v1::WatchResponse>* begin(Edge& edge, SamplePacer& pacer,
+                                                            const v1::WatchRequest& request,
+                                                            std::size_t queue_max = kQueueMax);
+  WatchStream(Edge& edge, SamplePacer& pacer, const v1::WatchRequest& request,
+              std::size_t queue_max)
       : edge_(edge), pacer_(pacer), request_(request), queue_max_(queue_max) {}
 
   // Watcher, on the strand

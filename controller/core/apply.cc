@@ -1,4 +1,5 @@
-// The fold. Every branch is total: nothing here can refuse, fail or look at anything but its arguments. What makes no sense is our own bug.
+// The fold. Every branch is total: nothing here can refuse, fail or look at anything but its
+// arguments. What makes no sense is our own bug.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,9 +30,11 @@ JobPhase phase_of(Outcome outcome) {
 
 class Folder {
  public:
-  Folder(Ledger& ledger, JournalIndex index, WallTime at) : ledger_(ledger), index_(index), at_(at) {}
+  Folder(Ledger& ledger, JournalIndex index, WallTime at)
+      : ledger_(ledger), index_(index), at_(at) {}
 
-  // Beside what it always sets, a start after an accepted loss touches jobs; these starts are never missing from a replay.
+  // Beside what it always sets, a start after an accepted loss touches jobs; these starts are never
+  // missing from a replay.
   void operator()(const ControllerStarted& event) {
     if (const std::uint32_t lost = attempts_lost(ledger_.epoch, event.epoch); lost > 0) {
       for (auto& [id, job] : ledger_.jobs) job.attempts_lost += lost;
@@ -41,7 +44,8 @@ class Folder {
     ledger_.version = event.version;
   }
 
-  // Touches this node's record only: registrations between the first and the last may be missing from a replay.
+  // Touches this node's record only: registrations between the first and the last may be missing
+  // from a replay.
   void operator()(const NodeRegistered& event) {
     ledger_.nodes[event.node] = NodeRecord{.name = event.node,
                                            .instance = event.instance,
@@ -72,7 +76,8 @@ class Folder {
     job.last_index = index_;
     if (!event.request_id.empty()) ledger_.request_ids[event.request_id] = event.job;
     ledger_.live_names[event.spec.name()] = event.job;
-    join_chain(ledger_, event.job, JobId(event.spec.stage().chain()), event.spec.stage().chain_name());
+    join_chain(ledger_, event.job, JobId(event.spec.stage().chain()),
+               event.spec.stage().chain_name());
     const auto [place, inserted] = ledger_.jobs.emplace(event.job, std::move(job));
     MUSTER_ASSERT(inserted, "a job id was used twice");
     if (!engine::named_dirs(event.spec).save.empty()) ledger_.savers.insert(event.job);
@@ -95,7 +100,9 @@ class Folder {
 
   void operator()(const AttemptPlaced& event) {
     JobRecord& job = job_of(event.job);
-    MUSTER_ASSERT(event.attempt.value > 0 && (job.current() == nullptr || job.current()->number < event.attempt), "attempts have rising numbers");
+    MUSTER_ASSERT(event.attempt.value > 0 &&
+                      (job.current() == nullptr || job.current()->number < event.attempt),
+                  "attempts have rising numbers");
     job.attempts_lost = 0;
     move(job, JobStep::Placed);
     leave_queue(ledger_, job);
@@ -136,13 +143,15 @@ class Folder {
     part.started = true;
     part.pids = event.pids;
     part.resolved = event.resolved;
-    if (is_current(job, attempt) && attempt.state == AttemptState::Live && job.phase == JobPhase::Launching && attempt.parts_started == attempt.parts.size()) {
+    if (is_current(job, attempt) && attempt.state == AttemptState::Live &&
+        job.phase == JobPhase::Launching && attempt.parts_started == attempt.parts.size()) {
       attempt.running_at = at_;
       move(job, JobStep::AllNodesUp);
     }
   }
 
-  // Not swept by that: the agent's NodeSwept follows, after it has looked for processes of an earlier life.
+  // Not swept by that: the agent's NodeSwept follows, after it has looked for processes of an
+  // earlier life.
   void operator()(const NodeStartFailed& event) {
     JobRecord& job = job_of(event.job);
     part_of(attempt_of(job, event.attempt), event.node).start_failed = event;
@@ -153,9 +162,11 @@ class Folder {
     AttemptRecord& attempt = attempt_of(job, event.attempt);
     if (!part_of(attempt, event.node).exits.emplace(event.rank, event).second) return;
     ++attempt.ranks_exited;
-    if (attempt.ranks_exited == attempt.world_size() && attempt.state != AttemptState::Ended) attempt.exits_known_at = at_;
+    if (attempt.ranks_exited == attempt.world_size() && attempt.state != AttemptState::Ended)
+      attempt.exits_known_at = at_;
     if (ended_well(event)) ++attempt.ranks_well;
-    if (is_current(job, attempt) && attempt.state == AttemptState::Live && attempt.ranks_well == attempt.world_size()) {
+    if (is_current(job, attempt) && attempt.state == AttemptState::Live &&
+        attempt.ranks_well == attempt.world_size()) {
       if (!attempt.running_at) attempt.running_at = at_;
       move(job, JobStep::AllRanksDone);
     }
@@ -172,7 +183,8 @@ class Folder {
     NodePart& part = part_of(attempt, event.node);
     if (part.swept) return;
     sweep(job, attempt, part, event.reason);
-    const bool only_idle_left = std::ranges::all_of(attempt.parts, [](const NodePart& other) { return other.swept || other.idle(); });
+    const bool only_idle_left = std::ranges::all_of(
+        attempt.parts, [](const NodePart& other) { return other.swept || other.idle(); });
     if (!attempt.all_swept() && only_idle_left) {
       for (NodePart& other : attempt.parts) {
         if (!other.swept) sweep(job, attempt, other, "ran nothing");
@@ -203,7 +215,8 @@ class Folder {
   void operator()(const CheckpointCompleted& event) {
     JobRecord& job = job_of(event.job);
     const AttemptRecord* writer = job.attempt(event.attempt);
-    const bool weights_alone = writer != nullptr && writer->script_launch && writer->script_launch->weights_alone;
+    const bool weights_alone =
+        writer != nullptr && writer->script_launch && writer->script_launch->weights_alone;
     job.checkpoints.push_back(CheckpointRecord{.attempt = event.attempt,
                                                .step = event.step,
                                                .path = event.path,
@@ -212,22 +225,27 @@ class Folder {
                                                .at = at_,
                                                .set_aside = weights_alone,
                                                .weights_alone = weights_alone});
-    if (AttemptRecord* attempt = job.attempt(event.attempt)) attempt->best_saved = std::max(attempt->best_saved, event.step);
-    if (job.checkpoints.size() > kCheckpointsMax) job.checkpoints.erase(first_to_drop(job.checkpoints));
+    if (AttemptRecord* attempt = job.attempt(event.attempt))
+      attempt->best_saved = std::max(attempt->best_saved, event.step);
+    if (job.checkpoints.size() > kCheckpointsMax)
+      job.checkpoints.erase(first_to_drop(job.checkpoints));
   }
 
   void operator()(const CheckpointSetAside& event) {
     JobRecord& job = job_of(event.job);
-    const auto known =
-        std::ranges::find_if(job.checkpoints, [&](const CheckpointRecord& one) { return one.attempt == event.attempt && one.step == event.step; });
-    MUSTER_ASSERT(known != job.checkpoints.end(), "a checkpoint is set aside that its job does not have");
+    const auto known = std::ranges::find_if(job.checkpoints, [&](const CheckpointRecord& one) {
+      return one.attempt == event.attempt && one.step == event.step;
+    });
+    MUSTER_ASSERT(known != job.checkpoints.end(),
+                  "a checkpoint is set aside that its job does not have");
     known->set_aside = true;
   }
 
   void operator()(const AttemptBroke& event) {
     JobRecord& job = job_of(event.job);
     AttemptRecord& attempt = attempt_of(job, event.attempt);
-    MUSTER_ASSERT(is_current(job, attempt) && attempt.state == AttemptState::Live, "only the current, live attempt can break");
+    MUSTER_ASSERT(is_current(job, attempt) && attempt.state == AttemptState::Live,
+                  "only the current, live attempt can break");
     attempt.state = AttemptState::Stopping;
     attempt.broke_at = at_;
     attempt.broke_cause = event.cause;
@@ -240,12 +258,15 @@ class Folder {
   void operator()(const AttemptEnded& event) {
     JobRecord& job = job_of(event.job);
     AttemptRecord& attempt = attempt_of(job, event.attempt);
-    MUSTER_ASSERT(is_current(job, attempt) && attempt.state == AttemptState::Stopping, "only the current attempt can end, after it broke");
+    MUSTER_ASSERT(is_current(job, attempt) && attempt.state == AttemptState::Stopping,
+                  "only the current attempt can end, after it broke");
     attempt.verdict = event.verdict;
     attempt.charged = event.charged;
     attempt.fence = event.fence;
     end_attempt(job, attempt, event.best_step);
-    if (event.charged) job.attempts_without_progress = event.best_step > step_to_beat(job) ? 0 : job.attempts_without_progress + 1;
+    if (event.charged)
+      job.attempts_without_progress =
+          event.best_step > step_to_beat(job) ? 0 : job.attempts_without_progress + 1;
     job.best_step = std::max(job.best_step, event.best_step);
     if (event.job_ends) return;
     move(job, JobStep::TornDown);
@@ -253,14 +274,19 @@ class Folder {
     join_queue(ledger_, job, QueueEnd::Front);
   }
 
-  void operator()(const AttemptNoted& event) { attempt_of(job_of(event.job), event.attempt).notes.emplace(event.note, event); }
+  void operator()(const AttemptNoted& event) {
+    attempt_of(job_of(event.job), event.attempt).notes.emplace(event.note, event);
+  }
 
-  void operator()(const CaughtUp& event) { attempt_of(job_of(event.job), event.attempt).caught_up_at = at_; }
+  void operator()(const CaughtUp& event) {
+    attempt_of(job_of(event.job), event.attempt).caught_up_at = at_;
+  }
 
   void operator()(const AttemptCompleted& event) {
     JobRecord& job = job_of(event.job);
     AttemptRecord& attempt = attempt_of(job, event.attempt);
-    MUSTER_ASSERT(is_current(job, attempt) && attempt.state == AttemptState::Live, "only the current, live attempt can complete");
+    MUSTER_ASSERT(is_current(job, attempt) && attempt.state == AttemptState::Live,
+                  "only the current, live attempt can complete");
     attempt.completed = true;
     end_attempt(job, attempt, event.best_step);
     job.best_step = std::max(job.best_step, event.best_step);
@@ -272,7 +298,11 @@ class Folder {
     switch (event.outcome) {
       case Outcome::Succeeded: move(job, JobStep::Finished); break;
       case Outcome::Failed: move(job, JobStep::GaveUp); break;
-      case Outcome::Cancelled: move(job, !queued ? JobStep::StoppedForCancel : job.cancel_requested ? JobStep::CancelAsked : JobStep::PredecessorLost); break;
+      case Outcome::Cancelled:
+        move(job, !queued                ? JobStep::StoppedForCancel
+                  : job.cancel_requested ? JobStep::CancelAsked
+                                         : JobStep::PredecessorLost);
+        break;
     }
     if (queued) leave_queue(ledger_, job);
     await_nobody(ledger_, job);
@@ -325,18 +355,24 @@ class Folder {
   }
 
  private:
-  // The first that was accepted, but for the newest by its step that counts: that is the one to go on from.
-  static std::vector<CheckpointRecord>::iterator first_to_drop(std::vector<CheckpointRecord>& checkpoints) {
+  // The first that was accepted, but for the newest by its step that counts: that is the one to go
+  // on from.
+  static std::vector<CheckpointRecord>::iterator first_to_drop(
+      std::vector<CheckpointRecord>& checkpoints) {
     auto newest = checkpoints.end();
     for (auto one = checkpoints.begin(); one != checkpoints.end(); ++one) {
-      if (!one->set_aside && (newest == checkpoints.end() || std::pair(one->step, one->attempt) > std::pair(newest->step, newest->attempt))) newest = one;
+      if (!one->set_aside &&
+          (newest == checkpoints.end() ||
+           std::pair(one->step, one->attempt) > std::pair(newest->step, newest->attempt)))
+        newest = one;
     }
     return newest == checkpoints.begin() ? std::next(newest) : checkpoints.begin();
   }
 
   JobRecord& job_of(const JobId& id) {
     const auto found = ledger_.jobs.find(id);
-    MUSTER_ASSERT(found != ledger_.jobs.end(), "an event names a job that the ledger does not have");
+    MUSTER_ASSERT(found != ledger_.jobs.end(),
+                  "an event names a job that the ledger does not have");
     found->second.last_index = index_;
     return found->second;
   }
@@ -350,11 +386,16 @@ class Folder {
     MUSTER_ASSERT(part != nullptr, "an event names a node that the attempt was not placed on");
     return *part;
   }
-  static bool is_current(const JobRecord& job, const AttemptRecord& attempt) { return &attempt == job.current(); }
+  static bool is_current(const JobRecord& job, const AttemptRecord& attempt) {
+    return &attempt == job.current();
+  }
 
   static void move(JobRecord& job, JobStep step) {
     const std::optional<JobPhase> to = next_phase(job.phase, step);
-    if (!to) MUSTER_ASSERT(false, fmt::format("job '{}' is {}: there is no arrow {} from there", job.id.str(), to_string(job.phase), to_string(step)).c_str());
+    if (!to)
+      MUSTER_ASSERT(false, fmt::format("job '{}' is {}: there is no arrow {} from there",
+                                       job.id.str(), to_string(job.phase), to_string(step))
+                               .c_str());
     job.phase = *to;
   }
 
@@ -400,11 +441,13 @@ class Folder {
     attempt.state = AttemptState::Ended;
     attempt.ended_at = at_;
     attempt.best_step = best_step;
-    // An idle part runs nothing: its devices do not wait for a node that may never come back to sweep the part that did run.
+    // An idle part runs nothing: its devices do not wait for a node that may never come back to
+    // sweep the part that did run.
     for (NodePart& part : attempt.parts) {
       if (part.idle() && !part.swept) sweep(job, attempt, part, "ran nothing");
     }
-    // Not before: the job is next in the queue now, and nobody has taken its nodes one by one while the last of them was being swept.
+    // Not before: the job is next in the queue now, and nobody has taken its nodes one by one while
+    // the last of them was being swept.
     for (const NodePart& part : attempt.parts) {
       if (part.swept) release_devices({job.id, attempt.number}, part.placed);
     }
@@ -420,12 +463,15 @@ class Folder {
   }
 
   void release_port(const JobRecord& job, const AttemptRecord& attempt) {
-    const auto held = ledger_.ports_held.find({attempt.parts.front().placed.address, attempt.master_port});
-    if (held != ledger_.ports_held.end() && held->second == AttemptKey{job.id, attempt.number}) ledger_.ports_held.erase(held);
+    const auto held =
+        ledger_.ports_held.find({attempt.parts.front().placed.address, attempt.master_port});
+    if (held != ledger_.ports_held.end() && held->second == AttemptKey{job.id, attempt.number})
+      ledger_.ports_held.erase(held);
   }
 
   void note_archivable(const JobRecord& job) {
-    if (is_final(job.phase) && job.open_parts == 0) ledger_.archivable.insert({*job.ended_at, job.id});
+    if (is_final(job.phase) && job.open_parts == 0)
+      ledger_.archivable.insert({*job.ended_at, job.id});
   }
 
   void drop(const JobRecord& job) {
@@ -441,7 +487,8 @@ class Folder {
         orders->second.unswept.erase(key);
         orders->second.open.erase(key);
         std::erase(orders->second.closed, key);
-        if (orders->second.open.empty() && orders->second.closed.empty()) ledger_.node_parts.erase(orders);
+        if (orders->second.open.empty() && orders->second.closed.empty())
+          ledger_.node_parts.erase(orders);
       }
     }
   }

@@ -20,15 +20,22 @@ bool is_loopback_text(std::string_view text) {
 
 std::string describe(const Ledger& ledger, const AttemptKey& key) {
   const auto job = ledger.jobs.find(key.first);
-  return job == ledger.jobs.end() ? key.first.str() : fmt::format("'{}' attempt {}", job->second.spec.name(), key.second.value);
+  return job == ledger.jobs.end()
+             ? key.first.str()
+             : fmt::format("'{}' attempt {}", job->second.spec.name(), key.second.value);
 }
 
 std::string unknown_run_text(const AttemptKey& key) {
-  return fmt::format("may still run attempt {} of job '{}', which this journal does not have: end its muster-worker there", key.second.value, key.first.str());
+  return fmt::format(
+      "may still run attempt {} of job '{}', which this journal does not have: end its "
+      "muster-worker there",
+      key.second.value, key.first.str());
 }
 
 Candidates::Candidates(const Placing& placing)
-    : placing_(placing), avoided_(avoided_nodes(placing.job, placing.now, placing.limits)), ask_(ask_of(placing.job.spec)) {
+    : placing_(placing),
+      avoided_(avoided_nodes(placing.job, placing.now, placing.limits)),
+      ask_(ask_of(placing.job.spec)) {
   const Ledger& ledger = placing.ledger;
   const v1::JobSpec& spec = placing.job.spec;
   own_ = placing.job.own_table != nullptr ? placing.job.own_table : read_own_table(spec);
@@ -40,7 +47,8 @@ Candidates::Candidates(const Placing& placing)
     for (const auto& [name, node] : ledger.nodes) nodes_.push_back(&node);
   } else {
     for (const std::string& host : spec.resources().hosts()) {
-      if (const auto node = ledger.nodes.find(NodeName(host)); node != ledger.nodes.end()) nodes_.push_back(&node->second);
+      if (const auto node = ledger.nodes.find(NodeName(host)); node != ledger.nodes.end())
+        nodes_.push_back(&node->second);
     }
   }
   forget();
@@ -53,7 +61,9 @@ void Candidates::look_at(std::string_view type) {
 }
 
 void Candidates::only_routable() {
-  const bool any = std::ranges::any_of(nodes_, [&](const NodeRecord* node) { return !is_loopback_text(training_address(*node, placing_.job.spec)); });
+  const bool any = std::ranges::any_of(nodes_, [&](const NodeRecord* node) {
+    return !is_loopback_text(training_address(*node, placing_.job.spec));
+  });
   if (any == only_routable_) return;
   only_routable_ = any;
   forget();
@@ -71,7 +81,8 @@ Fit Candidates::capacity(std::size_t at) const {
   return core::capacity(*nodes_[at], placing_.job.spec, type_);
 }
 
-std::vector<std::uint32_t> Candidates::choose(std::size_t at, const std::vector<std::uint32_t>& usable) const {
+std::vector<std::uint32_t> Candidates::choose(std::size_t at,
+                                              const std::vector<std::uint32_t>& usable) const {
   return NodeCards(*nodes_[at], placing_.job.spec, type_).choose(ask_, usable);
 }
 
@@ -79,8 +90,10 @@ std::vector<std::uint32_t> Candidates::could_give(std::size_t at, bool only_usab
   Fit fit = capacity(at);
   if (!fit.why.empty()) return {};
   const std::size_t all = fit.devices.size();
-  if (const auto seen = placing_.presence.nodes.find(nodes_[at]->name); only_usable && seen != placing_.presence.nodes.end())
-    std::erase_if(fit.devices, [&](std::uint32_t device) { return unusable(seen->second, device).has_value(); });
+  if (const auto seen = placing_.presence.nodes.find(nodes_[at]->name);
+      only_usable && seen != placing_.presence.nodes.end())
+    std::erase_if(fit.devices,
+                  [&](std::uint32_t device) { return unusable(seen->second, device).has_value(); });
   if (own_ == nullptr) return choose(at, fit.devices);
   return fit.devices.size() == all ? std::move(fit.devices) : std::vector<std::uint32_t>();
 }
@@ -102,14 +115,20 @@ std::string Candidates::away(const NodeRecord& node) const {
   if (is_silent(presence, node.name, now.boot, placing_.limits.silent_after))
     return fmt::format("is silent for {}", age_text(now.boot - last_word(presence, node.name)));
   if (!is_connected(presence, node.name)) return "is not connected";
-  if (const std::string address = training_address(node, placing_.job.spec); only_routable_ && is_loopback_text(address))
-    return fmt::format("has the training address {}, which other nodes cannot reach: start its agent with --address", address);
+  if (const std::string address = training_address(node, placing_.job.spec);
+      only_routable_ && is_loopback_text(address))
+    return fmt::format(
+        "has the training address {}, which other nodes cannot reach: start its agent with "
+        "--address",
+        address);
   const NodeSeen& seen = presence.nodes.at(node.name);
   if (seen.instance != node.instance) return "is just coming back with another state directory";
   if (!seen.unknown_runs.empty()) return unknown_run_text(*seen.unknown_runs.begin());
   if (awaits_look(node, seen)) return "has not said yet how its devices are";
-  if (const auto avoided = avoided_.find(node.name); avoided != avoided_.end() && avoided->second.retry_at && heed_pauses_)
-    return fmt::format("could not start attempt {} ({}) and is tried again in {}", avoided->second.attempt.value, to_string(avoided->second.why),
+  if (const auto avoided = avoided_.find(node.name);
+      avoided != avoided_.end() && avoided->second.retry_at && heed_pauses_)
+    return fmt::format("could not start attempt {} ({}) and is tried again in {}",
+                       avoided->second.attempt.value, to_string(avoided->second.why),
                        age_text(*avoided->second.retry_at - now.boot));
   return {};
 }
@@ -141,8 +160,10 @@ Fit Candidates::look(const NodeRecord& node, std::size_t at) const {
   else if (fit.devices.size() == all)
     chosen = fit.devices;
   if (!chosen.empty()) return {.devices = std::move(chosen)};
-  const std::string some = own_ == nullptr ? cards.tally(fit.devices) : std::to_string(fit.devices.size());
-  return {.why = fmt::format("has {} of {} devices free{}", some, all, holder.empty() ? "" : " (" + holder + ")")};
+  const std::string some =
+      own_ == nullptr ? cards.tally(fit.devices) : std::to_string(fit.devices.size());
+  return {.why = fmt::format("has {} of {} devices free{}", some, all,
+                             holder.empty() ? "" : " (" + holder + ")")};
 }
 
 }  // namespace muster::core

@@ -1,4 +1,5 @@
-// The nodes that a placement looks at, and what each of them could give the job: if it were idle, and now. Pure; lives for one placement.
+// The nodes that a placement looks at, and what each of them could give the job: if it were idle,
+// and now. Pure; lives for one placement.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +29,11 @@ class Candidates {
   // In the order of the spec's hosts or of its rank table, else by name.
   [[nodiscard]] const std::vector<const NodeRecord*>& nodes() const { return nodes_; }
   // That order is the ranks'.
-  [[nodiscard]] bool in_order() const { return own_ != nullptr || !placing_.job.spec.resources().hosts().empty(); }
-  // Nodes of the user's own rank table that are not there; empty: none is missing, or there is no table.
+  [[nodiscard]] bool in_order() const {
+    return own_ != nullptr || !placing_.job.spec.resources().hosts().empty();
+  }
+  // Nodes of the user's own rank table that are not there; empty: none is missing, or there is no
+  // table.
   [[nodiscard]] const std::string& missing() const { return missing_; }
   // Nullptr: the job has none of its own.
   [[nodiscard]] const OwnTable* own_table() const { return own_.get(); }
@@ -37,29 +41,37 @@ class Candidates {
   // The type of device that is looked at from here on.
   void look_at(std::string_view type);
   [[nodiscard]] const std::string& type() const { return type_; }
-  // Of a gang over several nodes, some of which have an address that is not this host's alone, the others are not used.
+  // Of a gang over several nodes, some of which have an address that is not this host's alone, the
+  // others are not used.
   void only_routable();
   void heed_pauses(bool heed);
-  // For reasons that are not a node's alone, beside nodes(): empty where there is none. Instead of those that were given before.
+  // For reasons that are not a node's alone, beside nodes(): empty where there is none. Instead of
+  // those that were given before.
   void leave_out(std::vector<std::string> reasons);
   [[nodiscard]] bool leaves_some_out() const { return !left_out_.empty(); }
 
   [[nodiscard]] Fit capacity(std::size_t at) const;
-  // Also with what is seen of its devices now: a card that is bad, or in use by others, does not count.
-  [[nodiscard]] bool could_hold(std::size_t at, bool only_usable) const { return !could_give(at, only_usable).empty(); }
+  // Also with what is seen of its devices now: a card that is bad, or in use by others, does not
+  // count.
+  [[nodiscard]] bool could_hold(std::size_t at, bool only_usable) const {
+    return !could_give(at, only_usable).empty();
+  }
   // Which of its devices the job would get then; empty: none.
   [[nodiscard]] std::vector<std::uint32_t> could_give(std::size_t at, bool only_usable) const;
   // What the node can give now: as many as the job asks for, or why not.
   [[nodiscard]] const Fit& free(std::size_t at) const;
 
-  [[nodiscard]] bool is_avoided(std::size_t at) const { return avoided_.contains(nodes_[at]->name); }
+  [[nodiscard]] bool is_avoided(std::size_t at) const {
+    return avoided_.contains(nodes_[at]->name);
+  }
   [[nodiscard]] const std::map<NodeName, AvoidedNode>& avoided() const { return avoided_; }
 
  private:
   [[nodiscard]] Fit look(const NodeRecord& node, std::size_t at) const;
   // Why nothing of the node is to be had now, whatever its devices are. Empty: it is not so.
   [[nodiscard]] std::string away(const NodeRecord& node) const;
-  [[nodiscard]] std::vector<std::uint32_t> choose(std::size_t at, const std::vector<std::uint32_t>& usable) const;
+  [[nodiscard]] std::vector<std::uint32_t> choose(std::size_t at,
+                                                  const std::vector<std::uint32_t>& usable) const;
   void forget() { free_.assign(nodes_.size(), std::nullopt); }
 
   const Placing& placing_;

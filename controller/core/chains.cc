@@ -46,18 +46,23 @@ const JobRecord* live_stage(const Ledger& ledger, const std::string& chain_name)
 }
 
 JobId chain_of(const Ledger& ledger, const JobId& job) {
-  if (const auto found = ledger.jobs.find(job); found != ledger.jobs.end()) return JobId(found->second.spec.stage().chain());
-  if (const auto stone = ledger.tombstones.find(job); stone != ledger.tombstones.end()) return stone->second.chain;
+  if (const auto found = ledger.jobs.find(job); found != ledger.jobs.end())
+    return JobId(found->second.spec.stage().chain());
+  if (const auto stone = ledger.tombstones.find(job); stone != ledger.tombstones.end())
+    return stone->second.chain;
   return {};
 }
 
 std::string told_name(const JobId& id, const std::string& name, const std::string& chain_name) {
   if (name.empty()) return fmt::format("job '{}'", id.str());
   if (!chain_name.empty() && name.size() > chain_name.size() + 1 && name.starts_with(chain_name))
-    return fmt::format("stage '{}' of chain '{}' ({})", name.substr(chain_name.size() + 1), chain_name, id.str());
+    return fmt::format("stage '{}' of chain '{}' ({})", name.substr(chain_name.size() + 1),
+                       chain_name, id.str());
   return fmt::format("job '{}' ({})", name, id.str());
 }
 
-std::string told_name(const JobRecord& job) { return told_name(job.id, job.spec.name(), job.spec.stage().chain_name()); }
+std::string told_name(const JobRecord& job) {
+  return told_name(job.id, job.spec.name(), job.spec.stage().chain_name());
+}
 
 }  // namespace muster::core

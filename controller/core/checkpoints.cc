@@ -17,14 +17,15 @@ namespace muster::core {
 
 namespace {
 
-// A signal that a program brings upon itself. The others are sent: by the kernel that is out of memory, by an operator, by a stranger; they would set
-// one sound checkpoint after the other aside.
+// A signal that a program brings upon itself. The others are sent: by the kernel that is out of
+// memory, by an operator, by a stranger; they would set one sound checkpoint after the other aside.
 bool own_signal(std::int32_t number) {
   constexpr std::array kOwn = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
   return std::ranges::find(kOwn, number) != kOwn.end();
 }
 
-// What a rank does that reads a bad checkpoint. Not running out of memory: the older one needs as much.
+// What a rank does that reads a bad checkpoint. Not running out of memory: the older one needs as
+// much.
 bool may_come_of_checkpoint(const AttemptRecord& attempt, const Verdict& verdict) {
   const NodePart* part = attempt.part(verdict.node);
   if (part == nullptr || !verdict.rank) return false;
@@ -43,19 +44,28 @@ bool may_come_of_checkpoint(const AttemptRecord& attempt, const Verdict& verdict
 
 // Of checkpoints of this job's own attempts.
 bool same_point(const ResumePoint& one, const ResumePoint& other) {
-  return !one.from_start && !other.from_start && one.attempt == other.attempt && one.step == other.step;
+  return !one.from_start && !other.from_start && one.attempt == other.attempt &&
+         one.step == other.step;
 }
 
 // Of its own.
-std::optional<ResumePoint> newest_but(const JobRecord& job, const std::optional<ResumePoint>& left_out) {
+std::optional<ResumePoint> newest_but(const JobRecord& job,
+                                      const std::optional<ResumePoint>& left_out) {
   if (!resumes(job.spec)) return std::nullopt;
   const CheckpointRecord* newest = nullptr;
   for (const CheckpointRecord& checkpoint : job.checkpoints) {
-    if (checkpoint.set_aside || (left_out && checkpoint.attempt == left_out->attempt && checkpoint.step == left_out->step)) continue;
-    if (newest == nullptr || std::pair(checkpoint.step, checkpoint.attempt) > std::pair(newest->step, newest->attempt)) newest = &checkpoint;
+    if (checkpoint.set_aside ||
+        (left_out && checkpoint.attempt == left_out->attempt && checkpoint.step == left_out->step))
+      continue;
+    if (newest == nullptr ||
+        std::pair(checkpoint.step, checkpoint.attempt) > std::pair(newest->step, newest->attempt))
+      newest = &checkpoint;
   }
   if (newest == nullptr) return std::nullopt;
-  return ResumePoint{.attempt = newest->attempt, .step = newest->step, .path = newest->path, .shards = newest->shards};
+  return ResumePoint{.attempt = newest->attempt,
+                     .step = newest->step,
+                     .path = newest->path,
+                     .shards = newest->shards};
 }
 
 // What a start has read of a checkpoint.
@@ -70,7 +80,8 @@ std::map<NodeName, Reading> readings_of(const JobRecord& job, const ResumePoint&
   for (const AttemptRecord& attempt : job.attempts) {
     if (!attempt.resume || !same_point(*attempt.resume, point)) continue;
     for (const NodePart& part : attempt.parts) {
-      if (part.start_failed && part.start_failed->why == StartFailure::Checkpoint && part.start_failed->needed > 0)
+      if (part.start_failed && part.start_failed->why == StartFailure::Checkpoint &&
+          part.start_failed->needed > 0)
         readings[part.placed.node] = {.part = &part, .failure = &*part.start_failed};
     }
   }
@@ -80,13 +91,17 @@ std::map<NodeName, Reading> readings_of(const JobRecord& job, const ResumePoint&
 // The reader's part of the attempt that wrote it; nullptr: it had none.
 const NodePart* writing_part(const AttemptRecord* writer, const NodePart& reader) {
   const NodePart* part = writer == nullptr ? nullptr : writer->part(reader.placed.node);
-  const bool same = part != nullptr && !part->idle() &&
-                    (part->placed.instance == reader.placed.instance || (!part->placed.boot_id.empty() && part->placed.boot_id == reader.placed.boot_id));
+  const bool same =
+      part != nullptr && !part->idle() &&
+      (part->placed.instance == reader.placed.instance ||
+       (!part->placed.boot_id.empty() && part->placed.boot_id == reader.placed.boot_id));
   return same ? part : nullptr;
 }
 
 std::ptrdiff_t writers(const AttemptRecord* writer) {
-  return writer == nullptr ? 0 : std::ranges::count_if(writer->parts, [](const NodePart& part) { return !part.idle(); });
+  return writer == nullptr ? 0 : std::ranges::count_if(writer->parts, [](const NodePart& part) {
+    return !part.idle();
+  });
 }
 
 // Of the names that layouts give shards "rank_N" alone tells whose it is.
@@ -96,14 +111,17 @@ bool wrote(const AttemptRecord* writer, const NodePart& reader, std::string_view
   constexpr std::string_view kRank = "rank_";
   if (!shard.starts_with(kRank)) return false;
   for (std::uint32_t offset = 0; offset < part->placed.rank_count; ++offset) {
-    if (shard.substr(kRank.size()) == std::to_string(part->placed.first_rank.value + offset)) return true;
+    if (shard.substr(kRank.size()) == std::to_string(part->placed.first_rank.value + offset))
+      return true;
   }
   return false;
 }
 
 std::string named(const std::vector<NodeName>& nodes, std::string_view how) {
   std::string text = fmt::format("node{} '{}'", nodes.size() > 1 ? "s" : "", nodes.front().str());
-  if (nodes.size() > 1) text += fmt::format(" and {}", nodes.size() == 2 ? "'" + nodes.back().str() + "'" : fmt::format("{} more", nodes.size() - 1));
+  if (nodes.size() > 1)
+    text += fmt::format(" and {}", nodes.size() == 2 ? "'" + nodes.back().str() + "'"
+                                                     : fmt::format("{} more", nodes.size() - 1));
   return text + std::string(how);
 }
 
@@ -112,12 +130,15 @@ std::string torn_text(const std::map<NodeName, Reading>& readings, const Attempt
   std::map<std::string, std::vector<NodeName>> saying;
   for (const auto& [node, reading] : readings) {
     for (const std::string& shard : reading.failure->torn) {
-      if (wrote(writer, *reading.part, shard)) return named({node}, fmt::format(", which wrote it, has read it: {} is short or damaged", shard));
+      if (wrote(writer, *reading.part, shard))
+        return named({node},
+                     fmt::format(", which wrote it, has read it: {} is short or damaged", shard));
       saying[shard].push_back(node);
     }
   }
   for (const auto& [shard, nodes] : saying) {
-    if (nodes.size() > 1) return named(nodes, fmt::format(" have read it: {} is short or damaged", shard));
+    if (nodes.size() > 1)
+      return named(nodes, fmt::format(" have read it: {} is short or damaged", shard));
   }
   return {};
 }
@@ -135,9 +156,12 @@ std::string missing_text(const std::map<NodeName, Reading>& readings, const Atte
     saying.failure = reading.failure;
   }
   for (const auto& [names, saying] : listings) {
-    const std::string what = fmt::format("it has {} of its {} shards", saying.failure->there, saying.failure->needed);
-    if (!saying.wrote.empty() && static_cast<std::ptrdiff_t>(saying.wrote.size()) == writers(writer))
-      return named(saying.wrote, fmt::format(", which wrote it, {} read it: {}", saying.wrote.size() > 1 ? "have" : "has", what));
+    const std::string what =
+        fmt::format("it has {} of its {} shards", saying.failure->there, saying.failure->needed);
+    if (!saying.wrote.empty() &&
+        static_cast<std::ptrdiff_t>(saying.wrote.size()) == writers(writer))
+      return named(saying.wrote, fmt::format(", which wrote it, {} read it: {}",
+                                             saying.wrote.size() > 1 ? "have" : "has", what));
     if (saying.others.size() > 1) return named(saying.others, " have read it: " + what);
   }
   return {};
@@ -147,18 +171,23 @@ std::string missing_text(const std::map<NodeName, Reading>& readings, const Atte
 
 std::optional<ResumePoint> newest_checkpoint(const JobRecord& job) {
   if (std::optional<ResumePoint> own = newest_but(job, std::nullopt)) return own;
-  const bool goes_on = job.spec.start().as() == v1::START_AS_RESUME || job.spec.start().as() == v1::START_AS_RESUME_OR_SCRATCH;
+  const bool goes_on = job.spec.start().as() == v1::START_AS_RESUME ||
+                       job.spec.start().as() == v1::START_AS_RESUME_OR_SCRATCH;
   return goes_on && !resumes(job.spec) ? std::nullopt : job.start;
 }
 
-std::optional<ResumePoint> suspect_checkpoint(const JobRecord& job, const AttemptRecord& attempt, const Verdict& verdict, std::int64_t best_step,
+std::optional<ResumePoint> suspect_checkpoint(const JobRecord& job, const AttemptRecord& attempt,
+                                              const Verdict& verdict, std::int64_t best_step,
                                               const Limits& limits) {
   const AttemptRecord* before = job.before(attempt);
-  if (!attempt.resume || before == nullptr || !before->resume || !before->verdict) return std::nullopt;
+  if (!attempt.resume || before == nullptr || !before->resume || !before->verdict)
+    return std::nullopt;
   const ResumePoint& from = *attempt.resume;
   const std::int64_t far = from.step + limits.suspect_steps;
-  if (!same_point(from, *before->resume) || best_step > far || before->best_step > far) return std::nullopt;
-  if (before->verdict->cls != verdict.cls || before->verdict->signature != verdict.signature) return std::nullopt;
+  if (!same_point(from, *before->resume) || best_step > far || before->best_step > far)
+    return std::nullopt;
+  if (before->verdict->cls != verdict.cls || before->verdict->signature != verdict.signature)
+    return std::nullopt;
   if (!may_come_of_checkpoint(attempt, verdict)) return std::nullopt;
   // One of them may have saved a newer one in these few steps: that is what the next attempt tries.
   const std::optional<ResumePoint> newest = newest_checkpoint(job);
@@ -169,10 +198,14 @@ std::optional<ResumePoint> suspect_checkpoint(const JobRecord& job, const Attemp
 }
 
 std::optional<TornCheckpoint> torn_checkpoint(const JobRecord& job, const AttemptRecord& attempt) {
-  const auto says = [](const NodePart& part) { return part.start_failed && part.start_failed->why == StartFailure::Checkpoint; };
-  if (!attempt.resume || attempt.resume->from_start || std::ranges::none_of(attempt.parts, says)) return std::nullopt;
+  const auto says = [](const NodePart& part) {
+    return part.start_failed && part.start_failed->why == StartFailure::Checkpoint;
+  };
+  if (!attempt.resume || attempt.resume->from_start || std::ranges::none_of(attempt.parts, says))
+    return std::nullopt;
   const ResumePoint& point = *attempt.resume;
-  if (!has_checkpoint(job, point.attempt, point.step) || is_set_aside(job, point)) return std::nullopt;
+  if (!has_checkpoint(job, point.attempt, point.step) || is_set_aside(job, point))
+    return std::nullopt;
   const std::map<NodeName, Reading> readings = readings_of(job, point);
   const AttemptRecord* writer = job.attempt(point.attempt);
   std::string seen = torn_text(readings, writer);
@@ -184,9 +217,10 @@ std::optional<TornCheckpoint> torn_checkpoint(const JobRecord& job, const Attemp
 }
 
 bool is_set_aside(const JobRecord& job, const ResumePoint& point) {
-  return !point.from_start && std::ranges::any_of(job.checkpoints, [&](const CheckpointRecord& known) {
-    return known.set_aside && known.attempt == point.attempt && known.step == point.step;
-  });
+  return !point.from_start &&
+         std::ranges::any_of(job.checkpoints, [&](const CheckpointRecord& known) {
+           return known.set_aside && known.attempt == point.attempt && known.step == point.step;
+         });
 }
 
 bool accepts_checkpoints(const JobRecord& job, const AttemptRecord& attempt) {
@@ -196,26 +230,37 @@ bool accepts_checkpoints(const JobRecord& job, const AttemptRecord& attempt) {
 bool has_checkpoint(const JobRecord& job, AttemptNo attempt, std::int64_t step) {
   // Newest last, and the one asked for is nearly always new.
   return std::ranges::any_of(job.checkpoints | std::views::reverse,
-                             [&](const CheckpointRecord& known) { return known.attempt == attempt && known.step == step; });
+                             [&](const CheckpointRecord& known) {
+                               return known.attempt == attempt && known.step == step;
+                             });
 }
 
-std::int64_t step_to_beat(const JobRecord& job) { return job.start && goes_on_from_start(job.spec) ? std::max(job.best_step, job.start->step) : job.best_step; }
+std::int64_t step_to_beat(const JobRecord& job) {
+  return job.start && goes_on_from_start(job.spec) ? std::max(job.best_step, job.start->step)
+                                                   : job.best_step;
+}
 
 std::optional<std::int64_t> goes_on_from(const JobRecord& job, const AttemptRecord& attempt) {
-  if (!attempt.resume || (attempt.resume->from_start && !goes_on_from_start(job.spec))) return std::nullopt;
+  if (!attempt.resume || (attempt.resume->from_start && !goes_on_from_start(job.spec)))
+    return std::nullopt;
   return attempt.resume->step;
 }
 
 std::string went_back_text(const JobRecord& job, const AttemptRecord& attempt) {
   const std::optional<std::int64_t> from = goes_on_from(job, attempt);
   if (!from || !attempt.first_step || *attempt.first_step > *from) return {};
-  return fmt::format("attempt {} did not go on from step {}: began at {}; the program has to load what lies in ${{resume.dir}} (MUSTER_RESUME_DIR)",
-                     attempt.number.value, *from, *attempt.first_step);
+  return fmt::format(
+      "attempt {} did not go on from step {}: began at {}; the program has to load what lies in "
+      "${{resume.dir}} (MUSTER_RESUME_DIR)",
+      attempt.number.value, *from, *attempt.first_step);
 }
 
-std::int64_t best_step_of(const Presence& presence, const JobRecord& job, const AttemptRecord& attempt) {
+std::int64_t best_step_of(const Presence& presence, const JobRecord& job,
+                          const AttemptRecord& attempt) {
   std::int64_t best = attempt.first_step.value_or(-1);
-  if (const auto seen = presence.attempts.find({job.id, attempt.number}); seen != presence.attempts.end()) best = std::max(best, seen->second.best_step);
+  if (const auto seen = presence.attempts.find({job.id, attempt.number});
+      seen != presence.attempts.end())
+    best = std::max(best, seen->second.best_step);
   return std::max(best, attempt.best_saved);
 }
 

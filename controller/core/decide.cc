@@ -4,7 +4,8 @@
 
 namespace muster::core {
 
-Decision decide(const Ledger& ledger, const Presence& presence, const Input& input, Now now, const Limits& limits) {
+Decision decide(const Ledger& ledger, const Presence& presence, const Input& input, Now now,
+                const Limits& limits) {
   const Deciding in{.ledger = ledger, .presence = presence, .now = now, .limits = limits};
   Decision decision = std::visit([&](const auto& one) { return decide_one(in, one); }, input);
   follow_ends(ledger, decision);

@@ -1,5 +1,6 @@
-// decide() in parts, one overload an input; decide.cc hands them out. Pure. Each says what is accepted as having happened: an input that is out of
-// date gives a refusal (clients) or nothing (agents, proposals), never an event.
+// decide() in parts, one overload an input; decide.cc hands them out. Pure. Each says what is
+// accepted as having happened: an input that is out of date gives a refusal (clients) or nothing
+// (agents, proposals), never an event.
 #pragma once
 
 #include "controller/core/core.h"
@@ -36,7 +37,9 @@ Decision decide_one(const Deciding& in, const ProposeArchive& input);
 Decision decide_one(const Deciding& in, const ProposeDropTombstone& input);
 
 inline Decision nothing() { return {}; }
-inline Decision refuse(ErrorCode code, std::string message) { return {.refusal = Error{code, std::move(message)}}; }
+inline Decision refuse(ErrorCode code, std::string message) {
+  return {.refusal = Error{code, std::move(message)}};
+}
 template <class... Bodies>
 Decision accept(Bodies&&... bodies) {
   Decision decision;

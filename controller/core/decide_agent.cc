@@ -20,11 +20,14 @@ namespace {
 // Of what a node says of checkpoints; an agent of this release keeps to them.
 constexpr std::size_t kTornNamed = 64, kShardNameMax = 256, kFoundMax = 8, kPathMax = 4'096;
 
-// What a node says is kept for good. An agent of this release says no more; of another's the beginning is kept.
-constexpr std::size_t kEvidenceBytes = 1'024, kReasonBytes = 1'024, kSentenceBytes = 8 << 10, kResolvedBytes = 1 << 20;
+// What a node says is kept for good. An agent of this release says no more; of another's the
+// beginning is kept.
+constexpr std::size_t kEvidenceBytes = 1'024, kReasonBytes = 1'024, kSentenceBytes = 8 << 10,
+                      kResolvedBytes = 1 << 20;
 
 std::string cut(const std::string& text, std::size_t most) {
-  return text.size() <= most ? text : text.substr(0, utf8_prefix(std::string_view(text).substr(0, most)));
+  return text.size() <= most ? text
+                             : text.substr(0, utf8_prefix(std::string_view(text).substr(0, most)));
 }
 
 constexpr Duration kBootMargin = std::chrono::seconds(5), kWallMargin = std::chrono::minutes(1);
@@ -32,10 +35,13 @@ constexpr Duration kBootMargin = std::chrono::seconds(5), kWallMargin = std::chr
 // Beyond it an age is nobody's.
 constexpr std::int64_t kAgeMaxSeconds = 365LL * 24 * 3600;
 
-// When what it tells happened, by our own clock: nodes' clocks differ by seconds, and whoever is behind would always have failed first.
+// When what it tells happened, by our own clock: nodes' clocks differ by seconds, and whoever is
+// behind would always have failed first.
 std::optional<WallTime> by_our_clock(const v1::Fact& fact, WallTime arrived) {
   if (!fact.has_age()) return std::nullopt;
-  const Duration age = std::chrono::seconds(std::clamp<std::int64_t>(fact.age().seconds(), 0, kAgeMaxSeconds)) + std::chrono::nanoseconds(fact.age().nanos());
+  const Duration age =
+      std::chrono::seconds(std::clamp<std::int64_t>(fact.age().seconds(), 0, kAgeMaxSeconds)) +
+      std::chrono::nanoseconds(fact.age().nanos());
   return arrived - std::max(age, Duration::zero());
 }
 
@@ -51,7 +57,8 @@ StartFailure to_failure(v1::StartFailure from) {
     case v1::StartFailure_INT_MIN_SENTINEL_DO_NOT_USE_:
     case v1::StartFailure_INT_MAX_SENTINEL_DO_NOT_USE_: return StartFailure::Launch;
   }
-  return StartFailure::Node;  // a newer agent's word: what is known to be the job's own fault has a number above
+  // a newer agent's word: what is known to be the job's own fault has a number above
+  return StartFailure::Node;
 }
 
 EvidenceKind to_kind(v1::EvidenceKind from) {
@@ -65,20 +72,32 @@ EvidenceKind to_kind(v1::EvidenceKind from) {
   return EvidenceKind::Unknown;
 }
 
-// One fact of one part, decided. Facts are news only once (natural key: job, attempt, node, rank or companion, kind); known ones are acknowledged all the
-// same.
+// One fact of one part, decided. Facts are news only once (natural key: job, attempt, node, rank or
+// companion, kind); known ones are acknowledged all the same.
 class FactDecider {
  public:
-  FactDecider(const Deciding& in, const ReportFact& input, const JobRecord& job, const AttemptRecord& attempt, const NodePart& part)
-      : in_(in), input_(input), job_(job), attempt_(attempt), part_(part), at_(to_wall(input.fact.at())), ended_(by_our_clock(input.fact, in.now.wall)) {}
+  FactDecider(const Deciding& in, const ReportFact& input, const JobRecord& job,
+              const AttemptRecord& attempt, const NodePart& part)
+      : in_(in),
+        input_(input),
+        job_(job),
+        attempt_(attempt),
+        part_(part),
+        at_(to_wall(input.fact.at())),
+        ended_(by_our_clock(input.fact, in.now.wall)) {}
 
   Decision run() {
-    // Another state directory than the one the placement pinned cannot have run it. On the same boot it can say that nothing is left, for it has looked
-    // for the processes by their cookie, or why it will not start; an agent on another boot has seen nothing of it.
+    // Another state directory than the one the placement pinned cannot have run it. On the same
+    // boot it can say that nothing is left, for it has looked for the processes by their cookie, or
+    // why it will not start; an agent on another boot has seen nothing of it.
     const bool same_life = input_.instance == part_.placed.instance;
     switch (input_.fact.what_case()) {
       case v1::Fact::kStarted: return same_life ? started() : nothing();
-      case v1::Fact::kStartFailed: return same_life || (same_boot() && input_.fact.start_failed().why() == v1::START_FAILURE_GONE) ? start_failed() : nothing();
+      case v1::Fact::kStartFailed:
+        return same_life ||
+                       (same_boot() && input_.fact.start_failed().why() == v1::START_FAILURE_GONE)
+                   ? start_failed()
+                   : nothing();
       case v1::Fact::kExited: return same_life ? exited() : nothing();
       case v1::Fact::kSwept: return same_life || same_boot() ? swept() : nothing();
       case v1::Fact::kFirstStep: return same_life ? first_step() : nothing();
@@ -93,24 +112,39 @@ class FactDecider {
   [[nodiscard]] const NodeName& node() const { return part_.placed.node; }
   [[nodiscard]] bool same_boot() const {
     const auto known = in_.ledger.nodes.find(input_.node);
-    return known != in_.ledger.nodes.end() && known->second.instance == input_.instance && known->second.boot_id == part_.placed.boot_id;
+    return known != in_.ledger.nodes.end() && known->second.instance == input_.instance &&
+           known->second.boot_id == part_.placed.boot_id;
   }
-  [[nodiscard]] bool live() const { return &attempt_ == job_.current() && attempt_.state == AttemptState::Live; }
+  [[nodiscard]] bool live() const {
+    return &attempt_ == job_.current() && attempt_.state == AttemptState::Live;
+  }
   [[nodiscard]] bool all_well() const {
-    return std::ranges::count_if(part_.exits, [](const auto& exit) { return ended_well(exit.second); }) == part_.placed.rank_count;
+    return std::ranges::count_if(part_.exits, [](const auto& exit) {
+             return ended_well(exit.second);
+           }) == part_.placed.rank_count;
   }
   void breaks(Decision& decision, std::string cause) const {
     if (!live()) return;
-    decision.events.emplace_back(
-        AttemptBroke{.job = job_.id, .attempt = attempt_.number, .cause = std::move(cause), .fault_time = ended_.value_or(at_), .detected_at = in_.now.wall});
+    decision.events.emplace_back(AttemptBroke{.job = job_.id,
+                                              .attempt = attempt_.number,
+                                              .cause = std::move(cause),
+                                              .fault_time = ended_.value_or(at_),
+                                              .detected_at = in_.now.wall});
   }
 
   Decision started() const {
     if (part_.started) return nothing();
-    NodeStarted event{.job = job_.id, .attempt = attempt_.number, .node = node(), .worker_pid = input_.fact.started().worker_pid(), .node_time = at_};
+    NodeStarted event{.job = job_.id,
+                      .attempt = attempt_.number,
+                      .node = node(),
+                      .worker_pid = input_.fact.started().worker_pid(),
+                      .node_time = at_};
     const auto& pids = input_.fact.started().pids();
-    event.pids.assign(pids.begin(), pids.begin() + std::min<std::ptrdiff_t>(pids.size(), part_.placed.rank_count));
-    if (const v1::NodeResolved& resolved = input_.fact.started().resolved(); resolved.ByteSizeLong() <= kResolvedBytes) event.resolved = resolved;
+    event.pids.assign(pids.begin(), pids.begin() + std::min<std::ptrdiff_t>(
+                                                       pids.size(), part_.placed.rank_count));
+    if (const v1::NodeResolved& resolved = input_.fact.started().resolved();
+        resolved.ByteSizeLong() <= kResolvedBytes)
+      event.resolved = resolved;
     return accept(std::move(event));
   }
 
@@ -118,13 +152,19 @@ class FactDecider {
     if (part_.start_failed) return nothing();
     const v1::NodeStartFailed& from = input_.fact.start_failed();
     const std::string text = cut(from.text(), kSentenceBytes);
-    NodeStartFailed event{
-        .job = job_.id, .attempt = attempt_.number, .node = node(), .why = to_failure(from.why()), .text = text, .node_time = ended_.value_or(at_)};
+    NodeStartFailed event{.job = job_.id,
+                          .attempt = attempt_.number,
+                          .node = node(),
+                          .why = to_failure(from.why()),
+                          .text = text,
+                          .node_time = ended_.value_or(at_)};
     if (event.why == StartFailure::Checkpoint) take_look(from.checkpoint(), event);
     Decision decision = accept(event);
-    if (event.why == StartFailure::Checkpoint && looks_first(job_, attempt_)) take_found(from.checkpoint(), decision);
+    if (event.why == StartFailure::Checkpoint && looks_first(job_, attempt_))
+      take_found(from.checkpoint(), decision);
     // An agent that lost its state directory after the ranks had ended well says `gone` as well.
-    if (!all_well()) breaks(decision, fmt::format("node '{}' could not start its part: {}", node().str(), text));
+    if (!all_well())
+      breaks(decision, fmt::format("node '{}' could not start its part: {}", node().str(), text));
     return decision;
   }
 
@@ -138,23 +178,33 @@ class FactDecider {
     if (from.names_sha256().size() <= kShardNameMax) event.names_sha256 = from.names_sha256();
   }
 
-  // Whole checkpoints of which the journal has lost the records; their attempts may not be in it either.
+  // Whole checkpoints of which the journal has lost the records; their attempts may not be in it
+  // either.
   void take_found(const v1::CheckpointLook& from, Decision& decision) const {
     std::set<std::pair<std::uint32_t, std::int64_t>> taken;
     for (const v1::FoundStep& one : from.found()) {
       if (taken.size() == kFoundMax) break;
       const AttemptNo number(one.attempt());
-      if (number.value == 0 || number >= attempt_.number || one.step() < 0 || one.path().size() > kPathMax) continue;
-      if (has_checkpoint(job_, number, one.step()) || !taken.emplace(number.value, one.step()).second) continue;
-      decision.events.emplace_back(
-          CheckpointCompleted{.job = job_.id, .attempt = number, .step = one.step(), .path = one.path(), .bytes = one.bytes(), .shards = one.shards()});
+      if (number.value == 0 || number >= attempt_.number || one.step() < 0 ||
+          one.path().size() > kPathMax)
+        continue;
+      if (has_checkpoint(job_, number, one.step()) ||
+          !taken.emplace(number.value, one.step()).second)
+        continue;
+      decision.events.emplace_back(CheckpointCompleted{.job = job_.id,
+                                                       .attempt = number,
+                                                       .step = one.step(),
+                                                       .path = one.path(),
+                                                       .bytes = one.bytes(),
+                                                       .shards = one.shards()});
     }
   }
 
   Decision exited() const {
     const v1::RankExited& from = input_.fact.exited();
     const RankNo rank(from.rank());
-    const bool here = rank >= part_.placed.first_rank && rank.value - part_.placed.first_rank.value < part_.placed.rank_count;
+    const bool here = rank >= part_.placed.first_rank &&
+                      rank.value - part_.placed.first_rank.value < part_.placed.rank_count;
     if (!here || part_.exits.contains(rank)) return nothing();
     RankExited event{.job = job_.id,
                      .attempt = attempt_.number,
@@ -173,18 +223,21 @@ class FactDecider {
                      .controller_time = ended_};
     if (from.has_step() && from.step() >= 0) event.step = from.step();
     if (from.has_total() && from.total() > 0) event.total = from.total();
-    if (from.has_training_rank() && job_.spec.launch().per() == v1::LAUNCH_PER_NODE) event.training_rank = from.training_rank();
+    if (from.has_training_rank() && job_.spec.launch().per() == v1::LAUNCH_PER_NODE)
+      event.training_rank = from.training_rank();
     Decision decision = accept(event);
     if (!ended_well(event)) breaks(decision, exit_text(event));
     return decision;
   }
 
-  // What comes after every rank has ended well is filed: the work is done, whatever became of its helper.
+  // What comes after every rank has ended well is filed: the work is done, whatever became of its
+  // helper.
   Decision companion_exited() const {
     const v1::CompanionExited& from = input_.fact.companion_exited();
     const bool badly = from.code() != 0 || from.signal() != 0;
     if (!badly || from.name().empty() || from.name().size() > kCompanionNameMax) return nothing();
-    if (part_.companions.contains(from.name()) || part_.companions.size() >= kCompanionsMax) return nothing();
+    if (part_.companions.contains(from.name()) || part_.companions.size() >= kCompanionsMax)
+      return nothing();
     CompanionExited event{.job = job_.id,
                           .attempt = attempt_.number,
                           .node = node(),
@@ -203,23 +256,39 @@ class FactDecider {
     if (part_.swept) return nothing();
     const std::string reason = cut(input_.fact.swept().reason(), kReasonBytes);
     Decision decision;
-    // Refused before any rank ran, or the launch record was lost: the run directory knows no ranks, and no log of theirs will ever be over.
-    const bool logs_gone = !input_.fact.swept().logs_follow() && part_.exits.size() < part_.placed.rank_count;
-    if (logs_gone && !part_.logs_collected) decision.events.emplace_back(LogsCollected{.job = job_.id, .attempt = attempt_.number, .node = node()});
-    decision.events.emplace_back(NodeSwept{.job = job_.id, .attempt = attempt_.number, .node = node(), .reason = reason, .node_time = at_});
-    if (!all_well()) breaks(decision, fmt::format("node '{}' was swept before its ranks had ended well ({})", node().str(), reason));
+    // Refused before any rank ran, or the launch record was lost: the run directory knows no ranks,
+    // and no log of theirs will ever be over.
+    const bool logs_gone =
+        !input_.fact.swept().logs_follow() && part_.exits.size() < part_.placed.rank_count;
+    if (logs_gone && !part_.logs_collected)
+      decision.events.emplace_back(
+          LogsCollected{.job = job_.id, .attempt = attempt_.number, .node = node()});
+    decision.events.emplace_back(NodeSwept{.job = job_.id,
+                                           .attempt = attempt_.number,
+                                           .node = node(),
+                                           .reason = reason,
+                                           .node_time = at_});
+    if (!all_well())
+      breaks(decision, fmt::format("node '{}' was swept before its ranks had ended well ({})",
+                                   node().str(), reason));
     return decision;
   }
 
   Decision first_step() const {
     if (attempt_.first_step) return nothing();
-    return accept(FirstStep{.job = job_.id, .attempt = attempt_.number, .node = node(), .step = input_.fact.first_step().step(), .node_time = at_});
+    return accept(FirstStep{.job = job_.id,
+                            .attempt = attempt_.number,
+                            .node = node(),
+                            .step = input_.fact.first_step().step(),
+                            .node_time = at_});
   }
 
   // The directory is the script's word, and comes into an environment, a line each.
   Decision script_launched() const {
     const v1::ScriptLaunched& from = input_.fact.script_launched();
-    if (attempt_.script_launch || job_.spec.launch().per() != v1::LAUNCH_PER_NODE || !can_be_told(from.save())) return nothing();
+    if (attempt_.script_launch || job_.spec.launch().per() != v1::LAUNCH_PER_NODE ||
+        !can_be_told(from.save()))
+      return nothing();
     return accept(ScriptLaunched{.job = job_.id,
                                  .attempt = attempt_.number,
                                  .node = node(),
@@ -239,10 +308,12 @@ class FactDecider {
   std::optional<WallTime> ended_;  // by ours
 };
 
-// A machine that was restarted under its ranks has begun its new boot behind the last word of the old one. A boot that began before is another machine's, which
-// has a copy of the state directory. Both moments are by the controller's own boot clock; the agent's clock may be a thousandth off, and a word was under way.
-// A controller that was restarted has not heard the old one: what it knows is when that registered and started what is not swept, by the wall clock, which may
-// have been set since.
+// A machine that was restarted under its ranks has begun its new boot behind the last word of the
+// old one. A boot that began before is another machine's, which has a copy of the state directory.
+// Both moments are by the controller's own boot clock; the agent's clock may be a thousandth off,
+// and a word was under way. A controller that was restarted has not heard the old one: what it
+// knows is when that registered and started what is not swept, by the wall clock, which may have
+// been set since.
 WallTime known_word(const Ledger& ledger, const NodeRecord& node) {
   WallTime word = node.registered_at;
   const auto parts = ledger.node_parts.find(node.name);
@@ -250,7 +321,9 @@ WallTime known_word(const Ledger& ledger, const NodeRecord& node) {
   for (const AttemptKey& key : parts->second.unswept) {
     const AttemptRecord& attempt = *ledger.jobs.at(key.first).attempt(key.second);
     const NodePart& part = *attempt.part(node.name);
-    if (part.started && part.placed.instance == node.instance && part.placed.boot_id == node.boot_id) word = std::max(word, attempt.placed_at);
+    if (part.started && part.placed.instance == node.instance &&
+        part.placed.boot_id == node.boot_id)
+      word = std::max(word, attempt.placed_at);
   }
   return word;
 }
@@ -258,30 +331,40 @@ WallTime known_word(const Ledger& ledger, const NodeRecord& node) {
 bool began_before_last_word(const Deciding& in, const RegisterNode& input) {
   if (!input.uptime) return false;
   const Duration latest = *input.uptime - *input.uptime / 1'000;
-  const auto of_another_boot = [&](const auto& node) { return node.instance == input.instance && !node.boot_id.empty() && node.boot_id != input.boot_id; };
+  const auto of_another_boot = [&](const auto& node) {
+    return node.instance == input.instance && !node.boot_id.empty() &&
+           node.boot_id != input.boot_id;
+  };
   const auto found = in.presence.nodes.find(input.node);
   if (found != in.presence.nodes.end() && found->second.heard)
-    return of_another_boot(found->second) && in.now.boot - latest + kBootMargin < found->second.last_heard;
+    return of_another_boot(found->second) &&
+           in.now.boot - latest + kBootMargin < found->second.last_heard;
   const auto known = in.ledger.nodes.find(input.node);
-  return known != in.ledger.nodes.end() && of_another_boot(known->second) && in.now.wall - latest + kWallMargin < known_word(in.ledger, known->second);
+  return known != in.ledger.nodes.end() && of_another_boot(known->second) &&
+         in.now.wall - latest + kWallMargin < known_word(in.ledger, known->second);
 }
 
-// A part whose ranks may still run on another machine than the one that asks for this name now. Only who came from where they run can say what became
-// of them: the same state directory (on another boot: the machine was restarted under them), or the same boot (it finds them by their cookie).
+// A part whose ranks may still run on another machine than the one that asks for this name now.
+// Only who came from where they run can say what became of them: the same state directory (on
+// another boot: the machine was restarted under them), or the same boot (it finds them by their
+// cookie).
 std::optional<AttemptKey> runs_elsewhere(const Deciding& in, const RegisterNode& input) {
   const bool copied = began_before_last_word(in, input);
   const auto same_machine = [&](const InstanceId& instance, const BootId& boot_id) {
-    return (instance == input.instance && !copied) || (!boot_id.empty() && boot_id == input.boot_id);
+    return (instance == input.instance && !copied) ||
+           (!boot_id.empty() && boot_id == input.boot_id);
   };
   const auto known = in.ledger.nodes.find(input.node);
-  if (known != in.ledger.nodes.end() && same_machine(known->second.instance, known->second.boot_id)) return std::nullopt;
+  if (known != in.ledger.nodes.end() && same_machine(known->second.instance, known->second.boot_id))
+    return std::nullopt;
   const auto parts = in.ledger.node_parts.find(input.node);
   if (parts == in.ledger.node_parts.end()) return std::nullopt;
   for (const AttemptKey& key : parts->second.unswept) {
     const JobRecord& job = in.ledger.jobs.at(key.first);
     const NodePart& part = *job.attempt(key.second)->part(input.node);
     if (same_machine(part.placed.instance, part.placed.boot_id)) continue;
-    if (!can_run_nothing(look_at_part(in.ledger, in.presence, job, part, in.now, in.limits).sight)) return key;
+    if (!can_run_nothing(look_at_part(in.ledger, in.presence, job, part, in.now, in.limits).sight))
+      return key;
   }
   return std::nullopt;
 }
@@ -290,10 +373,12 @@ std::optional<AttemptKey> runs_elsewhere(const Deciding& in, const RegisterNode&
 
 Decision decide_one(const Deciding& in, const RegisterNode& input) {
   const auto seen = in.presence.nodes.find(input.node);
-  const bool held = seen != in.presence.nodes.end() && seen->second.connection.value != 0 && seen->second.instance != input.instance;
+  const bool held = seen != in.presence.nodes.end() && seen->second.connection.value != 0 &&
+                    seen->second.instance != input.instance;
   if (held && !is_silent(in.presence, input.node, in.now.boot, in.limits.silent_after)) {
     return refuse(ErrorCode::Conflict,
-                  fmt::format("registering node '{}': another agent with this name is connected (instance '{}'); give each agent a name of its own",
+                  fmt::format("registering node '{}': another agent with this name is connected "
+                              "(instance '{}'); give each agent a name of its own",
                               input.node.str(), seen->second.instance.str()));
   }
   if (const std::optional<AttemptKey> elsewhere = runs_elsewhere(in, input)) {
@@ -301,18 +386,28 @@ Decision decide_one(const Deciding& in, const RegisterNode& input) {
     const PlacedNode& placed = job.attempt(elsewhere->second)->part(input.node)->placed;
     return refuse(
         ErrorCode::Conflict,
-        fmt::format("registering node '{0}': attempt {1} of job '{2}' may still run on another machine of this name (instance '{3}', boot '{4}'); "
-                    "if this is another machine, give it a name and a new, empty state directory of its own; if it replaces the other, and that one is off, "
-                    "`muster node declare-dead {0}` ends the wait, as does the end of the job's orphan grace",
-                    input.node.str(), elsewhere->second.value, job.spec.name(), placed.instance.str(), placed.boot_id.str()));
+        fmt::format("registering node '{0}': attempt {1} of job '{2}' may still run on another "
+                    "machine of this name (instance '{3}', boot '{4}'); "
+                    "if this is another machine, give it a name and a new, empty state directory "
+                    "of its own; if it replaces the other, and that one is off, "
+                    "`muster node declare-dead {0}` ends the wait, as does the end of the job's "
+                    "orphan grace",
+                    input.node.str(), elsewhere->second.value, job.spec.name(),
+                    placed.instance.str(), placed.boot_id.str()));
   }
-  NodeRegistered event{.node = input.node, .instance = input.instance, .boot_id = input.boot_id, .inventory = input.inventory, .version = input.version};
+  NodeRegistered event{.node = input.node,
+                       .instance = input.instance,
+                       .boot_id = input.boot_id,
+                       .inventory = input.inventory,
+                       .version = input.version};
   leave_out_ambiguous(event.inventory);
   const auto known = in.ledger.nodes.find(input.node);
   if (known != in.ledger.nodes.end()) {
     const NodeRecord& node = known->second;
-    const bool same = !node.dead && node.instance == input.instance && node.boot_id == input.boot_id && node.version == input.version &&
-                      google::protobuf::util::MessageDifferencer::Equals(node.inventory, event.inventory);
+    const bool same =
+        !node.dead && node.instance == input.instance && node.boot_id == input.boot_id &&
+        node.version == input.version &&
+        google::protobuf::util::MessageDifferencer::Equals(node.inventory, event.inventory);
     if (same) return nothing();
   }
   return accept(std::move(event));
@@ -329,7 +424,8 @@ Decision decide_one(const Deciding& in, const ReportFact& input) {
 
 Decision decide_one(const Deciding& in, const ReportLogsCollected& input) {
   const auto job = in.ledger.jobs.find(input.job);
-  const AttemptRecord* attempt = job == in.ledger.jobs.end() ? nullptr : job->second.attempt(input.attempt);
+  const AttemptRecord* attempt =
+      job == in.ledger.jobs.end() ? nullptr : job->second.attempt(input.attempt);
   const NodePart* part = attempt == nullptr ? nullptr : attempt->part(input.node);
   if (part == nullptr || part->logs_collected) return nothing();
   return accept(LogsCollected{.job = input.job, .attempt = input.attempt, .node = input.node});

@@ -23,22 +23,30 @@ struct Submitted {
 
 std::vector<Submitted> all_of(const SubmitJob& input) {
   std::vector<Submitted> all{{.job = input.job, .spec = input.spec, .spec_hash = input.spec_hash}};
-  for (const ChainedJob& one : input.behind) all.push_back({.job = one.job, .spec = one.spec, .spec_hash = one.spec_hash});
+  for (const ChainedJob& one : input.behind)
+    all.push_back({.job = one.job, .spec = one.spec, .spec_hash = one.spec_hash});
   return all;
 }
 
 std::string doing_of(const v1::JobSpec& spec) {
-  return spec.has_stage() ? fmt::format("submitting stage '{}' of chain '{}': ", spec.stage().name(), spec.stage().chain_name())
-                          : fmt::format("submitting job '{}': ", spec.name());
+  return spec.has_stage()
+             ? fmt::format("submitting stage '{}' of chain '{}': ", spec.stage().name(),
+                           spec.stage().chain_name())
+             : fmt::format("submitting job '{}': ", spec.name());
 }
 
-std::string taken_by(std::string_view name, const std::string& by, JobPhase phase, std::string_view cancel) {
-  return fmt::format("the name '{}' is taken by {} is {}; choose another name, or `muster cancel {}` first", name, by, to_string(phase), cancel);
+std::string taken_by(std::string_view name, const std::string& by, JobPhase phase,
+                     std::string_view cancel) {
+  return fmt::format(
+      "the name '{}' is taken by {} is {}; choose another name, or `muster cancel {}` first", name,
+      by, to_string(phase), cancel);
 }
 std::string taken_by_chain(const JobRecord& live) {
   const v1::StageSpec& stage = live.spec.stage();
-  return taken_by(stage.chain_name(), fmt::format("chain '{}', whose stage '{}' ({})", stage.chain_name(), stage.name(), live.id.str()), live.phase,
-                  stage.chain_name());
+  return taken_by(stage.chain_name(),
+                  fmt::format("chain '{}', whose stage '{}' ({})", stage.chain_name(), stage.name(),
+                              live.id.str()),
+                  live.phase, stage.chain_name());
 }
 
 // Live jobs and live chains share their names: whoever says one means one thing.
@@ -48,9 +56,11 @@ std::optional<Error> refuse_chain_name(const Ledger& ledger, const v1::JobSpec& 
   const std::string doing = fmt::format("submitting chain '{}': ", chain);
   if (const auto taken = ledger.live_names.find(chain); taken != ledger.live_names.end()) {
     const JobRecord& other = ledger.jobs.at(taken->second);
-    return Error{ErrorCode::Conflict, doing + taken_by(chain, told_name(other) + ", which", other.phase, taken->second.str())};
+    return Error{ErrorCode::Conflict, doing + taken_by(chain, told_name(other) + ", which",
+                                                       other.phase, taken->second.str())};
   }
-  if (const JobRecord* stage = live_stage(ledger, chain)) return Error{ErrorCode::Conflict, doing + taken_by_chain(*stage)};
+  if (const JobRecord* stage = live_stage(ledger, chain))
+    return Error{ErrorCode::Conflict, doing + taken_by_chain(*stage)};
   return std::nullopt;
 }
 
@@ -59,13 +69,19 @@ std::optional<Error> refuse_names(const Ledger& ledger, const std::vector<Submit
   std::set<std::string> names;
   for (const Submitted& one : all) {
     const std::string& name = one.spec.name();
-    if (!names.insert(name).second) return Error{ErrorCode::Conflict, fmt::format("{}the name '{}' is given twice", doing_of(one.spec), name)};
+    if (!names.insert(name).second)
+      return Error{ErrorCode::Conflict,
+                   fmt::format("{}the name '{}' is given twice", doing_of(one.spec), name)};
     if (const auto taken = ledger.live_names.find(name); taken != ledger.live_names.end()) {
       const JobRecord& other = ledger.jobs.at(taken->second);
-      return Error{ErrorCode::Conflict, fmt::format("{}the name is taken by job '{}', which is {}; choose another name, or `muster cancel {}` first",
-                                                    doing_of(one.spec), taken->second.str(), to_string(other.phase), taken->second.str())};
+      return Error{ErrorCode::Conflict,
+                   fmt::format("{}the name is taken by job '{}', which is {}; choose another name, "
+                               "or `muster cancel {}` first",
+                               doing_of(one.spec), taken->second.str(), to_string(other.phase),
+                               taken->second.str())};
     }
-    if (const JobRecord* stage = live_stage(ledger, name)) return Error{ErrorCode::Conflict, doing_of(one.spec) + taken_by_chain(*stage)};
+    if (const JobRecord* stage = live_stage(ledger, name))
+      return Error{ErrorCode::Conflict, doing_of(one.spec) + taken_by_chain(*stage)};
   }
   return std::nullopt;
 }
@@ -74,22 +90,30 @@ std::optional<Error> refuse_names(const Ledger& ledger, const std::vector<Submit
 std::optional<Error> refuse_ids(const Ledger& ledger, const std::vector<Submitted>& all) {
   const Submitted* before = nullptr;
   for (const Submitted& one : all) {
-    const bool used = ledger.jobs.contains(one.job) || ledger.tombstones.contains(one.job) || (before != nullptr && one.job <= before->job);
-    if (used) return Error{ErrorCode::Conflict, fmt::format("{}the id '{}' was used before; submit again", doing_of(one.spec), one.job.str())};
+    const bool used = ledger.jobs.contains(one.job) || ledger.tombstones.contains(one.job) ||
+                      (before != nullptr && one.job <= before->job);
+    if (used)
+      return Error{ErrorCode::Conflict, fmt::format("{}the id '{}' was used before; submit again",
+                                                    doing_of(one.spec), one.job.str())};
     before = &one;
   }
   return std::nullopt;
 }
 
-std::optional<Error> refuse_queue(const Ledger& ledger, const std::vector<Submitted>& all, const Limits& limits) {
+std::optional<Error> refuse_queue(const Ledger& ledger, const std::vector<Submitted>& all,
+                                  const Limits& limits) {
   if (ledger.queue.size() + all.size() <= limits.queued_jobs_max) return std::nullopt;
   if (all.size() == 1) {
-    return Error{ErrorCode::ResourceExhausted, fmt::format("{}{} jobs are queued already, as many as the limit allows; wait for some to start, or cancel some",
-                                                           doing_of(all.front().spec), ledger.queue.size())};
+    return Error{ErrorCode::ResourceExhausted,
+                 fmt::format("{}{} jobs are queued already, as many as the limit allows; wait for "
+                             "some to start, or cancel some",
+                             doing_of(all.front().spec), ledger.queue.size())};
   }
   return Error{ErrorCode::ResourceExhausted,
-               fmt::format("submitting chain '{}' of {} jobs: {} are queued already, and the limit is {}; wait for some to start, or cancel some",
-                           all.front().spec.stage().chain_name(), all.size(), ledger.queue.size(), limits.queued_jobs_max)};
+               fmt::format("submitting chain '{}' of {} jobs: {} are queued already, and the limit "
+                           "is {}; wait for some to start, or cancel some",
+                           all.front().spec.stage().chain_name(), all.size(), ledger.queue.size(),
+                           limits.queued_jobs_max)};
 }
 
 std::optional<Error> refuse_place(const Deciding& in, const Submitted& one) {
@@ -101,22 +125,30 @@ std::optional<Error> refuse_place(const Deciding& in, const Submitted& one) {
   return Error{ErrorCode::Unsatisfiable, std::move(placed.why)};
 }
 
-void cancel(const Deciding& in, const JobRecord& job, const std::string& reason, Decision& decision) {
-  if (!job.cancel_requested) decision.events.emplace_back(CancelRequested{.job = job.id, .reason = reason});
-  // Asked again there is nothing more to do; but of a journal that was cut behind the first asking (an accepted loss) the rest may be missing.
+void cancel(const Deciding& in, const JobRecord& job, const std::string& reason,
+            Decision& decision) {
+  if (!job.cancel_requested)
+    decision.events.emplace_back(CancelRequested{.job = job.id, .reason = reason});
+  // Asked again there is nothing more to do; but of a journal that was cut behind the first asking
+  // (an accepted loss) the rest may be missing.
   switch (job.phase) {
     case JobPhase::Queued: {
       const std::string why = reason.empty() ? "" : ": " + reason;
-      Verdict verdict{.cls = FailureClass::Operator, .reason = "cancelled" + why, .signature = "cancelled"};
-      decision.events.emplace_back(JobEnded{.job = job.id, .outcome = Outcome::Cancelled, .verdict = std::move(verdict)});
+      Verdict verdict{
+          .cls = FailureClass::Operator, .reason = "cancelled" + why, .signature = "cancelled"};
+      decision.events.emplace_back(
+          JobEnded{.job = job.id, .outcome = Outcome::Cancelled, .verdict = std::move(verdict)});
       break;
     }
     case JobPhase::Launching:
     case JobPhase::Running:
     case JobPhase::Completing:
       if (job.current()->state != AttemptState::Live) break;
-      decision.events.emplace_back(AttemptBroke{
-          .job = job.id, .attempt = job.current()->number, .cause = "cancel was asked for", .fault_time = in.now.wall, .detected_at = in.now.wall});
+      decision.events.emplace_back(AttemptBroke{.job = job.id,
+                                                .attempt = job.current()->number,
+                                                .cause = "cancel was asked for",
+                                                .fault_time = in.now.wall,
+                                                .detected_at = in.now.wall});
       break;
     case JobPhase::Draining:  // stopping anyway; the flag decides where it goes from there
     case JobPhase::Succeeded:
@@ -125,7 +157,8 @@ void cancel(const Deciding& in, const JobRecord& job, const std::string& reason,
   }
 }
 
-// All that have not ended, in one decision: none of them ends as the consequence of another's end. Nothing: it is no chain, or all of it has ended.
+// All that have not ended, in one decision: none of them ends as the consequence of another's end.
+// Nothing: it is no chain, or all of it has ended.
 std::optional<Decision> cancel_chain(const Deciding& in, const CancelJob& input) {
   const auto chain = in.ledger.chains.find(chain_of(in.ledger, input.job));
   if (chain == in.ledger.chains.end()) return std::nullopt;
@@ -143,11 +176,13 @@ std::optional<Decision> cancel_chain(const Deciding& in, const CancelJob& input)
 }  // namespace
 
 Decision decide_one(const Deciding& in, const SubmitJob& input) {
-  if (const auto known = in.ledger.request_ids.find(input.request_id); !input.request_id.empty() && known != in.ledger.request_ids.end()) {
+  if (const auto known = in.ledger.request_ids.find(input.request_id);
+      !input.request_id.empty() && known != in.ledger.request_ids.end()) {
     return {.job = known->second, .repeated = true};
   }
   const std::vector<Submitted> all = all_of(input);
-  for (auto refused : {refuse_names(in.ledger, all), refuse_ids(in.ledger, all), refuse_queue(in.ledger, all, in.limits)}) {
+  for (auto refused : {refuse_names(in.ledger, all), refuse_ids(in.ledger, all),
+                       refuse_queue(in.ledger, all, in.limits)}) {
     if (refused) return refuse(refused->code, std::move(refused->message));
   }
   Decision decision;
@@ -155,13 +190,19 @@ Decision decide_one(const Deciding& in, const SubmitJob& input) {
   std::set<JobId> beside;
   for (const Submitted& one : all) {
     const std::string doing = doing_of(one.spec);
-    if (auto refused = refuse_predecessors(in.ledger, input.archived, one.spec, beside)) return refuse(refused->code, doing + refused->message);
-    if (auto refused = refuse_start(one.spec)) return refuse(refused->code, doing + refused->message);
+    if (auto refused = refuse_predecessors(in.ledger, input.archived, one.spec, beside))
+      return refuse(refused->code, doing + refused->message);
+    if (auto refused = refuse_start(one.spec))
+      return refuse(refused->code, doing + refused->message);
     auto already = succeeded_already(in.ledger, input.archived, one.job, one.spec);
     if (!already) return refuse(already.error().code, doing + already.error().message);
-    if (auto refused = refuse_place(in, one)) return refuse(refused->code, doing + refused->message);
+    if (auto refused = refuse_place(in, one))
+      return refuse(refused->code, doing + refused->message);
     decision.events.emplace_back(
-        JobSubmitted{.job = one.job, .request_id = beside.empty() ? input.request_id : RequestId(), .spec = one.spec, .spec_hash = one.spec_hash});
+        JobSubmitted{.job = one.job,
+                     .request_id = beside.empty() ? input.request_id : RequestId(),
+                     .spec = one.spec,
+                     .spec_hash = one.spec_hash});
     succeeded.insert(succeeded.end(), already->begin(), already->end());
     beside.insert(one.job);
   }
@@ -177,15 +218,21 @@ Decision decide_one(const Deciding& in, const CancelJob& input) {
   const auto found = in.ledger.jobs.find(input.job);
   const auto tombstone = in.ledger.tombstones.find(input.job);
   const bool archived = tombstone != in.ledger.tombstones.end();
-  if (found == in.ledger.jobs.end() && !archived) return refuse(ErrorCode::NotFound, fmt::format("cancelling job '{}': there is no such job", input.job.str()));
+  if (found == in.ledger.jobs.end() && !archived)
+    return refuse(ErrorCode::NotFound,
+                  fmt::format("cancelling job '{}': there is no such job", input.job.str()));
   const JobPhase phase = archived ? tombstone->second.phase : found->second.phase;
   if (is_final(phase)) {
     const std::string& name = archived ? tombstone->second.name : found->second.spec.name();
-    const std::string& chain = archived ? tombstone->second.chain_name : found->second.spec.stage().chain_name();
+    const std::string& chain =
+        archived ? tombstone->second.chain_name : found->second.spec.stage().chain_name();
     if (input.whole_chain && !chain.empty())
-      return refuse(ErrorCode::Conflict, fmt::format("cancelling chain '{}': every stage of it has ended already", chain));
-    return refuse(ErrorCode::Conflict, fmt::format("cancelling job '{}' ({}): it has {} already", name, input.job.str(),
-                                                   phase == JobPhase::Cancelled ? "been cancelled" : to_string(phase)));
+      return refuse(
+          ErrorCode::Conflict,
+          fmt::format("cancelling chain '{}': every stage of it has ended already", chain));
+    return refuse(ErrorCode::Conflict,
+                  fmt::format("cancelling job '{}' ({}): it has {} already", name, input.job.str(),
+                              phase == JobPhase::Cancelled ? "been cancelled" : to_string(phase)));
   }
   Decision decision;
   cancel(in, found->second, input.reason, decision);
@@ -194,13 +241,17 @@ Decision decide_one(const Deciding& in, const CancelJob& input) {
 
 Decision decide_one(const Deciding& in, const DeclareNodeDead& input) {
   const auto found = in.ledger.nodes.find(input.node);
-  if (found == in.ledger.nodes.end()) return refuse(ErrorCode::NotFound, fmt::format("declaring node '{}' dead: there is no such node", input.node.str()));
+  if (found == in.ledger.nodes.end())
+    return refuse(ErrorCode::NotFound,
+                  fmt::format("declaring node '{}' dead: there is no such node", input.node.str()));
   if (found->second.dead) return nothing();
-  const bool alive = is_connected(in.presence, input.node) && !is_silent(in.presence, input.node, in.now.boot, in.limits.silent_after);
+  const bool alive = is_connected(in.presence, input.node) &&
+                     !is_silent(in.presence, input.node, in.now.boot, in.limits.silent_after);
   if (alive) {
-    return refuse(
-        ErrorCode::Conflict,
-        fmt::format("declaring node '{}' dead: its agent is connected and was heard just now; stop the agent or the machine first", input.node.str()));
+    return refuse(ErrorCode::Conflict,
+                  fmt::format("declaring node '{}' dead: its agent is connected and was heard just "
+                              "now; stop the agent or the machine first",
+                              input.node.str()));
   }
   return accept(NodeDeclaredDead{.node = input.node, .reason = input.reason});
 }

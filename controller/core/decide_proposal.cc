@@ -18,62 +18,84 @@
 namespace muster::core {
 namespace {
 
-// Looked at again, although propose() has just looked: a device given twice could not be taken back.
+// Looked at again, although propose() has just looked: a device given twice could not be taken
+// back.
 bool still_free(const Deciding& in, const ProposePlacement& input) {
   std::uint32_t next_rank = 0;
   for (const PlacedNode& placed : input.nodes) {
     const auto node = in.ledger.nodes.find(placed.node);
     if (node == in.ledger.nodes.end() || node->second.dead) return false;
-    if (node->second.boot_id != placed.boot_id || node->second.instance != placed.instance) return false;
-    if (!is_connected(in.presence, placed.node) || is_silent(in.presence, placed.node, in.now.boot, in.limits.silent_after)) return false;
+    if (node->second.boot_id != placed.boot_id || node->second.instance != placed.instance)
+      return false;
+    if (!is_connected(in.presence, placed.node) ||
+        is_silent(in.presence, placed.node, in.now.boot, in.limits.silent_after))
+      return false;
     if (!in.presence.nodes.at(placed.node).unknown_runs.empty()) return false;
     if (placed.first_rank.value != next_rank) return false;
     next_rank += placed.rank_count;
     const auto holders = in.ledger.device_holders.find(placed.node);
     if (holders == in.ledger.device_holders.end()) continue;
-    if (std::ranges::any_of(placed.devices, [&](std::uint32_t device) { return holders->second.contains(device); })) return false;
+    if (std::ranges::any_of(placed.devices,
+                            [&](std::uint32_t device) { return holders->second.contains(device); }))
+      return false;
   }
-  return next_rank > 0 && !in.ledger.ports_held.contains({input.nodes.front().address, input.master_port});
+  return next_rank > 0 &&
+         !in.ledger.ports_held.contains({input.nodes.front().address, input.master_port});
 }
 
-CheckpointSetAside set_aside(const ResumePoint& suspect, const JobRecord& job, const AttemptRecord& attempt, const Verdict& verdict) {
+CheckpointSetAside set_aside(const ResumePoint& suspect, const JobRecord& job,
+                             const AttemptRecord& attempt, const Verdict& verdict) {
   return {.job = job.id,
           .attempt = suspect.attempt,
           .step = suspect.step,
-          .reason = fmt::format("attempts {} and {} went on from it and failed the same way: {}", job.before(attempt)->number.value, attempt.number.value,
-                                verdict.reason)};
+          .reason =
+              fmt::format("attempts {} and {} went on from it and failed the same way: {}",
+                          job.before(attempt)->number.value, attempt.number.value, verdict.reason)};
 }
 
 CheckpointSetAside set_aside(const TornCheckpoint& torn, const JobRecord& job) {
   const ResumePoint& older = *torn.older;
-  return {.job = job.id,
-          .attempt = torn.point.attempt,
-          .step = torn.point.step,
-          .reason = fmt::format("{}; the job goes on from step {}{}", torn.seen, older.step,
-                                older.from_start ? ", which start names" : fmt::format(" of attempt {}", older.attempt.value))};
+  return {
+      .job = job.id,
+      .attempt = torn.point.attempt,
+      .step = torn.point.step,
+      .reason = fmt::format("{}; the job goes on from step {}{}", torn.seen, older.step,
+                            older.from_start ? ", which start names"
+                                             : fmt::format(" of attempt {}", older.attempt.value))};
 }
 
 bool found_newer(const AttemptRecord& attempt) {
-  return std::ranges::any_of(attempt.parts, [](const NodePart& part) { return part.start_failed && found_newer(*part.start_failed); });
+  return std::ranges::any_of(attempt.parts, [](const NodePart& part) {
+    return part.start_failed && found_newer(*part.start_failed);
+  });
 }
 
-Outcome ending(const JobRecord& job) { return job.cancel_requested ? Outcome::Cancelled : Outcome::Failed; }
+Outcome ending(const JobRecord& job) {
+  return job.cancel_requested ? Outcome::Cancelled : Outcome::Failed;
+}
 
 bool success_seen(const AttemptRecord& attempt) {
-  return std::ranges::any_of(attempt.parts,
-                             [](const NodePart& part) { return std::ranges::any_of(part.exits, [](const auto& exit) { return exit.second.success_seen; }); });
+  return std::ranges::any_of(attempt.parts, [](const NodePart& part) {
+    return std::ranges::any_of(part.exits,
+                               [](const auto& exit) { return exit.second.success_seen; });
+  });
 }
 
 // Nothing: the spec is content.
-std::string success_missing(const Ledger& ledger, const JobRecord& job, const AttemptRecord& attempt) {
+std::string success_missing(const Ledger& ledger, const JobRecord& job,
+                            const AttemptRecord& attempt) {
   const v1::JobSpec& spec = job.spec;
   switch (spec.success().means_case()) {
     case v1::SuccessSpec::kRegex:
       if (!success_seen(attempt))
-        return fmt::format("every rank ended with status 0, but no line of any log matches success.regex '{}'", spec.success().regex());
+        return fmt::format(
+            "every rank ended with status 0, but no line of any log matches success.regex '{}'",
+            spec.success().regex());
       break;
     case v1::SuccessSpec::kFile:
-      if (!success_seen(attempt)) return fmt::format("every rank ended with status 0, but success.file '{}' is not there", spec.success().file());
+      if (!success_seen(attempt))
+        return fmt::format("every rank ended with status 0, but success.file '{}' is not there",
+                           spec.success().file());
       break;
     case v1::SuccessSpec::kLastStep: return last_step_missing(ledger, job, attempt);
     case v1::SuccessSpec::kRankFile: return rank_file_missing(job, attempt);
@@ -89,63 +111,90 @@ Decision decide_one(const Deciding& in, const ProposePlacement& input) {
   const auto job = in.ledger.jobs.find(input.job);
   if (job == in.ledger.jobs.end() || job->second.phase != JobPhase::Queued) return nothing();
   if (!job->second.waits_for.empty()) return nothing();
-  if (input.attempt != next_attempt(job->second, in.presence) || input.nodes.empty() || !still_free(in, input)) return nothing();
+  if (input.attempt != next_attempt(job->second, in.presence) || input.nodes.empty() ||
+      !still_free(in, input))
+    return nothing();
   if (unheard_since_start(in.ledger, in.presence, job->second, in.now, in.limits)) return nothing();
-  return accept(AttemptPlaced{.job = input.job,
-                              .attempt = input.attempt,
-                              .nodes = input.nodes,
-                              .master_port = input.master_port,
-                              .resume = input.resume,
-                              .table_sha256 = table_sha256(job->second.spec, input.attempt, input.nodes),
-                              .saved = saved_before(in.ledger, job->second)});
+  return accept(
+      AttemptPlaced{.job = input.job,
+                    .attempt = input.attempt,
+                    .nodes = input.nodes,
+                    .master_port = input.master_port,
+                    .resume = input.resume,
+                    .table_sha256 = table_sha256(job->second.spec, input.attempt, input.nodes),
+                    .saved = saved_before(in.ledger, job->second)});
 }
 
 Decision decide_one(const Deciding& in, const ProposeCheckpoint& input) {
   const Current current = current_of(in.ledger, input.job, input.attempt);
-  if (!current || !accepts_checkpoints(*current.job, *current.attempt) || has_checkpoint(*current.job, input.attempt, input.step)) return nothing();
-  return accept(
-      CheckpointCompleted{.job = input.job, .attempt = input.attempt, .step = input.step, .path = input.path, .bytes = input.bytes, .shards = input.shards});
+  if (!current || !accepts_checkpoints(*current.job, *current.attempt) ||
+      has_checkpoint(*current.job, input.attempt, input.step))
+    return nothing();
+  return accept(CheckpointCompleted{.job = input.job,
+                                    .attempt = input.attempt,
+                                    .step = input.step,
+                                    .path = input.path,
+                                    .bytes = input.bytes,
+                                    .shards = input.shards});
 }
 
 Decision decide_one(const Deciding& in, const ProposeBreak& input) {
   const Current current = current_of(in.ledger, input.job, input.attempt);
   if (!current || current.attempt->state != AttemptState::Live) return nothing();
-  return accept(AttemptBroke{.job = input.job, .attempt = input.attempt, .cause = input.cause, .fault_time = in.now.wall, .detected_at = in.now.wall});
+  return accept(AttemptBroke{.job = input.job,
+                             .attempt = input.attempt,
+                             .cause = input.cause,
+                             .fault_time = in.now.wall,
+                             .detected_at = in.now.wall});
 }
 
 Decision decide_one(const Deciding& in, const ProposeEnd& input) {
   const Current current = current_of(in.ledger, input.job, input.attempt);
   if (!current || current.job->phase != JobPhase::Draining) return nothing();
   if (current.attempt->state == AttemptState::Ended) {
-    // Its end is there, its job's end is not: the journal was cut between the two (an accepted loss).
-    return accept(JobEnded{.job = input.job, .outcome = ending(*current.job), .verdict = current.attempt->verdict});
+    // Its end is there, its job's end is not: the journal was cut between the two (an accepted
+    // loss).
+    return accept(JobEnded{
+        .job = input.job, .outcome = ending(*current.job), .verdict = current.attempt->verdict});
   }
-  const FenceLook fence = look_at_fence(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits);
+  const FenceLook fence =
+      look_at_fence(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits);
   if (!fence.holds) return nothing();
   AttemptEnded ended{.job = input.job, .attempt = input.attempt, .fence = fence.rule};
   ended.verdict = judge(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits);
-  // Whose port muster took from its range is no matter of the job's; but a range that is never free must end it.
+  // Whose port muster took from its range is no matter of the job's; but a range that is never free
+  // must end it.
   const std::uint32_t lost = lost_to_ports(*current.job, *current.attempt);
   const std::optional<TornCheckpoint> torn = torn_checkpoint(*current.job, *current.attempt);
   const bool on_from_another = (torn && torn->older) || found_newer(*current.attempt);
-  ended.charged = !current.attempt->cancelled && !on_from_another && (lost == 0 || lost > in.limits.taken_ports_max);
-  ended.best_step = std::max(best_step_of(in.presence, *current.job, *current.attempt), last_step_told(*current.attempt));
+  ended.charged = !current.attempt->cancelled && !on_from_another &&
+                  (lost == 0 || lost > in.limits.taken_ports_max);
+  ended.best_step = std::max(best_step_of(in.presence, *current.job, *current.attempt),
+                             last_step_told(*current.attempt));
   const bool cancelled = current.job->cancel_requested;
-  const std::optional<ResumePoint> suspect = suspect_checkpoint(*current.job, *current.attempt, ended.verdict, ended.best_step, in.limits);
+  const std::optional<ResumePoint> suspect =
+      suspect_checkpoint(*current.job, *current.attempt, ended.verdict, ended.best_step, in.limits);
   std::optional<std::string> enough;
-  if (!cancelled && ended.charged) enough = gives_up(*current.job, *current.attempt, ended.verdict, ended.best_step, suspect.has_value(), in.now, in.limits);
+  if (!cancelled && ended.charged)
+    enough = gives_up(*current.job, *current.attempt, ended.verdict, ended.best_step,
+                      suspect.has_value(), in.now, in.limits);
   ended.job_ends = cancelled || enough;
   Decision decision = accept(ended);
   if (!ended.job_ends) {
-    if (suspect) decision.events.emplace_back(set_aside(*suspect, *current.job, *current.attempt, ended.verdict));
+    if (suspect)
+      decision.events.emplace_back(
+          set_aside(*suspect, *current.job, *current.attempt, ended.verdict));
     if (torn && torn->older) decision.events.emplace_back(set_aside(*torn, *current.job));
     return decision;
   }
   Verdict last = ended.verdict;
   if (enough) last.reason += "; " + *enough;
   if (cancelled && last.cls != FailureClass::Operator)
-    last = Verdict{.cls = FailureClass::Operator, .reason = "cancelled while it was being stopped", .signature = "cancelled"};
-  decision.events.emplace_back(JobEnded{.job = input.job, .outcome = ending(*current.job), .verdict = std::move(last)});
+    last = Verdict{.cls = FailureClass::Operator,
+                   .reason = "cancelled while it was being stopped",
+                   .signature = "cancelled"};
+  decision.events.emplace_back(
+      JobEnded{.job = input.job, .outcome = ending(*current.job), .verdict = std::move(last)});
   return decision;
 }
 
@@ -153,19 +202,30 @@ Decision decide_one(const Deciding& in, const ProposeComplete& input) {
   const Current current = current_of(in.ledger, input.job, input.attempt);
   if (!current || current.job->phase != JobPhase::Completing) return nothing();
   // As above: the journal was cut between the attempt's end and its job's.
-  if (current.attempt->completed) return accept(JobEnded{.job = input.job, .outcome = Outcome::Succeeded});
-  if (!nothing_runs(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits)) return nothing();
-  if (std::string missing = success_missing(in.ledger, *current.job, *current.attempt); !missing.empty()) {
-    return accept(AttemptBroke{.job = input.job, .attempt = input.attempt, .cause = std::move(missing), .fault_time = in.now.wall, .detected_at = in.now.wall});
+  if (current.attempt->completed)
+    return accept(JobEnded{.job = input.job, .outcome = Outcome::Succeeded});
+  if (!nothing_runs(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits))
+    return nothing();
+  if (std::string missing = success_missing(in.ledger, *current.job, *current.attempt);
+      !missing.empty()) {
+    return accept(AttemptBroke{.job = input.job,
+                               .attempt = input.attempt,
+                               .cause = std::move(missing),
+                               .fault_time = in.now.wall,
+                               .detected_at = in.now.wall});
   }
-  const std::int64_t best_step = std::max(best_step_of(in.presence, *current.job, *current.attempt), last_step_told(*current.attempt));
-  return accept(AttemptCompleted{.job = input.job, .attempt = input.attempt, .best_step = best_step},
-                JobEnded{.job = input.job, .outcome = Outcome::Succeeded});
+  const std::int64_t best_step = std::max(best_step_of(in.presence, *current.job, *current.attempt),
+                                          last_step_told(*current.attempt));
+  return accept(
+      AttemptCompleted{.job = input.job, .attempt = input.attempt, .best_step = best_step},
+      JobEnded{.job = input.job, .outcome = Outcome::Succeeded});
 }
 
 Decision decide_one(const Deciding& in, const ProposeCaughtUp& input) {
   const Current current = current_of(in.ledger, input.job, input.attempt);
-  if (!current || current.attempt->state != AttemptState::Live || current.attempt->caught_up_at || input.attempt.value < 2) return nothing();
+  if (!current || current.attempt->state != AttemptState::Live || current.attempt->caught_up_at ||
+      input.attempt.value < 2)
+    return nothing();
   return accept(CaughtUp{.job = input.job, .attempt = input.attempt, .step = input.step});
 }
 
@@ -177,35 +237,50 @@ Decision decide_one(const Deciding& in, const ProposeNote& input) {
 
 Decision decide_one(const Deciding& in, const ProposeSwept& input) {
   const auto job = in.ledger.jobs.find(input.job);
-  const AttemptRecord* attempt = job == in.ledger.jobs.end() ? nullptr : job->second.attempt(input.attempt);
+  const AttemptRecord* attempt =
+      job == in.ledger.jobs.end() ? nullptr : job->second.attempt(input.attempt);
   const NodePart* part = attempt == nullptr ? nullptr : attempt->part(input.node);
   const auto node = in.ledger.nodes.find(input.node);
   if (part == nullptr || part->swept || node == in.ledger.nodes.end()) return nothing();
   // Processes may live: only the agent can say.
-  if (node->second.boot_id == part->placed.boot_id && !is_forgotten(in.presence, input.node, {input.job, input.attempt})) return nothing();
+  if (node->second.boot_id == part->placed.boot_id &&
+      !is_forgotten(in.presence, input.node, {input.job, input.attempt}))
+    return nothing();
   Decision decision;
   for (std::uint32_t offset = 0; offset < part->placed.rank_count; ++offset) {
     const RankNo rank(part->placed.first_rank.value + offset);
     if (part->exits.contains(rank)) continue;
-    decision.events.emplace_back(
-        RankExited{.job = input.job, .attempt = input.attempt, .node = input.node, .rank = rank, .code = -1, .lost = true, .node_time = in.now.wall});
+    decision.events.emplace_back(RankExited{.job = input.job,
+                                            .attempt = input.attempt,
+                                            .node = input.node,
+                                            .rank = rank,
+                                            .code = -1,
+                                            .lost = true,
+                                            .node_time = in.now.wall});
   }
   const bool live = attempt == job->second.current() && attempt->state == AttemptState::Live;
   if (live && !decision.events.empty()) {
-    decision.events.emplace_back(AttemptBroke{.job = input.job,
-                                              .attempt = input.attempt,
-                                              .cause = fmt::format("node '{}' came back without the run ({})", input.node.str(), input.reason),
-                                              .fault_time = in.now.wall,
-                                              .detected_at = in.now.wall});
+    decision.events.emplace_back(AttemptBroke{
+        .job = input.job,
+        .attempt = input.attempt,
+        .cause =
+            fmt::format("node '{}' came back without the run ({})", input.node.str(), input.reason),
+        .fault_time = in.now.wall,
+        .detected_at = in.now.wall});
   }
-  decision.events.emplace_back(NodeSwept{.job = input.job, .attempt = input.attempt, .node = input.node, .reason = input.reason, .node_time = in.now.wall});
+  decision.events.emplace_back(NodeSwept{.job = input.job,
+                                         .attempt = input.attempt,
+                                         .node = input.node,
+                                         .reason = input.reason,
+                                         .node_time = in.now.wall});
   return decision;
 }
 
 Decision decide_one(const Deciding& in, const ProposeArchive& input) {
   const auto found = in.ledger.jobs.find(input.job);
   if (found == in.ledger.jobs.end() || !is_final(found->second.phase)) return nothing();
-  if (in.ledger.dependents.contains(input.job)) return nothing();  // they have to hear first how it ended
+  // they have to hear first how it ended
+  if (in.ledger.dependents.contains(input.job)) return nothing();
   const JobRecord& job = found->second;
   Outcome outcome = Outcome::Failed;
   if (job.phase == JobPhase::Succeeded) outcome = Outcome::Succeeded;

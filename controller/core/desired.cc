@@ -11,9 +11,11 @@ bool needs_companions(const v1::JobSpec& spec) {
   return std::ranges::find(needed, engine::kCompanions) != needed.end();
 }
 
-// Every rank has ended well. What is beside them (MindSpore's scheduler) ended with the last of them, or has nothing left to do; it is not stopped before,
-// because ranks of other nodes need it.
-bool companions_are_over(const JobRecord& job) { return job.phase == JobPhase::Completing && needs_companions(job.spec); }
+// Every rank has ended well. What is beside them (MindSpore's scheduler) ended with the last of
+// them, or has nothing left to do; it is not stopped before, because ranks of other nodes need it.
+bool companions_are_over(const JobRecord& job) {
+  return job.phase == JobPhase::Completing && needs_companions(job.spec);
+}
 
 }  // namespace
 
@@ -23,17 +25,20 @@ std::vector<Assignment> desired(const Ledger& ledger, const NodeName& node) {
   if (parts == ledger.node_parts.end()) return wanted;
   for (const auto& [job, number] : parts->second.unswept) {
     const JobRecord& record = ledger.jobs.at(job);
-    const bool runs = record.attempt(number)->state == AttemptState::Live && !companions_are_over(record);
+    const bool runs =
+        record.attempt(number)->state == AttemptState::Live && !companions_are_over(record);
     wanted.push_back({.job = job, .attempt = number, .want = runs ? Want::Run : Want::Stop});
   }
-  for (const auto& [job, number] : parts->second.closed) wanted.push_back({.job = job, .attempt = number, .want = Want::Forget});
+  for (const auto& [job, number] : parts->second.closed)
+    wanted.push_back({.job = job, .attempt = number, .want = Want::Forget});
   return wanted;
 }
 
 bool may_forget(const Ledger& ledger, const NodeName& node, const JobId& job, AttemptNo attempt) {
   if (ledger.tombstones.contains(job)) return true;
   const auto found = ledger.jobs.find(job);
-  const AttemptRecord* record = found == ledger.jobs.end() ? nullptr : found->second.attempt(attempt);
+  const AttemptRecord* record =
+      found == ledger.jobs.end() ? nullptr : found->second.attempt(attempt);
   const NodePart* part = record == nullptr ? nullptr : record->part(node);
   return part != nullptr && part->closed();
 }

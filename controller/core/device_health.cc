@@ -18,7 +18,8 @@ std::string occupant_text(const v1::DeviceOccupant& occupant) {
 }  // namespace
 
 bool awaits_look(const NodeRecord& node, const NodeSeen& seen) {
-  return seen.devices.empty() && std::ranges::find(node.inventory.features(), kFeature) != node.inventory.features().end();
+  return seen.devices.empty() &&
+         std::ranges::find(node.inventory.features(), kFeature) != node.inventory.features().end();
 }
 
 std::optional<std::string> unusable(const NodeSeen& seen, std::uint32_t device) {
@@ -26,11 +27,13 @@ std::optional<std::string> unusable(const NodeSeen& seen, std::uint32_t device) 
   if (look == seen.devices.end()) return std::nullopt;
   const v1::DeviceReading& reading = look->second;
   if (reading.health() == v1::DEVICE_HEALTH_BAD) {
-    return fmt::format("device {} is bad{}", device, reading.health_text().empty() ? "" : ": " + reading.health_text());
+    return fmt::format("device {} is bad{}", device,
+                       reading.health_text().empty() ? "" : ": " + reading.health_text());
   }
   if (reading.occupants().empty()) return std::nullopt;
   const int others = reading.occupants_size() - 1;
-  return fmt::format("device {} is in use by {}{}", device, occupant_text(reading.occupants(0)), others == 0 ? "" : fmt::format(" and {} more", others));
+  return fmt::format("device {} is in use by {}{}", device, occupant_text(reading.occupants(0)),
+                     others == 0 ? "" : fmt::format(" and {} more", others));
 }
 
 }  // namespace muster::core

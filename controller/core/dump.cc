@@ -10,7 +10,9 @@ namespace {
 
 std::string time_text(WallTime at) { return fmt::format("{}", at.time_since_epoch().count()); }
 std::string time_text(const std::optional<WallTime>& at) { return at ? time_text(*at) : "-"; }
-std::string key_text(const AttemptKey& key) { return fmt::format("{}.{}", key.first.str(), key.second.value); }
+std::string key_text(const AttemptKey& key) {
+  return fmt::format("{}.{}", key.first.str(), key.second.value);
+}
 
 template <class Range>
 std::string keys_text(const Range& keys) {
@@ -21,62 +23,86 @@ std::string keys_text(const Range& keys) {
 
 std::string point_text(const std::optional<ResumePoint>& point) {
   if (!point) return "-";
-  return fmt::format("{}{}:{}:{}{}", point->from_start ? "start:" : "", point->attempt.value, point->step, point->path,
+  return fmt::format("{}{}:{}:{}{}", point->from_start ? "start:" : "", point->attempt.value,
+                     point->step, point->path,
                      point->shards > 0 ? fmt::format(" ({} shards)", point->shards) : "");
 }
 
 std::string verdict_text(const std::optional<Verdict>& verdict) {
   if (!verdict) return "-";
-  return fmt::format("{} node='{}' rank={} reason='{}' evidence='{}' signature='{}'", to_string(verdict->cls), verdict->node.str(),
-                     verdict->rank ? std::to_string(verdict->rank->value) : "-", verdict->reason, verdict->evidence, verdict->signature);
+  return fmt::format("{} node='{}' rank={} reason='{}' evidence='{}' signature='{}'",
+                     to_string(verdict->cls), verdict->node.str(),
+                     verdict->rank ? std::to_string(verdict->rank->value) : "-", verdict->reason,
+                     verdict->evidence, verdict->signature);
 }
 
 void dump_part(std::string& out, const NodePart& part) {
   const PlacedNode& placed = part.placed;
-  out += fmt::format("    part {} boot={} instance={} address={} devices={} type={} ranks={}+{} started={} swept={} ({}) logs={} pids={}\n", placed.node.str(),
-                     placed.boot_id.str(), placed.instance.str(), placed.address, fmt::join(placed.devices, ","), placed.device_type, placed.first_rank.value,
-                     placed.rank_count, part.started, part.swept, part.swept_reason, part.logs_collected, fmt::join(part.pids, ","));
-  out += fmt::format("      interface={} model={} physical={} device_ips={} super_devices={} super_pod={} server={} hccl_port={}\n", placed.interface,
-                     placed.device_model, fmt::join(placed.physical_ids, ","), fmt::join(placed.device_ips, ","), fmt::join(placed.super_device_ids, ","),
-                     placed.super_pod_id, placed.server_id, placed.hccl_port);
+  out += fmt::format(
+      "    part {} boot={} instance={} address={} devices={} type={} ranks={}+{} started={} "
+      "swept={} ({}) logs={} pids={}\n",
+      placed.node.str(), placed.boot_id.str(), placed.instance.str(), placed.address,
+      fmt::join(placed.devices, ","), placed.device_type, placed.first_rank.value,
+      placed.rank_count, part.started, part.swept, part.swept_reason, part.logs_collected,
+      fmt::join(part.pids, ","));
+  out += fmt::format(
+      "      interface={} model={} physical={} device_ips={} super_devices={} super_pod={} "
+      "server={} hccl_port={}\n",
+      placed.interface, placed.device_model, fmt::join(placed.physical_ids, ","),
+      fmt::join(placed.device_ips, ","), fmt::join(placed.super_device_ids, ","),
+      placed.super_pod_id, placed.server_id, placed.hccl_port);
   if (part.resolved.ByteSizeLong() > 0)
-    out += fmt::format("      resolved {} programs={}\n", fmt::join(part.resolved.env(), " "), fmt::join(part.resolved.programs(), " "));
+    out += fmt::format("      resolved {} programs={}\n", fmt::join(part.resolved.env(), " "),
+                       fmt::join(part.resolved.programs(), " "));
   if (part.start_failed)
-    out +=
-        fmt::format("      start failed {} '{}' at {}\n", to_string(part.start_failed->why), part.start_failed->text, time_text(part.start_failed->node_time));
+    out += fmt::format("      start failed {} '{}' at {}\n", to_string(part.start_failed->why),
+                       part.start_failed->text, time_text(part.start_failed->node_time));
   if (part.start_failed && part.start_failed->needed > 0)
-    out += fmt::format("        read {} of {} shards ({}), torn: {}\n", part.start_failed->there, part.start_failed->needed, part.start_failed->names_sha256,
+    out += fmt::format("        read {} of {} shards ({}), torn: {}\n", part.start_failed->there,
+                       part.start_failed->needed, part.start_failed->names_sha256,
                        fmt::join(part.start_failed->torn, " "));
   for (const auto& [rank, exit] : part.exits) {
-    out += fmt::format("      exit {} code={} signal={} stop={} oom={} lost={} success={} step={}/{} evidence='{}' ({}) at {}\n", rank.value, exit.code,
-                       exit.signal, exit.stop_requested, exit.oom, exit.lost, exit.success_seen, exit.step.value_or(-1), exit.total.value_or(-1), exit.evidence,
-                       to_string(exit.evidence_kind), time_text(exit.node_time));
+    out += fmt::format(
+        "      exit {} code={} signal={} stop={} oom={} lost={} success={} step={}/{} "
+        "evidence='{}' ({}) at {}\n",
+        rank.value, exit.code, exit.signal, exit.stop_requested, exit.oom, exit.lost,
+        exit.success_seen, exit.step.value_or(-1), exit.total.value_or(-1), exit.evidence,
+        to_string(exit.evidence_kind), time_text(exit.node_time));
   }
   for (const auto& [name, exit] : part.companions) {
-    out += fmt::format("      companion {} code={} signal={} evidence='{}' at {}\n", name, exit.code, exit.signal, exit.evidence, time_text(exit.node_time));
+    out += fmt::format("      companion {} code={} signal={} evidence='{}' at {}\n", name,
+                       exit.code, exit.signal, exit.evidence, time_text(exit.node_time));
   }
 }
 
 void dump_attempt(std::string& out, const AttemptRecord& attempt) {
   out += fmt::format(
-      "  attempt {} state={} port={} table={} resume={} placed={} running={} first_step={}@{} broke={} fault={} detected={} exits_known={} ended={} "
+      "  attempt {} state={} port={} table={} resume={} placed={} running={} first_step={}@{} "
+      "broke={} fault={} detected={} exits_known={} ended={} "
       "caught_up={}\n",
-      attempt.number.value, static_cast<int>(attempt.state), attempt.master_port, attempt.table_sha256, point_text(attempt.resume),
-      time_text(attempt.placed_at), time_text(attempt.running_at), attempt.first_step ? std::to_string(*attempt.first_step) : "-",
-      time_text(attempt.first_step_at), time_text(attempt.broke_at), time_text(attempt.fault_time), time_text(attempt.detected_at),
-      time_text(attempt.exits_known_at), time_text(attempt.ended_at), time_text(attempt.caught_up_at));
-  out += fmt::format("    cause='{}' verdict={} charged={} best={} fence='{}' completed={} cancelled={} counts={}/{}/{}/{}\n", attempt.broke_cause,
-                     verdict_text(attempt.verdict), attempt.charged, attempt.best_step, attempt.fence, attempt.completed, attempt.cancelled,
-                     attempt.parts_started, attempt.parts_swept, attempt.ranks_well, attempt.ranks_exited);
+      attempt.number.value, static_cast<int>(attempt.state), attempt.master_port,
+      attempt.table_sha256, point_text(attempt.resume), time_text(attempt.placed_at),
+      time_text(attempt.running_at), attempt.first_step ? std::to_string(*attempt.first_step) : "-",
+      time_text(attempt.first_step_at), time_text(attempt.broke_at), time_text(attempt.fault_time),
+      time_text(attempt.detected_at), time_text(attempt.exits_known_at),
+      time_text(attempt.ended_at), time_text(attempt.caught_up_at));
+  out += fmt::format(
+      "    cause='{}' verdict={} charged={} best={} fence='{}' completed={} cancelled={} "
+      "counts={}/{}/{}/{}\n",
+      attempt.broke_cause, verdict_text(attempt.verdict), attempt.charged, attempt.best_step,
+      attempt.fence, attempt.completed, attempt.cancelled, attempt.parts_started,
+      attempt.parts_swept, attempt.ranks_well, attempt.ranks_exited);
   for (const auto& [what, note] : attempt.notes)
-    out += fmt::format("    note {} node={} step={} '{}'\n", static_cast<int>(what), note.node.str(), note.step.value_or(-1), note.text);
+    out += fmt::format("    note {} node={} step={} '{}'\n", static_cast<int>(what),
+                       note.node.str(), note.step.value_or(-1), note.text);
   for (const NodePart& part : attempt.parts) dump_part(out, part);
 }
 
 void dump_held(std::string& out, const JobRecord& job) {
   for (const auto& [before, held] : job.held) {
     out += fmt::format("  held {} attempt {}:", before.str(), held.attempt.value);
-    for (const ShardHolder& one : held.holders) out += fmt::format(" {}[{}+{}]", one.node.str(), one.first_rank.value, one.ranks);
+    for (const ShardHolder& one : held.holders)
+      out += fmt::format(" {}[{}+{}]", one.node.str(), one.first_rank.value, one.ranks);
     out += "\n";
   }
 }
@@ -102,50 +128,65 @@ void dump_indexes(std::string& out, const Ledger& ledger) {
   for (const JobId& job : ledger.live) out += " " + job.str();
   out += fmt::format("\nlingering{}\n", keys_text(ledger.lingering));
   for (const auto& [predecessor, jobs] : ledger.dependents) {
-    out += fmt::format("behind {}{}:", predecessor.str(), ledger.unsettled.contains(predecessor) ? " (unsettled)" : "");
+    out += fmt::format("behind {}{}:", predecessor.str(),
+                       ledger.unsettled.contains(predecessor) ? " (unsettled)" : "");
     for (const JobId& job : jobs) out += " " + job.str();
     out += "\n";
   }
   for (const auto& [node, holders] : ledger.device_holders) {
-    for (const auto& [device, key] : holders) out += fmt::format("device {}:{} -> {}\n", node.str(), device, key_text(key));
+    for (const auto& [device, key] : holders)
+      out += fmt::format("device {}:{} -> {}\n", node.str(), device, key_text(key));
   }
-  for (const auto& [port, key] : ledger.ports_held) out += fmt::format("port {}:{} -> {}\n", port.first, port.second, key_text(key));
-  for (const auto& [address, port] : ledger.port_cursor) out += fmt::format("port cursor {} {}\n", address, port);
+  for (const auto& [port, key] : ledger.ports_held)
+    out += fmt::format("port {}:{} -> {}\n", port.first, port.second, key_text(key));
+  for (const auto& [address, port] : ledger.port_cursor)
+    out += fmt::format("port cursor {} {}\n", address, port);
   for (const auto& [node, parts] : ledger.node_parts) {
-    out += fmt::format("orders {} unswept:{} open:{} closed:{}\n", node.str(), keys_text(parts.unswept), keys_text(parts.open), keys_text(parts.closed));
+    out += fmt::format("orders {} unswept:{} open:{} closed:{}\n", node.str(),
+                       keys_text(parts.unswept), keys_text(parts.open), keys_text(parts.closed));
   }
-  for (const auto& [at, job] : ledger.archivable) out += fmt::format("archivable {} {}\n", time_text(at), job.str());
+  for (const auto& [at, job] : ledger.archivable)
+    out += fmt::format("archivable {} {}\n", time_text(at), job.str());
 }
 
 }  // namespace
 
 std::string dump(const JobRecord& job) {
   std::string out = fmt::format(
-      "job {} name={} request={} hash={} phase={} submitted={} ended={} cancel={} '{}' best={} without_progress={} last={} open={} attempts_lost={}\n",
-      job.id.str(), job.spec.name(), job.request_id.str(), job.spec_hash, to_string(job.phase), time_text(job.submitted_at), time_text(job.ended_at),
-      job.cancel_requested, job.cancel_reason, job.best_step, job.attempts_without_progress, job.last_index.value, job.open_parts, job.attempts_lost);
-  out += fmt::format("  spec {}\n  verdict {}\n", job.spec.ShortDebugString(), verdict_text(job.verdict));
+      "job {} name={} request={} hash={} phase={} submitted={} ended={} cancel={} '{}' best={} "
+      "without_progress={} last={} open={} attempts_lost={}\n",
+      job.id.str(), job.spec.name(), job.request_id.str(), job.spec_hash, to_string(job.phase),
+      time_text(job.submitted_at), time_text(job.ended_at), job.cancel_requested, job.cancel_reason,
+      job.best_step, job.attempts_without_progress, job.last_index.value, job.open_parts,
+      job.attempts_lost);
+  out += fmt::format("  spec {}\n  verdict {}\n", job.spec.ShortDebugString(),
+                     verdict_text(job.verdict));
   if (job.start) out += fmt::format("  starts with {}\n", point_text(job.start));
   dump_held(out, job);
   for (const AttemptRecord& attempt : job.attempts) dump_attempt(out, attempt);
   for (const CheckpointRecord& checkpoint : job.checkpoints) {
-    out += fmt::format("  checkpoint {}:{} '{}' bytes={} shards={} at={} aside={}\n", checkpoint.attempt.value, checkpoint.step, checkpoint.path,
-                       checkpoint.bytes, checkpoint.shards, time_text(checkpoint.at), checkpoint.set_aside);
+    out += fmt::format("  checkpoint {}:{} '{}' bytes={} shards={} at={} aside={}\n",
+                       checkpoint.attempt.value, checkpoint.step, checkpoint.path, checkpoint.bytes,
+                       checkpoint.shards, time_text(checkpoint.at), checkpoint.set_aside);
   }
   return out;
 }
 
 std::string dump(const Ledger& ledger) {
   std::string out =
-      fmt::format("ledger cluster={} epoch={} version={} index={}\n", ledger.cluster.str(), ledger.epoch.value, ledger.version, ledger.index.value);
+      fmt::format("ledger cluster={} epoch={} version={} index={}\n", ledger.cluster.str(),
+                  ledger.epoch.value, ledger.version, ledger.index.value);
   for (const auto& [name, node] : ledger.nodes) {
-    out += fmt::format("node {} instance={} boot={} version={} dead={} registered={} inventory {}\n", name.str(), node.instance.str(), node.boot_id.str(),
-                       node.version, node.dead, time_text(node.registered_at), node.inventory.ShortDebugString());
+    out +=
+        fmt::format("node {} instance={} boot={} version={} dead={} registered={} inventory {}\n",
+                    name.str(), node.instance.str(), node.boot_id.str(), node.version, node.dead,
+                    time_text(node.registered_at), node.inventory.ShortDebugString());
   }
   for (const auto& [id, job] : ledger.jobs) out += dump(job);
   for (const auto& [id, stone] : ledger.tombstones) {
-    out += fmt::format("tombstone {} name={} request={} phase={} ended={} chain={} '{}'\n", id.str(), stone.name, stone.request_id.str(),
-                       to_string(stone.phase), time_text(stone.ended_at), stone.chain.str(), stone.chain_name);
+    out += fmt::format("tombstone {} name={} request={} phase={} ended={} chain={} '{}'\n",
+                       id.str(), stone.name, stone.request_id.str(), to_string(stone.phase),
+                       time_text(stone.ended_at), stone.chain.str(), stone.chain_name);
   }
   dump_indexes(out, ledger);
   return out;

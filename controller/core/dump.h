@@ -1,4 +1,5 @@
-// The whole ledger as text, derived indexes included: equal ledgers give equal text. For tests (a replay must dump the same) and for debugging.
+// The whole ledger as text, derived indexes included: equal ledgers give equal text. For tests (a
+// replay must dump the same) and for debugging.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
-// Everything that can have happened: the durable facts, as values. apply() folds them into the Ledger; the journal's codec is the one
-// place where they become records. A new kind breaks the build wherever it must be handled (std::visit without a catch-all).
+// Everything that can have happened: the durable facts, as values. apply() folds them into the
+// Ledger; the journal's codec is the one place where they become records. A new kind breaks the
+// build wherever it must be handled (std::visit without a catch-all).
 // Add, never repurpose: rows of every released version must replay.
 #pragma once
 
@@ -17,9 +18,11 @@
 namespace muster::core {
 
 enum class FailureClass { UserError, Signal, Oom, Node, Launch, Worker, Operator };
-enum class StartFailure { Gone, Launch, Port, Disk, Node, Checkpoint };  // whose fault each is: start_failures.h
-// What a line of evidence speaks of: the rank's own fault, or what follows, as a rule, from another rank's end ("Connection reset by peer", a collective's
-// time-out). Unknown: no line, an older agent, or an older record.
+// whose fault each is: start_failures.h
+enum class StartFailure { Gone, Launch, Port, Disk, Node, Checkpoint };
+// What a line of evidence speaks of: the rank's own fault, or what follows, as a rule, from another
+// rank's end ("Connection reset by peer", a collective's time-out). Unknown: no line, an older
+// agent, or an older record.
 enum class EvidenceKind { Unknown, Cause, Consequence };
 
 struct Verdict {
@@ -56,22 +59,26 @@ struct PlacedNode {
 struct ResumePoint {
   AttemptNo attempt;  // that wrote it
   std::int64_t step = 0;
-  std::string path;          // directory of the checkpoint itself
-  bool from_start = false;   // by spec.start: no attempt of this job wrote it, and `attempt` is that of another job, or 0
+  std::string path;  // directory of the checkpoint itself
+  // by spec.start: no attempt of this job wrote it, and `attempt` is that of another job, or 0
+  bool from_start = false;
   std::uint32_t shards = 0;  // that it had when it was found whole; 0: not known
   friend bool operator==(const ResumePoint&, const ResumePoint&) = default;
 };
 
-// --- the events ---------------------------------------------------------------------------------------------------------------------
-// The journal keeps the first and the last ControllerStarted and those around an accepted loss (lost_end.h), and of each node the first and the last
-// NodeRegistered; those between may be gone at the next replay, so apply lets them touch nothing but epoch, cluster and version, or that node's own record.
-// NodeDeclaredDead goes with the node's next registration, and touches nothing that this does not set again.
+// --- the events ----------------------------------------------------------------------------------
+// The journal keeps the first and the last ControllerStarted and those around an accepted loss
+// (lost_end.h), and of each node the first and the last NodeRegistered; those between may be gone
+// at the next replay, so apply lets them touch nothing but epoch, cluster and version, or that
+// node's own record. NodeDeclaredDead goes with the node's next registration, and touches nothing
+// that this does not set again.
 struct ControllerStarted {
   Epoch epoch;
   ClusterId cluster;
   std::string version;
 };
-// Registered, or something of it changed: a new boot, a new instance, another inventory. Clears "dead".
+// Registered, or something of it changed: a new boot, a new instance, another inventory. Clears
+// "dead".
 struct NodeRegistered {
   NodeName node;
   InstanceId instance;
@@ -108,15 +115,19 @@ struct HeldShards {
   friend bool operator==(const HeldShards&, const HeldShards&) = default;
 };
 
-// Of a job that waits for others (spec.schedule.after): one of them has succeeded. In the batch of that one's end, or of this one's submission.
+// Of a job that waits for others (spec.schedule.after): one of them has succeeded. In the batch of
+// that one's end, or of this one's submission.
 struct PredecessorSucceeded {
   JobId job;  // that waits
   JobId predecessor;
-  std::optional<ResumePoint> checkpoint = std::nullopt;  // its newest whole one, where spec.start of the job that waits names it
-  std::optional<HeldShards> held = std::nullopt;         // where its files are, where the job that waits has checkpoint.storage: local
+  // its newest whole one, where spec.start of the job that waits names it
+  std::optional<ResumePoint> checkpoint = std::nullopt;
+  // where its files are, where the job that waits has checkpoint.storage: local
+  std::optional<HeldShards> held = std::nullopt;
 };
 
-// A whole checkpoint of a job whose node's script named the directory `as`, and saved elsewhere, because muster had redirected it (saved_before.h).
+// A whole checkpoint of a job whose node's script named the directory `as`, and saved elsewhere,
+// because muster had redirected it (saved_before.h).
 struct SavedBefore {
   std::string as;  // absolute
   JobId job;
@@ -149,8 +160,10 @@ struct NodeStartFailed {
   NodeName node;
   StartFailure why{};
   std::string text;
-  WallTime node_time;  // by the controller's clock where the agent tells ages: of several nodes the first is asked why
-  // Of StartFailure::Checkpoint, of the one to resume from, by the layout's names. needed 0: it was not read; newer ones were found (CheckpointCompleted).
+  // by the controller's clock where the agent tells ages: of several nodes the first is asked why
+  WallTime node_time;
+  // Of StartFailure::Checkpoint, of the one to resume from, by the layout's names. needed 0: it was
+  // not read; newer ones were found (CheckpointCompleted).
   std::vector<std::string> torn = {};  // shards whose files were read, and are short or torn
   std::uint32_t there = 0, needed = 0;
   std::string names_sha256 = {};  // of the names of those that are there
@@ -169,15 +182,19 @@ struct RankExited {
   std::string evidence;
   WallTime node_time;
   EvidenceKind evidence_kind{};
-  // The last step that its log told, and of how many; nothing: none, nobody asked, or an older agent or record.
+  // The last step that its log told, and of how many; nothing: none, nobody asked, or an older
+  // agent or record.
   std::optional<std::int64_t> step, total;
   bool killed_unasked = false;  // SIGKILL after a stop was asked for, and before muster's own
-  // By the controller's clock: arrival less the fact's age. Nothing: the agent told no age. What ended on one node is ordered by node_time, which is exact.
+  // By the controller's clock: arrival less the fact's age. Nothing: the agent told no age. What
+  // ended on one node is ordered by node_time, which is exact.
   std::optional<WallTime> controller_time;
-  std::optional<std::uint32_t> training_rank = std::nullopt;  // of a node's script: the rank inside it whose end this was
+  // of a node's script: the rank inside it whose end this was
+  std::optional<std::uint32_t> training_rank = std::nullopt;
   [[nodiscard]] WallTime ended() const { return controller_time.value_or(node_time); }
 };
-// A process of the attempt that is no rank (MindSpore's scheduler) ended badly before muster asked for it.
+// A process of the attempt that is no rank (MindSpore's scheduler) ended badly before muster asked
+// for it.
 struct CompanionExited {
   JobId job;
   AttemptNo attempt;
@@ -204,7 +221,8 @@ struct FirstStep {
   std::int64_t step = 0;
   WallTime node_time;
 };
-// Of a node's script: the first launch inside it that would have saved somewhere, and was redirected. Once an attempt, whoever says it.
+// Of a node's script: the first launch inside it that would have saved somewhere, and was
+// redirected. Once an attempt, whoever says it.
 struct ScriptLaunched {
   JobId job;
   AttemptNo attempt;
@@ -223,7 +241,8 @@ struct CheckpointCompleted {
   std::uint64_t bytes = 0;
   std::uint32_t shards = 0;
 };
-// Two attempts in a row went on from it and failed the same way at once, or it was read and is torn: no attempt goes on from it any more.
+// Two attempts in a row went on from it and failed the same way at once, or it was read and is
+// torn: no attempt goes on from it any more.
 struct CheckpointSetAside {
   JobId job;
   AttemptNo attempt;  // that wrote it
@@ -231,16 +250,20 @@ struct CheckpointSetAside {
   std::string reason;
 };
 
-// Something ended this attempt; its ranks are being stopped. The cause here is what was known first; the verdict follows.
+// Something ended this attempt; its ranks are being stopped. The cause here is what was known
+// first; the verdict follows.
 struct AttemptBroke {
   JobId job;
   AttemptNo attempt;
   std::string cause;
-  WallTime fault_time;   // by the controller's clock; by the node's where its agent tells no ages
-  WallTime detected_at;  // arrival of the first word of it, by the controller's clock; zero in older records: not known
+  WallTime fault_time;  // by the controller's clock; by the node's where its agent tells no ages
+  // arrival of the first word of it, by the controller's clock; zero in older records: not known
+  WallTime detected_at;
 };
-// No rank of it can advance any more: every node swept, or the fence's other rules. Verdict and charge are final here.
-// `job_ends`: no other attempt follows, the JobEnded of the same batch says how; else the job goes back to the front of the queue.
+// No rank of it can advance any more: every node swept, or the fence's other rules. Verdict and
+// charge are final here.
+// `job_ends`: no other attempt follows, the JobEnded of the same batch says how; else the job goes
+// back to the front of the queue.
 struct AttemptEnded {
   JobId job;
   AttemptNo attempt;
@@ -283,9 +306,11 @@ struct LogsCollected {
   AttemptNo attempt;
   NodeName node;
 };
-// The job leaves the fold: its rows move to the archive (Journal::archive) and a later replay does NOT see its other events any more, not even
-// JobSubmitted. So this record alone carries all that the tombstone needs: decide fills every field from the JobRecord; apply makes the Tombstone from
-// the event, whether the job is still in the ledger or not (then it is taken out, as are its name, request id and logs-collected state).
+// The job leaves the fold: its rows move to the archive (Journal::archive) and a later replay does
+// NOT see its other events any more, not even JobSubmitted. So this record alone carries all that
+// the tombstone needs: decide fills every field from the JobRecord; apply makes the Tombstone from
+// the event, whether the job is still in the ledger or not (then it is taken out, as are its name,
+// request id and logs-collected state).
 struct JobArchived {
   JobId job;
   std::string name;
@@ -296,15 +321,18 @@ struct JobArchived {
   std::string chain_name = {};
   std::vector<SavedBefore> saved = {};
 };
-// After this nothing of the job is left in the fold, and the journal drops both rows: apply must bear it without a tombstone.
+// After this nothing of the job is left in the fold, and the journal drops both rows: apply must
+// bear it without a tombstone.
 struct TombstoneDropped {
   JobId job;
 };
 
-using EventBody = std::variant<ControllerStarted, NodeRegistered, NodeDeclaredDead, JobSubmitted, CancelRequested, AttemptPlaced, NodeStarted, NodeStartFailed,
-                               RankExited, NodeSwept, FirstStep, CheckpointCompleted, CheckpointSetAside, AttemptBroke, AttemptEnded, CaughtUp,
-                               AttemptCompleted, JobEnded, LogsCollected, JobArchived, TombstoneDropped, CompanionExited, PredecessorSucceeded, AttemptNoted,
-                               ScriptLaunched>;
+using EventBody =
+    std::variant<ControllerStarted, NodeRegistered, NodeDeclaredDead, JobSubmitted, CancelRequested,
+                 AttemptPlaced, NodeStarted, NodeStartFailed, RankExited, NodeSwept, FirstStep,
+                 CheckpointCompleted, CheckpointSetAside, AttemptBroke, AttemptEnded, CaughtUp,
+                 AttemptCompleted, JobEnded, LogsCollected, JobArchived, TombstoneDropped,
+                 CompanionExited, PredecessorSucceeded, AttemptNoted, ScriptLaunched>;
 
 struct Event {
   WallTime at{};  // of the batch that accepted it

@@ -16,56 +16,71 @@ namespace muster::core {
 namespace {
 
 constexpr std::size_t kNodesNamed = 6;
-constexpr std::size_t kAheadLookMax = 64;  // jobs ahead that are looked at for the one that holds the others up
+// jobs ahead that are looked at for the one that holds the others up
+constexpr std::size_t kAheadLookMax = 64;
 
 std::string some_of(const std::vector<std::string>& nodes) {
-  const std::vector<std::string> named(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(std::min(nodes.size(), kNodesNamed)));
+  const std::vector<std::string> named(
+      nodes.begin(),
+      nodes.begin() + static_cast<std::ptrdiff_t>(std::min(nodes.size(), kNodesNamed)));
   std::string text = fmt::format("'{}'", fmt::join(named, "', '"));
   if (nodes.size() > kNodesNamed) text += fmt::format(" and {} more", nodes.size() - kNodesNamed);
   return text;
 }
 
-void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {
+void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const Presence& presence,
+                    const JobRecord& job, Now now, const Limits& limits) {
   if (!job.waits_for.empty()) {
-    for (std::string& line : waits_for_text(ledger, presence, job.waits_for)) lines.push_back(std::move(line));
+    for (std::string& line : waits_for_text(ledger, presence, job.waits_for))
+      lines.push_back(std::move(line));
     return;
   }
-  if (const std::optional<Unheard> unheard = unheard_since_start(ledger, presence, job, now, limits)) {
+  if (const std::optional<Unheard> unheard =
+          unheard_since_start(ledger, presence, job, now, limits)) {
     std::vector<std::string> names;
     for (const NodeName& node : unheard->nodes) names.push_back(node.str());
     if (job.attempts_lost == 0) {
       lines.push_back(
-          fmt::format("the controller has just started: waits for a word from {}, at most {}", some_of(names), age_text(unheard->until - now.boot)));
+          fmt::format("the controller has just started: waits for a word from {}, at most {}",
+                      some_of(names), age_text(unheard->until - now.boot)));
       return;
     }
     lines.push_back(
-        fmt::format("the journal's end was lost, and with it perhaps an attempt of this job that still runs: waits for a word from {}, at most {}; "
+        fmt::format("the journal's end was lost, and with it perhaps an attempt of this job that "
+                    "still runs: waits for a word from {}, at most {}; "
                     "`muster node declare-dead` ends the wait for a machine that is really gone",
                     some_of(names), age_text(unheard->until - now.boot)));
     return;
   }
   const PlaceResult placed = place(ledger, presence, job, now, limits);
-  if (!placed.why.empty()) lines.push_back((placed.never ? "waits for other nodes: " : "waits: ") + placed.why);
+  if (!placed.why.empty())
+    lines.push_back((placed.never ? "waits for other nodes: " : "waits: ") + placed.why);
   if (placed.never) return;
   // Only jobs that could ever be placed hold others up, and not while they leave a node alone.
   std::size_t ahead = 0;
   const JobRecord* first = nullptr;
   std::string first_waits;
   FittingJobs jobs(ledger, presence, now, limits);
-  for (const JobRecord* other = jobs.next(); other != nullptr && other->id != job.id; other = jobs.next()) {
+  for (const JobRecord* other = jobs.next(); other != nullptr && other->id != job.id;
+       other = jobs.next()) {
     if (++ahead > kAheadLookMax || first != nullptr) continue;
     PlaceResult ahead_of_it = place(ledger, presence, *other, now, limits);
     if (ahead_of_it.retry_at) continue;
     first = other;
     first_waits = ahead_of_it.why.empty() ? "it is about to be placed" : std::move(ahead_of_it.why);
   }
-  const std::string in_line = fmt::format("{} job{} ahead in the queue (first in, first out)", ahead, ahead == 1 ? " is" : "s are");
+  const std::string in_line = fmt::format("{} job{} ahead in the queue (first in, first out)",
+                                          ahead, ahead == 1 ? " is" : "s are");
   if (first != nullptr) {
     const bool same = first_waits == placed.why;
     // Of another demand on the same nodes: what they have was said.
-    const auto nodes = [](const std::string& why) { return why.substr(std::min(why.find(": "), why.size())); };
-    if (!same && !nodes(first_waits).empty() && nodes(first_waits) == nodes(placed.why)) first_waits.resize(first_waits.find(": "));
-    lines.push_back(fmt::format("{}; '{}' is next{}", in_line, first->spec.name(), same ? " and waits for the same" : ": " + first_waits));
+    const auto nodes = [](const std::string& why) {
+      return why.substr(std::min(why.find(": "), why.size()));
+    };
+    if (!same && !nodes(first_waits).empty() && nodes(first_waits) == nodes(placed.why))
+      first_waits.resize(first_waits.find(": "));
+    lines.push_back(fmt::format("{}; '{}' is next{}", in_line, first->spec.name(),
+                                same ? " and waits for the same" : ": " + first_waits));
   } else if (ahead > kAheadLookMax) {
     lines.push_back(in_line);
   }
@@ -73,32 +88,41 @@ void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const
 }
 
 // Empty: its disk takes writes.
-std::string disk_text(const Presence& presence, const AttemptSeen* attempt, const NodeName& name, Now now) {
+std::string disk_text(const Presence& presence, const AttemptSeen* attempt, const NodeName& name,
+                      Now now) {
   const auto node = presence.nodes.find(name);
   if (node == presence.nodes.end() || node->second.disk_trouble.empty()) return {};
-  const std::string text =
-      fmt::format("node '{}' cannot write to its state directory ({}): ends of ranks are not seen before it can", name.str(), node->second.disk_trouble);
+  const std::string text = fmt::format(
+      "node '{}' cannot write to its state directory ({}): ends of ranks are not seen before it "
+      "can",
+      name.str(), node->second.disk_trouble);
   if (attempt != nullptr) {
     if (const auto lease = attempt->leases_end.find(name); lease != attempt->leases_end.end())
-      return text + fmt::format("; its ranks go on until their lease ends in {}", age_text(std::max(Duration::zero(), lease->second - now.boot)));
+      return text + fmt::format("; its ranks go on until their lease ends in {}",
+                                age_text(std::max(Duration::zero(), lease->second - now.boot)));
   }
   return text + "; its ranks go on";
 }
 
-void explain_live(std::vector<std::string>& lines, const Presence& presence, const JobRecord& job, const AttemptRecord& attempt, Now now,
-                  const Limits& limits) {
+void explain_live(std::vector<std::string>& lines, const Presence& presence, const JobRecord& job,
+                  const AttemptRecord& attempt, Now now, const Limits& limits) {
   const auto seen = presence.attempts.find({job.id, attempt.number});
   const AttemptSeen* attempt_seen = seen == presence.attempts.end() ? nullptr : &seen->second;
   std::vector<std::string> not_started, setting_up;
   for (const NodePart& part : attempt.parts) {
     const NodeName& node = part.placed.node;
     if (!part.started && !part.swept)
-      (seen != presence.attempts.end() && seen->second.setting_up.contains(node) ? setting_up : not_started).push_back(node.str());
+      (seen != presence.attempts.end() && seen->second.setting_up.contains(node) ? setting_up
+                                                                                 : not_started)
+          .push_back(node.str());
     if (part.swept || part.idle()) continue;
     if (is_silent(presence, node, now.boot, limits.silent_after)) {
-      lines.push_back(fmt::format("node '{}' is silent for {}; its ranks go on by themselves until the job's orphan grace is over", node.str(),
-                                  age_text(now.boot - last_word(presence, node))));
-    } else if (const std::string trouble = disk_text(presence, attempt_seen, node, now); !trouble.empty()) {
+      lines.push_back(
+          fmt::format("node '{}' is silent for {}; its ranks go on by themselves until the job's "
+                      "orphan grace is over",
+                      node.str(), age_text(now.boot - last_word(presence, node))));
+    } else if (const std::string trouble = disk_text(presence, attempt_seen, node, now);
+               !trouble.empty()) {
       lines.push_back(trouble);
     }
   }
@@ -111,68 +135,89 @@ void explain_live(std::vector<std::string>& lines, const Presence& presence, con
     add(brings_files(job.spec), "shards of other nodes");
     add(!runtime.image().empty(), "runtime.image");
     add(!runtime.setup().empty() || what.empty(), "runtime.setup");
-    lines.push_back(fmt::format("attempt {} is being set up ({}) on {}, within {} a node", attempt.number.value, what, some_of(setting_up),
+    lines.push_back(fmt::format("attempt {} is being set up ({}) on {}, within {} a node",
+                                attempt.number.value, what, some_of(setting_up),
                                 age_text(setup_time(job.spec))));
     std::size_t told = 0;
     for (const std::string& node : setting_up) {
       const std::string& text = seen->second.setting_up.at(NodeName(node));
-      if (!text.empty() && ++told <= kNodesNamed) lines.push_back(fmt::format("node '{}': {}", node, text));
+      if (!text.empty() && ++told <= kNodesNamed)
+        lines.push_back(fmt::format("node '{}': {}", node, text));
     }
   }
-  if (std::string back = went_back_text(job, attempt); !back.empty()) lines.push_back(std::move(back));
+  if (std::string back = went_back_text(job, attempt); !back.empty())
+    lines.push_back(std::move(back));
   if (const auto note = attempt.notes.find(Note::LossNotFinite); note != attempt.notes.end())
-    lines.push_back(fmt::format("the loss was not a number at step {}", note->second.step.value_or(-1)));
-  if (!not_started.empty()) lines.push_back(fmt::format("attempt {} is being started; not started yet: {}", attempt.number.value, some_of(not_started)));
+    lines.push_back(
+        fmt::format("the loss was not a number at step {}", note->second.step.value_or(-1)));
+  if (!not_started.empty())
+    lines.push_back(fmt::format("attempt {} is being started; not started yet: {}",
+                                attempt.number.value, some_of(not_started)));
 }
 
 // How far it has come, and when: that of a training which hangs, too.
-std::string steps_text(const Presence& presence, const JobRecord& job, const AttemptRecord& attempt, Now now) {
+std::string steps_text(const Presence& presence, const JobRecord& job, const AttemptRecord& attempt,
+                       Now now) {
   const auto seen = presence.attempts.find({job.id, attempt.number});
   if (seen == presence.attempts.end()) return {};
-  const auto spokesman = std::ranges::find_if(seen->second.ranks, [](const auto& entry) { return entry.second.step >= 0; });
+  const auto spokesman = std::ranges::find_if(
+      seen->second.ranks, [](const auto& entry) { return entry.second.step >= 0; });
   if (spokesman == seen->second.ranks.end()) return {};
   const RankSeen& rank = spokesman->second;
   const std::string of = rank.total > 0 ? fmt::format(" of {}", rank.total) : "";
-  if (seen->second.last_step_at == WallTime{}) return fmt::format("step {}{} is done", rank.step, of);
-  return fmt::format("step {}{} was {} ago", rank.step, of, age_text(now.wall - seen->second.last_step_at));
+  if (seen->second.last_step_at == WallTime{})
+    return fmt::format("step {}{} is done", rank.step, of);
+  return fmt::format("step {}{} was {} ago", rank.step, of,
+                     age_text(now.wall - seen->second.last_step_at));
 }
 
 // What broke an attempt: the cause, what it said last, when, and who knows more.
-void explain_verdict(std::vector<std::string>& lines, const JobRecord& job, const AttemptRecord* attempt, const Verdict& verdict, std::string cause, Now now) {
+void explain_verdict(std::vector<std::string>& lines, const JobRecord& job,
+                     const AttemptRecord* attempt, const Verdict& verdict, std::string cause,
+                     Now now) {
   lines.push_back(std::move(cause));
   if (!verdict.evidence.empty()) lines.push_back("it said: " + verdict.evidence);
-  const std::optional<WallTime> at = attempt != nullptr && attempt->broke_at ? attempt->broke_at : job.ended_at;
+  const std::optional<WallTime> at =
+      attempt != nullptr && attempt->broke_at ? attempt->broke_at : job.ended_at;
   if (attempt == nullptr || !at || verdict.cls == FailureClass::Operator) return;
   std::string more;
   if (verdict.rank) {
-    more = fmt::format("`muster logs {} --attempt {} --rank {}` has what it printed before", job.id.str(), attempt->number.value, verdict.rank->value);
+    more = fmt::format("`muster logs {} --attempt {} --rank {}` has what it printed before",
+                       job.id.str(), attempt->number.value, verdict.rank->value);
   } else if (verdict.cls == FailureClass::Node && !verdict.node.empty()) {
     more = fmt::format("`muster node show {}` has how it stands now", verdict.node.str());
   } else {
     more = fmt::format("`muster events {}` has what came before", job.id.str());
   }
-  lines.push_back(fmt::format("attempt {}, {} ago; {}", attempt->number.value, age_text(now.wall - *at), more));
+  lines.push_back(
+      fmt::format("attempt {}, {} ago; {}", attempt->number.value, age_text(now.wall - *at), more));
 }
 
 }  // namespace
 
-std::vector<std::string> explain(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {
+std::vector<std::string> explain(const Ledger& ledger, const Presence& presence,
+                                 const JobRecord& job, Now now, const Limits& limits) {
   std::vector<std::string> lines;
   const AttemptRecord* attempt = job.current();
   if (attempt != nullptr && attempt->verdict && !is_final(job.phase)) {
     explain_verdict(lines, job, attempt, *attempt->verdict,
-                    fmt::format("attempt {} broke: {} ({})", attempt->number.value, attempt->verdict->reason, to_string(attempt->verdict->cls)), now);
+                    fmt::format("attempt {} broke: {} ({})", attempt->number.value,
+                                attempt->verdict->reason, to_string(attempt->verdict->cls)),
+                    now);
   }
   switch (job.phase) {
     case JobPhase::Queued: explain_queued(lines, ledger, presence, job, now, limits); break;
     case JobPhase::Launching:
     case JobPhase::Running:
       explain_live(lines, presence, job, *attempt, now, limits);
-      if (lines.empty()) lines.push_back(fmt::format("attempt {} is running on every node", attempt->number.value));
-      if (std::string steps = steps_text(presence, job, *attempt, now); !steps.empty()) lines.push_back(std::move(steps));
+      if (lines.empty())
+        lines.push_back(fmt::format("attempt {} is running on every node", attempt->number.value));
+      if (std::string steps = steps_text(presence, job, *attempt, now); !steps.empty())
+        lines.push_back(std::move(steps));
       break;
     case JobPhase::Draining: {
-      lines.push_back(fmt::format("attempt {} is being stopped: {}", attempt->number.value, attempt->broke_cause));
+      lines.push_back(fmt::format("attempt {} is being stopped: {}", attempt->number.value,
+                                  attempt->broke_cause));
       const FenceLook fence = look_at_fence(ledger, presence, job, *attempt, now, limits);
       for (const std::string& wait : fence.waits) lines.push_back("waits for " + wait);
       break;
@@ -182,19 +227,22 @@ std::vector<std::string> explain(const Ledger& ledger, const Presence& presence,
       for (const NodePart& part : attempt->parts) {
         if (!part.swept) unswept.push_back(part.placed.node.str());
       }
-      lines.push_back(fmt::format("every rank ended with status 0; waits for the sweep of {}", some_of(unswept)));
+      lines.push_back(fmt::format("every rank ended with status 0; waits for the sweep of {}",
+                                  some_of(unswept)));
       break;
     }
     case JobPhase::Succeeded:
       lines.emplace_back("succeeded");
       for (const AttemptRecord& one : job.attempts) {
-        if (std::string back = went_back_text(job, one); !back.empty()) lines.push_back(std::move(back));
+        if (std::string back = went_back_text(job, one); !back.empty())
+          lines.push_back(std::move(back));
       }
       break;
     case JobPhase::Failed:
     case JobPhase::Cancelled:
       if (job.verdict)
-        explain_verdict(lines, job, attempt, *job.verdict, fmt::format("{}: {}", to_string(job.phase), job.verdict->reason), now);
+        explain_verdict(lines, job, attempt, *job.verdict,
+                        fmt::format("{}: {}", to_string(job.phase), job.verdict->reason), now);
       else
         lines.emplace_back(to_string(job.phase));
       break;

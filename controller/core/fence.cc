@@ -9,38 +9,49 @@
 namespace muster::core {
 namespace {
 
-std::string quoted(const std::vector<std::string>& nodes) { return fmt::format("'{}'", fmt::join(nodes, "', '")); }
+std::string quoted(const std::vector<std::string>& nodes) {
+  return fmt::format("'{}'", fmt::join(nodes, "', '"));
+}
 
 // Of a stopped rank, for the sentence; nothing: none is known to be stopped.
-std::optional<std::string> stopped_rank(const AttemptRecord& attempt, const std::vector<PartSight>& sights) {
+std::optional<std::string> stopped_rank(const AttemptRecord& attempt,
+                                        const std::vector<PartSight>& sights) {
   for (const NodePart& part : attempt.parts) {
-    if (!part.exits.empty()) return fmt::format("rank {} is stopped", part.exits.begin()->first.value);
+    if (!part.exits.empty())
+      return fmt::format("rank {} is stopped", part.exits.begin()->first.value);
   }
   for (std::size_t at = 0; at < attempt.parts.size(); ++at) {
-    if (!attempt.parts[at].idle() && can_run_nothing(sights[at])) return fmt::format("the ranks on node '{}' are stopped", attempt.parts[at].placed.node.str());
+    if (!attempt.parts[at].idle() && can_run_nothing(sights[at]))
+      return fmt::format("the ranks on node '{}' are stopped", attempt.parts[at].placed.node.str());
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-PartLook look_at_part(const Ledger& ledger, const Presence& presence, const JobRecord& job, const NodePart& part, Now now, const Limits& limits) {
+PartLook look_at_part(const Ledger& ledger, const Presence& presence, const JobRecord& job,
+                      const NodePart& part, Now now, const Limits& limits) {
   if (part.swept || part.idle()) return {.sight = PartSight::Swept};
   const NodeName& node = part.placed.node;
   if (ledger.dead_nodes.contains(node)) return {.sight = PartSight::Dead};
   const BootTime silent_at = last_word(presence, node) + limits.silent_after;
-  // The agent counts from the sending of a pulse that was acknowledged, so never later than the controller counts from its acknowledgement. One
-  // that an earlier life of this controller sent was sent before this one listened.
+  // The agent counts from the sending of a pulse that was acknowledged, so never later than the
+  // controller counts from its acknowledgement. One that an earlier life of this controller sent
+  // was sent before this one listened.
   const auto seen = presence.nodes.find(node);
   const BootTime last_ack = seen == presence.nodes.end() ? BootTime{} : seen->second.last_ack_sent;
-  const BootTime grace_end = std::max(last_ack, presence.listening_since) + outlives_contact(job.spec) + limits.grace_margin;
+  const BootTime grace_end = std::max(last_ack, presence.listening_since) +
+                             outlives_contact(job.spec) + limits.grace_margin;
   const BootTime over_at = std::max(silent_at, grace_end);
-  if (now.boot < silent_at) return {.sight = PartSight::Reachable, .look_at = silent_at, .over_at = over_at};
-  if (now.boot < grace_end) return {.sight = PartSight::Silent, .look_at = grace_end, .over_at = over_at};
+  if (now.boot < silent_at)
+    return {.sight = PartSight::Reachable, .look_at = silent_at, .over_at = over_at};
+  if (now.boot < grace_end)
+    return {.sight = PartSight::Silent, .look_at = grace_end, .over_at = over_at};
   return {.sight = PartSight::GraceOver};
 }
 
-FenceLook look_at_fence(const Ledger& ledger, const Presence& presence, const JobRecord& job, const AttemptRecord& attempt, Now now, const Limits& limits) {
+FenceLook look_at_fence(const Ledger& ledger, const Presence& presence, const JobRecord& job,
+                        const AttemptRecord& attempt, Now now, const Limits& limits) {
   FenceLook look;
   std::vector<PartSight> sights;
   std::vector<std::string> dead, grace_over, silent, reachable;
@@ -61,33 +72,44 @@ FenceLook look_at_fence(const Ledger& ledger, const Presence& presence, const Jo
     look.holds = true;
     look.rule = "swept";
     if (!dead.empty()) look.rule += fmt::format("; declared dead: {}", quoted(dead));
-    if (!grace_over.empty()) look.rule += fmt::format("; silent for longer than the orphan grace: {}", quoted(grace_over));
+    if (!grace_over.empty())
+      look.rule += fmt::format("; silent for longer than the orphan grace: {}", quoted(grace_over));
     return look;
   }
   const std::optional<std::string> stopped = stopped_rank(attempt, sights);
   if (lockstep(job.spec) && reachable.empty() && stopped) {
-    // A word of their own about their exits would make the verdict better: a moment for it. A clock that was set back does not make it longer.
+    // A word of their own about their exits would make the verdict better: a moment for it. A clock
+    // that was set back does not make it longer.
     const Duration since = attempt.broke_at ? now.wall - *attempt.broke_at : limits.exit_bound;
     if (since >= Duration::zero() && since < limits.exit_bound) {
-      look.waits.push_back(fmt::format("the last exits from the silent node{} {}", silent.size() == 1 ? "" : "s", quoted(silent)));
+      look.waits.push_back(fmt::format("the last exits from the silent node{} {}",
+                                       silent.size() == 1 ? "" : "s", quoted(silent)));
       sooner(look.look_at, now.boot + (limits.exit_bound - since));
       return look;
     }
     look.holds = true;
-    look.rule = fmt::format("lockstep: {}, and the rest is on silent nodes: {}", *stopped, quoted(silent));
+    look.rule =
+        fmt::format("lockstep: {}, and the rest is on silent nodes: {}", *stopped, quoted(silent));
     return look;
   }
-  if (!reachable.empty()) look.waits.push_back(fmt::format("node{} {} to be swept", reachable.size() == 1 ? "" : "s", quoted(reachable)));
+  if (!reachable.empty())
+    look.waits.push_back(
+        fmt::format("node{} {} to be swept", reachable.size() == 1 ? "" : "s", quoted(reachable)));
   if (!silent.empty()) {
-    look.waits.push_back(fmt::format("node{} {}, silent: {} `muster node declare-dead` ends the wait, if the machine is really gone",
-                                     silent.size() == 1 ? "" : "s", quoted(silent), "to come back, or until the job's orphan grace is over;"));
+    look.waits.push_back(
+        fmt::format("node{} {}, silent: {} `muster node declare-dead` ends the wait, if the "
+                    "machine is really gone",
+                    silent.size() == 1 ? "" : "s", quoted(silent),
+                    "to come back, or until the job's orphan grace is over;"));
   }
   return look;
 }
 
-bool nothing_runs(const Ledger& ledger, const Presence& presence, const JobRecord& job, const AttemptRecord& attempt, Now now, const Limits& limits) {
+bool nothing_runs(const Ledger& ledger, const Presence& presence, const JobRecord& job,
+                  const AttemptRecord& attempt, Now now, const Limits& limits) {
   for (const NodePart& part : attempt.parts) {
-    if (!can_run_nothing(look_at_part(ledger, presence, job, part, now, limits).sight)) return false;
+    if (!can_run_nothing(look_at_part(ledger, presence, job, part, now, limits).sight))
+      return false;
   }
   return true;
 }

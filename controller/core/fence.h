@@ -1,7 +1,10 @@
-// The fence: when no rank of an attempt can advance any more, so that the next one may be placed. Pure; the one place that knows.
+// The fence: when no rank of an attempt can advance any more, so that the next one may be placed.
+// Pure; the one place that knows.
 //
-//   a  every part is swept, or can run nothing any more: its node is declared dead, or was silent for longer than the job's orphan grace
-//   b  lockstep jobs: one rank is known to be stopped, and every part that a may not count is on a silent node (its devices stay held)
+//   a  every part is swept, or can run nothing any more: its node is declared dead, or was silent
+//      for longer than the job's orphan grace
+//   b  lockstep jobs: one rank is known to be stopped, and every part that a may not count is on a
+//      silent node (its devices stay held)
 //   c  otherwise: wait, and say for what
 #pragma once
 
@@ -20,8 +23,11 @@ struct PartLook {
   std::optional<BootTime> look_at;  // when time alone may change it
   std::optional<BootTime> over_at;  // when time alone will have ended the grace
 };
-PartLook look_at_part(const Ledger& ledger, const Presence& presence, const JobRecord& job, const NodePart& part, Now now, const Limits& limits);
-inline bool can_run_nothing(PartSight sight) { return sight == PartSight::Swept || sight == PartSight::Dead || sight == PartSight::GraceOver; }
+PartLook look_at_part(const Ledger& ledger, const Presence& presence, const JobRecord& job,
+                      const NodePart& part, Now now, const Limits& limits);
+inline bool can_run_nothing(PartSight sight) {
+  return sight == PartSight::Swept || sight == PartSight::Dead || sight == PartSight::GraceOver;
+}
 
 struct FenceLook {
   bool holds = false;
@@ -29,10 +35,12 @@ struct FenceLook {
   std::vector<std::string> waits;  // else
   std::optional<BootTime> look_at;
 };
-FenceLook look_at_fence(const Ledger& ledger, const Presence& presence, const JobRecord& job, const AttemptRecord& attempt, Now now, const Limits& limits);
+FenceLook look_at_fence(const Ledger& ledger, const Presence& presence, const JobRecord& job,
+                        const AttemptRecord& attempt, Now now, const Limits& limits);
 
 // Every part can run nothing any more: rule a alone.
-bool nothing_runs(const Ledger& ledger, const Presence& presence, const JobRecord& job, const AttemptRecord& attempt, Now now, const Limits& limits);
+bool nothing_runs(const Ledger& ledger, const Presence& presence, const JobRecord& job,
+                  const AttemptRecord& attempt, Now now, const Limits& limits);
 
 inline void sooner(std::optional<BootTime>& earliest, std::optional<BootTime> other) {
   if (other && (!earliest || *other < *earliest)) earliest = other;

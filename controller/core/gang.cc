@@ -19,12 +19,14 @@ std::size_t first_gap(const std::vector<std::optional<PlacedNode>>& slots, std::
 
 }  // namespace
 
-Gang::Gang(const Placing& placing, const Candidates& candidates, HostPorts& ports, std::size_t nodes)
+Gang::Gang(const Placing& placing, const Candidates& candidates, HostPorts& ports,
+           std::size_t nodes)
     : placing_(placing), candidates_(candidates), ports_(ports), nodes_needed_(nodes) {}
 
 std::optional<std::size_t> Gang::place_of(const NodeName& node) const {
   if (places_.empty()) {
-    for (std::size_t at = 0; at < candidates_.nodes().size(); ++at) places_.emplace(candidates_.nodes()[at]->name.str(), at);
+    for (std::size_t at = 0; at < candidates_.nodes().size(); ++at)
+      places_.emplace(candidates_.nodes()[at]->name.str(), at);
   }
   const auto found = places_.find(node.str());
   return found == places_.end() ? std::nullopt : std::optional(found->second);
@@ -32,13 +34,15 @@ std::optional<std::size_t> Gang::place_of(const NodeName& node) const {
 
 std::optional<PodRule> Gang::pod_rule() {
   const v1::JobSpec& spec = placing_.job.spec;
-  if (nodes_needed_ < 2 || candidates_.own_table() != nullptr || !engine::is_hccl_group(spec)) return std::nullopt;
+  if (nodes_needed_ < 2 || candidates_.own_table() != nullptr || !engine::is_hccl_group(spec))
+    return std::nullopt;
   if (pods_type_ != candidates_.type()) {
     pods_type_ = candidates_.type();
     pods_.clear();
     for (const NodeRecord* node : candidates_.nodes()) pods_.push_back(pod_of(*node, pods_type_));
   }
-  if (std::ranges::all_of(pods_, [](const std::string& pod) { return pod.empty(); })) return std::nullopt;
+  if (std::ranges::all_of(pods_, [](const std::string& pod) { return pod.empty(); }))
+    return std::nullopt;
   return engine::makes_rank_table(spec) ? PodRule::Table : PodRule::Prefer;
 }
 
@@ -63,7 +67,9 @@ std::vector<PodRoom> Gang::rooms(const Able& able) const {
 
 std::vector<PodRoom> Gang::rooms_now(bool avoided_too) const {
   static const Fit kLeftAlone{.why = "is left alone"};
-  return rooms([&](std::size_t at) -> const Fit& { return avoided_too || !candidates_.is_avoided(at) ? candidates_.free(at) : kLeftAlone; });
+  return rooms([&](std::size_t at) -> const Fit& {
+    return avoided_too || !candidates_.is_avoided(at) ? candidates_.free(at) : kLeftAlone;
+  });
 }
 
 PodPlan Gang::last_plan() const {
@@ -92,16 +98,20 @@ std::string Gang::pods_refuse(Of which) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     addressed = addressed && all[i].addressed == all[i].nodes;
     if (i == kPodsNamed) text += fmt::format(" and {} more", all.size() - kPodsNamed);
-    if (i < kPodsNamed) text += fmt::format("{}{} {}", i == 0 ? "" : ", ", all[i].nodes, all[i].id.empty() ? "in none" : fmt::format("in '{}'", all[i].id));
+    if (i < kPodsNamed)
+      text += fmt::format("{}{} {}", i == 0 ? "" : ", ", all[i].nodes,
+                          all[i].id.empty() ? "in none" : fmt::format("in '{}'", all[i].id));
   }
   return fmt::format("a rank table takes as many nodes out of every super-pod{}, and there are {}",
-                     addressed ? "" : " (out of several only such whose cards have addresses)", text);
+                     addressed ? "" : " (out of several only such whose cards have addresses)",
+                     text);
 }
 
 std::vector<PlacedNode> Gang::choose() {
   port_missed_ = host_full_ = false;
   const bool one_runs = placing_.job.spec.launch().per() == v1::LAUNCH_PER_ONCE;
-  host_most_ = !one_runs && ports_.needs_blocks(candidates_.type()) ? ports_.nodes_a_host() : nodes_needed_;
+  host_most_ =
+      !one_runs && ports_.needs_blocks(candidates_.type()) ? ports_.nodes_a_host() : nodes_needed_;
   const auto rule = pod_rule();
   table_ = rule == PodRule::Table;
   addressed_only_ = false;
@@ -155,12 +165,15 @@ std::vector<PlacedNode> Gang::choose_by(const PodPlan* plan, bool in_place) {
 void Gang::order(std::vector<PlacedNode>& nodes) const {
   if (candidates_.in_order()) {
     std::ranges::sort(nodes, {}, [&](const PlacedNode& one) { return *place_of(one.node); });
-    if (!table_) return;  // HCCL reads the servers of a super-pod as neighbours, whatever the spec's order
+    // HCCL reads the servers of a super-pod as neighbours, whatever the spec's order
+    if (!table_) return;
   }
   if (!left_) return;
-  std::map<std::string_view, std::size_t> pods;  // in the order of their first nodes, so that rank 0 stays where it is
+  // in the order of their first nodes, so that rank 0 stays where it is
+  std::map<std::string_view, std::size_t> pods;
   for (const PlacedNode& one : nodes) pods.try_emplace(pods_[*place_of(one.node)], pods.size());
-  std::ranges::stable_sort(nodes, {}, [&](const PlacedNode& one) { return pods.at(pods_[*place_of(one.node)]); });
+  std::ranges::stable_sort(
+      nodes, {}, [&](const PlacedNode& one) { return pods.at(pods_[*place_of(one.node)]); });
 }
 
 void Gang::keep_places(Slots& slots, bool avoided) {
@@ -169,7 +182,8 @@ void Gang::keep_places(Slots& slots, bool avoided) {
   for (std::size_t slot = 0; slot < slots.size(); ++slot) {
     const NodeName& name = previous->parts[slot].placed.node;
     const auto place = place_of(name);
-    if (slots[slot] || !place || used_.contains(name) || candidates_.is_avoided(*place) != avoided) continue;
+    if (slots[slot] || !place || used_.contains(name) || candidates_.is_avoided(*place) != avoided)
+      continue;
     put(slots, slot, *place);
   }
 }
@@ -177,12 +191,15 @@ void Gang::keep_places(Slots& slots, bool avoided) {
 void Gang::fill_gaps(Slots& slots, bool avoided) {
   const std::size_t count = candidates_.nodes().size();
   std::size_t slot = first_gap(slots, 0), at = 0;
-  const auto fill_one = [&] { return !used_.contains(candidates_.nodes()[at]->name) && candidates_.is_avoided(at) == avoided && put(slots, slot, at); };
+  const auto fill_one = [&] {
+    return !used_.contains(candidates_.nodes()[at]->name) &&
+           candidates_.is_avoided(at) == avoided && put(slots, slot, at);
+  };
   for (; slot == 0 && at < count; ++at) {
     if (fill_one()) slot = first_gap(slots, slot);
   }
-  // Those before it had no port, which others' ranks do not need; but hosts that the spec names stay in their order. None at all: one of those that could not
-  // start it may still have a port.
+  // Those before it had no port, which others' ranks do not need; but hosts that the spec names
+  // stay in their order. None at all: one of those that could not start it may still have a port.
   if (slot == 0 || !candidates_.in_order()) at = 0;
   if (slot == 0) slot = first_gap(slots, 1);
   for (; slot < slots.size() && at < count; ++at) {

@@ -1,8 +1,10 @@
-// Which of the candidates a job gets, and in which order: all or nothing. Pure; lives for one placement.
+// Which of the candidates a job gets, and in which order: all or nothing. Pure; lives for one
+// placement.
 //
-// The previous attempt's nodes keep their places (restart in place); others fill the gaps; only then come those that could not start it. A list of hosts, or
-// a rank table of the user's own, keeps its order. Rank 0's node needs a port as well: where it has none left, the places are given anew. Of super-pods as few
-// as can be take part (pod_plan.h), and the nodes of one stand together.
+// The previous attempt's nodes keep their places (restart in place); others fill the gaps; only
+// then come those that could not start it. A list of hosts, or a rank table of the user's own,
+// keeps its order. Rank 0's node needs a port as well: where it has none left, the places are given
+// anew. Of super-pods as few as can be take part (pod_plan.h), and the nodes of one stand together.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +32,8 @@ class Gang {
   // As well: but its host has no ports for so many nodes of the job.
   [[nodiscard]] bool host_full() const { return host_full_; }
 
-  // Why nodes that would do each for itself cannot be taken out of their super-pods together: of all that could if idle, or of those that fit now.
-  // Empty: they can, or nobody asks.
+  // Why nodes that would do each for itself cannot be taken out of their super-pods together: of
+  // all that could if idle, or of those that fit now. Empty: they can, or nobody asks.
   enum class Of : std::uint8_t { Idle, IdleAndUsable, Now };
   [[nodiscard]] std::string pods_refuse(Of which);
 
@@ -43,10 +45,12 @@ class Gang {
   // All of these devices of the candidate have an address of their own.
   [[nodiscard]] bool is_addressed(std::size_t at, const std::vector<std::uint32_t>& devices) const;
   template <class Able>
-  [[nodiscard]] std::vector<PodRoom> rooms(const Able& able) const;  // able(candidate) -> Fit; without `why`: it would do
+  // able(candidate) -> Fit; without `why`: it would do
+  [[nodiscard]] std::vector<PodRoom> rooms(const Able& able) const;
   [[nodiscard]] std::vector<PodRoom> rooms_now(bool avoided_too) const;
   [[nodiscard]] PodPlan last_plan() const;
-  [[nodiscard]] std::optional<std::size_t> place_of(const NodeName& node) const;  // among the candidates
+  // among the candidates
+  [[nodiscard]] std::optional<std::size_t> place_of(const NodeName& node) const;
 
   std::vector<PlacedNode> choose_by(const PodPlan* plan);
   std::vector<PlacedNode> choose_by(const PodPlan* plan, bool in_place);
@@ -60,7 +64,8 @@ class Gang {
   const Candidates& candidates_;
   HostPorts& ports_;
   const std::size_t nodes_needed_;
-  mutable std::map<std::string_view, std::size_t> places_;  // candidates by name; filled at first use
+  // candidates by name; filled at first use
+  mutable std::map<std::string_view, std::size_t> places_;
   std::string pods_type_;
   std::vector<std::string> pods_;  // beside the candidates: of that type
   std::set<NodeName> used_;
@@ -68,7 +73,8 @@ class Gang {
   std::size_t host_most_ = 0;                   // that it has ports for
   std::optional<PodPlan> left_;                 // of the plan that is followed
   bool table_ = false;                          // one is made, and there are super-pods
-  bool addressed_only_ = false;                 // of the plan that is followed: a table over several super-pods
+  // of the plan that is followed: a table over several super-pods
+  bool addressed_only_ = false;
   bool port_missed_ = false, host_full_ = false;
 };
 

@@ -9,20 +9,27 @@
 namespace muster::core {
 namespace {
 
-constexpr std::uint32_t kBlockFirstMin = 1024;                               // that HCCL takes
-constexpr std::size_t kRecent = 16;                                          // attempts of a node that are just over
-constexpr std::size_t kNeverUsed = std::numeric_limits<std::size_t>::max();  // by none of the recent attempts
+constexpr std::uint32_t kBlockFirstMin = 1024;  // that HCCL takes
+// attempts of a node that are just over
+constexpr std::size_t kRecent = 16;
+// by none of the recent attempts
+constexpr std::size_t kNeverUsed = std::numeric_limits<std::size_t>::max();
 
-bool in_block(std::uint32_t port, std::uint32_t first) { return port >= first && port < first + engine::kHcclPorts; }
+bool in_block(std::uint32_t port, std::uint32_t first) {
+  return port >= first && port < first + engine::kHcclPorts;
+}
 bool in_any(std::uint32_t port, const std::vector<std::uint16_t>& blocks) {
   return std::ranges::any_of(blocks, [port](std::uint16_t first) { return in_block(port, first); });
 }
 // That lie side by side, up to the range's end.
 std::size_t blocks_in(const Limits& limits) {
-  const std::uint32_t first = std::max<std::uint32_t>(limits.port_first, kBlockFirstMin), end = limits.port_last + 1U;
+  const std::uint32_t first = std::max<std::uint32_t>(limits.port_first, kBlockFirstMin),
+                      end = limits.port_last + 1U;
   return end > first ? (end - first) / engine::kHcclPorts : 0;
 }
-bool meets(std::uint32_t block, std::uint32_t other) { return in_block(block, other) || in_block(other, block); }
+bool meets(std::uint32_t block, std::uint32_t other) {
+  return in_block(block, other) || in_block(other, block);
+}
 bool meets_any(std::uint32_t block, const std::vector<std::uint16_t>& blocks) {
   return std::ranges::any_of(blocks, [block](std::uint16_t first) { return meets(block, first); });
 }
@@ -33,29 +40,42 @@ bool HostPorts::is_free(const std::string& address, std::uint16_t port) const {
   return !ledger_.ports_held.contains({address, port}) && !taken_.ports.contains({address, port});
 }
 
-std::uint16_t HostPorts::master(const NodeName& node, const std::string& address, const std::vector<std::uint16_t>& beside) {
+std::uint16_t HostPorts::master(const NodeName& node, const std::string& address,
+                                const std::vector<std::uint16_t>& beside) {
   const Blocks& blocks = blocks_of(node);
   const std::vector<std::string>& addresses = addresses_of(node, address);
-  const auto free_on_all = [&](std::uint16_t port) { return std::ranges::all_of(addresses, [&](const std::string& one) { return is_free(one, port); }); };
-  const auto usable = [&](std::uint16_t port) { return free_on_all(port) && !in_any(port, blocks.held) && !in_any(port, beside); };
-  if (const auto fixed = static_cast<std::uint16_t>(job_.spec.network().master_port()); fixed != 0) return usable(fixed) ? fixed : 0;
+  const auto free_on_all = [&](std::uint16_t port) {
+    return std::ranges::all_of(addresses,
+                               [&](const std::string& one) { return is_free(one, port); });
+  };
+  const auto usable = [&](std::uint16_t port) {
+    return free_on_all(port) && !in_any(port, blocks.held) && !in_any(port, beside);
+  };
+  if (const auto fixed = static_cast<std::uint16_t>(job_.spec.network().master_port()); fixed != 0)
+    return usable(fixed) ? fixed : 0;
   const std::uint32_t count = limits_.port_last - limits_.port_first + 1U;
   const auto cursor = ledger_.port_cursor.find(address);
-  const bool inside = cursor != ledger_.port_cursor.end() && cursor->second >= limits_.port_first && cursor->second <= limits_.port_last;
+  const bool inside = cursor != ledger_.port_cursor.end() && cursor->second >= limits_.port_first &&
+                      cursor->second <= limits_.port_last;
   const std::uint32_t start = inside ? cursor->second - limits_.port_first + 1U : 0;
   const std::uint16_t last = job_.current() == nullptr ? 0 : job_.current()->master_port;
   for (std::uint32_t offset = 0; offset < count; ++offset) {
     const auto port = static_cast<std::uint16_t>(limits_.port_first + (start + offset) % count);
     if (port != last && usable(port)) return port;
   }
-  return last >= limits_.port_first && last <= limits_.port_last && usable(last) ? last : std::uint16_t{0};  // there is no other
+  // there is no other
+  return last >= limits_.port_first && last <= limits_.port_last && usable(last) ? last
+                                                                                 : std::uint16_t{0};
 }
 
-bool HostPorts::needs_blocks(std::string_view type) const { return engine::is_ascend(type) && engine::wants_hccl_port(job_.spec) && blocks_in(limits_) > 0; }
+bool HostPorts::needs_blocks(std::string_view type) const {
+  return engine::is_ascend(type) && engine::wants_hccl_port(job_.spec) && blocks_in(limits_) > 0;
+}
 
 std::size_t HostPorts::nodes_a_host() const {
   const std::size_t blocks = blocks_in(limits_);
-  const std::uint32_t end = limits_.port_last + 1U, first = end - static_cast<std::uint32_t>(blocks) * engine::kHcclPorts;
+  const std::uint32_t end = limits_.port_last + 1U,
+                      first = end - static_cast<std::uint32_t>(blocks) * engine::kHcclPorts;
   const std::uint32_t fixed = job_.spec.network().master_port();
   const bool one_less = fixed == 0 ? first <= limits_.port_first : fixed >= first && fixed < end;
   return one_less && blocks > 0 ? blocks - 1 : blocks;
@@ -66,11 +86,15 @@ std::uint16_t HostPorts::block(const std::vector<Wanted>& hosts) {
   std::uint16_t oldest = 0;
   std::size_t age = 0;
   // From the range's end, where the single ports come last.
-  for (std::uint32_t end = limits_.port_last + 1U; end >= least + engine::kHcclPorts; end -= engine::kHcclPorts) {
+  for (std::uint32_t end = limits_.port_last + 1U; end >= least + engine::kHcclPorts;
+       end -= engine::kHcclPorts) {
     const auto first = static_cast<std::uint16_t>(end - engine::kHcclPorts);
     const auto is_free = [&](const Wanted& host) {
-      return !meets_any(first, blocks_of(host.node).held) && !meets_any(first, host.given) && !in_block(host.master_port, first) &&
-             std::ranges::none_of(addresses_of(host.node, host.address), [&](const std::string& one) { return any_port_held(one, first); });
+      return !meets_any(first, blocks_of(host.node).held) && !meets_any(first, host.given) &&
+             !in_block(host.master_port, first) &&
+             std::ranges::none_of(
+                 addresses_of(host.node, host.address),
+                 [&](const std::string& one) { return any_port_held(one, first); });
     };
     if (!std::ranges::all_of(hosts, is_free)) continue;
     const std::size_t its = age_of(first, hosts);
@@ -93,12 +117,15 @@ std::size_t HostPorts::age_of(std::uint16_t first, const std::vector<Wanted>& ho
 bool HostPorts::any_port_held(const std::string& address, std::uint16_t first) const {
   const auto held = [&](const auto& ports, const auto& port_of) {
     const auto at = ports.lower_bound({address, first});
-    return at != ports.end() && port_of(*at).first == address && in_block(port_of(*at).second, first);
+    return at != ports.end() && port_of(*at).first == address &&
+           in_block(port_of(*at).second, first);
   };
-  return held(ledger_.ports_held, [](const auto& entry) { return entry.first; }) || held(taken_.ports, [](const auto& entry) { return entry; });
+  return held(ledger_.ports_held, [](const auto& entry) { return entry.first; }) ||
+         held(taken_.ports, [](const auto& entry) { return entry; });
 }
 
-const std::vector<std::string>& HostPorts::addresses_of(const NodeName& node, const std::string& address) {
+const std::vector<std::string>& HostPorts::addresses_of(const NodeName& node,
+                                                        const std::string& address) {
   const auto [entry, fresh] = addresses_.try_emplace({node, address});
   if (!fresh) return entry->second;
   entry->second.push_back(address);
@@ -116,7 +143,8 @@ const std::vector<std::string>& HostPorts::addresses_of(const NodeName& node, co
 
 std::uint16_t HostPorts::block_of(const AttemptKey& key, const NodeName& node) const {
   const auto job = ledger_.jobs.find(key.first);
-  const AttemptRecord* attempt = job == ledger_.jobs.end() ? nullptr : job->second.attempt(key.second);
+  const AttemptRecord* attempt =
+      job == ledger_.jobs.end() ? nullptr : job->second.attempt(key.second);
   const NodePart* part = attempt == nullptr ? nullptr : attempt->part(node);
   return part == nullptr ? std::uint16_t{0} : part->placed.hccl_port;
 }
@@ -128,24 +156,29 @@ void HostPorts::collect(const NodeName& node, Blocks& into) const {
     }
     std::size_t age = 0;
     const auto recent = [&](const AttemptKey& key) {
-      if (const std::uint16_t first = block_of(key, node); first != 0) into.recent.push_back({.first = first, .age = age});
+      if (const std::uint16_t first = block_of(key, node); first != 0)
+        into.recent.push_back({.first = first, .age = age});
       ++age;
     };
     std::ranges::for_each(parts->second.open | std::views::reverse, recent);
-    std::ranges::for_each(parts->second.closed | std::views::reverse | std::views::take(kRecent), recent);
+    std::ranges::for_each(parts->second.closed | std::views::reverse | std::views::take(kRecent),
+                          recent);
   }
-  if (const auto taken = taken_.blocks.find(node); taken != taken_.blocks.end()) into.held.insert(into.held.end(), taken->second.begin(), taken->second.end());
+  if (const auto taken = taken_.blocks.find(node); taken != taken_.blocks.end())
+    into.held.insert(into.held.end(), taken->second.begin(), taken->second.end());
 }
 
 const HostPorts::Blocks& HostPorts::blocks_of(const NodeName& node) {
   const auto [entry, fresh] = blocks_.try_emplace(node);
   if (!fresh) return entry->second;
   if (hosts_.empty()) {
-    for (const auto& [name, record] : ledger_.nodes) hosts_[record.inventory.address()].push_back(&record);
+    for (const auto& [name, record] : ledger_.nodes)
+      hosts_[record.inventory.address()].push_back(&record);
   }
   const auto record = ledger_.nodes.find(node);
   if (record == ledger_.nodes.end()) return entry->second;
-  for (const NodeRecord* one : hosts_.at(record->second.inventory.address())) collect(one->name, entry->second);
+  for (const NodeRecord* one : hosts_.at(record->second.inventory.address()))
+    collect(one->name, entry->second);
   return entry->second;
 }
 

@@ -1,5 +1,7 @@
-// Ports of one placement, out of the controller's range: rank 0's own, and for HCCL a block on every host. None that an attempt has which is not over and
-// swept, nor one of those that are just over as long as there are others. A host is a node with all that have its address. Pure; lives for one placement.
+// Ports of one placement, out of the controller's range: rank 0's own, and for HCCL a block on
+// every host. None that an attempt has which is not over and swept, nor one of those that are just
+// over as long as there are others. A host is a node with all that have its address. Pure; lives
+// for one placement.
 #pragma once
 
 #include <map>
@@ -19,11 +21,14 @@ class HostPorts {
       : taken_(taken), ledger_(ledger), job_(job), limits_(limits) {}
 
   // For rank 0 on this node, in none of these blocks of its own placement. 0: none.
-  std::uint16_t master(const NodeName& node, const std::string& address, const std::vector<std::uint16_t>& beside = {});
+  std::uint16_t master(const NodeName& node, const std::string& address,
+                       const std::vector<std::uint16_t>& beside = {});
 
-  // Whether ranks of this job on such devices are given blocks. Not out of a range without room for any: HCCL uses its own ports then.
+  // Whether ranks of this job on such devices are given blocks. Not out of a range without room for
+  // any: HCCL uses its own ports then.
   [[nodiscard]] bool needs_blocks(std::string_view type) const;
-  // Of a job that is given blocks: how many of its nodes one host has ports for where nothing else runs. One is left for rank 0, which may come to any host.
+  // Of a job that is given blocks: how many of its nodes one host has ports for where nothing else
+  // runs. One is left for rank 0, which may come to any host.
   [[nodiscard]] std::size_t nodes_a_host() const;
   struct Wanted {
     NodeName node;
@@ -31,7 +36,8 @@ class HostPorts {
     std::uint16_t master_port = 0;     // on this host, of this placement; 0: it is elsewhere
     std::vector<std::uint16_t> given;  // blocks of this placement on the host
   };
-  // The first of engine::kHcclPorts ports that are free on all of these hosts; where all free ones are recent, of those that have been so longest. 0: none are.
+  // The first of engine::kHcclPorts ports that are free on all of these hosts; where all free ones
+  // are recent, of those that have been so longest. 0: none are.
   std::uint16_t block(const std::vector<Wanted>& hosts);
 
  private:
@@ -58,7 +64,8 @@ class HostPorts {
   const Limits& limits_;
   std::map<NodeName, Blocks> blocks_;
   std::map<std::pair<NodeName, std::string>, std::vector<std::string>> addresses_;
-  std::unordered_map<std::string_view, std::vector<const NodeRecord*>> hosts_;  // by address; filled at first use
+  // by address; filled at first use
+  std::unordered_map<std::string_view, std::vector<const NodeRecord*>> hosts_;
 };
 
 }  // namespace muster::core

@@ -1,4 +1,5 @@
-// What can be asked of decide(): from clients, from agents, and from propose(). Values; edges stamp arrival time.
+// What can be asked of decide(): from clients, from agents, and from propose(). Values; edges stamp
+// arrival time.
 #pragma once
 
 #include <map>
@@ -13,7 +14,7 @@
 
 namespace muster::core {
 
-// --- from clients: each gets a reply -----------------------------------------------------------------------------------------------
+// --- from clients: each gets a reply -------------------------------------------------------------
 // How a job ended that only the archive knows.
 struct ArchivedEnd {
   std::string name;
@@ -30,8 +31,10 @@ struct SubmitJob {
   RequestId request_id;
   v1::JobSpec spec;  // validated, defaults filled in; schedule.after as ids
   std::string spec_hash;
-  std::map<JobId, ArchivedEnd> archived = {};  // of schedule.after, what whoever submits has looked up in the archive
-  // The rest of the chain that `job` is the first of; of the chain each names only jobs before it. All are taken, or none.
+  // of schedule.after, what whoever submits has looked up in the archive
+  std::map<JobId, ArchivedEnd> archived = {};
+  // The rest of the chain that `job` is the first of; of the chain each names only jobs before it.
+  // All are taken, or none.
   std::vector<ChainedJob> behind = {};
 };
 struct CancelJob {
@@ -44,7 +47,7 @@ struct DeclareNodeDead {
   std::string reason;
 };
 
-// --- from agents -------------------------------------------------------------------------------------------------------------------
+// --- from agents ---------------------------------------------------------------------------------
 struct RegisterNode {
   NodeName node;
   InstanceId instance;
@@ -65,7 +68,7 @@ struct ReportLogsCollected {
   NodeName node;
 };
 
-// --- from propose(): never effective by themselves ---------------------------------------------------------------------------------
+// --- from propose(): never effective by themselves -----------------------------------------------
 struct ProposePlacement {
   JobId job;
   AttemptNo attempt;
@@ -103,7 +106,8 @@ struct ProposeCaughtUp {
 struct ProposeNote {
   AttemptNoted note;
 };
-// The node came back on another boot and no longer has the run directory: nothing of the attempt is left there, and nobody else will say so.
+// The node came back on another boot and no longer has the run directory: nothing of the attempt is
+// left there, and nobody else will say so.
 struct ProposeSwept {
   JobId job;
   AttemptNo attempt;
@@ -121,12 +125,14 @@ struct ProposeDropTombstone {
   JobId job;
 };
 
-using Input =
-    std::variant<SubmitJob, CancelJob, DeclareNodeDead, RegisterNode, ReportFact, ReportLogsCollected, ProposePlacement, ProposeCheckpoint, ProposeBreak,
-                 ProposeEnd, ProposeComplete, ProposeCaughtUp, ProposeNote, ProposeSwept, ProposeSettle, ProposeArchive, ProposeDropTombstone>;
+using Input = std::variant<SubmitJob, CancelJob, DeclareNodeDead, RegisterNode, ReportFact,
+                           ReportLogsCollected, ProposePlacement, ProposeCheckpoint, ProposeBreak,
+                           ProposeEnd, ProposeComplete, ProposeCaughtUp, ProposeNote, ProposeSwept,
+                           ProposeSettle, ProposeArchive, ProposeDropTombstone>;
 
-// --- what only changes Presence ------------------------------------------------------------------------------------------------------
-// Order at a Hello: RegisterNode is decided first; when it is not refused, Connected is observed before the next propose().
+// --- what only changes Presence ------------------------------------------------------------------
+// Order at a Hello: RegisterNode is decided first; when it is not refused, Connected is observed
+// before the next propose().
 struct Connected {
   NodeName node;
   ConnectionId connection;
@@ -147,8 +153,9 @@ struct PulseAcked {
   NodeName node;
   ConnectionId connection;
 };
-// The node says that nothing of this run is left there. Of a run of the ledger that is a fact, and said by ReportFact; of one that it does not know it frees
-// the node. Observed behind the fact, known or not.
+// The node says that nothing of this run is left there. Of a run of the ledger that is a fact, and
+// said by ReportFact; of one that it does not know it frees the node. Observed behind the fact,
+// known or not.
 struct SweptHeard {
   NodeName node;
   ConnectionId connection;

@@ -17,7 +17,8 @@
 //                  +-------------------------------------------------------> Cancelled
 //
 // Numbers are places in kJobMoves, from 1; docs/lifecycle.md has a line for each.
-// Phase is the only state; "cancel was asked" is a fact beside it that decides which arrow leaves Draining.
+// Phase is the only state; "cancel was asked" is a fact beside it that decides which arrow leaves
+// Draining.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +30,16 @@
 
 namespace muster::core {
 
-enum class JobPhase : std::uint8_t { Queued, Launching, Running, Draining, Completing, Succeeded, Failed, Cancelled };
+enum class JobPhase : std::uint8_t {
+  Queued,
+  Launching,
+  Running,
+  Draining,
+  Completing,
+  Succeeded,
+  Failed,
+  Cancelled
+};
 enum class JobStep : std::uint8_t {
   Placed,            // AttemptPlaced
   AllNodesUp,        // the last NodeStarted
@@ -40,7 +50,9 @@ enum class JobStep : std::uint8_t {
   Finished,          // AttemptCompleted and JobEnded Succeeded
   CancelAsked,       // CancelRequested while queued: nothing to stop
   StoppedForCancel,  // JobEnded Cancelled after the ranks were stopped
-  PredecessorLost,   // JobEnded Cancelled of a job that waits for another, which ended without success, or without what it starts with
+  // JobEnded Cancelled of a job that waits for another, which ended without success, or without
+  // what it starts with
+  PredecessorLost,
 };
 
 struct JobMove {
@@ -51,23 +63,37 @@ struct JobMove {
 };
 
 inline constexpr std::array kJobMoves = {
-    JobMove{JobPhase::Queued, JobStep::Placed, JobPhase::Launching, "a gang of free devices was found, all or nothing"},
-    JobMove{JobPhase::Launching, JobStep::AllNodesUp, JobPhase::Running, "every node has exec'd its ranks"},
-    JobMove{JobPhase::Launching, JobStep::AllRanksDone, JobPhase::Completing, "every rank ended well before the last node reported its start"},
-    JobMove{JobPhase::Running, JobStep::AllRanksDone, JobPhase::Completing, "every rank ended with status 0"},
-    JobMove{JobPhase::Launching, JobStep::Broke, JobPhase::Draining, "a rank or a node failed, or a cancel came: the rest is being stopped"},
-    JobMove{JobPhase::Running, JobStep::Broke, JobPhase::Draining, "a rank or a node failed, or a cancel came: the rest is being stopped"},
-    JobMove{JobPhase::Completing, JobStep::Broke, JobPhase::Draining, "the ranks ended, but not with the success that was asked for"},
-    JobMove{JobPhase::Draining, JobStep::TornDown, JobPhase::Queued, "no rank of the attempt can advance any more; the next attempt may be placed"},
-    JobMove{JobPhase::Draining, JobStep::GaveUp, JobPhase::Failed, "budget used up, a user error seen twice, or no progress in five attempts"},
-    JobMove{JobPhase::Draining, JobStep::StoppedForCancel, JobPhase::Cancelled, "stopped on request"},
-    JobMove{JobPhase::Completing, JobStep::Finished, JobPhase::Succeeded, "swept on every node, and success is what the spec says"},
+    JobMove{JobPhase::Queued, JobStep::Placed, JobPhase::Launching,
+            "a gang of free devices was found, all or nothing"},
+    JobMove{JobPhase::Launching, JobStep::AllNodesUp, JobPhase::Running,
+            "every node has exec'd its ranks"},
+    JobMove{JobPhase::Launching, JobStep::AllRanksDone, JobPhase::Completing,
+            "every rank ended well before the last node reported its start"},
+    JobMove{JobPhase::Running, JobStep::AllRanksDone, JobPhase::Completing,
+            "every rank ended with status 0"},
+    JobMove{JobPhase::Launching, JobStep::Broke, JobPhase::Draining,
+            "a rank or a node failed, or a cancel came: the rest is being stopped"},
+    JobMove{JobPhase::Running, JobStep::Broke, JobPhase::Draining,
+            "a rank or a node failed, or a cancel came: the rest is being stopped"},
+    JobMove{JobPhase::Completing, JobStep::Broke, JobPhase::Draining,
+            "the ranks ended, but not with the success that was asked for"},
+    JobMove{JobPhase::Draining, JobStep::TornDown, JobPhase::Queued,
+            "no rank of the attempt can advance any more; the next attempt may be placed"},
+    JobMove{JobPhase::Draining, JobStep::GaveUp, JobPhase::Failed,
+            "budget used up, a user error seen twice, or no progress in five attempts"},
+    JobMove{JobPhase::Draining, JobStep::StoppedForCancel, JobPhase::Cancelled,
+            "stopped on request"},
+    JobMove{JobPhase::Completing, JobStep::Finished, JobPhase::Succeeded,
+            "swept on every node, and success is what the spec says"},
     JobMove{JobPhase::Queued, JobStep::CancelAsked, JobPhase::Cancelled, "nothing was running"},
     JobMove{JobPhase::Queued, JobStep::PredecessorLost, JobPhase::Cancelled,
-            "a job of its `schedule.after` ended without success, or without the checkpoint that it starts with: it can never be placed"},
+            "a job of its `schedule.after` ended without success, or without the checkpoint that "
+            "it starts with: it can never be placed"},
 };
 
-constexpr bool is_final(JobPhase phase) { return phase == JobPhase::Succeeded || phase == JobPhase::Failed || phase == JobPhase::Cancelled; }
+constexpr bool is_final(JobPhase phase) {
+  return phase == JobPhase::Succeeded || phase == JobPhase::Failed || phase == JobPhase::Cancelled;
+}
 // Nothing: the move is not in the table.
 constexpr std::optional<JobPhase> next_phase(JobPhase from, JobStep on) {
   for (const JobMove& move : kJobMoves) {
@@ -78,8 +104,9 @@ constexpr std::optional<JobPhase> next_phase(JobPhase from, JobStep on) {
 std::string_view to_string(JobPhase phase);
 std::string_view to_string(JobStep step);
 
-inline constexpr std::array kJobPhases = {JobPhase::Queued,     JobPhase::Launching, JobPhase::Running, JobPhase::Draining,
-                                          JobPhase::Completing, JobPhase::Succeeded, JobPhase::Failed,  JobPhase::Cancelled};
+inline constexpr std::array kJobPhases = {
+    JobPhase::Queued,     JobPhase::Launching, JobPhase::Running, JobPhase::Draining,
+    JobPhase::Completing, JobPhase::Succeeded, JobPhase::Failed,  JobPhase::Cancelled};
 
 // Phases that arrows lead to from `from`, `from` itself included.
 constexpr std::array<bool, kJobPhases.size()> reachable_from(JobPhase from) {
@@ -93,15 +120,21 @@ constexpr std::array<bool, kJobPhases.size()> reachable_from(JobPhase from) {
   return seen;
 }
 
-// Nothing leaves a final phase; every phase can be reached from the first; every phase can reach a final one; one arrow a phase and step.
-static_assert(std::ranges::none_of(kJobMoves, [](const JobMove& move) { return is_final(move.from); }));
-static_assert(std::ranges::all_of(reachable_from(JobPhase::Queued), [](bool reached) { return reached; }));
+// Nothing leaves a final phase; every phase can be reached from the first; every phase can reach a
+// final one; one arrow a phase and step.
+static_assert(std::ranges::none_of(kJobMoves,
+                                   [](const JobMove& move) { return is_final(move.from); }));
+static_assert(std::ranges::all_of(reachable_from(JobPhase::Queued),
+                                  [](bool reached) { return reached; }));
 static_assert(std::ranges::all_of(kJobPhases, [](JobPhase from) {
   const auto seen = reachable_from(from);
-  return std::ranges::any_of(kJobPhases, [&](JobPhase to) { return is_final(to) && seen[static_cast<std::size_t>(to)]; });
+  return std::ranges::any_of(
+      kJobPhases, [&](JobPhase to) { return is_final(to) && seen[static_cast<std::size_t>(to)]; });
 }));
 static_assert(std::ranges::all_of(kJobMoves, [](const JobMove& move) {
-  return std::ranges::count_if(kJobMoves, [&](const JobMove& other) { return other.from == move.from && other.on == move.on; }) == 1;
+  return std::ranges::count_if(kJobMoves, [&](const JobMove& other) {
+           return other.from == move.from && other.on == move.on;
+         }) == 1;
 }));
 
 }  // namespace muster::core

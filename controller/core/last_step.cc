@@ -12,8 +12,10 @@ namespace muster::core {
 namespace {
 
 bool end_seen(const AttemptRecord& attempt) {
-  return std::ranges::any_of(attempt.parts,
-                             [](const NodePart& part) { return std::ranges::any_of(part.exits, [](const auto& exit) { return exit.second.success_seen; }); });
+  return std::ranges::any_of(attempt.parts, [](const NodePart& part) {
+    return std::ranges::any_of(part.exits,
+                               [](const auto& exit) { return exit.second.success_seen; });
+  });
 }
 
 std::int64_t total_told(const AttemptRecord& attempt) {
@@ -24,7 +26,8 @@ std::int64_t total_told(const AttemptRecord& attempt) {
   return total;
 }
 
-// Of how many steps; 0: nobody has told. This attempt's own word first: what is trained on may have changed.
+// Of how many steps; 0: nobody has told. This attempt's own word first: what is trained on may have
+// changed.
 std::int64_t total_of(const JobRecord& job, const AttemptRecord& attempt) {
   if (const std::int64_t own = total_told(attempt); own > 0) return own;
   for (const AttemptRecord& earlier : job.attempts | std::views::reverse) {
@@ -53,7 +56,8 @@ std::int64_t last_step_told(const AttemptRecord& attempt) {
   return step;
 }
 
-std::string last_step_missing(const Ledger& ledger, const JobRecord& job, const AttemptRecord& attempt) {
+std::string last_step_missing(const Ledger& ledger, const JobRecord& job,
+                              const AttemptRecord& attempt) {
   if (end_seen(attempt) || !is_told(ledger, attempt)) return {};
   const std::int64_t total = total_of(job, attempt), told = last_step_told(attempt);
   std::int64_t saved = -1, best = -1;
@@ -62,17 +66,24 @@ std::string last_step_missing(const Ledger& ledger, const JobRecord& job, const 
     if (!checkpoint.set_aside) best = std::max(best, checkpoint.step);
   }
   // Of a start as weights the step is another training's.
-  if (attempt.resume && (!attempt.resume->from_start || goes_on_from_start(job.spec))) best = std::max(best, attempt.resume->step);
+  if (attempt.resume && (!attempt.resume->from_start || goes_on_from_start(job.spec)))
+    best = std::max(best, attempt.resume->step);
   if (total > 0 && std::max(best, told) >= total) return {};
   if (const std::int64_t step = std::max(told, saved); step >= 0) {
-    if (total > 0) return fmt::format("every rank ended with status 0 after step {} of {}: the training did not reach its last step", step, total);
+    if (total > 0)
+      return fmt::format(
+          "every rank ended with status 0 after step {} of {}: the training did not reach its last "
+          "step",
+          step, total);
     if (told < 0) return {};  // it has saved, and prints nothing that muster can read
     return fmt::format(
-        "every rank ended with status 0 after step {}, and no line tells of how many; if its lines are of another form give observe.progress with a total, or "
+        "every rank ended with status 0 after step {}, and no line tells of how many; if its lines "
+        "are of another form give observe.progress with a total, or "
         "success: exit0 to take the status alone",
         step);
   }
-  return "every rank ended with status 0, and no step line was seen; if its lines are of another form give observe.progress, or success: exit0 to take the "
+  return "every rank ended with status 0, and no step line was seen; if its lines are of another "
+         "form give observe.progress, or success: exit0 to take the "
          "status alone";
 }
 

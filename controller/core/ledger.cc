@@ -3,7 +3,8 @@
 namespace muster::core {
 
 std::uint32_t AttemptRecord::world_size() const {
-  // Ranks are dense in the order of the parts; only idle parts can stand behind the last one that has any.
+  // Ranks are dense in the order of the parts; only idle parts can stand behind the last one that
+  // has any.
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
     if (!part->idle()) return part->placed.first_rank.value + part->placed.rank_count;
   }
@@ -28,9 +29,11 @@ const NodePart* AttemptRecord::part(const NodeName& node) const {
 
 const NodePart* AttemptRecord::part_of(RankNo rank) const {
   // In rank order; idle parts, which have none, may stand between.
-  auto found = std::ranges::upper_bound(parts, rank, {}, [](const NodePart& part) { return part.placed.first_rank; });
+  auto found = std::ranges::upper_bound(
+      parts, rank, {}, [](const NodePart& part) { return part.placed.first_rank; });
   while (found != parts.begin()) {
-    if (const NodePart& part = *--found; !part.idle()) return rank.value - part.placed.first_rank.value < part.placed.rank_count ? &part : nullptr;
+    if (const NodePart& part = *--found; !part.idle())
+      return rank.value - part.placed.first_rank.value < part.placed.rank_count ? &part : nullptr;
   }
   return nullptr;
 }
@@ -46,7 +49,9 @@ auto* find_attempt(Attempts& attempts, AttemptNo number) {
 }  // namespace
 
 AttemptRecord* JobRecord::attempt(AttemptNo number) { return find_attempt(attempts, number); }
-const AttemptRecord* JobRecord::attempt(AttemptNo number) const { return find_attempt(attempts, number); }
+const AttemptRecord* JobRecord::attempt(AttemptNo number) const {
+  return find_attempt(attempts, number);
+}
 
 const AttemptRecord* JobRecord::before(const AttemptRecord& attempt) const {
   const auto found = std::ranges::lower_bound(attempts, attempt.number, {}, &AttemptRecord::number);

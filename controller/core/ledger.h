@@ -1,5 +1,6 @@
-// The Ledger: durable facts, rebuilt only by folding the journal through apply(). Plain values, owned by the shell's strand; readers on
-// that strand only (other strands get copies). Nothing here is visible to anybody before its events are durable.
+// The Ledger: durable facts, rebuilt only by folding the journal through apply(). Plain values,
+// owned by the shell's strand; readers on that strand only (other strands get copies). Nothing here
+// is visible to anybody before its events are durable.
 #pragma once
 
 #include <algorithm>
@@ -42,18 +43,22 @@ struct NodePart {
   bool swept = false;
   std::string swept_reason;
   bool logs_collected = false;
-  std::map<RankNo, RankExited> exits;                 // of this node's ranks
-  std::map<std::string, CompanionExited> companions;  // that ended badly before a stop was asked for; at most kCompanionsMax
-  std::vector<std::uint64_t> pids;                    // by local rank
-  v1::NodeResolved resolved;                          // what the node added to the plan
+  std::map<RankNo, RankExited> exits;  // of this node's ranks
+  // that ended badly before a stop was asked for; at most kCompanionsMax
+  std::map<std::string, CompanionExited> companions;
+  std::vector<std::uint64_t> pids;  // by local rank
+  v1::NodeResolved resolved;        // what the node added to the plan
 
-  // A node of a `launch.per: once` job that lends its devices and runs nothing: it gets no orders, and is free when the others are swept.
+  // A node of a `launch.per: once` job that lends its devices and runs nothing: it gets no orders,
+  // and is free when the others are swept.
   [[nodiscard]] bool idle() const { return placed.rank_count == 0; }
   [[nodiscard]] bool closed() const { return swept && logs_collected; }
 };
 
 // Ended with status 0, by itself.
-inline bool ended_well(const RankExited& exit) { return exit.code == 0 && exit.signal == 0 && !exit.lost && !exit.oom && !exit.stop_requested; }
+inline bool ended_well(const RankExited& exit) {
+  return exit.code == 0 && exit.signal == 0 && !exit.lost && !exit.oom && !exit.stop_requested;
+}
 
 enum class AttemptState : std::uint8_t { Live, Stopping, Ended };
 
@@ -67,9 +72,10 @@ struct AttemptRecord {
   std::vector<SavedBefore> saved;  // as AttemptPlaced has it
   WallTime placed_at{};
   std::optional<WallTime> running_at, first_step_at, broke_at, ended_at, caught_up_at;
-  std::optional<WallTime> fault_time;      // as in AttemptBroke
-  std::optional<WallTime> detected_at;     // when the first word of the fault arrived
-  std::optional<WallTime> exits_known_at;  // when the last rank's exit was: from then on the evidence for the verdict is whole
+  std::optional<WallTime> fault_time;   // as in AttemptBroke
+  std::optional<WallTime> detected_at;  // when the first word of the fault arrived
+  // when the last rank's exit was: from then on the evidence for the verdict is whole
+  std::optional<WallTime> exits_known_at;
   std::string broke_cause;
   std::optional<std::int64_t> first_step;
   std::optional<ScriptLaunched> script_launch;
@@ -88,7 +94,8 @@ struct AttemptRecord {
 
   [[nodiscard]] std::uint32_t world_size() const;
   [[nodiscard]] bool all_swept() const { return parts_swept == parts.size(); }
-  // When the verdict was settled: with the last rank's exit, at the latest when the attempt ended without it. Nothing: not yet, or it did not break.
+  // When the verdict was settled: with the last rank's exit, at the latest when the attempt ended
+  // without it. Nothing: not yet, or it did not break.
   [[nodiscard]] std::optional<WallTime> decided_at() const;
   [[nodiscard]] NodePart* part(const NodeName& node);
   [[nodiscard]] const NodePart* part(const NodeName& node) const;
@@ -118,24 +125,34 @@ struct JobRecord {
   std::optional<WallTime> ended_at;
   bool cancel_requested = false;
   std::string cancel_reason;
-  std::vector<AttemptRecord> attempts;        // by number, from 1; without a gap, unless the journal's end was lost (lost_end.h)
-  std::uint32_t attempts_lost = 0;            // at most so many were placed since, in an end that the journal lost; 0: none was lost
-  std::vector<CheckpointRecord> checkpoints;  // in order of acceptance: the latest kCheckpointsMax, with the one to go on from
-  std::optional<Verdict> verdict;             // final
-  std::int64_t best_step = -1;                // over all ended attempts
+  // by number, from 1; without a gap, unless the journal's end was lost (lost_end.h)
+  std::vector<AttemptRecord> attempts;
+  // at most so many were placed since, in an end that the journal lost; 0: none was lost
+  std::uint32_t attempts_lost = 0;
+  // in order of acceptance: the latest kCheckpointsMax, with the one to go on from
+  std::vector<CheckpointRecord> checkpoints;
+  std::optional<Verdict> verdict;  // final
+  std::int64_t best_step = -1;     // over all ended attempts
   std::uint32_t attempts_without_progress = 0;
-  JournalIndex last_index;       // of its last event
-  std::size_t open_parts = 0;    // derived: parts of all attempts not swept, or whose logs are not all here
+  JournalIndex last_index;  // of its last event
+  // derived: parts of all attempts not swept, or whose logs are not all here
+  std::size_t open_parts = 0;
   std::int64_t queue_place = 0;  // derived, while it is queued: who has the smaller one is ahead
-  // Derived: what spec.start stands for, once it is known; from the submission on, or from the end of the stage that it names.
+  // Derived: what spec.start stands for, once it is known; from the submission on, or from the end
+  // of the stage that it names.
   std::optional<ResumePoint> start;
-  std::map<JobId, HeldShards> held;           // derived: of jobs that it has waited for, where their files are (checkpoint.storage: local)
-  std::set<JobId> waits_for;                  // derived, while it is queued: of spec.schedule.after, those that have not succeeded yet
+  // derived: of jobs that it has waited for, where their files are (checkpoint.storage: local)
+  std::map<JobId, HeldShards> held;
+  // derived, while it is queued: of spec.schedule.after, those that have not succeeded yet
+  std::set<JobId> waits_for;
   std::shared_ptr<const OwnTable> own_table;  // derived: the spec's resources.rank_table, read once
 
   [[nodiscard]] AttemptRecord* current() { return attempts.empty() ? nullptr : &attempts.back(); }
-  [[nodiscard]] const AttemptRecord* current() const { return attempts.empty() ? nullptr : &attempts.back(); }
-  [[nodiscard]] const AttemptRecord* before(const AttemptRecord& attempt) const;  // nullptr: it is the first
+  [[nodiscard]] const AttemptRecord* current() const {
+    return attempts.empty() ? nullptr : &attempts.back();
+  }
+  // nullptr: it is the first
+  [[nodiscard]] const AttemptRecord* before(const AttemptRecord& attempt) const;
   [[nodiscard]] AttemptRecord* attempt(AttemptNo number);
   [[nodiscard]] const AttemptRecord* attempt(AttemptNo number) const;
 };
@@ -173,27 +190,36 @@ struct Ledger {
   // Derived by apply() alone, so that lookups cost nothing: never journaled.
   std::unordered_map<RequestId, JobId> request_ids;  // of jobs and tombstones
   std::unordered_map<std::string, JobId> live_names;
-  std::map<std::int64_t, JobId> queue;  // Queued jobs by queue_place: first in, first out; a job that comes back goes to the front
-  // Those of them that wait for no other job, by the resources that are asked for (queue.h), each line by queue_place: whether the registered nodes could
-  // hold a job is one question a line.
+  // Queued jobs by queue_place: first in, first out; a job that comes back goes to the front
+  std::map<std::int64_t, JobId> queue;
+  // Those of them that wait for no other job, by the resources that are asked for (queue.h), each
+  // line by queue_place: whether the registered nodes could hold a job is one question a line.
   std::map<std::string, std::map<std::int64_t, JobId>> queue_lines;
-  std::map<JobId, std::set<JobId>> dependents;  // who waits for whom (predecessors.h): by the job that is waited for
-  // Chains (chains.h): the jobs of each, by its id, in order, and the newest chain of a name; of jobs and tombstones.
+  // who waits for whom (predecessors.h): by the job that is waited for
+  std::map<JobId, std::set<JobId>> dependents;
+  // Chains (chains.h): the jobs of each, by its id, in order, and the newest chain of a name; of
+  // jobs and tombstones.
   std::map<JobId, std::vector<JobId>> chains;
   std::unordered_map<std::string, JobId> chain_names;
-  std::set<std::pair<std::string, JobId>> chains_named;                                     // all of them, by name
-  std::set<JobId> unsettled;                                                                // of `dependents`, those that have ended, or are not there
-  std::map<NodeName, std::map<std::uint32_t, std::pair<JobId, AttemptNo>>> device_holders;  // until the attempt has ended and the node is swept
+  // all of them, by name
+  std::set<std::pair<std::string, JobId>> chains_named;
+  // of `dependents`, those that have ended, or are not there
+  std::set<JobId> unsettled;
+  // until the attempt has ended and the node is swept
+  std::map<NodeName, std::map<std::uint32_t, std::pair<JobId, AttemptNo>>> device_holders;
   // (address, master port) -> its attempt, until that has ended and rank 0's node is swept.
   std::map<std::pair<std::string, std::uint16_t>, AttemptKey> ports_held;
-  std::map<std::string, std::uint16_t> port_cursor;  // address -> port given last: a hint, the next search starts behind it
-  std::set<JobId> live;                              // Launching, Running, Draining, Completing: all that propose() has to walk
-  std::set<AttemptKey> lingering;                    // ended, but not swept everywhere
+  // address -> port given last: a hint, the next search starts behind it
+  std::map<std::string, std::uint16_t> port_cursor;
+  // Launching, Running, Draining, Completing: all that propose() has to walk
+  std::set<JobId> live;
+  std::set<AttemptKey> lingering;  // ended, but not swept everywhere
   std::map<NodeName, NodeParts> node_parts;
   std::set<NodeName> dead_nodes;
   std::set<std::pair<WallTime, JobId>> archivable;  // final, every part closed; by the end
   std::set<std::pair<WallTime, JobId>> tombstone_ages;
-  std::set<JobId> savers;  // jobs and tombstones whose scripts named a directory to save to (saved_before.h)
+  // jobs and tombstones whose scripts named a directory to save to (saved_before.h)
+  std::set<JobId> savers;
 };
 
 }  // namespace muster::core

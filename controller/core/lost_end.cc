@@ -10,7 +10,8 @@ namespace muster::core {
 AttemptNo next_attempt(const JobRecord& job, const Presence& presence) {
   std::uint32_t last = job.attempts.empty() ? 0 : job.attempts.back().number.value;
   last += job.attempts_lost;
-  if (const auto told = presence.numbers_told.find(job.id); told != presence.numbers_told.end()) last = std::max(last, told->second.value);
+  if (const auto told = presence.numbers_told.find(job.id); told != presence.numbers_told.end())
+    last = std::max(last, told->second.value);
   return AttemptNo(last + 1);
 }
 
@@ -21,31 +22,41 @@ bool looks_first(const JobRecord& job, const AttemptRecord& attempt) {
   for (const AttemptRecord& one : job.attempts) {
     left_out = left_out || one.number.value > before + 1;
     if (one.number == attempt.number) break;
-    const auto looked = [](const NodePart& part) { return !part.idle() && (part.started || (part.start_failed && found_newer(*part.start_failed))); };
+    const auto looked = [](const NodePart& part) {
+      return !part.idle() &&
+             (part.started || (part.start_failed && found_newer(*part.start_failed)));
+    };
     if (std::ranges::any_of(one.parts, looked)) left_out = false;
     before = one.number.value;
   }
   return left_out;
 }
 
-std::optional<Unheard> unheard_since_start(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {
-  const Duration wait = job.attempts_lost == 0 ? limits.hear_first : std::max(limits.hear_first, outlives_contact(job.spec) + limits.grace_margin);
+std::optional<Unheard> unheard_since_start(const Ledger& ledger, const Presence& presence,
+                                           const JobRecord& job, Now now, const Limits& limits) {
+  const Duration wait =
+      job.attempts_lost == 0
+          ? limits.hear_first
+          : std::max(limits.hear_first, outlives_contact(job.spec) + limits.grace_margin);
   Unheard unheard{.nodes = {}, .until = presence.listening_since + wait};
   if (now.boot >= unheard.until) return std::nullopt;
   for (const auto& [name, node] : ledger.nodes) {
     const auto seen = presence.nodes.find(name);
-    if (!node.dead && (seen == presence.nodes.end() || !seen->second.heard)) unheard.nodes.push_back(name);
+    if (!node.dead && (seen == presence.nodes.end() || !seen->second.heard))
+      unheard.nodes.push_back(name);
   }
   if (unheard.nodes.empty()) return std::nullopt;
   return unheard;
 }
 
 bool told_believably(const Told& told, const Reach& reach) {
-  return told.epoch.value <= reach.epoch.value + kToldBeyondMost && told.acked.value <= reach.last.value + kToldBeyondMost;
+  return told.epoch.value <= reach.epoch.value + kToldBeyondMost &&
+         told.acked.value <= reach.last.value + kToldBeyondMost;
 }
 
-// Epochs are used once: whoever has seen this one has been here in this life, or another life went on from the same copy. Of an earlier epoch nothing was
-// acknowledged that was not in the journal when this life began; that it has grown since explains nothing.
+// Epochs are used once: whoever has seen this one has been here in this life, or another life went
+// on from the same copy. Of an earlier epoch nothing was acknowledged that was not in the journal
+// when this life began; that it has grown since explains nothing.
 bool told_beyond(const Told& told, const Reach& reach) {
   if (told.epoch > reach.epoch || (told.epoch == reach.epoch && !told.welcomed)) return true;
   return told.acked > (told.epoch == reach.epoch ? reach.last : reach.loaded);

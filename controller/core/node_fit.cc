@@ -21,7 +21,8 @@ constexpr std::size_t kNumbersBytes = 64;      // of a list of devices
 bool is_any(std::string_view asked) { return asked.empty() || asked == "auto"; }
 
 bool wanted(const v1::ResourceSpec& resources, std::uint32_t device) {
-  return resources.device_ids().empty() || std::ranges::find(resources.device_ids(), device) != resources.device_ids().end();
+  return resources.device_ids().empty() ||
+         std::ranges::find(resources.device_ids(), device) != resources.device_ids().end();
 }
 
 // An operator may have written it in another way: "fd00:0::1".
@@ -40,7 +41,9 @@ const v1::NetworkInterface* interface_of(const NodeRecord& node, std::string_vie
 // The interface that has it, however it is written. Empty: none that the node tells.
 std::string interface_with(const NodeRecord& node, const std::string& address) {
   for (const v1::NetworkInterface& one : node.inventory.interfaces()) {
-    if (std::ranges::any_of(one.addresses(), [&](const std::string& its) { return is_same(its, address); })) return one.name();
+    if (std::ranges::any_of(one.addresses(),
+                            [&](const std::string& its) { return is_same(its, address); }))
+      return one.name();
   }
   return {};
 }
@@ -52,10 +55,16 @@ std::string lacks_interface(const NodeRecord& node, const v1::JobSpec& spec) {
   if (found != nullptr && !found->addresses().empty()) return {};
   if (found != nullptr) return fmt::format("has no address on interface '{}'", name);
   const auto& all = node.inventory.interfaces();
-  if (all.empty()) return fmt::format("has an agent of version {}, which does not say whether there is an interface '{}'; upgrade it", node.version, name);
+  if (all.empty())
+    return fmt::format(
+        "has an agent of version {}, which does not say whether there is an interface '{}'; "
+        "upgrade it",
+        node.version, name);
   std::string there;
-  for (int i = 0; i < std::min(all.size(), kInterfacesNamed); ++i) there += fmt::format("{}{}", i == 0 ? "" : ", ", all[i].name().substr(0, kInterfaceNameMax));
-  if (all.size() > kInterfacesNamed) there += fmt::format(" and {} more", all.size() - kInterfacesNamed);
+  for (int i = 0; i < std::min(all.size(), kInterfacesNamed); ++i)
+    there += fmt::format("{}{}", i == 0 ? "" : ", ", all[i].name().substr(0, kInterfaceNameMax));
+  if (all.size() > kInterfacesNamed)
+    there += fmt::format(" and {} more", all.size() - kInterfacesNamed);
   return fmt::format("has no interface '{}' ({})", name, there);
 }
 
@@ -66,9 +75,11 @@ std::string_view what_for(std::string_view feature) {
   if (feature == engine::kPatchedFiles) return "does not make changed copies of files";
   if (feature == engine::kSetup) return "does not run runtime.setup";
   if (feature == engine::kCodePatches) return "does not patch code (code.patches)";
-  if (feature == engine::kBringFiles) return "does not bring checkpoints from other nodes (checkpoint.storage: local)";
+  if (feature == engine::kBringFiles)
+    return "does not bring checkpoints from other nodes (checkpoint.storage: local)";
   if (feature == engine::kContainers) return "does not run containers (runtime.image)";
-  if (feature == engine::kContainerLimits) return "does not limit containers (runtime.limits.memory, runtime.limits.cpus)";
+  if (feature == engine::kContainerLimits)
+    return "does not limit containers (runtime.limits.memory, runtime.limits.cpus)";
   return "cannot do what this job needs";
 }
 
@@ -76,7 +87,8 @@ std::string lacks_feature(const NodeRecord& node, const v1::JobSpec& spec) {
   const auto& has = node.inventory.features();
   for (const std::string_view needed : engine::features_needed(spec)) {
     if (std::ranges::find(has, needed) != has.end()) continue;
-    return fmt::format("has an agent of version {}, which {}; upgrade it", node.version.empty() ? "?" : node.version, what_for(needed));
+    return fmt::format("has an agent of version {}, which {}; upgrade it",
+                       node.version.empty() ? "?" : node.version, what_for(needed));
   }
   return {};
 }
@@ -94,20 +106,26 @@ std::string devices_there(const NodeRecord& node) {
   std::map<std::string, std::size_t> kinds;
   for (const v1::Device& device : node.inventory.devices()) ++kinds[device.type()];
   std::string there;
-  for (const auto& [kind, count] : kinds) there += fmt::format("{}{} {}", there.empty() ? "" : " and ", count, kind);
+  for (const auto& [kind, count] : kinds)
+    there += fmt::format("{}{} {}", there.empty() ? "" : " and ", count, kind);
   return there.empty() ? "has no devices" : fmt::format("has {}", there);
 }
 
 // Nothing where all are empty: what is beside the devices is known, or left out.
 void drop_if_unknown(std::vector<std::string>& texts) {
-  if (std::ranges::all_of(texts, [](const std::string& text) { return text.empty(); })) texts.clear();
+  if (std::ranges::all_of(texts, [](const std::string& text) { return text.empty(); }))
+    texts.clear();
 }
 
 // That of all devices; empty where they differ.
-std::string common_text(const std::vector<const v1::Device*>& devices, const std::string& (v1::Device::*text)() const) {
+std::string common_text(const std::vector<const v1::Device*>& devices,
+                        const std::string& (v1::Device::*text)() const) {
   if (devices.empty()) return {};
   const std::string& first = (devices.front()->*text)();
-  return std::ranges::all_of(devices, [&](const v1::Device* device) { return (device->*text)() == first; }) ? first : std::string();
+  return std::ranges::all_of(devices,
+                             [&](const v1::Device* device) { return (device->*text)() == first; })
+             ? first
+             : std::string();
 }
 
 void pin_devices(PlacedNode& placed, const NodeRecord& node) {
@@ -139,7 +157,9 @@ std::set<std::uint32_t> ambiguous_ids(const v1::Inventory& inventory) {
   std::set<std::uint32_t> ambiguous;
   const auto& devices = inventory.devices();
   // As agents send them: in order, each once. Asked at each look at a node.
-  if (std::ranges::adjacent_find(devices, std::ranges::greater_equal{}, &v1::Device::id) == devices.end()) return ambiguous;
+  if (std::ranges::adjacent_find(devices, std::ranges::greater_equal{}, &v1::Device::id) ==
+      devices.end())
+    return ambiguous;
   std::set<std::uint32_t> seen;
   for (const v1::Device& device : devices) {
     if (!seen.insert(device.id()).second) ambiguous.insert(device.id());
@@ -152,7 +172,9 @@ void leave_out_ambiguous(v1::Inventory& inventory) {
   if (ambiguous.empty()) return;
   auto& devices = *inventory.mutable_devices();
   const int before = devices.size();
-  const auto rest = std::remove_if(devices.begin(), devices.end(), [&](const v1::Device& device) { return ambiguous.contains(device.id()); });
+  const auto rest = std::remove_if(devices.begin(), devices.end(), [&](const v1::Device& device) {
+    return ambiguous.contains(device.id());
+  });
   devices.erase(rest, devices.end());
   std::string numbers;
   for (const std::uint32_t id : ambiguous) {
@@ -162,8 +184,10 @@ void leave_out_ambiguous(v1::Inventory& inventory) {
     }
     numbers += fmt::format("{}{}", numbers.empty() ? "" : ", ", id);
   }
-  inventory.add_findings(fmt::format("{} devices are left out, for they share the number{} {}: each device has a number of its own", before - devices.size(),
-                                     ambiguous.size() == 1 ? "" : "s", numbers));
+  inventory.add_findings(
+      fmt::format("{} devices are left out, for they share the number{} {}: each device has a "
+                  "number of its own",
+                  before - devices.size(), ambiguous.size() == 1 ? "" : "s", numbers));
 }
 
 Fit capacity(const NodeRecord& node, const v1::JobSpec& spec, std::string_view type) {
@@ -175,7 +199,8 @@ Fit capacity(const NodeRecord& node, const v1::JobSpec& spec, std::string_view t
   std::vector<std::uint32_t> addressed;
   const std::set<std::uint32_t> ambiguous = ambiguous_ids(node.inventory);
   for (const v1::Device& device : node.inventory.devices()) {
-    if (device.type() != type || !wanted(resources, device.id()) || ambiguous.contains(device.id())) continue;
+    if (device.type() != type || !wanted(resources, device.id()) || ambiguous.contains(device.id()))
+      continue;
     fit.devices.push_back(device.id());
     if (!device.addresses().empty()) addressed.push_back(device.id());
   }
@@ -184,7 +209,8 @@ Fit capacity(const NodeRecord& node, const v1::JobSpec& spec, std::string_view t
   if (fit.devices.size() < ask.count) {
     const auto& devices = node.inventory.devices();
     const bool of_type = std::ranges::find(devices, type, &v1::Device::type) != devices.end();
-    if (of_type && !resources.device_ids().empty()) return {.why = fmt::format("has {} of these devices", fit.devices.size())};
+    if (of_type && !resources.device_ids().empty())
+      return {.why = fmt::format("has {} of these devices", fit.devices.size())};
     return {.why = devices_there(node)};
   }
   if (std::string why = lacks_interface(node, spec); !why.empty()) return {.why = std::move(why)};
@@ -192,12 +218,15 @@ Fit capacity(const NodeRecord& node, const v1::JobSpec& spec, std::string_view t
   // In one super-pod none is needed.
   if (engine::makes_rank_table(spec) && resources.nodes() > 1 && pod_of(node, type).empty()) {
     if (addressed.size() < ask.count)
-      return {.why = fmt::format("has {} {}, {} of them with an address", fit.devices.size(), type, addressed.size()), .lacks_addresses = true};
+      return {.why = fmt::format("has {} {}, {} of them with an address", fit.devices.size(), type,
+                                 addressed.size()),
+              .lacks_addresses = true};
     fit.devices = std::move(addressed);
   }
   const NodeCards cards(node, spec, type);
   if (!cards.choose(ask, fit.devices).empty()) return fit;
-  if (std::string wrong = cards.refusal(ask, fit.devices); !wrong.empty()) return {.why = fmt::format("cannot give them: {}", wrong)};
+  if (std::string wrong = cards.refusal(ask, fit.devices); !wrong.empty())
+    return {.why = fmt::format("cannot give them: {}", wrong)};
   return {.why = fmt::format("has {} {}", cards.tally(fit.devices), type)};
 }
 
@@ -209,10 +238,13 @@ std::string pod_of(const NodeRecord& node, std::string_view type) {
   return common_text(devices, &v1::Device::super_pod_id);
 }
 
-std::size_t count_addressed(const NodeRecord& node, std::string_view type, const std::vector<std::uint32_t>& devices) {
-  return static_cast<std::size_t>(std::ranges::count_if(node.inventory.devices(), [&](const v1::Device& device) {
-    return device.type() == type && !device.addresses().empty() && std::ranges::find(devices, device.id()) != devices.end();
-  }));
+std::size_t count_addressed(const NodeRecord& node, std::string_view type,
+                            const std::vector<std::uint32_t>& devices) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(node.inventory.devices(), [&](const v1::Device& device) {
+        return device.type() == type && !device.addresses().empty() &&
+               std::ranges::find(devices, device.id()) != devices.end();
+      }));
 }
 
 std::string lacks_beside_devices(const NodeRecord& node, const v1::JobSpec& spec) {
@@ -222,7 +254,8 @@ std::string lacks_beside_devices(const NodeRecord& node, const v1::JobSpec& spec
   return lacks_feature(node, spec);
 }
 
-std::vector<std::string> types_to_try(std::span<const NodeRecord* const> nodes, const v1::JobSpec& spec) {
+std::vector<std::string> types_to_try(std::span<const NodeRecord* const> nodes,
+                                      const v1::JobSpec& spec) {
   const std::string& asked = spec.resources().type();
   const bool any = is_any(asked);
   std::set<std::string> present;
@@ -248,14 +281,16 @@ std::string training_address(const NodeRecord& node, const v1::JobSpec& spec) {
   return found == nullptr || found->addresses().empty() ? std::string() : found->addresses(0);
 }
 
-PlacedNode pinned(const NodeRecord& node, const v1::JobSpec& spec, std::string_view type, std::vector<std::uint32_t> devices) {
+PlacedNode pinned(const NodeRecord& node, const v1::JobSpec& spec, std::string_view type,
+                  std::vector<std::uint32_t> devices) {
   PlacedNode placed{.node = node.name,
                     .boot_id = node.boot_id,
                     .instance = node.instance,
                     .address = training_address(node, spec),
                     .devices = std::move(devices),
                     .device_type = std::string(type)};
-  placed.interface = is_any(spec.network().interface()) ? interface_with(node, placed.address) : spec.network().interface();
+  placed.interface = is_any(spec.network().interface()) ? interface_with(node, placed.address)
+                                                        : spec.network().interface();
   pin_devices(placed, node);
   return placed;
 }
@@ -264,7 +299,8 @@ void number_ranks(std::vector<PlacedNode>& nodes, const v1::JobSpec& spec) {
   std::uint32_t next = 0;
   for (PlacedNode& node : nodes) {
     node.first_rank = RankNo(next);
-    node.rank_count = engine::ranks_on_node(spec, static_cast<std::size_t>(&node - nodes.data()), node.devices.size());
+    node.rank_count = engine::ranks_on_node(spec, static_cast<std::size_t>(&node - nodes.data()),
+                                            node.devices.size());
     next += node.rank_count;
   }
 }
@@ -273,7 +309,8 @@ void name_servers(std::vector<PlacedNode>& nodes) {
   std::map<std::string, std::size_t> uses;
   for (const PlacedNode& node : nodes) ++uses[node.address];
   for (PlacedNode& node : nodes) {
-    if (uses.at(node.address) > 1 || node.address.size() > ranktable::kServerIdBytesMax) node.server_id = node.node.str();
+    if (uses.at(node.address) > 1 || node.address.size() > ranktable::kServerIdBytesMax)
+      node.server_id = node.node.str();
   }
 }
 

@@ -10,8 +10,10 @@
 namespace muster::core {
 namespace {
 
-constexpr std::size_t kCheckpointsKept = 4;  // newest steps of an attempt that are watched for completeness
-// Of what is kept of a checkpoint. Some hundred thousand shards fit; of one with more it never shows that it is whole.
+// newest steps of an attempt that are watched for completeness
+constexpr std::size_t kCheckpointsKept = 4;
+// Of what is kept of a checkpoint. Some hundred thousand shards fit; of one with more it never
+// shows that it is whole.
 constexpr std::size_t kShardsBytes = 16 << 20, kShardCost = 64, kPathBytes = 4'096;
 constexpr double kRecentWeight = 0.2;  // of a new sample in the mean step time
 constexpr double kStepSecondsMost = 365.0 * 24 * 3600;
@@ -22,7 +24,8 @@ void heard_now(NodeSeen& seen, Now now) {
   seen.last_heard_wall = now.wall;
 }
 
-// Finished stays finished: nodes see a shared directory through caches of different age, and a save directory belongs to one attempt.
+// Finished stays finished: nodes see a shared directory through caches of different age, and a save
+// directory belongs to one attempt.
 void fold_shard(CheckpointSeen& checkpoint, const v1::ShardReading& reading) {
   auto known = checkpoint.shards.find(reading.shard());
   if (known == checkpoint.shards.end()) {
@@ -36,7 +39,8 @@ void fold_shard(CheckpointSeen& checkpoint, const v1::ShardReading& reading) {
   shard.finished = shard.finished || reading.finished();
   checkpoint.expected = std::max(checkpoint.expected, reading.expected());
   checkpoint.sealed = checkpoint.sealed || reading.sealed();
-  if (!reading.path().empty() && reading.path().size() <= kPathBytes) checkpoint.path = reading.path();
+  if (!reading.path().empty() && reading.path().size() <= kPathBytes)
+    checkpoint.path = reading.path();
 }
 
 std::string shortened(std::string text, std::size_t most) {
@@ -50,7 +54,8 @@ constexpr std::size_t kFileBytes = 1024;
 
 Duration lease_left(const v1::AttemptReading& reading) {
   constexpr std::int64_t kMostSeconds = 365LL * 24 * 3600;
-  return std::chrono::seconds(std::clamp<std::int64_t>(reading.lease_left().seconds(), 0, kMostSeconds));
+  return std::chrono::seconds(
+      std::clamp<std::int64_t>(reading.lease_left().seconds(), 0, kMostSeconds));
 }
 
 // As an agent of this release says it; what another might say is not kept without end.
@@ -63,7 +68,8 @@ v1::DeviceReading bounded(v1::DeviceReading reading) {
   reading.DiscardUnknownFields();
   cut(*reading.mutable_health_text(), kTextBytes);
   auto& occupants = *reading.mutable_occupants();
-  if (occupants.size() > kOccupants) occupants.DeleteSubrange(kOccupants, occupants.size() - kOccupants);
+  if (occupants.size() > kOccupants)
+    occupants.DeleteSubrange(kOccupants, occupants.size() - kOccupants);
   for (v1::DeviceOccupant& one : occupants) {
     cut(*one.mutable_name(), kWordBytes);
     cut(*one.mutable_user(), kWordBytes);
@@ -71,24 +77,33 @@ v1::DeviceReading bounded(v1::DeviceReading reading) {
   return reading;
 }
 
-// A step beyond the total that comes with it is none: agents do not say so, but of an older one whatever a line said may come.
+// A step beyond the total that comes with it is none: agents do not say so, but of an older one
+// whatever a line said may come.
 bool is_step(std::int64_t step, std::int64_t total) { return total <= 0 || step <= total; }
 
-// By the agent's own measure, which has no clock's error in it; of an older agent by the samples. Each reading measures anew: what differs by less is the same.
+// By the agent's own measure, which has no clock's error in it; of an older agent by the samples.
+// Each reading measures anew: what differs by less is the same.
 void fold_step_age(AttemptSeen& seen, const v1::AttemptReading& reading, Now now) {
   constexpr Duration kJitter = std::chrono::seconds(1), kMost = std::chrono::hours(24 * 366);
   if (!reading.has_step_age()) {
     if (!reading.samples().empty()) seen.last_step_at = now.wall;
     return;
   }
-  const auto seconds = std::clamp<std::int64_t>(reading.step_age().seconds(), 0, kMost / std::chrono::seconds(1));
-  const WallTime at = now.wall - std::chrono::seconds(seconds) - std::chrono::nanoseconds(std::clamp(reading.step_age().nanos(), 0, 999'999'999));
-  if (!reading.samples().empty() || at > seen.last_step_at + kJitter) seen.last_step_at = std::max(seen.last_step_at, at);
+  const auto seconds =
+      std::clamp<std::int64_t>(reading.step_age().seconds(), 0, kMost / std::chrono::seconds(1));
+  const WallTime at =
+      now.wall - std::chrono::seconds(seconds) -
+      std::chrono::nanoseconds(std::clamp(reading.step_age().nanos(), 0, 999'999'999));
+  if (!reading.samples().empty() || at > seen.last_step_at + kJitter)
+    seen.last_step_at = std::max(seen.last_step_at, at);
 }
 
 // Of the part's own ranks: nobody else knows of them, and there are no others.
-void fold_progress(AttemptSeen& seen, const v1::AttemptReading& reading, const PlacedNode& placed, Now now) {
-  const auto here = [&](std::uint32_t rank) { return rank >= placed.first_rank.value && rank - placed.first_rank.value < placed.rank_count; };
+void fold_progress(AttemptSeen& seen, const v1::AttemptReading& reading, const PlacedNode& placed,
+                   Now now) {
+  const auto here = [&](std::uint32_t rank) {
+    return rank >= placed.first_rank.value && rank - placed.first_rank.value < placed.rank_count;
+  };
   std::int64_t total = 0;
   for (const v1::RankReading& from : reading.ranks()) {
     if (!here(from.rank())) continue;
@@ -109,14 +124,19 @@ void fold_progress(AttemptSeen& seen, const v1::AttemptReading& reading, const P
   for (const v1::StepSample& sample : reading.samples()) {
     if (!here(sample.rank()) || !is_step(sample.step(), total)) continue;
     seen.best_step = std::max(seen.best_step, sample.step());
-    if (!(sample.seconds() > 0 && sample.seconds() <= kStepSecondsMost)) continue;  // nor what is not a number
-    seen.step_seconds = seen.step_seconds <= 0 ? sample.seconds() : seen.step_seconds + kRecentWeight * (sample.seconds() - seen.step_seconds);
+    // nor what is not a number
+    if (!(sample.seconds() > 0 && sample.seconds() <= kStepSecondsMost)) continue;
+    seen.step_seconds =
+        seen.step_seconds <= 0
+            ? sample.seconds()
+            : seen.step_seconds + kRecentWeight * (sample.seconds() - seen.step_seconds);
   }
 }
 
 class Observer {
  public:
-  Observer(Presence& presence, const Ledger& ledger, Now now) : presence_(presence), ledger_(ledger), now_(now) {}
+  Observer(Presence& presence, const Ledger& ledger, Now now)
+      : presence_(presence), ledger_(ledger), now_(now) {}
 
   void operator()(const Connected& from) {
     NodeSeen& seen = presence_.nodes[from.node];
@@ -124,7 +144,8 @@ class Observer {
     seen.instance = from.instance;
     seen.boot_id = from.boot_id;
     seen.connected_at = now_.boot;
-    // The Welcome answers the Hello: from its sending, before now, the agent may count its grace as well.
+    // The Welcome answers the Hello: from its sending, before now, the agent may count its grace as
+    // well.
     seen.last_ack_sent = std::max(seen.last_ack_sent, now_.boot);
     seen.held.clear();
     seen.unknown_runs.clear();
@@ -149,7 +170,8 @@ class Observer {
     if (seen == nullptr) return;
     heard_now(*seen, now_);
     seen->disk_trouble = without_controls(shortened(from.pulse.disk_trouble(), kDiskTextBytes));
-    for (const v1::AttemptReading& reading : from.pulse.readings()) fold_reading(from.node, reading);
+    for (const v1::AttemptReading& reading : from.pulse.readings())
+      fold_reading(from.node, reading);
     if (!from.pulse.devices().empty()) fold_devices(from.node, *seen, from.pulse);
     prune();
   }
@@ -166,9 +188,11 @@ class Observer {
 
  private:
   [[nodiscard]] bool is_known(const NodeName& node, const AttemptKey& key) const {
-    // Nor of a job that was archived: what still runs of it runs on devices that nobody holds any more.
+    // Nor of a job that was archived: what still runs of it runs on devices that nobody holds any
+    // more.
     const auto job = ledger_.jobs.find(key.first);
-    const AttemptRecord* attempt = job == ledger_.jobs.end() ? nullptr : job->second.attempt(key.second);
+    const AttemptRecord* attempt =
+        job == ledger_.jobs.end() ? nullptr : job->second.attempt(key.second);
     return attempt != nullptr && attempt->part(node) != nullptr;
   }
 
@@ -176,14 +200,16 @@ class Observer {
   void note_number(const AttemptKey& key) {
     const auto job = ledger_.jobs.find(key.first);
     if (job == ledger_.jobs.end() || is_final(job->second.phase)) return;
-    const std::uint32_t last = job->second.attempts.empty() ? 0 : job->second.attempts.back().number.value;
+    const std::uint32_t last =
+        job->second.attempts.empty() ? 0 : job->second.attempts.back().number.value;
     if (key.second.value <= last || key.second.value > kAttemptToldMax) return;
     AttemptNo& told = presence_.numbers_told[key.first];
     told = std::max(told, key.second);
   }
 
-  // An agent forgets only what it was told to, and that only when it was swept and its logs were here: of an attempt that is not in doubt it cannot happen. And
-  // a run directory is durable before its start is told.
+  // An agent forgets only what it was told to, and that only when it was swept and its logs were
+  // here: of an attempt that is not in doubt it cannot happen. And a run directory is durable
+  // before its start is told.
   void note_not_held(const Connected& from, NodeSeen& seen) const {
     seen.forgotten.clear();
     seen.missing.clear();
@@ -193,9 +219,11 @@ class Observer {
       const JobRecord& job = ledger_.jobs.at(key.first);
       const NodePart& part = *job.attempt(key.second)->part(from.node);
       const bool was_there = part.started || part.start_failed || part.swept || !part.exits.empty();
-      const bool same_life = part.placed.instance == from.instance && part.placed.boot_id == from.boot_id;
+      const bool same_life =
+          part.placed.instance == from.instance && part.placed.boot_id == from.boot_id;
       if (!same_life || seen.held.contains(key)) continue;
-      // A loss before the last placement left numbers out. Of what is swept only the logs are waited for.
+      // A loss before the last placement left numbers out. Of what is swept only the logs are
+      // waited for.
       const bool left_out = job.attempts.back().number.value > job.attempts.size();
       if (job.attempts_lost > 0 || (left_out && part.swept)) {
         if (was_there) seen.forgotten.insert(key);
@@ -208,7 +236,9 @@ class Observer {
   // What a connection says that another has replaced is not news.
   NodeSeen* on_connection(const NodeName& node, ConnectionId connection) {
     const auto found = presence_.nodes.find(node);
-    return found == presence_.nodes.end() || found->second.connection != connection ? nullptr : &found->second;
+    return found == presence_.nodes.end() || found->second.connection != connection
+               ? nullptr
+               : &found->second;
   }
 
   // All of them come at once; of a device that the node never announced there is nothing to know.
@@ -249,21 +279,31 @@ class Observer {
       if (checkpoint.complete() && !has_checkpoint(job->second, attempt->number, shard.step())) {
         presence_.whole.insert({id, attempt->number, shard.step()});
       }
-      if (seen.checkpoints.size() > kCheckpointsKept) {  // at once: one pulse may tell of any number
+      // at once: one pulse may tell of any number
+      if (seen.checkpoints.size() > kCheckpointsKept) {
         presence_.whole.erase({id, attempt->number, seen.checkpoints.begin()->first});
         seen.checkpoints.erase(seen.checkpoints.begin());
       }
     }
   }
 
-  // What a person should know of it. The first loss that is no number, as the samples tell it; a rank's latest, where they have gone already.
-  void fold_notes(const NodeName& node, const JobRecord& job, const AttemptRecord& attempt, const v1::AttemptReading& reading) {
+  // What a person should know of it. The first loss that is no number, as the samples tell it; a
+  // rank's latest, where they have gone already.
+  void fold_notes(const NodeName& node, const JobRecord& job, const AttemptRecord& attempt,
+                  const v1::AttemptReading& reading) {
     const auto note = [&](Note what, std::optional<std::int64_t> step, std::string text) {
       if (is_noted(job, attempt, what)) return;
       presence_.notes.try_emplace({job.id, attempt.number, what},
-                                  AttemptNoted{.job = job.id, .attempt = attempt.number, .note = what, .node = node, .step = step, .text = std::move(text)});
+                                  AttemptNoted{.job = job.id,
+                                               .attempt = attempt.number,
+                                               .note = what,
+                                               .node = node,
+                                               .step = step,
+                                               .text = std::move(text)});
     };
-    if (!reading.unknown_file().empty()) note(Note::UnknownFiles, std::nullopt, without_controls(shortened(reading.unknown_file(), kFileBytes)));
+    if (!reading.unknown_file().empty())
+      note(Note::UnknownFiles, std::nullopt,
+           without_controls(shortened(reading.unknown_file(), kFileBytes)));
     for (const v1::StepSample& sample : reading.samples()) {
       if (sample.loss_not_finite()) return note(Note::LossNotFinite, sample.step(), {});
     }
@@ -272,25 +312,30 @@ class Observer {
     }
   }
 
-  // The ledger is the judge of what may go; walking it now and then, when the map has doubled, keeps a pulse cheap.
+  // The ledger is the judge of what may go; walking it now and then, when the map has doubled,
+  // keeps a pulse cheap.
   void prune() {
     std::erase_if(presence_.whole, [&](const auto& key) {
       const auto& [id, number, step] = key;
       const auto job = ledger_.jobs.find(id);
-      return job == ledger_.jobs.end() || job->second.attempt(number) == nullptr || !accepts_checkpoints(job->second, *job->second.attempt(number)) ||
+      return job == ledger_.jobs.end() || job->second.attempt(number) == nullptr ||
+             !accepts_checkpoints(job->second, *job->second.attempt(number)) ||
              has_checkpoint(job->second, number, step);
     });
     std::erase_if(presence_.notes, [&](const auto& entry) {
       const auto& [id, number, what] = entry.first;
       const auto job = ledger_.jobs.find(id);
-      const AttemptRecord* attempt = job == ledger_.jobs.end() ? nullptr : job->second.attempt(number);
+      const AttemptRecord* attempt =
+          job == ledger_.jobs.end() ? nullptr : job->second.attempt(number);
       return attempt == nullptr || !takes_note(job->second, *attempt, what);
     });
-    std::erase_if(presence_.numbers_told, [&](const auto& told) { return !ledger_.jobs.contains(told.first); });
+    std::erase_if(presence_.numbers_told,
+                  [&](const auto& told) { return !ledger_.jobs.contains(told.first); });
     if (presence_.attempts.size() < presence_.prune_at) return;
     std::erase_if(presence_.attempts, [&](const auto& entry) {
       const auto job = ledger_.jobs.find(entry.first.first);
-      return job == ledger_.jobs.end() || job->second.current() == nullptr || job->second.current()->number != entry.first.second;
+      return job == ledger_.jobs.end() || job->second.current() == nullptr ||
+             job->second.current()->number != entry.first.second;
     });
     presence_.prune_at = std::max<std::size_t>(64, 2 * presence_.attempts.size());
   }
@@ -302,6 +347,8 @@ class Observer {
 
 }  // namespace
 
-void observe(Presence& presence, const Ledger& ledger, const Observation& observation, Now now) { std::visit(Observer(presence, ledger, now), observation); }
+void observe(Presence& presence, const Ledger& ledger, const Observation& observation, Now now) {
+  std::visit(Observer(presence, ledger, now), observation);
+}
 
 }  // namespace muster::core

@@ -25,7 +25,8 @@ class Placer {
         routes_(placing.ledger, placing.job.spec),
         gang_(placing, candidates_, ports_, nodes_needed()) {}
 
-  // A card that is bad, or in use by others, is no reason to refuse a job; but while it is, those behind the job need not wait for it.
+  // A card that is bad, or in use by others, is no reason to refuse a job; but while it is, those
+  // behind the job need not wait for it.
   bool never_fits() {
     only_usable_ = true;
     return !placing_.ledger.nodes.empty() && !never().empty();
@@ -33,42 +34,54 @@ class Placer {
 
   PlaceResult run() {
     if (placing_.ledger.nodes.empty()) return {.why = "no node is registered yet"};
-    if (std::string missing = never(); !missing.empty()) return {.why = std::move(missing), .never = true};
-    if (std::optional<PlaceResult> waits = waits_for_lost_attempt(placing_)) return *std::move(waits);
+    if (std::string missing = never(); !missing.empty())
+      return {.why = std::move(missing), .never = true};
+    if (std::optional<PlaceResult> waits = waits_for_lost_attempt(placing_))
+      return *std::move(waits);
     if (nodes_needed() > 1) candidates_.only_routable();
     PlaceResult result;
     result.nodes = choose_type();
-    if (result.nodes.empty() && gang_.port_missed() && fitting() >= nodes_needed()) return {.why = port_shortage_text(placing_, candidates_, ports_)};
+    if (result.nodes.empty() && gang_.port_missed() && fitting() >= nodes_needed())
+      return {.why = port_shortage_text(placing_, candidates_, ports_)};
     if (result.nodes.empty()) return {.why = shortage(), .retry_at = only_pauses()};
     number_ranks(result.nodes, placing_.job.spec);
     name_servers(result.nodes);
     if (const OwnTable* own = candidates_.own_table()) {
-      for (std::size_t at = 0; at < result.nodes.size(); ++at) result.nodes[at].server_id = own->table.servers[own->order[at].server].server_id;
+      for (std::size_t at = 0; at < result.nodes.size(); ++at)
+        result.nodes[at].server_id = own->table.servers[own->order[at].server].server_id;
     }
     const PlacedNode& first = result.nodes.front();
-    // The blocks come first: out of a small range there are few of them, and any single port may lie in one.
+    // The blocks come first: out of a small range there are few of them, and any single port may
+    // lie in one.
     const bool blocks = ports_.needs_blocks(candidates_.type());
     const auto fixed = static_cast<std::uint16_t>(placing_.job.spec.network().master_port());
     if (blocks) {
-      if (std::string why = give_blocks(ports_, placing_.limits, result.nodes, fixed); !why.empty()) return {.why = std::move(why)};
+      if (std::string why = give_blocks(ports_, placing_.limits, result.nodes, fixed); !why.empty())
+        return {.why = std::move(why)};
     }
-    result.master_port = ports_.master(first.node, first.address, blocks_beside_first(result.nodes));
+    result.master_port =
+        ports_.master(first.node, first.address, blocks_beside_first(result.nodes));
     if (result.master_port != 0) return result;
-    return {.why = blocks ? no_port_beside_text(first.node, placing_.limits) : port_shortage_text(placing_, candidates_, ports_)};
+    return {.why = blocks ? no_port_beside_text(first.node, placing_.limits)
+                          : port_shortage_text(placing_, candidates_, ports_)};
   }
 
  private:
-  [[nodiscard]] std::size_t nodes_needed() const { return std::max<std::size_t>(1, placing_.job.spec.resources().nodes()); }
+  [[nodiscard]] std::size_t nodes_needed() const {
+    return std::max<std::size_t>(1, placing_.job.spec.resources().nodes());
+  }
 
   // Sets able_.
   std::size_t able() {
     able_.resize(candidates_.nodes().size());
-    for (std::size_t at = 0; at < able_.size(); ++at) able_[at] = candidates_.could_hold(at, only_usable_);
+    for (std::size_t at = 0; at < able_.size(); ++at)
+      able_[at] = candidates_.could_hold(at, only_usable_);
     return static_cast<std::size_t>(std::ranges::count(able_, true));
   }
   [[nodiscard]] std::size_t fitting() const {
     std::size_t count = 0;
-    for (std::size_t at = 0; at < candidates_.nodes().size(); ++at) count += candidates_.free(at).why.empty() ? 1 : 0;
+    for (std::size_t at = 0; at < candidates_.nodes().size(); ++at)
+      count += candidates_.free(at).why.empty() ? 1 : 0;
     return count;
   }
 
@@ -81,7 +94,8 @@ class Placer {
     std::string best;  // the type that most nodes could do with
     std::size_t most = 0;
     for (const std::string& type : types_to_try(candidates_.nodes(), placing_.job.spec)) {
-      // Of those that nobody asked for by name, the first that could ever do is the one that is waited for.
+      // Of those that nobody asked for by name, the first that could ever do is the one that is
+      // waited for.
       if (any && !types_.empty()) break;
       candidates_.look_at(type);
       const std::size_t count = able();
@@ -89,30 +103,39 @@ class Placer {
         best = type;
         most = count;
       }
-      if (count >= nodes_needed() && pods_refuse_idle().empty() && table_refuses().empty() && ports_refuse().empty() && routes_refuse().empty())
+      if (count >= nodes_needed() && pods_refuse_idle().empty() && table_refuses().empty() &&
+          ports_refuse().empty() && routes_refuse().empty())
         types_.push_back(type);
     }
     candidates_.look_at(types_.empty() ? best : types_.front());
     if (!types_.empty()) return {};
     if (most >= nodes_needed()) {
       able();
-      if (std::string refused = table_refuses(); !refused.empty()) return fmt::format("{}; {}", need_text(placing_, candidates_), refused);
-      if (std::string refused = ports_refuse(); !refused.empty()) return fmt::format("{}; {}", need_text(placing_, candidates_), refused);
-      if (std::string refused = routes_refuse(); !refused.empty()) return fmt::format("{}; {}", need_text(placing_, candidates_), refused);
+      if (std::string refused = table_refuses(); !refused.empty())
+        return fmt::format("{}; {}", need_text(placing_, candidates_), refused);
+      if (std::string refused = ports_refuse(); !refused.empty())
+        return fmt::format("{}; {}", need_text(placing_, candidates_), refused);
+      if (std::string refused = routes_refuse(); !refused.empty())
+        return fmt::format("{}; {}", need_text(placing_, candidates_), refused);
     }
-    return never_text(placing_, candidates_, most, most >= nodes_needed() ? pods_refuse_idle() : std::string());
+    return never_text(placing_, candidates_, most,
+                      most >= nodes_needed() ? pods_refuse_idle() : std::string());
   }
-  std::string pods_refuse_idle() { return gang_.pods_refuse(only_usable_ ? Gang::Of::IdleAndUsable : Gang::Of::Idle); }
+  std::string pods_refuse_idle() {
+    return gang_.pods_refuse(only_usable_ ? Gang::Of::IdleAndUsable : Gang::Of::Idle);
+  }
   [[nodiscard]] std::string table_refuses() const {
     const OwnTable* own = candidates_.own_table();
-    return own == nullptr ? std::string() : table_refusal(*own, candidates_.nodes(), candidates_.type());
+    return own == nullptr ? std::string()
+                          : table_refusal(*own, candidates_.nodes(), candidates_.type());
   }
 
   [[nodiscard]] std::string ports_refuse() const {
     if (!ports_.needs_blocks(candidates_.type())) return {};
     std::map<std::string, std::size_t> able;
     for (std::size_t at = 0; at < candidates_.nodes().size(); ++at) {
-      if (candidates_.could_hold(at, only_usable_)) ++able[training_address(*candidates_.nodes()[at], placing_.job.spec)];
+      if (candidates_.could_hold(at, only_usable_))
+        ++able[training_address(*candidates_.nodes()[at], placing_.job.spec)];
     }
     return range_refuses(ports_, placing_, able);
   }
@@ -124,20 +147,28 @@ class Placer {
       if (std::vector<PlacedNode> nodes = choose_meeting(); !nodes.empty()) return nodes;
     }
     candidates_.look_at(types_.front());
-    return types_.size() > 1 ? choose_meeting() : std::vector<PlacedNode>();  // whose ports are missed is said of the first
+    // whose ports are missed is said of the first
+    return types_.size() > 1 ? choose_meeting() : std::vector<PlacedNode>();
   }
 
-  // Those beside rank 0's node that a job with it may have, for its routes; where the order of nodes is given they come behind it.
-  TrainingRoutes::Circle circle_of(std::size_t first, const std::vector<bool>& among, TrainingRoutes::Look look) {
-    return routes_.circle(candidates_.nodes(), first, nodes_needed(), look,
-                          [&](std::size_t at) { return among[at] && !(candidates_.in_order() && at < first); });
+  // Those beside rank 0's node that a job with it may have, for its routes; where the order of
+  // nodes is given they come behind it.
+  TrainingRoutes::Circle circle_of(std::size_t first, const std::vector<bool>& among,
+                                   TrainingRoutes::Look look) {
+    return routes_.circle(candidates_.nodes(), first, nodes_needed(), look, [&](std::size_t at) {
+      return among[at] && !(candidates_.in_order() && at < first);
+    });
   }
-  // What is known of others when a circle is too small: nothing where their order is given, else that they are on its network, and no better.
-  void drop_circle(std::vector<bool>& among, std::size_t first, const TrainingRoutes::Circle& circle) const {
+  // What is known of others when a circle is too small: nothing where their order is given, else
+  // that they are on its network, and no better.
+  void drop_circle(std::vector<bool>& among, std::size_t first,
+                   const TrainingRoutes::Circle& circle) const {
     among[first] = false;
-    for (std::size_t at = 0; at < among.size() && !candidates_.in_order(); ++at) among[at] = among[at] && !circle.in[at];
+    for (std::size_t at = 0; at < among.size() && !candidates_.in_order(); ++at)
+      among[at] = among[at] && !circle.in[at];
   }
-  void leave_out_all_but(const std::vector<bool>& in, const TrainingRoutes::Circle& circle, std::size_t first) {
+  void leave_out_all_but(const std::vector<bool>& in, const TrainingRoutes::Circle& circle,
+                         std::size_t first) {
     std::vector<std::string> reasons(in.size());
     for (std::size_t at = 0; at < in.size(); ++at) {
       if (!in[at]) reasons[at] = no_route_text(circle, *candidates_.nodes()[first]);
@@ -162,8 +193,8 @@ class Placer {
     return why;  // a placement would find no more, and wait at the head of the queue for ever
   }
 
-  // A gang whose nodes have a way to rank 0's. The first that is chosen has as a rule; else those are left out that have none to that rank 0, and when the
-  // others are too few, its whole network.
+  // A gang whose nodes have a way to rank 0's. The first that is chosen has as a rule; else those
+  // are left out that have none to that rank 0, and when the others are too few, its whole network.
   std::vector<PlacedNode> choose_meeting() {
     candidates_.leave_out({});
     std::vector<PlacedNode> nodes = gang_.choose();
@@ -191,15 +222,19 @@ class Placer {
     return {};
   }
   [[nodiscard]] std::size_t place_of(const NodeName& node) const {
-    return static_cast<std::size_t>(std::ranges::find(candidates_.nodes(), node, &NodeRecord::name) - candidates_.nodes().begin());
+    return static_cast<std::size_t>(
+        std::ranges::find(candidates_.nodes(), node, &NodeRecord::name) -
+        candidates_.nodes().begin());
   }
 
   std::string shortage() {
     const std::size_t count = fitting();
-    std::string refused = count >= nodes_needed() ? gang_.pods_refuse(Gang::Of::Now) : std::string();
+    std::string refused =
+        count >= nodes_needed() ? gang_.pods_refuse(Gang::Of::Now) : std::string();
     if (refused.empty() && count >= nodes_needed() && gang_.host_full())
-      refused = fmt::format("one host has ports for {} of the job's nodes in the controller's --port-range {}-{}", ports_.nodes_a_host(),
-                            placing_.limits.port_first, placing_.limits.port_last);
+      refused = fmt::format(
+          "one host has ports for {} of the job's nodes in the controller's --port-range {}-{}",
+          ports_.nodes_a_host(), placing_.limits.port_first, placing_.limits.port_last);
     if (refused.empty() && candidates_.leaves_some_out()) refused = kWhenTheyDoNotMeet.substr(2);
     return shortage_text(placing_, candidates_, count, refused);
   }
@@ -223,7 +258,8 @@ class Placer {
   TrainingRoutes routes_;
   Gang gang_;
   bool only_usable_ = false;
-  std::vector<bool> able_;          // which candidates could hold a part of it with such devices, if they were idle
+  // which candidates could hold a part of it with such devices, if they were idle
+  std::vector<bool> able_;
   std::vector<std::string> types_;  // that could hold the job if they were idle
 };
 
@@ -237,19 +273,33 @@ void Taken::take(const PlaceResult& placed) {
   if (!placed.nodes.empty()) ports.insert({placed.nodes.front().address, placed.master_port});
 }
 
-PlaceResult place_beside(const Taken& taken, const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits,
-                         std::size_t* looks) {
-  const Placing placing{.taken = taken, .ledger = ledger, .presence = presence, .job = job, .now = now, .limits = limits, .looks = looks};
+PlaceResult place_beside(const Taken& taken, const Ledger& ledger, const Presence& presence,
+                         const JobRecord& job, Now now, const Limits& limits, std::size_t* looks) {
+  const Placing placing{.taken = taken,
+                        .ledger = ledger,
+                        .presence = presence,
+                        .job = job,
+                        .now = now,
+                        .limits = limits,
+                        .looks = looks};
   return Placer(placing).run();
 }
 
-bool never_fits(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits, std::size_t* looks) {
+bool never_fits(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now,
+                const Limits& limits, std::size_t* looks) {
   const Taken nothing;
-  const Placing placing{.taken = nothing, .ledger = ledger, .presence = presence, .job = job, .now = now, .limits = limits, .looks = looks};
+  const Placing placing{.taken = nothing,
+                        .ledger = ledger,
+                        .presence = presence,
+                        .job = job,
+                        .now = now,
+                        .limits = limits,
+                        .looks = looks};
   return Placer(placing).never_fits();
 }
 
-PlaceResult place(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {
+PlaceResult place(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now,
+                  const Limits& limits) {
   return place_beside(Taken{}, ledger, presence, job, now, limits);
 }
 

@@ -21,7 +21,8 @@ engine::NodeSlot slot_of(const PlacedNode& placed) {
           .hccl_port = placed.hccl_port};
 }
 
-std::string table_sha256(const v1::JobSpec& spec, AttemptNo attempt, std::span<const PlacedNode> nodes) {
+std::string table_sha256(const v1::JobSpec& spec, AttemptNo attempt,
+                         std::span<const PlacedNode> nodes) {
   engine::LaunchRequest request{.spec = &spec, .attempt = attempt.value};
   request.nodes.reserve(nodes.size());
   for (const PlacedNode& placed : nodes) request.nodes.push_back(slot_of(placed));

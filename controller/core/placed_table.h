@@ -11,8 +11,9 @@ namespace muster::core {
 
 engine::NodeSlot slot_of(const PlacedNode& placed);
 
-// Content hash of the launch's rank table, to be pinned with the placement. Empty: it has none, or none can be made of these nodes, which then fails the
-// launch with a sentence.
-std::string table_sha256(const v1::JobSpec& spec, AttemptNo attempt, std::span<const PlacedNode> nodes);
+// Content hash of the launch's rank table, to be pinned with the placement. Empty: it has none, or
+// none can be made of these nodes, which then fails the launch with a sentence.
+std::string table_sha256(const v1::JobSpec& spec, AttemptNo attempt,
+                         std::span<const PlacedNode> nodes);
 
 }  // namespace muster::core

@@ -1,8 +1,10 @@
-// Placement inside the core: what place() (core.h) does, with what earlier placements of the same propose() have already taken. Pure.
+// Placement inside the core: what place() (core.h) does, with what earlier placements of the same
+// propose() have already taken. Pure.
 //
-//   place.cc        the order of questions, and the answer      candidates.h    what each node could give, and gives now
-//   gang.h          which nodes, in which order                 card_choice.h   which of a node's devices
-//   pod_plan.h      out of which super-pods                     table_hosts.h   a rank table of the user's own
+//   place.cc        the order of questions, and the answer candidates.h what each node could give,
+//                   and gives now
+//   gang.h          which nodes, in which order card_choice.h which of a node's devices
+//   pod_plan.h      out of which super-pods table_hosts.h a rank table of the user's own
 //   host_ports.h    ports                                       place_why.h     what it waits for
 //   training_route.h  where its nodes meet
 #pragma once
@@ -36,11 +38,14 @@ struct Placing {
   std::size_t* looks = nullptr;  // counted down, as far as there are any; nullptr: nobody counts
 };
 
-PlaceResult place_beside(const Taken& taken, const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits,
+PlaceResult place_beside(const Taken& taken, const Ledger& ledger, const Presence& presence,
+                         const JobRecord& job, Now now, const Limits& limits,
                          std::size_t* looks = nullptr);
 
-// The registered nodes could not hold it, even if they were idle. Depends on the nodes, what is seen of their devices, the limits, and demands_of() alone.
-bool never_fits(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits, std::size_t* looks = nullptr);
+// The registered nodes could not hold it, even if they were idle. Depends on the nodes, what is
+// seen of their devices, the limits, and demands_of() alone.
+bool never_fits(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now,
+                const Limits& limits, std::size_t* looks = nullptr);
 
 // What of a job decides which nodes could ever hold it: equal for equal demands.
 std::string demands_of(const v1::JobSpec& spec);

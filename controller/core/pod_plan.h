@@ -1,5 +1,6 @@
-// Super-pods: out of which a gang takes its nodes. Within one, cards talk over HCCS; between two, over the network. So one is better than two, and a smaller
-// one that holds the job better than a larger one. Pure.
+// Super-pods: out of which a gang takes its nodes. Within one, cards talk over HCCS; between two,
+// over the network. So one is better than two, and a smaller one that holds the job better than a
+// larger one. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,9 @@ namespace muster::core {
 struct PodRoom {
   std::string id;  // empty: they are in none
   std::size_t nodes = 0;
-  std::size_t addressed = 0;  // of these, with addresses of their cards, which a rank table needs where it has several super-pods
+  // of these, with addresses of their cards, which a rank table needs where it has several
+  // super-pods
+  std::size_t addressed = 0;
 };
 
 // How many nodes out of each.
@@ -25,6 +28,7 @@ enum class PodRule {
 };
 
 // What to try, in this order; `last` is where the job ran before. Empty: the rule cannot be kept.
-std::vector<PodPlan> pod_plans(const std::vector<PodRoom>& rooms, std::size_t nodes, PodRule rule, const PodPlan& last);
+std::vector<PodPlan> pod_plans(const std::vector<PodRoom>& rooms, std::size_t nodes, PodRule rule,
+                               const PodPlan& last);
 
 }  // namespace muster::core

@@ -15,7 +15,8 @@
 namespace muster::core {
 namespace {
 
-constexpr std::size_t kCauseBytesMax = 512;  // of another job's sentence, in that of each job behind it
+// of another job's sentence, in that of each job behind it
+constexpr std::size_t kCauseBytesMax = 512;
 
 // Whole characters of UTF-8.
 std::string cut_cause(std::string text) {
@@ -29,20 +30,26 @@ std::string cut_cause(std::string text) {
 // "failed: rank 0 on node 'n0' ended with status 1", "was cancelled: wrong data".
 std::string how_it_ended(JobPhase phase, const std::optional<Verdict>& verdict) {
   std::string reason = verdict ? verdict->reason : "";
-  if (phase != JobPhase::Cancelled) return cut_cause(reason.empty() ? "failed" : "failed: " + reason);
+  if (phase != JobPhase::Cancelled)
+    return cut_cause(reason.empty() ? "failed" : "failed: " + reason);
   if (reason == "cancelled") reason.clear();
   if (reason.starts_with("cancelled: ")) reason.erase(0, std::string_view("cancelled: ").size());
   return cut_cause(reason.empty() ? "was cancelled" : "was cancelled: " + reason);
 }
 
 JobEnded ended_behind(const JobId& job, FailureClass cls, std::string reason) {
-  return {.job = job, .outcome = Outcome::Cancelled, .verdict = Verdict{.cls = cls, .reason = std::move(reason), .signature = "predecessor"}};
+  return {.job = job,
+          .outcome = Outcome::Cancelled,
+          .verdict = Verdict{.cls = cls, .reason = std::move(reason), .signature = "predecessor"}};
 }
 
-// What the success of the job that is named so means for one that waits for it. `ended` nullptr: it is archived.
-EventBody succeeded_before(const JobId& job, const v1::JobSpec& spec, const JobId& predecessor, const std::string& who, const JobRecord* ended) {
+// What the success of the job that is named so means for one that waits for it. `ended` nullptr: it
+// is archived.
+EventBody succeeded_before(const JobId& job, const v1::JobSpec& spec, const JobId& predecessor,
+                           const std::string& who, const JobRecord* ended) {
   PredecessorSucceeded event{.job = job, .predecessor = predecessor};
-  if (ended != nullptr && spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL && ended->current() != nullptr)
+  if (ended != nullptr && spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL &&
+      ended->current() != nullptr)
     event.held = held_by(*ended, *ended->current());
   if (starts_behind(spec) != predecessor) return event;
   StageStart start = start_behind(spec, who, ended);
@@ -52,14 +59,18 @@ EventBody succeeded_before(const JobId& job, const v1::JobSpec& spec, const JobI
   }
   return JobEnded{.job = job,
                   .outcome = Outcome::Cancelled,
-                  .verdict = Verdict{.cls = FailureClass::UserError, .reason = std::move(start.missing), .signature = "no start"}};
+                  .verdict = Verdict{.cls = FailureClass::UserError,
+                                     .reason = std::move(start.missing),
+                                     .signature = "no start"}};
 }
 
-// Of the jobs that ended without success in one decision, what the first of them died of: those behind them name it, and not each other's whole story.
+// Of the jobs that ended without success in one decision, what the first of them died of: those
+// behind them name it, and not each other's whole story.
 struct EndCause {
   FailureClass cls = FailureClass::Operator;
-  std::string how;      // "failed: ...": how this job ended
-  std::string because;  // ", because job 'a' (id) failed: ...": of what another ended by; empty: it is the first
+  std::string how;  // "failed: ...": how this job ended
+  // ", because job 'a' (id) failed: ...": of what another ended by; empty: it is the first
+  std::string because;
 };
 
 class Follower {
@@ -73,7 +84,8 @@ class Follower {
     if (ended_.empty()) return;
     // It grows on the way: those that end now are waited for, too.
     for (std::size_t at = 0; at < decision_.events.size(); ++at) {
-      if (const auto* ended = std::get_if<JobEnded>(&decision_.events[at])) follow(JobEnded(*ended));
+      if (const auto* ended = std::get_if<JobEnded>(&decision_.events[at]))
+        follow(JobEnded(*ended));
     }
   }
 
@@ -92,7 +104,8 @@ class Follower {
 
   void succeed(const JobId& predecessor, const JobId& id) {
     const JobRecord& before = ledger_.jobs.at(predecessor);
-    EventBody told = succeeded_before(id, ledger_.jobs.at(id).spec, predecessor, told_name(before), &before);
+    EventBody told =
+        succeeded_before(id, ledger_.jobs.at(id).spec, predecessor, told_name(before), &before);
     if (std::holds_alternative<JobEnded>(told)) ended_.insert(id);
     decision_.events.emplace_back(std::move(told));
   }
@@ -101,13 +114,20 @@ class Follower {
     const std::string who = told_name(ledger_.jobs.at(ended.job));
     const auto known = causes_.find(ended.job);
     const EndCause cause = known != causes_.end() ? known->second : first_cause(ended);
-    decision_.events.emplace_back(ended_behind(id, cause.cls, fmt::format("{}, which it waited for, {}{}", who, cause.how, cause.because)));
-    std::string because = cause.because.empty() ? fmt::format(", because {} {}", who, cause.how) : cause.because;
-    causes_.emplace(id, EndCause{.cls = cause.cls, .how = "was cancelled", .because = std::move(because)});
+    decision_.events.emplace_back(
+        ended_behind(id, cause.cls,
+                     fmt::format("{}, which it waited for, {}{}", who, cause.how, cause.because)));
+    std::string because =
+        cause.because.empty() ? fmt::format(", because {} {}", who, cause.how) : cause.because;
+    causes_.emplace(
+        id, EndCause{.cls = cause.cls, .how = "was cancelled", .because = std::move(because)});
   }
   static EndCause first_cause(const JobEnded& ended) {
-    const JobPhase phase = ended.outcome == Outcome::Cancelled ? JobPhase::Cancelled : JobPhase::Failed;
-    return {.cls = ended.verdict ? ended.verdict->cls : FailureClass::Operator, .how = how_it_ended(phase, ended.verdict), .because = ""};
+    const JobPhase phase =
+        ended.outcome == Outcome::Cancelled ? JobPhase::Cancelled : JobPhase::Failed;
+    return {.cls = ended.verdict ? ended.verdict->cls : FailureClass::Operator,
+            .how = how_it_ended(phase, ended.verdict),
+            .because = ""};
   }
 
   const Ledger& ledger_;
@@ -125,7 +145,8 @@ std::string standing_text(const Ledger& ledger, const Presence& presence, const 
   if (job.current() == nullptr || is_final(job.phase)) return text;
   const auto seen = presence.attempts.find({id, job.current()->number});
   if (seen == presence.attempts.end()) return text;
-  const auto told = std::ranges::find_if(seen->second.ranks, [](const auto& rank) { return rank.second.step >= 0; });
+  const auto told = std::ranges::find_if(seen->second.ranks,
+                                         [](const auto& rank) { return rank.second.step >= 0; });
   if (told == seen->second.ranks.end()) return text;
   text += fmt::format(", step {}", told->second.step);
   if (told->second.total > 0) text += fmt::format(" of {}", told->second.total);
@@ -171,51 +192,72 @@ void ended_or_gone(Ledger& ledger, const JobId& job) {
 
 void follow_ends(const Ledger& ledger, Decision& decision) { Follower(ledger, decision).run(); }
 
-std::optional<Predecessor> find_predecessor(const Ledger& ledger, const std::map<JobId, ArchivedEnd>& archived, const JobId& id) {
+std::optional<Predecessor> find_predecessor(const Ledger& ledger,
+                                            const std::map<JobId, ArchivedEnd>& archived,
+                                            const JobId& id) {
   if (const auto job = ledger.jobs.find(id); job != ledger.jobs.end())
-    return Predecessor{.name = job->second.spec.name(), .phase = job->second.phase, .job = &job->second, .chain_name = job->second.spec.stage().chain_name()};
+    return Predecessor{.name = job->second.spec.name(),
+                       .phase = job->second.phase,
+                       .job = &job->second,
+                       .chain_name = job->second.spec.stage().chain_name()};
   if (const auto stone = ledger.tombstones.find(id); stone != ledger.tombstones.end())
-    return Predecessor{.name = stone->second.name, .phase = stone->second.phase, .chain_name = stone->second.chain_name};
-  if (const auto end = archived.find(id); end != archived.end()) return Predecessor{.name = end->second.name, .phase = end->second.phase};
+    return Predecessor{.name = stone->second.name,
+                       .phase = stone->second.phase,
+                       .chain_name = stone->second.chain_name};
+  if (const auto end = archived.find(id); end != archived.end())
+    return Predecessor{.name = end->second.name, .phase = end->second.phase};
   return std::nullopt;
 }
 
-std::optional<Error> refuse_predecessors(const Ledger& ledger, const std::map<JobId, ArchivedEnd>& archived, const v1::JobSpec& spec,
-                                         const std::set<JobId>& beside) {
+std::optional<Error> refuse_predecessors(const Ledger& ledger,
+                                         const std::map<JobId, ArchivedEnd>& archived,
+                                         const v1::JobSpec& spec, const std::set<JobId>& beside) {
   for (const std::string& named : spec.schedule().after()) {
     const JobId id(named);
     if (beside.contains(id)) continue;
     const auto found = find_predecessor(ledger, archived, id);
-    if (!found) return Error{ErrorCode::NotFound, fmt::format("schedule.after names job '{}', and there is none; `muster ps -a` lists them", named)};
+    if (!found)
+      return Error{
+          ErrorCode::NotFound,
+          fmt::format("schedule.after names job '{}', and there is none; `muster ps -a` lists them",
+                      named)};
     if (!is_final(found->phase) || found->phase == JobPhase::Succeeded) continue;
     return Error{
         ErrorCode::Unsatisfiable,
-        fmt::format("schedule.after names {}, which {}; nothing can succeed behind it any more: run it again and name that job, or leave it out",
-                    told_name(id, found->name, found->chain_name), how_it_ended(found->phase, found->job == nullptr ? std::nullopt : found->job->verdict))};
+        fmt::format("schedule.after names {}, which {}; nothing can succeed behind it any more: "
+                    "run it again and name that job, or leave it out",
+                    told_name(id, found->name, found->chain_name),
+                    how_it_ended(found->phase,
+                                 found->job == nullptr ? std::nullopt : found->job->verdict))};
   }
   return std::nullopt;
 }
 
-Result<std::vector<PredecessorSucceeded>> succeeded_already(const Ledger& ledger, const std::map<JobId, ArchivedEnd>& archived, const JobId& job,
-                                                            const v1::JobSpec& spec) {
+Result<std::vector<PredecessorSucceeded>> succeeded_already(
+    const Ledger& ledger, const std::map<JobId, ArchivedEnd>& archived, const JobId& job,
+    const v1::JobSpec& spec) {
   std::vector<PredecessorSucceeded> all;
   const auto& after = spec.schedule().after();
   for (const std::string& one : std::set<std::string>(after.begin(), after.end())) {
     const JobId id(one);
     const auto found = find_predecessor(ledger, archived, id);
     if (!found || !is_final(found->phase)) continue;
-    const EventBody told = succeeded_before(job, spec, id, told_name(id, found->name, found->chain_name), found->job);
-    if (const auto* without = std::get_if<JobEnded>(&told)) return fail(ErrorCode::Unsatisfiable, without->verdict->reason);
+    const EventBody told =
+        succeeded_before(job, spec, id, told_name(id, found->name, found->chain_name), found->job);
+    if (const auto* without = std::get_if<JobEnded>(&told))
+      return fail(ErrorCode::Unsatisfiable, without->verdict->reason);
     all.push_back(std::get<PredecessorSucceeded>(told));
   }
   return all;
 }
 
-std::vector<std::string> waits_for_text(const Ledger& ledger, const Presence& presence, const std::set<JobId>& predecessors) {
+std::vector<std::string> waits_for_text(const Ledger& ledger, const Presence& presence,
+                                        const std::set<JobId>& predecessors) {
   std::vector<std::string> lines;
   for (const JobId& id : predecessors) {
     if (lines.size() == kPredecessorsNamed) {
-      lines.push_back(fmt::format("waits for {} more jobs", predecessors.size() - kPredecessorsNamed));
+      lines.push_back(
+          fmt::format("waits for {} more jobs", predecessors.size() - kPredecessorsNamed));
       break;
     }
     lines.push_back("waits for " + standing_text(ledger, presence, id));
@@ -223,22 +265,29 @@ std::vector<std::string> waits_for_text(const Ledger& ledger, const Presence& pr
   return lines;
 }
 
-// Its end is there, and what it meant for others is not; or it is not there itself, and whether it succeeded nobody can say: a job is not run on that.
+// Its end is there, and what it meant for others is not; or it is not there itself, and whether it
+// succeeded nobody can say: a job is not run on that.
 Decision decide_one(const Deciding& in, const ProposeSettle& input) {
   const auto waiting = in.ledger.dependents.find(input.predecessor);
   if (waiting == in.ledger.dependents.end()) return nothing();
   const auto found = find_predecessor(in.ledger, {}, input.predecessor);
   if (found && !is_final(found->phase)) return nothing();
-  const std::string who = told_name(input.predecessor, found ? found->name : "", found ? found->chain_name : "");
+  const std::string who =
+      told_name(input.predecessor, found ? found->name : "", found ? found->chain_name : "");
   Decision decision;
   for (const JobId& id : waiting->second) {
     if (found && found->phase == JobPhase::Succeeded) {
-      decision.events.push_back(succeeded_before(id, in.ledger.jobs.at(id).spec, input.predecessor, who, found->job));
+      decision.events.push_back(
+          succeeded_before(id, in.ledger.jobs.at(id).spec, input.predecessor, who, found->job));
       continue;
     }
-    const std::optional<Verdict> verdict = found && found->job != nullptr ? found->job->verdict : std::nullopt;
-    const std::string how = found ? how_it_ended(found->phase, verdict) : "is not known any more: the journal has lost it";
-    decision.events.emplace_back(ended_behind(id, verdict ? verdict->cls : FailureClass::Operator, fmt::format("{}, which it waited for, {}", who, how)));
+    const std::optional<Verdict> verdict =
+        found && found->job != nullptr ? found->job->verdict : std::nullopt;
+    const std::string how = found ? how_it_ended(found->phase, verdict)
+                                  : "is not known any more: the journal has lost it";
+    decision.events.emplace_back(
+        ended_behind(id, verdict ? verdict->cls : FailureClass::Operator,
+                     fmt::format("{}, which it waited for, {}", who, how)));
   }
   return decision;
 }

@@ -17,11 +17,13 @@ constexpr std::size_t kArchiveMax = 64;
 
 class Proposer {
  public:
-  Proposer(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits, PlacingTurn& turn)
+  Proposer(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits,
+           PlacingTurn& turn)
       : ledger_(ledger), presence_(presence), now_(now), limits_(limits), turn_(turn) {}
 
   Proposal run() && {
-    // First: an attempt that ends takes no checkpoint any more, and one that was completed just before its fault is worth an interval of steps.
+    // First: an attempt that ends takes no checkpoint any more, and one that was completed just
+    // before its fault is worth an interval of steps.
     checkpoints();
     notes();
     for (const JobId& id : ledger_.live) look_at_live(ledger_.jobs.at(id));
@@ -29,7 +31,8 @@ class Proposer {
       const JobRecord& job = ledger_.jobs.at(id);
       look_for_vanished(job, *job.attempt(number));
     }
-    for (const JobId& id : ledger_.unsettled) out_.inputs.emplace_back(ProposeSettle{.predecessor = id});
+    for (const JobId& id : ledger_.unsettled)
+      out_.inputs.emplace_back(ProposeSettle{.predecessor = id});
     placements();
     for (const auto& [node, parts] : ledger_.node_parts) look_for_lost_logs(node, parts);
     archive();
@@ -43,13 +46,15 @@ class Proposer {
     if (job.phase == JobPhase::Draining) return look_at_draining(job, attempt);
     if (job.phase == JobPhase::Completing) return look_at_completing(job, attempt);
     if (const std::string cause = broken(job, attempt); !cause.empty()) {
-      out_.inputs.emplace_back(ProposeBreak{.job = job.id, .attempt = attempt.number, .cause = cause});
+      out_.inputs.emplace_back(
+          ProposeBreak{.job = job.id, .attempt = attempt.number, .cause = cause});
       return;
     }
     const std::int64_t before = std::max<std::int64_t>(step_to_beat(job), 0);
     if (attempt.number.value > 1 && !attempt.caught_up_at) {
       if (const std::int64_t best = best_step_of(presence_, job, attempt); best >= before) {
-        out_.inputs.emplace_back(ProposeCaughtUp{.job = job.id, .attempt = attempt.number, .step = best});
+        out_.inputs.emplace_back(
+            ProposeCaughtUp{.job = job.id, .attempt = attempt.number, .step = best});
       }
     }
   }
@@ -57,7 +62,8 @@ class Proposer {
   void look_at_draining(const JobRecord& job, const AttemptRecord& attempt) {
     const FenceLook fence = look_at_fence(ledger_, presence_, job, attempt, now_, limits_);
     if (fence.holds || attempt.state == AttemptState::Ended) {
-      out_.inputs.emplace_back(ProposeEnd{.job = job.id, .attempt = attempt.number, .fence = fence.rule});
+      out_.inputs.emplace_back(
+          ProposeEnd{.job = job.id, .attempt = attempt.number, .fence = fence.rule});
     } else {
       sooner(out_.wake_at, fence.look_at);
     }
@@ -68,59 +74,87 @@ class Proposer {
       out_.inputs.emplace_back(ProposeComplete{.job = job.id, .attempt = attempt.number});
       return;
     }
-    for (const NodePart& part : attempt.parts) sooner(out_.wake_at, look_at_part(ledger_, presence_, job, part, now_, limits_).over_at);
+    for (const NodePart& part : attempt.parts)
+      sooner(out_.wake_at, look_at_part(ledger_, presence_, job, part, now_, limits_).over_at);
   }
 
-  // What no fact of a rank will say: the node itself is gone, changed, or does not answer the order.
+  // What no fact of a rank will say: the node itself is gone, changed, or does not answer the
+  // order.
   std::string broken(const JobRecord& job, const AttemptRecord& attempt) {
     if (job.attempts_lost > 0 && job.phase == JobPhase::Launching)
-      return fmt::format("attempt {} was being started when the journal's end was lost", attempt.number.value);
+      return fmt::format("attempt {} was being started when the journal's end was lost",
+                         attempt.number.value);
     for (const NodePart& part : attempt.parts) {
       if (part.idle()) continue;
       const NodeName& name = part.placed.node;
-      // The word of a part's end breaks the attempt in the same batch, unless the journal was cut between the two (an accepted loss).
+      // The word of a part's end breaks the attempt in the same batch, unless the journal was cut
+      // between the two (an accepted loss).
       const bool over = part.swept || part.start_failed;
-      if (attempt.ranks_exited > attempt.ranks_well || !part.companions.empty() || (over && part.exits.size() < part.placed.rank_count))
-        return fmt::format("attempt {} had broken when the journal's end was lost", attempt.number.value);
+      if (attempt.ranks_exited > attempt.ranks_well || !part.companions.empty() ||
+          (over && part.exits.size() < part.placed.rank_count))
+        return fmt::format("attempt {} had broken when the journal's end was lost",
+                           attempt.number.value);
       if (part.swept) continue;
       const PartLook look = look_at_part(ledger_, presence_, job, part, now_, limits_);
-      if (look.sight == PartSight::Dead) return fmt::format("node '{}' was declared dead", name.str());
-      if (look.sight == PartSight::GraceOver) return fmt::format("node '{}' was silent for longer than the orphan grace", name.str());
+      if (look.sight == PartSight::Dead)
+        return fmt::format("node '{}' was declared dead", name.str());
+      if (look.sight == PartSight::GraceOver)
+        return fmt::format("node '{}' was silent for longer than the orphan grace", name.str());
       sooner(out_.wake_at, look.over_at);
       if (const auto node = ledger_.nodes.find(name); node != ledger_.nodes.end()) {
-        if (node->second.boot_id != part.placed.boot_id) return fmt::format("node '{}' was restarted", name.str());
-        if (node->second.instance != part.placed.instance) return fmt::format("node '{}' came back with another state directory", name.str());
+        if (node->second.boot_id != part.placed.boot_id)
+          return fmt::format("node '{}' was restarted", name.str());
+        if (node->second.instance != part.placed.instance)
+          return fmt::format("node '{}' came back with another state directory", name.str());
       }
-      if (const auto seen = presence_.nodes.find(name); seen != presence_.nodes.end() && seen->second.missing.contains({job.id, attempt.number}))
+      if (const auto seen = presence_.nodes.find(name);
+          seen != presence_.nodes.end() && seen->second.missing.contains({job.id, attempt.number}))
         return fmt::format("node '{}' {}", name.str(), came_back_without(attempt.number));
-      // Not of a silent node: its ranks may run, and the word of it be on its way. Silence has its own bound.
-      if (!part.started && !part.start_failed && is_connected(presence_, name) && look.sight == PartSight::Reachable) {
-        const Duration since = std::min<Duration>(now_.wall - attempt.placed_at, now_.boot - presence_.nodes.at(name).connected_at);
+      // Not of a silent node: its ranks may run, and the word of it be on its way. Silence has its
+      // own bound.
+      if (!part.started && !part.start_failed && is_connected(presence_, name) &&
+          look.sight == PartSight::Reachable) {
+        const Duration since = std::min<Duration>(
+            now_.wall - attempt.placed_at, now_.boot - presence_.nodes.at(name).connected_at);
         const Duration most = limits_.start_timeout + setup_time(job.spec);
-        if (since >= most) return fmt::format("node '{}' did not start its part within {}", name.str(), age_text(most));
+        if (since >= most)
+          return fmt::format("node '{}' did not start its part within {}", name.str(),
+                             age_text(most));
         sooner(out_.wake_at, now_.boot + (most - since));
       }
     }
     return {};
   }
 
-  // Placed on a boot that is over, by an agent that is back and has no such run directory: nobody else will ever say that it is swept. Nor of one that was
-  // forgotten while the journal's lost end was written.
+  // Placed on a boot that is over, by an agent that is back and has no such run directory: nobody
+  // else will ever say that it is swept. Nor of one that was forgotten while the journal's lost end
+  // was written.
   void look_for_vanished(const JobRecord& job, const AttemptRecord& attempt) {
     for (const NodePart& part : attempt.parts) {
       if (part.swept || part.idle()) continue;
       if (is_forgotten(presence_, part.placed.node, {job.id, attempt.number})) {
-        out_.inputs.emplace_back(ProposeSwept{.job = job.id, .attempt = attempt.number, .node = part.placed.node, .reason = "forgotten"});
+        out_.inputs.emplace_back(ProposeSwept{.job = job.id,
+                                              .attempt = attempt.number,
+                                              .node = part.placed.node,
+                                              .reason = "forgotten"});
         continue;
       }
       const auto node = ledger_.nodes.find(part.placed.node);
-      if (node == ledger_.nodes.end() || node->second.dead || node->second.boot_id == part.placed.boot_id) continue;
+      if (node == ledger_.nodes.end() || node->second.dead ||
+          node->second.boot_id == part.placed.boot_id)
+        continue;
       const auto seen = presence_.nodes.find(part.placed.node);
-      if (seen == presence_.nodes.end() || seen->second.connection.value == 0 || seen->second.instance != node->second.instance) continue;
+      if (seen == presence_.nodes.end() || seen->second.connection.value == 0 ||
+          seen->second.instance != node->second.instance)
+        continue;
       if (!seen->second.boot_id.empty() && seen->second.boot_id != node->second.boot_id) continue;
       const bool may_say_so = seen->second.instance == part.placed.instance;
-      if (may_say_so && seen->second.held.contains({job.id, attempt.number})) continue;  // it will say so itself, and better: with its exits
-      out_.inputs.emplace_back(ProposeSwept{.job = job.id, .attempt = attempt.number, .node = part.placed.node, .reason = "rebooted"});
+      // it will say so itself, and better: with its exits
+      if (may_say_so && seen->second.held.contains({job.id, attempt.number})) continue;
+      out_.inputs.emplace_back(ProposeSwept{.job = job.id,
+                                            .attempt = attempt.number,
+                                            .node = part.placed.node,
+                                            .reason = "rebooted"});
     }
   }
 
@@ -130,29 +164,37 @@ class Proposer {
       if (parts.unswept.contains(key)) continue;
       const NodePart& part = *ledger_.jobs.at(key.first).attempt(key.second)->part(name);
       if (!logs_gone(key, part.placed) && !is_forgotten(presence_, name, key)) continue;
-      out_.inputs.emplace_back(ReportLogsCollected{.job = key.first, .attempt = key.second, .node = name});
+      out_.inputs.emplace_back(
+          ReportLogsCollected{.job = key.first, .attempt = key.second, .node = name});
     }
   }
   // The node is back with another state directory, or on another boot without this run directory.
   [[nodiscard]] bool logs_gone(const AttemptKey& key, const PlacedNode& placed) const {
     const auto seen = presence_.nodes.find(placed.node);
     const auto node = ledger_.nodes.find(placed.node);
-    if (seen == presence_.nodes.end() || node == ledger_.nodes.end() || node->second.dead) return false;
-    if (seen->second.connection.value == 0 || seen->second.instance != node->second.instance) return false;
+    if (seen == presence_.nodes.end() || node == ledger_.nodes.end() || node->second.dead)
+      return false;
+    if (seen->second.connection.value == 0 || seen->second.instance != node->second.instance)
+      return false;
     if (seen->second.instance != placed.instance) return true;
-    return !seen->second.boot_id.empty() && seen->second.boot_id != placed.boot_id && !seen->second.held.contains(key);
+    return !seen->second.boot_id.empty() && seen->second.boot_id != placed.boot_id &&
+           !seen->second.held.contains(key);
   }
 
   void checkpoints() {
     for (const auto& [id, number, step] : presence_.whole) {
       const auto job = ledger_.jobs.find(id);
-      const AttemptRecord* attempt = job == ledger_.jobs.end() ? nullptr : job->second.attempt(number);
-      if (attempt == nullptr || !accepts_checkpoints(job->second, *attempt) || has_checkpoint(job->second, number, step)) continue;
+      const AttemptRecord* attempt =
+          job == ledger_.jobs.end() ? nullptr : job->second.attempt(number);
+      if (attempt == nullptr || !accepts_checkpoints(job->second, *attempt) ||
+          has_checkpoint(job->second, number, step))
+        continue;
       const auto seen = presence_.attempts.find({id, number});
       if (seen == presence_.attempts.end()) continue;
       const auto checkpoint = seen->second.checkpoints.find(step);
       if (checkpoint == seen->second.checkpoints.end() || !checkpoint->second.complete()) continue;
-      ProposeCheckpoint proposal{.job = id, .attempt = number, .step = step, .path = checkpoint->second.path};
+      ProposeCheckpoint proposal{
+          .job = id, .attempt = number, .step = step, .path = checkpoint->second.path};
       for (const auto& [name, shard] : checkpoint->second.shards) proposal.bytes += shard.bytes;
       proposal.shards = static_cast<std::uint32_t>(checkpoint->second.shards.size());
       out_.inputs.emplace_back(std::move(proposal));
@@ -162,15 +204,17 @@ class Proposer {
   void notes() {
     for (const auto& [key, note] : presence_.notes) {
       const auto job = ledger_.jobs.find(note.job);
-      const AttemptRecord* attempt = job == ledger_.jobs.end() ? nullptr : job->second.attempt(note.attempt);
+      const AttemptRecord* attempt =
+          job == ledger_.jobs.end() ? nullptr : job->second.attempt(note.attempt);
       if (attempt == nullptr || !takes_note(job->second, *attempt, note.note)) continue;
       out_.inputs.emplace_back(ProposeNote{.note = note});
     }
   }
 
-  // First in, first out: the first that has to wait lets nobody pass, or a wide job would wait for ever. One that the registered nodes could never
-  // hold waits for other nodes, and one that only leaves a node alone for a while waits for that: they block nobody. When the turn is spent the next one goes
-  // on from there.
+  // First in, first out: the first that has to wait lets nobody pass, or a wide job would wait for
+  // ever. One that the registered nodes could never hold waits for other nodes, and one that only
+  // leaves a node alone for a while waits for that: they block nobody. When the turn is spent the
+  // next one goes on from there.
   void placements() {
     QueueCursor cursor = std::exchange(turn_.cursor, std::nullopt).value_or(QueueCursor());
     if (ledger_.queue.empty()) return;
@@ -185,23 +229,29 @@ class Proposer {
     } else {
       return sooner(out_.wake_at, cursor.wake_at);
     }
-    const auto left = std::ranges::find_if(ledger_.queue, [&](const auto& entry) { return !placed.contains(entry.second); });
+    const auto left = std::ranges::find_if(
+        ledger_.queue, [&](const auto& entry) { return !placed.contains(entry.second); });
     cursor.front = left == ledger_.queue.end() ? INT64_MAX : left->first;
     turn_.cursor = cursor;
   }
 
-  // True: the turn is spent, and there may be more. `wake_at`: when one of those that were passed by may be placed.
+  // True: the turn is spent, and there may be more. `wake_at`: when one of those that were passed
+  // by may be placed.
   bool place_in_turn(FittingJobs& jobs, std::set<JobId>& placed, std::optional<BootTime>& wake_at) {
     Taken taken;
-    for (std::size_t looked = 0; looked < kQueueLookMax && turn_.placements > 0 && turn_.looks > 0; ++looked) {
+    for (std::size_t looked = 0; looked < kQueueLookMax && turn_.placements > 0 && turn_.looks > 0;
+         ++looked) {
       const JobRecord* job = jobs.next();
       if (job == nullptr) return jobs.ran_out();
-      if (const std::optional<Unheard> unheard = unheard_since_start(ledger_, presence_, *job, now_, limits_)) {
+      if (const std::optional<Unheard> unheard =
+              unheard_since_start(ledger_, presence_, *job, now_, limits_)) {
         sooner(wake_at, unheard->until);
-        if (job->attempts_lost == 0) return false;  // the others wait for the same nodes, at least as long
+        // the others wait for the same nodes, at least as long
+        if (job->attempts_lost == 0) return false;
         continue;
       }
-      PlaceResult result = place_beside(taken, ledger_, presence_, *job, now_, limits_, &turn_.looks);
+      PlaceResult result =
+          place_beside(taken, ledger_, presence_, *job, now_, limits_, &turn_.looks);
       sooner(wake_at, result.retry_at);
       if (result.retry_at) continue;
       if (result.nodes.empty()) return false;
@@ -224,7 +274,8 @@ class Proposer {
       out_.inputs.emplace_back(ProposeArchive{.job = id});
     }
     // The oldest go: those past their time, and those over the number.
-    const std::size_t there = ledger_.tombstones.size(), over = there > limits_.tombstones_max ? there - limits_.tombstones_max : 0;
+    const std::size_t there = ledger_.tombstones.size(),
+                      over = there > limits_.tombstones_max ? there - limits_.tombstones_max : 0;
     proposed = 0;
     for (const auto& [ended_at, id] : ledger_.tombstone_ages) {
       if (proposed >= over && !due(ended_at, limits_.tombstone_keep)) break;
@@ -238,13 +289,17 @@ class Proposer {
     }
   }
 
-  // A dead node will send neither facts nor logs. Should it come back all the same, its ranks are gone by their worker's own timer before the job is
-  // forgotten, and its devices with them.
+  // A dead node will send neither facts nor logs. Should it come back all the same, its ranks are
+  // gone by their worker's own timer before the job is forgotten, and its devices with them.
   void archive_without(const JobRecord& job) {
-    if (!is_final(job.phase) || !due(*job.ended_at, std::max(limits_.archive_after, outlives_contact(job.spec) + limits_.grace_margin))) return;
+    if (!is_final(job.phase) ||
+        !due(*job.ended_at,
+             std::max(limits_.archive_after, outlives_contact(job.spec) + limits_.grace_margin)))
+      return;
     for (const AttemptRecord& attempt : job.attempts) {
       for (const NodePart& part : attempt.parts) {
-        if (!part.idle() && !part.closed() && !ledger_.dead_nodes.contains(part.placed.node)) return;
+        if (!part.idle() && !part.closed() && !ledger_.dead_nodes.contains(part.placed.node))
+          return;
       }
     }
     if (given_up_.insert(job.id).second) out_.inputs.emplace_back(ProposeArchive{.job = job.id});
@@ -268,7 +323,8 @@ class Proposer {
 
 }  // namespace
 
-Proposal propose(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits, PlacingTurn& turn) {
+Proposal propose(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits,
+                 PlacingTurn& turn) {
   return Proposer(ledger, presence, now, limits, turn).run();
 }
 

@@ -17,7 +17,9 @@ void join_queue(Ledger& ledger, JobRecord& job, QueueEnd end) {
   if (job.waits_for.empty()) join_line(ledger, job);
 }
 
-void join_line(Ledger& ledger, const JobRecord& job) { ledger.queue_lines[demands_of(job.spec)].emplace(job.queue_place, job.id); }
+void join_line(Ledger& ledger, const JobRecord& job) {
+  ledger.queue_lines[demands_of(job.spec)].emplace(job.queue_place, job.id);
+}
 
 void leave_queue(Ledger& ledger, const JobRecord& job) {
   const std::size_t left = ledger.queue.erase(job.queue_place);
@@ -29,11 +31,18 @@ void leave_queue(Ledger& ledger, const JobRecord& job) {
   if (line->second.empty()) ledger.queue_lines.erase(line);
 }
 
-FittingJobs::FittingJobs(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits, std::int64_t behind, std::size_t* looks)
-    : ledger_(ledger), presence_(presence), now_(now), limits_(limits), reached_(behind), looks_(looks) {
+FittingJobs::FittingJobs(const Ledger& ledger, const Presence& presence, Now now,
+                         const Limits& limits, std::int64_t behind, std::size_t* looks)
+    : ledger_(ledger),
+      presence_(presence),
+      now_(now),
+      limits_(limits),
+      reached_(behind),
+      looks_(looks) {
   for (const auto& [resources, line] : ledger.queue_lines) {
     const auto first = line.upper_bound(behind);
-    if (first != line.end()) heads_.emplace(first->first, Head{.line = &line, .at = first, .fits = false});
+    if (first != line.end())
+      heads_.emplace(first->first, Head{.line = &line, .at = first, .fits = false});
   }
 }
 
@@ -43,7 +52,8 @@ const JobRecord* FittingJobs::next() {
     Head head = heads_.begin()->second;
     heads_.erase(heads_.begin());
     const JobRecord& job = ledger_.jobs.at(head.at->second);
-    if (!head.fits && never_fits(ledger_, presence_, job, now_, limits_, looks_)) continue;  // nor do the others of its line
+    // nor do the others of its line
+    if (!head.fits && never_fits(ledger_, presence_, job, now_, limits_, looks_)) continue;
     head.fits = true;
     if (++head.at != head.line->end()) heads_.emplace(head.at->first, head);
     return &job;

@@ -16,7 +16,9 @@ constexpr int kOtherLooksMost = 4;  // at jobs that the registered nodes could n
 
 }  // namespace
 
-std::map<JobId, std::string> queue_why(const Ledger& ledger, const Presence& presence, const std::vector<JobId>& jobs, Now now, const Limits& limits) {
+std::map<JobId, std::string> queue_why(const Ledger& ledger, const Presence& presence,
+                                       const std::vector<JobId>& jobs, Now now,
+                                       const Limits& limits) {
   std::map<JobId, std::string> told;
   std::map<JobId, const JobRecord*> wanted;
   for (const JobId& id : jobs) {
@@ -48,7 +50,8 @@ std::map<JobId, std::string> queue_why(const Ledger& ledger, const Presence& pre
   }
   looks = 0;
   for (const auto& [id, job] : wanted) {
-    std::string why = ++looks <= kOtherLooksMost ? place(ledger, presence, *job, now, limits).why : "";
+    std::string why =
+        ++looks <= kOtherLooksMost ? place(ledger, presence, *job, now, limits).why : "";
     told[id] = why.empty() ? "waits for other nodes" : std::move(why);
   }
   return told;

@@ -12,13 +12,16 @@ namespace {
 
 constexpr std::size_t kPathMax = 4096;
 
-bool has_any(const std::vector<SavedBefore>& saved) { return !saved.empty() && !saved.front().path.empty(); }
+bool has_any(const std::vector<SavedBefore>& saved) {
+  return !saved.empty() && !saved.front().path.empty();
+}
 
 }  // namespace
 
 bool can_be_told(std::string_view path) {
   return path.starts_with('/') && path.size() < kPathMax &&
-         std::ranges::none_of(path, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+         std::ranges::none_of(
+             path, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
 std::vector<SavedBefore> saved_by(const JobRecord& job) {
@@ -43,20 +46,23 @@ std::vector<SavedBefore> saved_by(const JobRecord& job) {
   return saved;
 }
 
-std::map<std::string, std::vector<SavedBefore>> saved_by_dir(const Ledger& ledger, WallTime ended_by) {
+std::map<std::string, std::vector<SavedBefore>> saved_by_dir(const Ledger& ledger,
+                                                             WallTime ended_by) {
   std::map<std::string, std::vector<SavedBefore>> by_dir;
   for (const JobId& id : ledger.savers | std::views::reverse) {
     std::vector<SavedBefore> saved;
     if (const auto live = ledger.jobs.find(id); live != ledger.jobs.end()) {
       if (!live->second.ended_at || *live->second.ended_at > ended_by) continue;
       saved = saved_by(live->second);
-    } else if (const auto gone = ledger.tombstones.find(id); gone != ledger.tombstones.end() && gone->second.ended_at <= ended_by) {
+    } else if (const auto gone = ledger.tombstones.find(id);
+               gone != ledger.tombstones.end() && gone->second.ended_at <= ended_by) {
       saved = gone->second.saved;
     }
     if (saved.empty()) continue;
     const auto known = by_dir.find(saved.front().as);
     if (known == by_dir.end() && by_dir.size() == kSavedDirsMax) continue;
-    if (known == by_dir.end() || (!has_any(known->second) && has_any(saved))) by_dir[saved.front().as] = std::move(saved);
+    if (known == by_dir.end() || (!has_any(known->second) && has_any(saved)))
+      by_dir[saved.front().as] = std::move(saved);
   }
   return by_dir;
 }
@@ -64,7 +70,8 @@ std::map<std::string, std::vector<SavedBefore>> saved_by_dir(const Ledger& ledge
 std::vector<SavedBefore> saved_before(const Ledger& ledger, const JobRecord& job) {
   if (job.spec.launch().per() != v1::LAUNCH_PER_NODE || !job.spec.launch().adopt()) return {};
   std::vector<SavedBefore> all;
-  for (auto& [dir, saved] : saved_by_dir(ledger, job.submitted_at)) std::ranges::copy(saved, std::back_inserter(all));
+  for (auto& [dir, saved] : saved_by_dir(ledger, job.submitted_at))
+    std::ranges::copy(saved, std::back_inserter(all));
   return all;
 }
 

@@ -1,9 +1,13 @@
-// "Train with --save ./ckpt, then continue with --load ./ckpt": with launch.per: node muster has redirected the first, and nothing lies in ./ckpt. What jobs
-// have saved, by the directory that their scripts named, so that muster's torchrun can answer the second (worker/shim/earlier.h). Pure.
+// "Train with --save ./ckpt, then continue with --load ./ckpt": with launch.per: node muster has
+// redirected the first, and nothing lies in ./ckpt. What jobs have saved, by the directory that
+// their scripts named, so that muster's torchrun can answer the second (worker/shim/earlier.h).
+// Pure.
 //
-// Kept with the job, then with its tombstone. The placement pins what a job may load: of each directory the checkpoints of the newest job that has any, of
-// those that had ended before this one was submitted. Jobs side by side that share a code directory, and so a ./ckpt, do not see each other's; what becomes of
-// one that saves where it loads, the launcher says (worker/shim/earlier.h).
+// Kept with the job, then with its tombstone. The placement pins what a job may load: of each
+// directory the checkpoints of the newest job that has any, of those that had ended before this one
+// was submitted. Jobs side by side that share a code directory, and so a ./ckpt, do not see each
+// other's; what becomes of one that saves where it loads, the launcher says
+// (worker/shim/earlier.h).
 #pragma once
 
 #include <map>
@@ -21,12 +25,14 @@ inline constexpr std::size_t kSavedCheckpointsMax = 8;  // of one job; the newes
 // An absolute path without control bytes, of a length that paths can have.
 bool can_be_told(std::string_view path);
 
-// Whole checkpoints that this job has, newest first, those set aside left out unless for being weights alone. With a directory and without a checkpoint: one
-// entry without a path. Neither its script nor its command line has named a directory: nothing.
+// Whole checkpoints that this job has, newest first, those set aside left out unless for being
+// weights alone. With a directory and without a checkpoint: one entry without a path. Neither its
+// script nor its command line has named a directory: nothing.
 std::vector<SavedBefore> saved_by(const JobRecord& job);
 
 // By the directory that was named: of the newest job that has any, of those that had ended by then.
-std::map<std::string, std::vector<SavedBefore>> saved_by_dir(const Ledger& ledger, WallTime ended_by);
+std::map<std::string, std::vector<SavedBefore>> saved_by_dir(const Ledger& ledger,
+                                                             WallTime ended_by);
 
 std::vector<SavedBefore> saved_before(const Ledger& ledger, const JobRecord& job);
 

@@ -10,16 +10,21 @@ BootTime last_word(const Presence& presence, const NodeName& node) {
   return std::max(seen->second.last_heard, presence.listening_since);
 }
 
-bool is_silent(const Presence& presence, const NodeName& node, BootTime now, Duration silent_after) { return now - last_word(presence, node) >= silent_after; }
+bool is_silent(const Presence& presence, const NodeName& node, BootTime now,
+               Duration silent_after) {
+  return now - last_word(presence, node) >= silent_after;
+}
 
 bool is_connected(const Presence& presence, const NodeName& node) {
   const auto seen = presence.nodes.find(node);
   return seen != presence.nodes.end() && seen->second.connection.value != 0;
 }
 
-bool is_forgotten(const Presence& presence, const NodeName& node, const std::pair<JobId, AttemptNo>& run) {
+bool is_forgotten(const Presence& presence, const NodeName& node,
+                  const std::pair<JobId, AttemptNo>& run) {
   const auto seen = presence.nodes.find(node);
-  return seen != presence.nodes.end() && seen->second.connection.value != 0 && seen->second.forgotten.contains(run);
+  return seen != presence.nodes.end() && seen->second.connection.value != 0 &&
+         seen->second.forgotten.contains(run);
 }
 
 }  // namespace muster::core

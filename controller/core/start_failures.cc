@@ -16,8 +16,10 @@ namespace {
 constexpr std::size_t kStartsNamed = 10;
 
 // One that muster chose. Only rank 0's node uses the one that a spec may fix.
-bool is_own_port(const JobRecord& job, const AttemptRecord& attempt, const NodeStartFailed& failure) {
-  return failure.why == StartFailure::Port && (job.spec.network().master_port() == 0 || failure.node != attempt.parts.front().placed.node);
+bool is_own_port(const JobRecord& job, const AttemptRecord& attempt,
+                 const NodeStartFailed& failure) {
+  return failure.why == StartFailure::Port && (job.spec.network().master_port() == 0 ||
+                                               failure.node != attempt.parts.front().placed.node);
 }
 
 // Another attempt at once would most likely meet it again on this node.
@@ -27,7 +29,8 @@ bool lasts(const JobRecord& job, const AttemptRecord& attempt, const NodeStartFa
     case StartFailure::Node: return true;
     case StartFailure::Port: return !is_own_port(job, attempt, failure);
     case StartFailure::Launch: return has_run(job);
-    case StartFailure::Checkpoint: return !found_newer(failure) && !(attempt.resume && is_set_aside(job, *attempt.resume));
+    case StartFailure::Checkpoint:
+      return !found_newer(failure) && !(attempt.resume && is_set_aside(job, *attempt.resume));
     case StartFailure::Gone: return false;
   }
   return false;
@@ -47,17 +50,26 @@ Duration pause_after(std::uint32_t count, const Limits& limits) {
 }  // namespace
 
 bool has_run(const JobRecord& job) {
-  return std::ranges::any_of(job.attempts, [](const AttemptRecord& one) { return !one.parts.empty() && one.parts_started == one.parts.size(); });
+  return std::ranges::any_of(job.attempts, [](const AttemptRecord& one) {
+    return !one.parts.empty() && one.parts_started == one.parts.size();
+  });
 }
-bool is_jobs_own(StartFailure why, const JobRecord& job) { return why == StartFailure::Launch && !has_run(job); }
-bool is_nodes_own(StartFailure why) { return why == StartFailure::Gone || why == StartFailure::Disk || why == StartFailure::Node; }
+bool is_jobs_own(StartFailure why, const JobRecord& job) {
+  return why == StartFailure::Launch && !has_run(job);
+}
+bool is_nodes_own(StartFailure why) {
+  return why == StartFailure::Gone || why == StartFailure::Disk || why == StartFailure::Node;
+}
 
-bool found_newer(const NodeStartFailed& failure) { return failure.why == StartFailure::Checkpoint && failure.needed == 0; }
+bool found_newer(const NodeStartFailed& failure) {
+  return failure.why == StartFailure::Checkpoint && failure.needed == 0;
+}
 
 const NodeStartFailed* first_start_failure(const AttemptRecord& attempt) {
   const NodeStartFailed* first = nullptr;
   for (const NodePart& part : attempt.parts) {
-    if (part.start_failed && (first == nullptr || part.start_failed->node_time < first->node_time)) first = &*part.start_failed;
+    if (part.start_failed && (first == nullptr || part.start_failed->node_time < first->node_time))
+      first = &*part.start_failed;
   }
   return first;
 }
@@ -82,7 +94,8 @@ std::string ports_tried(const JobRecord& job, const AttemptRecord& attempt) {
     const NodePart& part = *one.part(first_start_failure(one)->node);
     std::vector<std::string> ports;
     if (&part == &one.parts.front()) ports.push_back(std::to_string(one.master_port));
-    if (const std::uint32_t first = part.placed.hccl_port; first != 0) ports.push_back(fmt::format("{}-{}", first, first + engine::kHcclPorts - 1));
+    if (const std::uint32_t first = part.placed.hccl_port; first != 0)
+      ports.push_back(fmt::format("{}-{}", first, first + engine::kHcclPorts - 1));
     starts.push_back(ports.empty() ? "?" : fmt::format("{}", fmt::join(ports, " or ")));
   }
   std::ranges::reverse(starts);
@@ -95,12 +108,14 @@ std::map<NodeName, AvoidedNode> avoided_nodes(const JobRecord& job, Now now, con
   for (const AttemptRecord& attempt : job.attempts | std::views::reverse) {
     bool failed = false;
     for (const NodePart& part : attempt.parts) {
-      if (!attempt.ended_at || !part.start_failed || !lasts(job, attempt, *part.start_failed)) continue;
+      if (!attempt.ended_at || !part.start_failed || !lasts(job, attempt, *part.start_failed))
+        continue;
       failed = true;
       Failures& known = failures[part.placed.node];
       if (known.count++ > 0) continue;
       known.last = *attempt.ended_at;
-      avoided[part.placed.node] = {.attempt = attempt.number, .why = part.start_failed->why, .retry_at = std::nullopt};
+      avoided[part.placed.node] = {
+          .attempt = attempt.number, .why = part.start_failed->why, .retry_at = std::nullopt};
     }
     if (!failed) break;
   }

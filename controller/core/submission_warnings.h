@@ -9,6 +9,7 @@
 namespace muster::core {
 
 // A sentence each. `out`: where the job's output goes.
-std::vector<std::string> submission_warnings(const Ledger& ledger, const v1::JobSpec& spec, const std::string& out);
+std::vector<std::string> submission_warnings(const Ledger& ledger, const v1::JobSpec& spec,
+                                             const std::string& out);
 
 }  // namespace muster::core

@@ -21,7 +21,9 @@ constexpr std::size_t kServersNamed = 6;
 std::string address_key(const std::string& text) {
   const auto address = ranktable::parse_address(text);
   if (!address) return text;
-  return std::string(address->v6 ? "6" : "4") + std::string(reinterpret_cast<const char*>(address->bytes.data()), address->bytes.size()) + address->scope;
+  return std::string(address->v6 ? "6" : "4") +
+         std::string(reinterpret_cast<const char*>(address->bytes.data()), address->bytes.size()) +
+         address->scope;
 }
 
 bool is_own_hosts(const std::string& text) {
@@ -42,7 +44,8 @@ struct AddressBook {
         }
       }
       for (const std::string& key : all) any[key].push_back(&node);
-      std::set<std::string> own = {address_key(training_address(node, spec)), address_key(node.inventory.address())};
+      std::set<std::string> own = {address_key(training_address(node, spec)),
+                                   address_key(node.inventory.address())};
       for (const std::string& key : own) {
         if (!key.empty()) training[key].push_back(&node);
       }
@@ -50,46 +53,62 @@ struct AddressBook {
   }
 };
 
-std::string and_more(std::size_t all) { return all > kServersNamed ? fmt::format(" and {} more", all - kServersNamed) : std::string(); }
+std::string and_more(std::size_t all) {
+  return all > kServersNamed ? fmt::format(" and {} more", all - kServersNamed) : std::string();
+}
 
 std::string there(const Ledger& ledger) {
   std::string text;
   std::size_t named = 0;
   for (const auto& [name, node] : ledger.nodes) {
     if (named++ == kServersNamed) break;
-    text += fmt::format("{}'{}'{}", text.empty() ? "" : ", ", name.str(), node.inventory.address().empty() ? "" : " (" + node.inventory.address() + ")");
+    text +=
+        fmt::format("{}'{}'{}", text.empty() ? "" : ", ", name.str(),
+                    node.inventory.address().empty() ? "" : " (" + node.inventory.address() + ")");
   }
   return text + and_more(ledger.nodes.size());
 }
 
-std::string_view table_name(const v1::JobSpec& spec) { return spec.resources().rank_table().name(); }
+std::string_view table_name(const v1::JobSpec& spec) {
+  return spec.resources().rank_table().name();
+}
 
 std::string listed(const std::vector<std::string>& servers) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(servers.size(), kServersNamed); ++i) text += fmt::format("{}'{}'", i == 0 ? "" : ", ", ranktable::shown(servers[i]));
+  for (std::size_t i = 0; i < std::min(servers.size(), kServersNamed); ++i)
+    text += fmt::format("{}'{}'", i == 0 ? "" : ", ", ranktable::shown(servers[i]));
   return text + and_more(servers.size());
 }
 
-std::uint32_t physical_of(const v1::Device& device) { return device.has_physical_id() ? device.physical_id() : device.id(); }
+std::uint32_t physical_of(const v1::Device& device) {
+  return device.has_physical_id() ? device.physical_id() : device.id();
+}
 
 // "a,b" has either.
 bool lists_address(std::string_view list, const v1::Device& device) {
   for (;;) {
     const std::size_t comma = list.find(',');
     const std::string key = address_key(std::string(list.substr(0, comma)));
-    if (std::ranges::any_of(device.addresses(), [&](const std::string& address) { return address_key(address) == key; })) return true;
+    if (std::ranges::any_of(device.addresses(), [&](const std::string& address) {
+          return address_key(address) == key;
+        }))
+      return true;
     if (comma == std::string_view::npos) return false;
     list.remove_prefix(comma + 1);
   }
 }
 
 std::string contradiction(const ranktable::Device& said, const v1::Device& found) {
-  if (!said.device_ip.empty() && !found.addresses().empty() && !lists_address(said.device_ip, found))
-    return fmt::format("says that its card {} has the address {}, and the table has {}", said.device_id, ranktable::shown(found.addresses(0)),
+  if (!said.device_ip.empty() && !found.addresses().empty() &&
+      !lists_address(said.device_ip, found))
+    return fmt::format("says that its card {} has the address {}, and the table has {}",
+                       said.device_id, ranktable::shown(found.addresses(0)),
                        ranktable::shown(said.device_ip));
   if (!said.super_device_id.empty() && !found.super_device_id().empty() &&
-      ranktable::parse_number(said.super_device_id) != ranktable::parse_number(found.super_device_id()))
-    return fmt::format("says that its card {} has the super_device_id {}, and the table has {}", said.device_id, ranktable::shown(found.super_device_id()),
+      ranktable::parse_number(said.super_device_id) !=
+          ranktable::parse_number(found.super_device_id()))
+    return fmt::format("says that its card {} has the super_device_id {}, and the table has {}",
+                       said.device_id, ranktable::shown(found.super_device_id()),
                        ranktable::shown(said.super_device_id));
   return {};
 }
@@ -102,7 +121,8 @@ std::shared_ptr<const OwnTable> read_own_table(const v1::JobSpec& spec) {
   if (!table) return nullptr;
   auto order = ranktable::by_rank(*table);
   if (!order) return nullptr;
-  return std::make_shared<OwnTable>(OwnTable{.table = *std::move(table), .order = *std::move(order)});
+  return std::make_shared<OwnTable>(
+      OwnTable{.table = *std::move(table), .order = *std::move(order)});
 }
 
 TableNodes find_nodes(const OwnTable& own, const Ledger& ledger, const v1::JobSpec& spec) {
@@ -113,13 +133,17 @@ TableNodes find_nodes(const OwnTable& own, const Ledger& ledger, const v1::JobSp
   for (const ranktable::ServerRanks& one : own.order) {
     const std::string& id = own.table.servers[one.server].server_id;
     const NodeRecord* node = nullptr;
-    if (const auto named = ledger.nodes.find(NodeName(id)); named != ledger.nodes.end()) node = &named->second;
+    if (const auto named = ledger.nodes.find(NodeName(id)); named != ledger.nodes.end())
+      node = &named->second;
     for (const auto* addresses : {&book.training, &book.any}) {
       const auto at = node == nullptr ? addresses->find(address_key(id)) : addresses->end();
       if (at == addresses->end()) continue;
       if (at->second.size() > 1) {
-        found.why = fmt::format("resources.rank_table '{}': server '{}' is the address of nodes '{}' and '{}'; write the name of one of them as its server_id",
-                                ranktable::shown(table_name(spec)), ranktable::shown(id), at->second[0]->name.str(), at->second[1]->name.str());
+        found.why = fmt::format(
+            "resources.rank_table '{}': server '{}' is the address of nodes '{}' and '{}'; write "
+            "the name of one of them as its server_id",
+            ranktable::shown(table_name(spec)), ranktable::shown(id), at->second[0]->name.str(),
+            at->second[1]->name.str());
         return found;
       }
       node = at->second.front();
@@ -128,24 +152,30 @@ TableNodes find_nodes(const OwnTable& own, const Ledger& ledger, const v1::JobSp
     if (node == nullptr) {
       missing.push_back(id);
     } else if (const auto [first, added] = servers.try_emplace(node, id); !added) {
-      found.why = fmt::format("resources.rank_table '{}': servers '{}' and '{}' are both node '{}'", ranktable::shown(table_name(spec)),
-                              ranktable::shown(first->second), ranktable::shown(id), node->name.str());
+      found.why = fmt::format("resources.rank_table '{}': servers '{}' and '{}' are both node '{}'",
+                              ranktable::shown(table_name(spec)), ranktable::shown(first->second),
+                              ranktable::shown(id), node->name.str());
       return found;
     }
   }
   if (missing.empty()) return found;
-  found.why = fmt::format("resources.rank_table '{}': {} {}; there {} {}, and a server_id is a node's name or address", ranktable::shown(table_name(spec)),
-                          listed(missing), missing.size() == 1 ? "is no registered node" : "are no registered nodes", ledger.nodes.size() == 1 ? "is" : "are",
-                          there(ledger));
+  found.why = fmt::format(
+      "resources.rank_table '{}': {} {}; there {} {}, and a server_id is a node's name or address",
+      ranktable::shown(table_name(spec)), listed(missing),
+      missing.size() == 1 ? "is no registered node" : "are no registered nodes",
+      ledger.nodes.size() == 1 ? "is" : "are", there(ledger));
   return found;
 }
 
-Fit server_fit(const OwnTable& own, std::size_t place, const NodeRecord& node, const v1::JobSpec& spec, std::string_view type) {
-  if (std::string why = lacks_beside_devices(node, spec); !why.empty()) return {.why = std::move(why)};
+Fit server_fit(const OwnTable& own, std::size_t place, const NodeRecord& node,
+               const v1::JobSpec& spec, std::string_view type) {
+  if (std::string why = lacks_beside_devices(node, spec); !why.empty())
+    return {.why = std::move(why)};
   std::map<std::uint32_t, const v1::Device*> cards;  // by physical number
   const std::set<std::uint32_t> ambiguous = ambiguous_ids(node.inventory);
   for (const v1::Device& device : node.inventory.devices()) {
-    if (device.type() == type && !ambiguous.contains(device.id())) cards.emplace(physical_of(device), &device);
+    if (device.type() == type && !ambiguous.contains(device.id()))
+      cards.emplace(physical_of(device), &device);
   }
   const ranktable::ServerRanks& ranks = own.order[place];
   const ranktable::Server& server = own.table.servers[ranks.server];
@@ -164,10 +194,12 @@ Fit server_fit(const OwnTable& own, std::size_t place, const NodeRecord& node, c
   }
   if (missing.empty()) return fit;
   missing.resize(std::min(missing.size(), kServersNamed));
-  return {.why = fmt::format("has no {} with the number {} (device_id)", type, fmt::join(missing, ", "))};
+  return {.why = fmt::format("has no {} with the number {} (device_id)", type,
+                             fmt::join(missing, ", "))};
 }
 
-std::string table_refusal(const OwnTable& own, std::span<const NodeRecord* const> nodes, std::string_view type) {
+std::string table_refusal(const OwnTable& own, std::span<const NodeRecord* const> nodes,
+                          std::string_view type) {
   std::optional<ranktable::Chip> chip;
   for (const NodeRecord* node : nodes) {
     if (node == nullptr) return {};
@@ -182,7 +214,8 @@ std::string table_refusal(const OwnTable& own, std::span<const NodeRecord* const
   const ranktable::Findings found = ranktable::check(own.table, chip);
   if (found.problems.empty()) return {};
   const ranktable::Finding& first = found.problems.front();
-  return fmt::format("HCCL would refuse the table on {}: {}{}{}", ranktable::to_string(*chip), first.where, first.where.empty() ? "" : ": ", first.message);
+  return fmt::format("HCCL would refuse the table on {}: {}{}{}", ranktable::to_string(*chip),
+                     first.where, first.where.empty() ? "" : ": ", first.message);
 }
 
 }  // namespace muster::core

@@ -32,7 +32,8 @@ struct TrainingRoutes::Place {
 };
 
 struct TrainingRoutes::Way {
-  std::string address, interface;  // no address: the node's training address, and the interface that has it
+  // no address: the node's training address, and the interface that has it
+  std::string address, interface;
 };
 
 struct TrainingRoutes::View {
@@ -51,10 +52,12 @@ struct TrainingRoutes::View {
   std::optional<Address> training;
   std::string_view training_interface;
 
-  explicit View(const NodeRecord& node) : training(ranktable::parse_address(node.inventory.address())) {
+  explicit View(const NodeRecord& node)
+      : training(ranktable::parse_address(node.inventory.address())) {
     for (const v1::NetworkInterface& one : node.inventory.interfaces()) {
       for (const std::string& text : one.addresses()) {
-        if (const auto address = ranktable::parse_address(text)) addresses.push_back({.address = *address, .text = &text, .interface = &one.name()});
+        if (const auto address = ranktable::parse_address(text))
+          addresses.push_back({.address = *address, .text = &text, .interface = &one.name()});
       }
     }
     for (const v1::NetworkRoute& one : node.inventory.routes()) {
@@ -63,9 +66,11 @@ struct TrainingRoutes::View {
       if (slash == std::string_view::npos) continue;
       const auto destination = ranktable::parse_address(text.substr(0, slash));
       const auto bits = ranktable::parse_number(text.substr(slash + 1), 128);
-      if (destination && bits && *bits <= (destination->v6 ? 128U : 32U)) routes.push_back({.destination = *destination, .bits = *bits, .told = &one});
+      if (destination && bits && *bits <= (destination->v6 ? 128U : 32U))
+        routes.push_back({.destination = *destination, .bits = *bits, .told = &one});
     }
-    if (const Own* own = training ? having(*training) : nullptr) training_interface = *own->interface;
+    if (const Own* own = training ? having(*training) : nullptr)
+      training_interface = *own->interface;
   }
 
   [[nodiscard]] const Own* having(const Address& address) const {
@@ -81,11 +86,14 @@ struct TrainingRoutes::View {
     }
     return best;
   }
-  // Of equal ones the kernel takes the one that was made first, which it does not tell: the training address is by the one that it took.
+  // Of equal ones the kernel takes the one that was made first, which it does not tell: the
+  // training address is by the one that it took.
   [[nodiscard]] bool goes_before(const Route& one, const Route& other) const {
     if (one.bits != other.bits) return one.bits > other.bits;
-    if (one.told->metric() != other.told->metric()) return one.told->metric() < other.told->metric();
-    return one.told->interface() == training_interface && other.told->interface() != training_interface;
+    if (one.told->metric() != other.told->metric())
+      return one.told->metric() < other.told->metric();
+    return one.told->interface() == training_interface &&
+           other.told->interface() != training_interface;
   }
 
   // The address that packets to `to` have by this route.
@@ -93,18 +101,24 @@ struct TrainingRoutes::View {
     if (const std::string& source = route.told->source(); !source.empty()) {
       const auto address = ranktable::parse_address(source);
       if (!address || address->v6 != to.v6) return std::nullopt;
-      const auto is_it = [&](const Own& one) { return one.address == *address && *one.interface == route.told->interface(); };
-      if (std::ranges::any_of(addresses, is_it)) return Way{.address = source, .interface = route.told->interface()};
+      const auto is_it = [&](const Own& one) {
+        return one.address == *address && *one.interface == route.told->interface();
+      };
+      if (std::ranges::any_of(addresses, is_it))
+        return Way{.address = source, .interface = route.told->interface()};
       const Own* elsewhere = having(*address);
-      return Way{.address = source, .interface = elsewhere == nullptr ? std::string() : *elsewhere->interface};
+      return Way{.address = source,
+                 .interface = elsewhere == nullptr ? std::string() : *elsewhere->interface};
     }
     const Own* best = nullptr;
     unsigned best_bits = 0;
     for (const Own& one : addresses) {
       if (*one.interface != route.told->interface() || one.address.v6 != to.v6) continue;
       // Behind a gateway the destination's network is none of ours, and likeness means nothing.
-      const unsigned bits = route.told->connected() ? std::min(common_bits(one.address, to), route.bits) : 0;
-      const bool preferred = best == nullptr || bits > best_bits || (bits == best_bits && training && one.address == *training);
+      const unsigned bits =
+          route.told->connected() ? std::min(common_bits(one.address, to), route.bits) : 0;
+      const bool preferred = best == nullptr || bits > best_bits ||
+                             (bits == best_bits && training && one.address == *training);
       if (preferred) best = &one, best_bits = bits;
     }
     if (best == nullptr) return std::nullopt;
@@ -113,7 +127,9 @@ struct TrainingRoutes::View {
 };
 
 TrainingRoutes::TrainingRoutes(const Ledger& ledger, const v1::JobSpec& spec)
-    : ledger_(ledger), matter_(spec.resources().nodes() > 1 && (spec.network().interface().empty() || spec.network().interface() == "auto")) {}
+    : ledger_(ledger),
+      matter_(spec.resources().nodes() > 1 &&
+              (spec.network().interface().empty() || spec.network().interface() == "auto")) {}
 TrainingRoutes::~TrainingRoutes() = default;
 
 const TrainingRoutes::View& TrainingRoutes::view(const NodeRecord& node) {
@@ -123,23 +139,37 @@ const TrainingRoutes::View& TrainingRoutes::view(const NodeRecord& node) {
 }
 
 TrainingRoutes::Place TrainingRoutes::own_place(const NodeRecord& first) {
-  return {.text = first.inventory.address(), .interface = {}, .address = ranktable::parse_address(first.inventory.address()), .own = true};
+  return {.text = first.inventory.address(),
+          .interface = {},
+          .address = ranktable::parse_address(first.inventory.address()),
+          .own = true};
 }
 
-std::optional<TrainingRoutes::Way> TrainingRoutes::way(const NodeRecord& node, const NodeRecord& first, const Place& place) {
+std::optional<TrainingRoutes::Way> TrainingRoutes::way(const NodeRecord& node,
+                                                       const NodeRecord& first,
+                                                       const Place& place) {
   const std::optional<Way> as_it_is = place.own ? std::optional(Way()) : std::nullopt;
-  if (&node == &first) return place.own ? Way() : Way{.address = place.text, .interface = place.interface};
+  if (&node == &first)
+    return place.own ? Way() : Way{.address = place.text, .interface = place.interface};
   const bool given = node.inventory.address_given();
-  if (place.own && (given || node.inventory.routes().empty() || !place.address || ranktable::is_loopback(*place.address))) return as_it_is;
-  // What it has itself never leaves it: of the same host, or an address that many hosts have (a bridge of containers).
+  if (place.own && (given || node.inventory.routes().empty() || !place.address ||
+                    ranktable::is_loopback(*place.address)))
+    return as_it_is;
+  // What it has itself never leaves it: of the same host, or an address that many hosts have (a
+  // bridge of containers).
   const View& its = view(node);
   const View::Own* same = its.having(*place.address);
   const bool one_host = node.inventory.address() == first.inventory.address();
-  if (one_host && !given) return Way{.address = place.text, .interface = same == nullptr ? std::string() : *same->interface};
-  if (same != nullptr) return place.own ? std::optional(Way{.address = place.text, .interface = *same->interface}) : std::nullopt;
+  if (one_host && !given)
+    return Way{.address = place.text,
+               .interface = same == nullptr ? std::string() : *same->interface};
+  if (same != nullptr)
+    return place.own ? std::optional(Way{.address = place.text, .interface = *same->interface})
+                     : std::nullopt;
   const View::Route* route = its.towards(*place.address);
   const bool straight = route != nullptr && route->told->connected() && route->bits != 0;
-  if (!straight && node.inventory.routes_cut()) return as_it_is;  // a longer one may be among those that are not told
+  // a longer one may be among those that are not told
+  if (!straight && node.inventory.routes_cut()) return as_it_is;
   if (route == nullptr || (!place.own && !straight)) return std::nullopt;
   if (given) return Way();
   if (auto found = its.by(*route, *place.address)) return found;
@@ -154,11 +184,13 @@ std::vector<TrainingRoutes::Place> TrainingRoutes::others(const NodeRecord& firs
     if (ranktable::is_loopback(one.address) || (own && one.address == *own)) continue;
     places.push_back({.text = *one.text, .interface = *one.interface, .address = one.address});
   }
-  std::ranges::stable_partition(places, [&](const Place& place) { return own && place.address->v6 == own->v6; });
+  std::ranges::stable_partition(
+      places, [&](const Place& place) { return own && place.address->v6 == own->v6; });
   return places;
 }
 
-bool TrainingRoutes::settle_at(const Place& place, const NodeRecord& first, std::vector<PlacedNode>& nodes) {
+bool TrainingRoutes::settle_at(const Place& place, const NodeRecord& first,
+                               std::vector<PlacedNode>& nodes) {
   std::vector<Way> ways;
   for (const PlacedNode& node : nodes) {
     auto found = way(ledger_.nodes.at(node.node), first, place);
@@ -177,15 +209,18 @@ bool TrainingRoutes::settle(std::vector<PlacedNode>& nodes) {
   if (!matter_ || nodes.size() < 2) return true;
   const NodeRecord& first = ledger_.nodes.at(nodes.front().node);
   if (settle_at(own_place(first), first, nodes)) return true;
-  return std::ranges::any_of(others(first), [&](const Place& place) { return settle_at(place, first, nodes); });
+  return std::ranges::any_of(others(first),
+                             [&](const Place& place) { return settle_at(place, first, nodes); });
 }
 
-TrainingRoutes::Circle TrainingRoutes::circle(const std::vector<const NodeRecord*>& candidates, std::size_t first, std::size_t enough, Look look,
+TrainingRoutes::Circle TrainingRoutes::circle(const std::vector<const NodeRecord*>& candidates,
+                                              std::size_t first, std::size_t enough, Look look,
                                               const std::function<bool(std::size_t)>& counts) {
   const NodeRecord& node = *candidates[first];
   const auto around = [&](const Place& place) {
     Circle circle{.address = place.text, .in = std::vector<bool>(candidates.size())};
-    for (std::size_t at = 0; at < candidates.size() && (look == Look::All || circle.size < enough); ++at) {
+    for (std::size_t at = 0; at < candidates.size() && (look == Look::All || circle.size < enough);
+         ++at) {
       circle.in[at] = at == first || (counts(at) && way(*candidates[at], node, place));
       circle.size += circle.in[at] ? 1 : 0;
     }
@@ -201,8 +236,10 @@ TrainingRoutes::Circle TrainingRoutes::circle(const std::vector<const NodeRecord
 }
 
 std::string no_route_text(const TrainingRoutes::Circle& circle, const NodeRecord& first) {
-  return fmt::format("has no route to {}, {} of '{}'", ranktable::shown(circle.address),
-                     circle.address == first.inventory.address() ? "the training address" : "an address", first.name.str());
+  return fmt::format(
+      "has no route to {}, {} of '{}'", ranktable::shown(circle.address),
+      circle.address == first.inventory.address() ? "the training address" : "an address",
+      first.name.str());
 }
 
 }  // namespace muster::core

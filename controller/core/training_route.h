@@ -1,17 +1,22 @@
-// Where a job's ranks meet when its spec names no interface, and the interface and address by which each node gets there. Pure; lives for one placement, whose
-// ledger it refers to.
+// Where a job's ranks meet when its spec names no interface, and the interface and address by which
+// each node gets there. Pure; lives for one placement, whose ledger it refers to.
 //
 // The rule, for a job over several nodes:
 //
-//   rank 0's node    its own training address (Inventory.address) if every other node has a way to it. Else, where nobody gave that address (--address), the
-//                    first of its others on whose network all the other nodes have an interface. Why not such a one at once, where they get to its own only by
-//                    a gateway: that works as a rule, and networks that every node has may be containers' or tunnels.
-//   any other node   the address that was given, if one was. Else that of its route there: the longest prefix, of such the smallest metric, of such the one by
-//                    its training address's interface. The route's source address; if it has none, one of the interface's.
+//   rank 0's node    its own training address (Inventory.address) if every other node has a way to
+//                    it. Else, where nobody gave that address (--address), the first of its others
+//                    on whose network all the other nodes have an interface. Why not such a one at
+//                    once, where they get to its own only by a gateway: that works as a rule, and
+//                    networks that every node has may be containers' or tunnels.
+//   any other node   the address that was given, if one was. Else that of its route there: the
+//                    longest prefix, of such the smallest metric, of such the one by its training
+//                    address's interface. The route's source address; if it has none, one of the
+//                    interface's.
 //
-// A node with rank 0's own training address, or with that address on an interface, is on the same host and has the same. One that tells no routes (an agent
-// of before), or not all of them and none of an own network that it is on, or whose route has no address of its own, keeps its training address, and that is
-// taken to have a way.
+// A node with rank 0's own training address, or with that address on an interface, is on the same
+// host and has the same. One that tells no routes (an agent of before), or not all of them and none
+// of an own network that it is on, or whose route has no address of its own, keeps its training
+// address, and that is taken to have a way.
 #pragma once
 
 #include <cstddef>
@@ -38,19 +43,21 @@ class TrainingRoutes {
   // No: it has one node, or names the interface.
   [[nodiscard]] bool matter() const { return matter_; }
 
-  // Gives the nodes of a placement, rank 0's first, addresses and interfaces by the rule. False: there is no such place to meet, and they stay as they are.
+  // Gives the nodes of a placement, rank 0's first, addresses and interfaces by the rule. False:
+  // there is no such place to meet, and they stay as they are.
   [[nodiscard]] bool settle(std::vector<PlacedNode>& nodes);
 
-  // Those of the candidates that count which could be in a job with rank 0 on `first`, itself among them, at the first of its addresses that `enough` of them
-  // get to; else at the one that most do. Look::Enough: it need not find more of them.
+  // Those of the candidates that count which could be in a job with rank 0 on `first`, itself among
+  // them, at the first of its addresses that `enough` of them get to; else at the one that most do.
+  // Look::Enough: it need not find more of them.
   enum class Look : std::uint8_t { Enough, All };
   struct Circle {
     std::string address;  // of `first`
     std::vector<bool> in;
     std::size_t size = 0;
   };
-  Circle circle(const std::vector<const NodeRecord*>& candidates, std::size_t first, std::size_t enough, Look look,
-                const std::function<bool(std::size_t)>& counts);
+  Circle circle(const std::vector<const NodeRecord*>& candidates, std::size_t first,
+                std::size_t enough, Look look, const std::function<bool(std::size_t)>& counts);
 
  private:
   struct View;   // of a node's network
@@ -72,7 +79,8 @@ class TrainingRoutes {
 std::string no_route_text(const TrainingRoutes::Circle& circle, const NodeRecord& first);
 // What helps.
 inline constexpr std::string_view kWhenTheyDoNotMeet =
-    "; the nodes of a job need a way to its first one's training address: name the network interface that they share with network.interface, or start their "
+    "; the nodes of a job need a way to its first one's training address: name the network "
+    "interface that they share with network.interface, or start their "
     "agents with --address";
 
 }  // namespace muster::core

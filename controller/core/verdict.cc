@@ -21,10 +21,12 @@ namespace {
 // An earlier status on the same node's clock by more than this is no echo of a signal death.
 constexpr Duration kEcho = std::chrono::seconds(1);
 constexpr const char* kKilledForMemory = "oom";  // begins a signature
-// So far apart messages of two nodes may arrive that were sent together: which end was first within it cannot be told.
+// So far apart messages of two nodes may arrive that were sent together: which end was first within
+// it cannot be told.
 constexpr Duration kDelayBar = std::chrono::milliseconds(250);
 
-// The end of a process that somebody saw, and that muster had not asked for: a rank's, or a companion's.
+// The end of a process that somebody saw, and that muster had not asked for: a rank's, or a
+// companion's.
 struct End {
   const RankExited* rank = nullptr;  // one of the two
   const CompanionExited* companion = nullptr;
@@ -32,16 +34,33 @@ struct End {
   explicit End(const RankExited& exit) : rank(&exit) {}
   explicit End(const CompanionExited& exit) : companion(&exit) {}
 
-  [[nodiscard]] const NodeName& node() const { return rank != nullptr ? rank->node : companion->node; }
-  [[nodiscard]] WallTime at() const { return rank != nullptr ? rank->node_time : companion->node_time; }
-  [[nodiscard]] WallTime ended() const { return rank != nullptr ? rank->ended() : companion->ended(); }
-  [[nodiscard]] bool timed() const { return rank != nullptr ? rank->controller_time.has_value() : companion->controller_time.has_value(); }
-  [[nodiscard]] std::string text() const { return rank != nullptr ? exit_text(*rank) : exit_text(*companion); }
+  [[nodiscard]] const NodeName& node() const {
+    return rank != nullptr ? rank->node : companion->node;
+  }
+  [[nodiscard]] WallTime at() const {
+    return rank != nullptr ? rank->node_time : companion->node_time;
+  }
+  [[nodiscard]] WallTime ended() const {
+    return rank != nullptr ? rank->ended() : companion->ended();
+  }
+  [[nodiscard]] bool timed() const {
+    return rank != nullptr ? rank->controller_time.has_value()
+                           : companion->controller_time.has_value();
+  }
+  [[nodiscard]] std::string text() const {
+    return rank != nullptr ? exit_text(*rank) : exit_text(*companion);
+  }
   [[nodiscard]] std::int32_t code() const { return rank != nullptr ? rank->code : companion->code; }
-  [[nodiscard]] std::int32_t signal() const { return rank != nullptr ? rank->signal : companion->signal; }
-  [[nodiscard]] const std::string& evidence() const { return rank != nullptr ? rank->evidence : companion->evidence; }
+  [[nodiscard]] std::int32_t signal() const {
+    return rank != nullptr ? rank->signal : companion->signal;
+  }
+  [[nodiscard]] const std::string& evidence() const {
+    return rank != nullptr ? rank->evidence : companion->evidence;
+  }
   [[nodiscard]] bool oom() const { return rank != nullptr && rank->oom; }
-  [[nodiscard]] bool consequence() const { return rank != nullptr && rank->evidence_kind == EvidenceKind::Consequence; }
+  [[nodiscard]] bool consequence() const {
+    return rank != nullptr && rank->evidence_kind == EvidenceKind::Consequence;
+  }
 };
 
 bool asked_for(const RankExited& exit) { return exit.stop_requested; }
@@ -49,7 +68,8 @@ bool killed_by_others(const RankExited& exit) { return !exit.killed_unasked; }
 
 // Of one node: by its own clock, which orders them exactly.
 template <class Match>
-std::optional<End> first_of_part(const NodePart& part, Match match, bool (*left_out)(const RankExited&)) {
+std::optional<End> first_of_part(const NodePart& part, Match match,
+                                 bool (*left_out)(const RankExited&)) {
   std::optional<End> first;
   const auto look = [&](const End& end) {
     if (match(end) && (!first || end.at() < first->at())) first = end;
@@ -67,23 +87,31 @@ struct FirstEnds {
   std::vector<End> beside;
 };
 
-// Of several nodes: by our own clock. Of those that it cannot tell apart one that tells a cause goes before those that tell a consequence.
+// Of several nodes: by our own clock. Of those that it cannot tell apart one that tells a cause
+// goes before those that tell a consequence.
 template <class Match>
-std::optional<FirstEnds> first_ends(const AttemptRecord& attempt, Match match, bool (*left_out)(const RankExited&) = asked_for) {
+std::optional<FirstEnds> first_ends(const AttemptRecord& attempt, Match match,
+                                    bool (*left_out)(const RankExited&) = asked_for) {
   std::vector<End> ends;
   for (const NodePart& part : attempt.parts) {
-    if (const std::optional<End> first = first_of_part(part, match, left_out)) ends.push_back(*first);
+    if (const std::optional<End> first = first_of_part(part, match, left_out))
+      ends.push_back(*first);
   }
   if (ends.empty()) return std::nullopt;
   std::ranges::stable_sort(ends, {}, &End::ended);
   const End first = ends.front();
-  const auto later = [&](const End& end) { return !first.timed() || !end.timed() || end.ended() - first.ended() > kDelayBar; };
+  const auto later = [&](const End& end) {
+    return !first.timed() || !end.timed() || end.ended() - first.ended() > kDelayBar;
+  };
   ends.erase(std::find_if(ends.begin() + 1, ends.end(), later), ends.end());
-  if (!std::ranges::all_of(ends, &End::consequence)) std::erase_if(ends, [](const End& end) { return end.consequence(); });
+  if (!std::ranges::all_of(ends, &End::consequence))
+    std::erase_if(ends, [](const End& end) { return end.consequence(); });
   return FirstEnds{.first = ends.front(), .beside = {ends.begin() + 1, ends.end()}};
 }
 
-bool by_itself(const End& end) { return !end.oom() && ((end.signal() == 0 && end.code() != 0) || end.signal() == SIGABRT); }
+bool by_itself(const End& end) {
+  return !end.oom() && ((end.signal() == 0 && end.code() != 0) || end.signal() == SIGABRT);
+}
 bool is_sigkill(const End& end) { return end.signal() == SIGKILL; }
 bool killed(const End& end) { return end.oom() || (end.signal() != 0 && end.signal() != SIGABRT); }
 
@@ -94,9 +122,12 @@ constexpr std::string_view kDiskRefused = "disk refused writes";
 const RankExited* first_lost_with_worker(const AttemptRecord& attempt) {
   const RankExited* first = nullptr;
   for (const NodePart& part : attempt.parts) {
-    if (part.swept_reason == "rebooted" || part.swept_reason == "forgotten" || part.swept_reason == kDiskRefused) continue;
+    if (part.swept_reason == "rebooted" || part.swept_reason == "forgotten" ||
+        part.swept_reason == kDiskRefused)
+      continue;
     for (const auto& [rank, exit] : part.exits) {
-      if (exit.lost && !exit.stop_requested && (first == nullptr || exit.ended() < first->ended())) first = &exit;
+      if (exit.lost && !exit.stop_requested && (first == nullptr || exit.ended() < first->ended()))
+        first = &exit;
     }
   }
   return first;
@@ -104,7 +135,10 @@ const RankExited* first_lost_with_worker(const AttemptRecord& attempt) {
 
 // Equal for the same failure again: how it ended, and what it said.
 Verdict of_end(const End& end, FailureClass cls, const std::string& how) {
-  Verdict verdict{.cls = cls, .node = end.node(), .evidence = end.evidence(), .signature = how + "|" + squash_digits(end.evidence())};
+  Verdict verdict{.cls = cls,
+                  .node = end.node(),
+                  .evidence = end.evidence(),
+                  .signature = how + "|" + squash_digits(end.evidence())};
   if (end.rank != nullptr) {
     verdict.rank = end.rank->rank;
   } else {
@@ -124,14 +158,16 @@ std::string_view memory_that_ended(const End& end) {
 
 Verdict of_end(const End& end) {
   if (end.oom()) return of_end(end, FailureClass::Oom, kKilledForMemory);
-  const std::string how = end.signal() != 0 ? fmt::format("signal:{}", end.signal()) : fmt::format("status:{}", end.code());
+  const std::string how = end.signal() != 0 ? fmt::format("signal:{}", end.signal())
+                                            : fmt::format("status:{}", end.code());
   if (const std::string_view memory = memory_that_ended(end); !memory.empty()) {
     Verdict verdict = of_end(end, FailureClass::Oom, how);
     verdict.reason += fmt::format(", {}", memory);
     return verdict;
   }
   if (end.signal() != 0) return of_end(end, FailureClass::Signal, how);
-  // What the program writes to is full, over its quota or gone: no error of its own, and coming twice proves nothing.
+  // What the program writes to is full, over its quota or gone: no error of its own, and coming
+  // twice proves nothing.
   if (engine::evidence_in(end.evidence()).trouble == engine::Trouble::Storage) {
     Verdict verdict = of_end(end, FailureClass::Node, "storage");
     verdict.reason += ": what it writes to is full, or gone";
@@ -140,45 +176,57 @@ Verdict of_end(const End& end) {
   return of_end(end, FailureClass::UserError, how);
 }
 
-// The program's own end, which comes again as long as the program is the same: not so where the kernel has killed it for want of memory, which others took.
+// The program's own end, which comes again as long as the program is the same: not so where the
+// kernel has killed it for want of memory, which others took.
 bool of_program(const Verdict& verdict) {
-  return verdict.cls == FailureClass::UserError || (verdict.cls == FailureClass::Oom && !verdict.signature.starts_with(kKilledForMemory));
+  return verdict.cls == FailureClass::UserError ||
+         (verdict.cls == FailureClass::Oom && !verdict.signature.starts_with(kKilledForMemory));
 }
 
 // Where the clocks leave more than one, no one is accused alone.
 Verdict naming_all(Verdict verdict, const FirstEnds& ends) {
   if (ends.beside.empty()) return verdict;
   verdict.reason += "; " + ends.beside.front().text();
-  if (const std::size_t more = ends.beside.size() - 1; more > 0) verdict.reason += fmt::format(", and {} other node{} lost ranks", more, more == 1 ? "" : "s");
+  if (const std::size_t more = ends.beside.size() - 1; more > 0)
+    verdict.reason += fmt::format(", and {} other node{} lost ranks", more, more == 1 ? "" : "s");
   verdict.reason += fmt::format(" within {}: which was first cannot be told", age_text(kDelayBar));
   return verdict;
 }
 
 Verdict of_ends(const FirstEnds& ends) { return naming_all(of_end(ends.first), ends); }
 
-// Nobody says more than that a peer or a collective failed: a network between sound programs looks so, and a second time as well. No error of the program.
+// Nobody says more than that a peer or a collective failed: a network between sound programs looks
+// so, and a second time as well. No error of the program.
 Verdict of_consequence(const FirstEnds& ends) {
   Verdict verdict = of_end(ends.first, FailureClass::Node, "consequence");
   verdict.reason += ", as after another's fault, which no process tells";
   return naming_all(std::move(verdict), ends);
 }
 
-Verdict of_start_failure(const JobRecord& job, const AttemptRecord& attempt, const NodeStartFailed& failure, const Limits& limits) {
+Verdict of_start_failure(const JobRecord& job, const AttemptRecord& attempt,
+                         const NodeStartFailed& failure, const Limits& limits) {
   if (const std::optional<TornCheckpoint> torn = torn_checkpoint(job, attempt)) {
     return {.cls = FailureClass::Launch,
-            .reason = fmt::format("the checkpoint of step {} (attempt {}) is torn: {}", torn->point.step, torn->point.attempt.value, torn->seen),
+            .reason = fmt::format("the checkpoint of step {} (attempt {}) is torn: {}",
+                                  torn->point.step, torn->point.attempt.value, torn->seen),
             .signature = "start:checkpoint|torn"};
   }
   Verdict verdict{
-      .cls = is_nodes_own(failure.why) || (failure.why == StartFailure::Checkpoint && !found_newer(failure)) ? FailureClass::Node : FailureClass::Launch,
+      .cls = is_nodes_own(failure.why) ||
+                     (failure.why == StartFailure::Checkpoint && !found_newer(failure))
+                 ? FailureClass::Node
+                 : FailureClass::Launch,
       .node = failure.node,
-      .reason = fmt::format("node '{}' could not start its part: {}", failure.node.str(), failure.text),
+      .reason =
+          fmt::format("node '{}' could not start its part: {}", failure.node.str(), failure.text),
       .signature = fmt::format("start:{}|{}", to_string(failure.why), squash_digits(failure.text))};
   if (const std::uint32_t lost = lost_to_ports(job, attempt); lost > limits.taken_ports_max)
     verdict.reason += fmt::format(
-        "; {} starts in a row were lost to ports of {}-{} that others had taken ({}), of which the first {} cost nothing: see who uses "
+        "; {} starts in a row were lost to ports of {}-{} that others had taken ({}), of which the "
+        "first {} cost nothing: see who uses "
         "the range on the node, or give the controller another --port-range",
-        lost, limits.port_first, limits.port_last, ports_tried(job, attempt), limits.taken_ports_max);
+        lost, limits.port_first, limits.port_last, ports_tried(job, attempt),
+        limits.taken_ports_max);
   return verdict;
 }
 
@@ -188,36 +236,58 @@ bool same_instance(const Ledger& ledger, const NodePart& part) {
   return node != ledger.nodes.end() && node->second.instance == part.placed.instance;
 }
 
-std::optional<Verdict> of_node(const Ledger& ledger, const Presence& presence, const JobRecord& job, const AttemptRecord& attempt, Now now,
-                               const Limits& limits) {
+std::optional<Verdict> of_node(const Ledger& ledger, const Presence& presence, const JobRecord& job,
+                               const AttemptRecord& attempt, Now now, const Limits& limits) {
   const auto verdict = [](const NodeName& node, std::string what, std::string_view signature) {
-    return Verdict{
-        .cls = FailureClass::Node, .node = node, .reason = fmt::format("node '{}' {}", node.str(), what), .signature = fmt::format("node:{}", signature)};
+    return Verdict{.cls = FailureClass::Node,
+                   .node = node,
+                   .reason = fmt::format("node '{}' {}", node.str(), what),
+                   .signature = fmt::format("node:{}", signature)};
   };
   for (const NodePart& part : attempt.parts) {
     if (part.idle()) continue;
     const NodeName& node = part.placed.node;
     if (part.swept) {
-      const bool unfinished = std::ranges::any_of(part.exits, [](const auto& exit) { return exit.second.lost; }) || part.exits.size() < part.placed.rank_count;
+      const bool unfinished =
+          std::ranges::any_of(part.exits, [](const auto& exit) { return exit.second.lost; }) ||
+          part.exits.size() < part.placed.rank_count;
       if (part.swept_reason == kDiskRefused &&
-          std::ranges::any_of(part.exits, [](const auto& exit) { return exit.second.lost && !exit.second.stop_requested; }))
-        return verdict(node, "could not record how its ranks ended: the disk of its state directory takes no writes", "disk");
-      if (part.swept_reason == "rebooted" && unfinished) return verdict(node, "was restarted under its ranks", "rebooted");
+          std::ranges::any_of(part.exits, [](const auto& exit) {
+            return exit.second.lost && !exit.second.stop_requested;
+          }))
+        return verdict(
+            node,
+            "could not record how its ranks ended: the disk of its state directory takes no writes",
+            "disk");
+      if (part.swept_reason == "rebooted" && unfinished)
+        return verdict(node, "was restarted under its ranks", "rebooted");
       if (part.swept_reason == "forgotten" && unfinished)
-        return verdict(node, "has forgotten the run, which had ended when the journal's end was lost", "forgotten");
-      if (part.swept_reason == "never started" && part.started && unfinished && same_instance(ledger, part))
+        return verdict(node,
+                       "has forgotten the run, which had ended when the journal's end was lost",
+                       "forgotten");
+      if (part.swept_reason == "never started" && part.started && unfinished &&
+          same_instance(ledger, part))
         return verdict(node, came_back_without(attempt.number), "without run directory");
       if (part.swept_reason == "orphaned") {
-        return verdict(node, fmt::format("had no contact with the controller for longer than the orphan grace of {}", age_text(orphan_grace(job.spec))),
-                       "orphaned");
+        return verdict(
+            node,
+            fmt::format("had no contact with the controller for longer than the orphan grace of {}",
+                        age_text(orphan_grace(job.spec))),
+            "orphaned");
       }
       continue;
     }
     switch (look_at_part(ledger, presence, job, part, now, limits).sight) {
       case PartSight::Dead: return verdict(node, "was declared dead", "dead");
       case PartSight::GraceOver:
-        return verdict(node, fmt::format("was silent for longer than the orphan grace of {}", age_text(orphan_grace(job.spec))), "silent");
-      case PartSight::Silent: return verdict(node, fmt::format("went silent {} ago", age_text(now.boot - last_word(presence, node))), "silent");
+        return verdict(node,
+                       fmt::format("was silent for longer than the orphan grace of {}",
+                                   age_text(orphan_grace(job.spec))),
+                       "silent");
+      case PartSight::Silent:
+        return verdict(
+            node, fmt::format("went silent {} ago", age_text(now.boot - last_word(presence, node))),
+            "silent");
       case PartSight::Swept:
       case PartSight::Reachable: break;
     }
@@ -225,9 +295,12 @@ std::optional<Verdict> of_node(const Ledger& ledger, const Presence& presence, c
   return std::nullopt;
 }
 
-// Nothing but the first word of it is known: a worker told to stop by a stranger, a node that never started, a lost state directory.
+// Nothing but the first word of it is known: a worker told to stop by a stranger, a node that never
+// started, a lost state directory.
 Verdict of_cause(const AttemptRecord& attempt) {
-  Verdict verdict{.cls = FailureClass::Worker, .reason = attempt.broke_cause, .signature = "cause|" + squash_digits(attempt.broke_cause)};
+  Verdict verdict{.cls = FailureClass::Worker,
+                  .reason = attempt.broke_cause,
+                  .signature = "cause|" + squash_digits(attempt.broke_cause)};
   for (const NodePart& part : attempt.parts) {
     if (part.started && part.swept_reason != "never started") continue;
     verdict.cls = FailureClass::Node;
@@ -239,61 +312,80 @@ Verdict of_cause(const AttemptRecord& attempt) {
 
 }  // namespace
 
-Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& job, const AttemptRecord& attempt, Now now, const Limits& limits) {
+Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& job,
+              const AttemptRecord& attempt, Now now, const Limits& limits) {
   if (attempt.cancelled) {
     const std::string why = job.cancel_reason.empty() ? "" : ": " + job.cancel_reason;
     return {.cls = FailureClass::Operator, .reason = "cancelled" + why, .signature = "cancelled"};
   }
-  if (const NodeStartFailed* failure = first_start_failure(attempt)) return of_start_failure(job, attempt, *failure, limits);
-  const std::optional<FirstEnds> own = first_ends(attempt, [](const End& end) { return by_itself(end) && !end.consequence(); });
+  if (const NodeStartFailed* failure = first_start_failure(attempt))
+    return of_start_failure(job, attempt, *failure, limits);
+  const std::optional<FirstEnds> own =
+      first_ends(attempt, [](const End& end) { return by_itself(end) && !end.consequence(); });
   if (const std::optional<FirstEnds> ends = first_ends(attempt, killed)) {
-    const bool echo = !own || own->first.node() != ends->first.node() || ends->first.at() - own->first.at() <= kEcho;
+    const bool echo = !own || own->first.node() != ends->first.node() ||
+                      ends->first.at() - own->first.at() <= kEcho;
     if (echo) return of_ends(*ends);
   }
   if (const RankExited* exit = first_lost_with_worker(attempt)) {
     Verdict verdict = of_end(End(*exit), FailureClass::Worker, "worker");
-    verdict.reason = fmt::format("the worker on node '{}' died, and rank {} with it", exit->node.str(), exit->rank.value);
+    verdict.reason = fmt::format("the worker on node '{}' died, and rank {} with it",
+                                 exit->node.str(), exit->rank.value);
     return verdict;
   }
-  if (std::optional<Verdict> verdict = of_node(ledger, presence, job, attempt, now, limits)) return *std::move(verdict);
+  if (std::optional<Verdict> verdict = of_node(ledger, presence, job, attempt, now, limits))
+    return *std::move(verdict);
   if (own) return of_ends(*own);
   if (const std::optional<FirstEnds> ends = first_ends(attempt, by_itself)) {
     // A rank without peers has nobody whose fault it could suffer from.
     if (attempt.world_size() <= 1) return of_ends(*ends);
-    // Of a killed rank the end is seen when its memory is gone. A peer may have fallen over it, and muster may have asked for a stop, before that.
-    if (const std::optional<FirstEnds> unasked = first_ends(attempt, is_sigkill, killed_by_others)) return of_ends(*unasked);
+    // Of a killed rank the end is seen when its memory is gone. A peer may have fallen over it, and
+    // muster may have asked for a stop, before that.
+    if (const std::optional<FirstEnds> unasked = first_ends(attempt, is_sigkill, killed_by_others))
+      return of_ends(*unasked);
     return of_consequence(*ends);
   }
   if (attempt.ranks_well == attempt.world_size()) {
-    return {.cls = FailureClass::UserError, .reason = attempt.broke_cause, .signature = "success|" + squash_digits(attempt.broke_cause)};
+    return {.cls = FailureClass::UserError,
+            .reason = attempt.broke_cause,
+            .signature = "success|" + squash_digits(attempt.broke_cause)};
   }
   return of_cause(attempt);
 }
 
-std::optional<std::string> gives_up(const JobRecord& job, const AttemptRecord& attempt, const Verdict& verdict, std::int64_t best_step, bool sets_aside,
+std::optional<std::string> gives_up(const JobRecord& job, const AttemptRecord& attempt,
+                                    const Verdict& verdict, std::int64_t best_step, bool sets_aside,
                                     Now now, const Limits& limits) {
   if (verdict.cls == FailureClass::Launch && is_jobs_own(first_start_failure(attempt)->why, job)) {
     return "a failure before the program started is not tried again";
   }
-  if (const std::optional<TornCheckpoint> torn = torn_checkpoint(job, attempt); torn && !torn->older)
-    return "no older whole one is there to go on from, and it is not begun anew by itself: put its files back and resume the job, or submit it anew";
+  if (const std::optional<TornCheckpoint> torn = torn_checkpoint(job, attempt);
+      torn && !torn->older)
+    return "no older whole one is there to go on from, and it is not begun anew by itself: put its "
+           "files back and resume the job, or submit it anew";
   const AttemptRecord* before = job.before(attempt);
-  const bool seen_before = before != nullptr && before->verdict && of_program(*before->verdict) && before->verdict->signature == verdict.signature;
-  // Further than ever: an error of the program itself would have met the last attempt there. Two faults of the network may look the same.
+  const bool seen_before = before != nullptr && before->verdict && of_program(*before->verdict) &&
+                           before->verdict->signature == verdict.signature;
+  // Further than ever: an error of the program itself would have met the last attempt there. Two
+  // faults of the network may look the same.
   const bool further = best_step > step_to_beat(job);
   if (of_program(verdict) && seen_before && !further && !sets_aside)
-    return verdict.cls == FailureClass::Oom ? "the same want of memory twice in a row" : "the same user error twice in a row";
+    return verdict.cls == FailureClass::Oom ? "the same want of memory twice in a row"
+                                            : "the same user error twice in a row";
   const std::uint32_t idle = further ? 0 : job.attempts_without_progress + 1;
-  if (idle >= limits.attempts_without_progress_max) return fmt::format("{} attempts in a row without a new best step", idle);
+  if (idle >= limits.attempts_without_progress_max)
+    return fmt::format("{} attempts in a row without a new best step", idle);
   std::uint32_t charged = 1;
   const Duration window = restart_window(job.spec);
   for (const AttemptRecord& earlier : job.attempts) {
-    const bool recent = earlier.ended_at && (window <= Duration::zero() || now.wall - *earlier.ended_at <= window);
+    const bool recent =
+        earlier.ended_at && (window <= Duration::zero() || now.wall - *earlier.ended_at <= window);
     if (earlier.charged && recent) ++charged;
   }
   const std::uint32_t allowed = max_restarts(job.spec);
   if (charged > allowed) {
-    return fmt::format("{} broken attempt{} within {}, and recovery.max_restarts is {}", charged, charged == 1 ? "" : "s", age_text(window), allowed);
+    return fmt::format("{} broken attempt{} within {}, and recovery.max_restarts is {}", charged,
+                       charged == 1 ? "" : "s", age_text(window), allowed);
   }
   return std::nullopt;
 }

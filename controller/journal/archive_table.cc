@@ -9,15 +9,20 @@
 namespace muster::journal {
 namespace {
 
-constexpr std::string_view kList = "SELECT job, name, submitted_at, events, checksum FROM archive WHERE job<? ORDER BY job DESC LIMIT ?";
-constexpr std::string_view kFind = "SELECT job, name, submitted_at, events, checksum FROM archive WHERE job=?";
+constexpr std::string_view kList =
+    "SELECT job, name, submitted_at, events, checksum FROM archive WHERE job<? ORDER BY job DESC "
+    "LIMIT ?";
+constexpr std::string_view kFind =
+    "SELECT job, name, submitted_at, events, checksum FROM archive WHERE job=?";
 
 struct Entry {
   std::string job, name;
   std::int64_t submitted_at = 0;
   std::string events, checksum;
 
-  [[nodiscard]] Digest digest() const { return digest_of({"archive", job, name, fmt::format("{}", submitted_at), events}); }
+  [[nodiscard]] Digest digest() const {
+    return digest_of({"archive", job, name, fmt::format("{}", submitted_at), events});
+  }
   [[nodiscard]] bool sound() const { return checksum == digest().view(); }
 };
 
@@ -30,16 +35,22 @@ Entry entry_of(const Statement& row) {
 }
 
 ArchivedJob job_of(const Entry& entry) {
-  ArchivedJob job{.job = JobId(entry.job), .name = entry.name, .submitted_at = WallTime(Duration(entry.submitted_at)), .rows = {}, .damage = {}};
+  ArchivedJob job{.job = JobId(entry.job),
+                  .name = entry.name,
+                  .submitted_at = WallTime(Duration(entry.submitted_at)),
+                  .rows = {},
+                  .damage = {}};
   v1::ArchivedRows stored;
   if (!entry.sound() || !stored.ParseFromString(entry.events)) {
-    job.damage = fmt::format("reading the archive: the stored events of job '{}' do not fit their checksum", entry.job);
+    job.damage = fmt::format(
+        "reading the archive: the stored events of job '{}' do not fit their checksum", entry.job);
     return job;
   }
   for (const auto& row : stored.rows()) {
     auto event = decode({.format = row.format(), .type = row.type(), .payload = row.payload()});
     if (!event) {
-      job.damage = fmt::format("reading the archive: row {} of job '{}': {}", row.index(), entry.job, event.error().message);
+      job.damage = fmt::format("reading the archive: row {} of job '{}': {}", row.index(),
+                               entry.job, event.error().message);
       job.rows.clear();
       return job;
     }
@@ -53,11 +64,14 @@ ArchivedJob job_of(const Entry& entry) {
 Result<ArchiveTable> ArchiveTable::open(Database& database) {
   ArchiveTable table;
   const std::pair<Statement*, std::string_view> statements[] = {
-      {&table.put_, "INSERT OR REPLACE INTO archive(job, name, submitted_at, events, checksum) VALUES(?, ?, ?, ?, ?)"},
+      {&table.put_,
+       "INSERT OR REPLACE INTO archive(job, name, submitted_at, events, checksum) VALUES(?, ?, ?, "
+       "?, ?)"},
       {&table.list_, kList},
       {&table.find_, kFind},
       {&table.all_, "SELECT job, name, submitted_at, events, checksum FROM archive ORDER BY job"},
-      {&table.oldest_, "SELECT job, name, submitted_at, events, checksum FROM archive ORDER BY job LIMIT ?"},
+      {&table.oldest_,
+       "SELECT job, name, submitted_at, events, checksum FROM archive ORDER BY job LIMIT ?"},
       {&table.drop_, "DELETE FROM archive WHERE job=?"},
   };
   for (const auto& [statement, text] : statements) {
@@ -70,7 +84,8 @@ Result<ArchiveTable> ArchiveTable::open(Database& database) {
 
 Result<ArchiveTable> ArchiveTable::open_to_read(Database& database) {
   ArchiveTable table;
-  auto list = database.prepare(kList), find = list ? database.prepare(kFind) : Result<Statement>(std::unexpected(list.error()));
+  auto list = database.prepare(kList),
+       find = list ? database.prepare(kFind) : Result<Statement>(std::unexpected(list.error()));
   if (!find) return fail(std::move(find.error()));
   table.list_ = *std::move(list);
   table.find_ = *std::move(find);
@@ -84,13 +99,20 @@ Result<void> ArchiveTable::add(const JobId& job, std::span<const RowTable::Store
   if (*there) {
     entry = entry_of(find_);
     find_.reset();
-    if (!entry.sound()) return fail(ErrorCode::DataLoss, fmt::format("archiving job '{}': what is archived of it does not fit its checksum", job.value));
+    if (!entry.sound())
+      return fail(
+          ErrorCode::DataLoss,
+          fmt::format("archiving job '{}': what is archived of it does not fit its checksum",
+                      job.value));
   }
   v1::ArchivedRows stored;
   if (!stored.ParseFromString(entry.events))
-    return fail(ErrorCode::DataLoss, fmt::format("archiving job '{}': what is archived of it does not parse", job.value));
+    return fail(
+        ErrorCode::DataLoss,
+        fmt::format("archiving job '{}': what is archived of it does not parse", job.value));
   for (const RowTable::Stored& row : rows) {
-    // One that cannot be read is kept as it is, for whoever can: a reader is told by ArchivedJob::damage. It must not keep other jobs from being moved.
+    // One that cannot be read is kept as it is, for whoever can: a reader is told by
+    // ArchivedJob::damage. It must not keep other jobs from being moved.
     const auto event = decode(row.record);
     if (const auto* submitted = event ? std::get_if<core::JobSubmitted>(&event->body) : nullptr) {
       entry.name = submitted->spec.name();
@@ -104,10 +126,14 @@ Result<void> ArchiveTable::add(const JobId& job, std::span<const RowTable::Store
   }
   entry.events = stored.SerializeAsString();
   const Digest checksum = entry.digest();
-  return put_.with({std::string_view(entry.job), std::string_view(entry.name), entry.submitted_at, Bytes{entry.events}, Bytes{checksum.view()}}).run();
+  return put_
+      .with({std::string_view(entry.job), std::string_view(entry.name), entry.submitted_at,
+             Bytes{entry.events}, Bytes{checksum.view()}})
+      .run();
 }
 
-Result<std::vector<ArchivedJob>> ArchiveTable::list(const std::optional<JobId>& before, std::size_t most) {
+Result<std::vector<ArchivedJob>> ArchiveTable::list(const std::optional<JobId>& before,
+                                                    std::size_t most) {
   // "{" sorts after every letter and digit that an id is made of.
   const std::string_view bound = before ? std::string_view(before->value) : std::string_view("{");
   std::vector<ArchivedJob> jobs;
@@ -161,7 +187,10 @@ Result<std::size_t> ArchiveTable::copy_sound(ArchiveTable& to) {
       ++lost;
       continue;
     }
-    auto put = to.put_.with({std::string_view(entry.job), std::string_view(entry.name), entry.submitted_at, Bytes{entry.events}, Bytes{entry.checksum}}).run();
+    auto put = to.put_
+                   .with({std::string_view(entry.job), std::string_view(entry.name),
+                          entry.submitted_at, Bytes{entry.events}, Bytes{entry.checksum}})
+                   .run();
     if (!put) return fail(std::move(put.error()));
   }
 }

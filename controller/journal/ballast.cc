@@ -13,12 +13,14 @@
 namespace muster::journal {
 namespace {
 
-// A start replaces the journal's head and writes beside it an endpoint file and SQLite's index of the WAL; each log of a new job takes two more.
+// A start replaces the journal's head and writes beside it an endpoint file and SQLite's index of
+// the WAL; each log of a new job takes two more.
 constexpr std::uint64_t kInodesMark = 256;
 
 }  // namespace
 
-Ballast::Ballast(const std::filesystem::path& dir, std::uint64_t size, std::uint64_t mark) : dir_(dir), file_(dir / "ballast"), size_(size), mark_(mark) {}
+Ballast::Ballast(const std::filesystem::path& dir, std::uint64_t size, std::uint64_t mark)
+    : dir_(dir), file_(dir / "ballast"), size_(size), mark_(mark) {}
 
 void Ballast::spend_early(std::uint64_t wanted) {
   const auto room = io::room_at(dir_);
@@ -31,23 +33,32 @@ Result<void> Ballast::restore() {
     return {};
   }
   if (there()) return {};
-  const std::string doing = fmt::format("making the ballast '{}' ({} MiB)", file_.native(), size_ >> 20);
+  const std::string doing =
+      fmt::format("making the ballast '{}' ({} MiB)", file_.native(), size_ >> 20);
   struct stat status{};
-  const bool whole = ::stat(file_.c_str(), &status) == 0 && static_cast<std::uint64_t>(status.st_blocks) * 512 >= size_;
+  const bool whole = ::stat(file_.c_str(), &status) == 0 &&
+                     static_cast<std::uint64_t>(status.st_blocks) * 512 >= size_;
   const auto room = io::room_at(dir_);
-  if (!room) return fail(ErrorCode::ResourceExhausted, fmt::format("{}: {}; new jobs are refused until that is known", doing, room.error().message));
+  if (!room)
+    return fail(ErrorCode::ResourceExhausted,
+                fmt::format("{}: {}; new jobs are refused until that is known", doing,
+                            room.error().message));
   int error = whole || room->bytes >= size_ + mark_ ? 0 : ENOSPC;
   if (error == 0) {
     const io::UniqueFd descriptor(::open(file_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     if (!descriptor && errno != ENOSPC) return fail_errno(doing, errno);
     if (!descriptor) error = ENOSPC;
-    if (error == 0 && !whole) error = ::posix_fallocate(descriptor.get(), 0, static_cast<off_t>(size_));
-    if (error == 0 && ::ftruncate(descriptor.get(), static_cast<off_t>(size_)) != 0) error = errno;  // an earlier life may have kept a larger one
+    if (error == 0 && !whole)
+      error = ::posix_fallocate(descriptor.get(), 0, static_cast<off_t>(size_));
+    // an earlier life may have kept a larger one
+    if (error == 0 && ::ftruncate(descriptor.get(), static_cast<off_t>(size_)) != 0) error = errno;
   }
   if (error != 0) {
     ::unlink(file_.c_str());
     if (error != ENOSPC) return fail_errno(doing, error);
-    return fail(ErrorCode::ResourceExhausted, fmt::format("{}: the disk is nearly full; new jobs are refused until there is room", doing));
+    return fail(ErrorCode::ResourceExhausted,
+                fmt::format("{}: the disk is nearly full; new jobs are refused until there is room",
+                            doing));
   }
   there_.store(true, std::memory_order_relaxed);
   return {};
@@ -61,9 +72,12 @@ bool Ballast::spend() {
 
 std::string Ballast::shortage() const {
   const auto room = io::room_at(dir_);
-  if (!room) return "how much room the controller's disk has cannot be told (" + room.error().message + ")";
-  if (room->inodes < kInodesMark) return fmt::format("the controller's disk has {} inodes left ('df -i' shows it)", room->inodes);
-  return room->bytes < mark_ + (there() ? 0 : size_) ? "the controller's disk is nearly full" : std::string();
+  if (!room)
+    return "how much room the controller's disk has cannot be told (" + room.error().message + ")";
+  if (room->inodes < kInodesMark)
+    return fmt::format("the controller's disk has {} inodes left ('df -i' shows it)", room->inodes);
+  return room->bytes < mark_ + (there() ? 0 : size_) ? "the controller's disk is nearly full"
+                                                     : std::string();
 }
 
 }  // namespace muster::journal

@@ -18,7 +18,8 @@ EVP_MD_CTX* fresh_context() {
   };
   thread_local const std::unique_ptr<EVP_MD, Free> method(EVP_MD_fetch(nullptr, "SHA256", nullptr));
   thread_local const std::unique_ptr<EVP_MD_CTX, Free> context(EVP_MD_CTX_new());
-  const bool ready = method != nullptr && context != nullptr && EVP_DigestInit_ex2(context.get(), method.get(), nullptr) == 1;
+  const bool ready = method != nullptr && context != nullptr &&
+                     EVP_DigestInit_ex2(context.get(), method.get(), nullptr) == 1;
   MUSTER_ASSERT(ready, "libcrypto has no SHA-256");
   return context.get();
 }
@@ -49,7 +50,9 @@ bool Digest::parse(std::string_view raw, Digest& to) {
 
 bool Digest::parse_hex(std::string_view text, Digest& to) {
   if (text.size() != 2 * to.bytes.size()) return false;
-  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
+  const auto digit = [](char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  };
   for (std::size_t i = 0; i < to.bytes.size(); ++i) {
     const int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
     if (high < 0 || low < 0) return false;
@@ -63,7 +66,8 @@ Digest digest_of(std::initializer_list<std::string_view> parts) {
   bool well = true;
   for (const std::string_view part : parts) {
     const auto size = little_endian(part.size());
-    well = well && EVP_DigestUpdate(context, size.data(), size.size()) == 1 && EVP_DigestUpdate(context, part.data(), part.size()) == 1;
+    well = well && EVP_DigestUpdate(context, size.data(), size.size()) == 1 &&
+           EVP_DigestUpdate(context, part.data(), part.size()) == 1;
   }
   std::array<unsigned char, EVP_MAX_MD_SIZE> whole;
   unsigned size = 0;
@@ -74,11 +78,15 @@ Digest digest_of(std::initializer_list<std::string_view> parts) {
   return cut;
 }
 
-Digest chain_start(std::string_view journal_id) { return digest_of({"muster journal", journal_id}); }
+Digest chain_start(std::string_view journal_id) {
+  return digest_of({"muster journal", journal_id});
+}
 
 Digest chain_next(const Digest& previous, JournalIndex index, const Record& record) {
-  const auto number = little_endian(index.value), format = little_endian(record.format), type = little_endian(record.type);
-  return digest_of({previous.view(), {number.data(), 8}, {format.data(), 8}, {type.data(), 8}, record.payload});
+  const auto number = little_endian(index.value), format = little_endian(record.format),
+             type = little_endian(record.type);
+  return digest_of(
+      {previous.view(), {number.data(), 8}, {format.data(), 8}, {type.data(), 8}, record.payload});
 }
 
 }  // namespace muster::journal

@@ -1,9 +1,11 @@
 // The one place where events become records and back. Pure values, no strand.
 //
-// A record is (format, type, payload): format says how the payload is written (1: a muster.journal.v1.Record), type is the number of the record's
-// kind in its oneof. decode accepts only what it understands whole: an unknown format, kind, field or enum value is Unsupported ("a newer muster
-// wrote this"), a payload that does not parse or contradicts its type is DataLoss. Whether the event makes sense is the caller's matter.
-// encode leaves out what the messages inside an event (a spec, an inventory) have of fields unknown here: whatever it wrote, decode reads.
+// A record is (format, type, payload): format says how the payload is written (1: a
+// muster.journal.v1.Record), type is the number of the record's kind in its oneof. decode accepts
+// only what it understands whole: an unknown format, kind, field or enum value is Unsupported ("a
+// newer muster wrote this"), a payload that does not parse or contradicts its type is DataLoss.
+// Whether the event makes sense is the caller's matter. encode leaves out what the messages inside
+// an event (a spec, an inventory) have of fields unknown here: whatever it wrote, decode reads.
 #pragma once
 
 #include <cstdint>

@@ -12,10 +12,11 @@ namespace {
 
 namespace pb = ::muster::journal::v1;
 
-// --- values -------------------------------------------------------------------------------------------------------------------------------
+// --- values --------------------------------------------------------------------------------------
 WallTime from_ns(std::int64_t ns) { return WallTime(Duration(ns)); }
 
-// What cannot be understood is collected here, so that each kind below reads as a list of its fields.
+// What cannot be understood is collected here, so that each kind below reads as a list of its
+// fields.
 struct Trouble {
   std::string unknown;  // a newer version's value
   std::string damaged;
@@ -117,12 +118,18 @@ core::PlacedNode take(const pb::PlacedNode& from, Trouble& trouble) {
           .hccl_port = port_from(from.hccl_port(), trouble)};
 }
 
-core::SavedBefore take(const pb::SavedBefore& from) { return {.as = from.as(), .job = JobId(from.job()), .path = from.path(), .step = from.step()}; }
+core::SavedBefore take(const pb::SavedBefore& from) {
+  return {.as = from.as(), .job = JobId(from.job()), .path = from.path(), .step = from.step()};
+}
 core::ResumePoint take(const pb::ResumePoint& from) {
-  return {.attempt = AttemptNo(from.attempt()), .step = from.step(), .path = from.path(), .from_start = from.from_start(), .shards = from.shards()};
+  return {.attempt = AttemptNo(from.attempt()),
+          .step = from.step(),
+          .path = from.path(),
+          .from_start = from.from_start(),
+          .shards = from.shards()};
 }
 
-// --- records to events ----------------------------------------------------------------------------------------------------------------------
+// --- records to events ---------------------------------------------------------------------------
 template <class To, class From>
 To take_attempt(const From& from) {
   To to;
@@ -145,7 +152,9 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
   switch (record.what_case()) {
     case pb::Record::kControllerStarted: {
       const auto& from = record.controller_started();
-      return core::ControllerStarted{.epoch = Epoch(from.epoch()), .cluster = ClusterId(from.cluster()), .version = from.version()};
+      return core::ControllerStarted{.epoch = Epoch(from.epoch()),
+                                     .cluster = ClusterId(from.cluster()),
+                                     .version = from.version()};
     }
     case pb::Record::kNodeRegistered: {
       const auto& from = record.node_registered();
@@ -161,7 +170,10 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
     }
     case pb::Record::kJobSubmitted: {
       const auto& from = record.job_submitted();
-      return core::JobSubmitted{.job = JobId(from.job()), .request_id = RequestId(from.request_id()), .spec = from.spec(), .spec_hash = from.spec_hash()};
+      return core::JobSubmitted{.job = JobId(from.job()),
+                                .request_id = RequestId(from.request_id()),
+                                .spec = from.spec(),
+                                .spec_hash = from.spec_hash()};
     }
     case pb::Record::kCancelRequested: {
       const auto& from = record.cancel_requested();
@@ -169,12 +181,16 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
     }
     case pb::Record::kPredecessorSucceeded: {
       const auto& from = record.predecessor_succeeded();
-      core::PredecessorSucceeded to{.job = JobId(from.job()), .predecessor = JobId(from.predecessor())};
+      core::PredecessorSucceeded to{.job = JobId(from.job()),
+                                    .predecessor = JobId(from.predecessor())};
       if (from.has_checkpoint()) to.checkpoint = take(from.checkpoint());
       if (from.attempt() == 0) return to;
-      core::HeldShards& held = to.held.emplace(core::HeldShards{.attempt = AttemptNo(from.attempt()), .holders = {}});
+      core::HeldShards& held =
+          to.held.emplace(core::HeldShards{.attempt = AttemptNo(from.attempt()), .holders = {}});
       for (const pb::ShardHolder& one : from.holders())
-        held.holders.push_back({.node = NodeName(one.node()), .first_rank = RankNo(one.first_rank()), .ranks = one.ranks()});
+        held.holders.push_back({.node = NodeName(one.node()),
+                                .first_rank = RankNo(one.first_rank()),
+                                .ranks = one.ranks()});
       return to;
     }
     case pb::Record::kAttemptPlaced: {
@@ -304,7 +320,9 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
     }
     case pb::Record::kJobEnded: {
       const auto& from = record.job_ended();
-      core::JobEnded to{.job = JobId(from.job()), .outcome = from_record(from.outcome(), trouble), .verdict = std::nullopt};
+      core::JobEnded to{.job = JobId(from.job()),
+                        .outcome = from_record(from.outcome(), trouble),
+                        .verdict = std::nullopt};
       if (from.has_verdict()) to.verdict = take(from.verdict(), trouble);
       return to;
     }
@@ -321,7 +339,8 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       for (const pb::SavedBefore& one : from.saved()) to.saved.push_back(take(one));
       return to;
     }
-    case pb::Record::kTombstoneDropped: return core::TombstoneDropped{.job = JobId(record.tombstone_dropped().job())};
+    case pb::Record::kTombstoneDropped:
+      return core::TombstoneDropped{.job = JobId(record.tombstone_dropped().job())};
     case pb::Record::WHAT_NOT_SET: break;
   }
   trouble.unknown = "no kind";
@@ -331,29 +350,43 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
 }  // namespace
 
 Result<core::Event> decode(const Record& record) {
-  static constexpr std::string_view kRemedy = "start a muster at least as new as the one that wrote it";
+  static constexpr std::string_view kRemedy =
+      "start a muster at least as new as the one that wrote it";
   if (record.format != kFormatProto) {
-    return fail(ErrorCode::Unsupported, fmt::format("its format is {}, this version reads {}; {}", record.format, kFormatProto, kRemedy));
+    return fail(ErrorCode::Unsupported, fmt::format("its format is {}, this version reads {}; {}",
+                                                    record.format, kFormatProto, kRemedy));
   }
-  if (kind_name(record.type).empty()) return fail(ErrorCode::Unsupported, fmt::format("its kind {} is not known here; {}", record.type, kRemedy));
+  if (kind_name(record.type).empty())
+    return fail(ErrorCode::Unsupported,
+                fmt::format("its kind {} is not known here; {}", record.type, kRemedy));
   pb::Record parsed;
-  if (!parsed.ParseFromString(record.payload)) return fail(ErrorCode::DataLoss, fmt::format("its payload ({} bytes) does not parse", record.payload.size()));
+  if (!parsed.ParseFromString(record.payload))
+    return fail(ErrorCode::DataLoss,
+                fmt::format("its payload ({} bytes) does not parse", record.payload.size()));
   const std::size_t size = parsed.ByteSizeLong();
   parsed.DiscardUnknownFields();
-  if (parsed.ByteSizeLong() != size) return fail(ErrorCode::Unsupported, fmt::format("it has fields that are not known here; {}", kRemedy));
+  if (parsed.ByteSizeLong() != size)
+    return fail(ErrorCode::Unsupported,
+                fmt::format("it has fields that are not known here; {}", kRemedy));
   if (static_cast<std::uint32_t>(parsed.what_case()) != record.type) {
-    return fail(ErrorCode::DataLoss, fmt::format("its type says {}, its payload holds {}", record.type, static_cast<int>(parsed.what_case())));
+    return fail(ErrorCode::DataLoss,
+                fmt::format("its type says {}, its payload holds {}", record.type,
+                            static_cast<int>(parsed.what_case())));
   }
   Trouble trouble;
   core::Event event{.at = from_ns(parsed.at_ns()), .body = body_of(parsed, trouble)};
-  if (!trouble.damaged.empty()) return fail(ErrorCode::DataLoss, fmt::format("it holds {}, which cannot be", trouble.damaged));
-  if (!trouble.unknown.empty()) return fail(ErrorCode::Unsupported, fmt::format("it holds {}, which is not known here; {}", trouble.unknown, kRemedy));
+  if (!trouble.damaged.empty())
+    return fail(ErrorCode::DataLoss, fmt::format("it holds {}, which cannot be", trouble.damaged));
+  if (!trouble.unknown.empty())
+    return fail(ErrorCode::Unsupported,
+                fmt::format("it holds {}, which is not known here; {}", trouble.unknown, kRemedy));
   return event;
 }
 
 std::string_view kind_name(std::uint32_t type) {
   const auto* field = pb::Record::descriptor()->FindFieldByNumber(static_cast<int>(type));
-  return field != nullptr && field->containing_oneof() != nullptr ? std::string_view(field->name()) : std::string_view();
+  return field != nullptr && field->containing_oneof() != nullptr ? std::string_view(field->name())
+                                                                  : std::string_view();
 }
 
 const JobId* job_of(const core::Event& event) {

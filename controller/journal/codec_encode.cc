@@ -289,7 +289,9 @@ struct Writer {
     to.set_outcome(to_record(from.outcome));
     if (from.verdict) put(*to.mutable_verdict(), *from.verdict);
   }
-  void operator()(const core::LogsCollected& from) const { part(*record.mutable_logs_collected(), from); }
+  void operator()(const core::LogsCollected& from) const {
+    part(*record.mutable_logs_collected(), from);
+  }
   void operator()(const core::JobArchived& from) const {
     auto& to = *record.mutable_job_archived();
     to.set_job(from.job.value);
@@ -301,7 +303,9 @@ struct Writer {
     to.set_chain_name(from.chain_name);
     for (const core::SavedBefore& one : from.saved) put(*to.add_saved(), one);
   }
-  void operator()(const core::TombstoneDropped& from) const { record.mutable_tombstone_dropped()->set_job(from.job.value); }
+  void operator()(const core::TombstoneDropped& from) const {
+    record.mutable_tombstone_dropped()->set_job(from.job.value);
+  }
 };
 
 }  // namespace
@@ -310,9 +314,12 @@ Record encode(const core::Event& event) {
   pb::Record record;
   record.set_at_ns(to_ns(event.at));
   std::visit(Writer{record}, event.body);
-  // A record with one of them could not be read back, and nothing after it. Doors discard or refuse them before they get here.
+  // A record with one of them could not be read back, and nothing after it. Doors discard or refuse
+  // them before they get here.
   record.DiscardUnknownFields();
-  Record made{.format = kFormatProto, .type = static_cast<std::uint32_t>(record.what_case()), .payload = {}};
+  Record made{.format = kFormatProto,
+              .type = static_cast<std::uint32_t>(record.what_case()),
+              .payload = {}};
   const bool written = record.SerializeToString(&made.payload);
   MUSTER_ASSERT(written, "an event too large to be a record");
   return made;

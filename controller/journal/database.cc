@@ -16,7 +16,7 @@ namespace muster::journal {
 void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 void Database::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
 
-// --- Statement ------------------------------------------------------------------------------------------------------------------------------
+// --- Statement -----------------------------------------------------------------------------------
 Statement& Statement::with(std::initializer_list<Bound> values) {
   reset();
   int place = 0;
@@ -26,10 +26,12 @@ Statement& Statement::with(std::initializer_list<Bound> values) {
     if (const auto* number = std::get_if<std::int64_t>(&value)) {
       code = sqlite3_bind_int64(handle_.get(), place, *number);
     } else if (const auto* text = std::get_if<std::string_view>(&value)) {
-      code = sqlite3_bind_text64(handle_.get(), place, text->data() == nullptr ? "" : text->data(), text->size(), SQLITE_STATIC, SQLITE_UTF8);
+      code = sqlite3_bind_text64(handle_.get(), place, text->data() == nullptr ? "" : text->data(),
+                                 text->size(), SQLITE_STATIC, SQLITE_UTF8);
     } else {
       const std::string_view data = std::get<Bytes>(value).data;
-      code = sqlite3_bind_blob64(handle_.get(), place, data.data() == nullptr ? "" : data.data(), data.size(), SQLITE_STATIC);
+      code = sqlite3_bind_blob64(handle_.get(), place, data.data() == nullptr ? "" : data.data(),
+                                 data.size(), SQLITE_STATIC);
     }
     MUSTER_ASSERT(code == SQLITE_OK, "binding a value of a journal statement");
   }
@@ -57,7 +59,9 @@ Result<void> Statement::run() {
 
 void Statement::reset() { sqlite3_reset(handle_.get()); }
 
-std::int64_t Statement::number(int column) const { return sqlite3_column_int64(handle_.get(), column); }
+std::int64_t Statement::number(int column) const {
+  return sqlite3_column_int64(handle_.get(), column);
+}
 
 std::string_view Statement::bytes(int column) const {
   const auto* data = static_cast<const char*>(sqlite3_column_blob(handle_.get(), column));
@@ -65,13 +69,14 @@ std::string_view Statement::bytes(int column) const {
   return data == nullptr ? std::string_view() : std::string_view(data, size);
 }
 
-// --- Database -------------------------------------------------------------------------------------------------------------------------------
+// --- Database ------------------------------------------------------------------------------------
 namespace {
 
 // Something is in it, for all we can tell.
 bool has_wal(const std::filesystem::path& file) {
   struct stat status{};
-  return ::stat((file.native() + "-wal").c_str(), &status) == 0 ? status.st_size > 0 : errno != ENOENT;
+  return ::stat((file.native() + "-wal").c_str(), &status) == 0 ? status.st_size > 0
+                                                                : errno != ENOENT;
 }
 
 // A database in one file that nobody changes: SQLite makes and locks nothing beside it.
@@ -79,7 +84,8 @@ std::string immutable_uri(const std::filesystem::path& file) {
   std::string uri = "file:";
   for (const char letter : file.native()) {
     const bool plain = letter != '%' && letter != '?' && letter != '#';
-    uri += plain ? std::string(1, letter) : fmt::format("%{:02x}", static_cast<unsigned char>(letter));
+    uri +=
+        plain ? std::string(1, letter) : fmt::format("%{:02x}", static_cast<unsigned char>(letter));
   }
   return uri + "?immutable=1";
 }
@@ -93,22 +99,28 @@ Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& fi
     // SQLite would make it 0644; its -wal and -shm take their mode from it.
     const io::UniqueFd made(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!made) return fail_errno(fmt::format("opening the journal '{}'", file.native()), errno);
-    if (::fchmod(made.get(), 0600) != 0) return fail_errno(fmt::format("making the journal '{}' readable for its owner only", file.native()), errno);
+    if (::fchmod(made.get(), 0600) != 0)
+      return fail_errno(
+          fmt::format("making the journal '{}' readable for its owner only", file.native()), errno);
   }
   sqlite3* handle = nullptr;
   constexpr int kFlags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
   const bool settled = mode == Mode::Inspect && !has_wal(file);
   const int access = mode == Mode::Read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
-  const int code = settled ? sqlite3_open_v2(immutable_uri(file).c_str(), &handle, kFlags | SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr)
-                           : sqlite3_open_v2(file.c_str(), &handle, kFlags | access, nullptr);
+  const int code = settled
+                       ? sqlite3_open_v2(immutable_uri(file).c_str(), &handle,
+                                         kFlags | SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr)
+                       : sqlite3_open_v2(file.c_str(), &handle, kFlags | access, nullptr);
   database->handle_.reset(handle);
   if (code != SQLITE_OK) return database->failed("opening");
   sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   if (mode == Mode::Inspect) {
     // Held for ourselves alone, the WAL's index is kept in memory: no -shm file is made or changed.
-    if (auto set = database->execute("PRAGMA locking_mode=EXCLUSIVE; PRAGMA query_only=ON"); !set) return fail(std::move(set.error()));
+    if (auto set = database->execute("PRAGMA locking_mode=EXCLUSIVE; PRAGMA query_only=ON"); !set)
+      return fail(std::move(set.error()));
   } else if (mode == Mode::Write) {
-    // A WAL that stays at its size between two lives is overwritten in place: a sync then need not write the file's length, too.
+    // A WAL that stays at its size between two lives is overwritten in place: a sync then need not
+    // write the file's length, too.
     int keep = 1;
     sqlite3_file_control(handle, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
   }
@@ -120,16 +132,20 @@ Database::~Database() {
 }
 
 Result<void> Database::execute(const char* sql) {
-  if (sqlite3_exec(handle_.get(), sql, nullptr, nullptr, nullptr) != SQLITE_OK) return failed("using");
+  if (sqlite3_exec(handle_.get(), sql, nullptr, nullptr, nullptr) != SQLITE_OK)
+    return failed("using");
   return {};
 }
 
 Result<Statement> Database::prepare(std::string_view sql) {
   sqlite3_stmt* handle = nullptr;
-  const int code = sqlite3_prepare_v3(handle_.get(), sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT, &handle, nullptr);
+  const int code = sqlite3_prepare_v3(handle_.get(), sql.data(), static_cast<int>(sql.size()),
+                                      SQLITE_PREPARE_PERSISTENT, &handle, nullptr);
   if (code == SQLITE_ERROR) {
     // The statements are ours and right: tables they do not fit are not what we made.
-    return fail(ErrorCode::DataLoss, fmt::format("using the journal '{}': its tables are damaged: {}", file_.native(), sqlite3_errmsg(handle_.get())));
+    return fail(ErrorCode::DataLoss,
+                fmt::format("using the journal '{}': its tables are damaged: {}", file_.native(),
+                            sqlite3_errmsg(handle_.get())));
   }
   if (code != SQLITE_OK) return failed("using");
   Statement statement;
@@ -139,26 +155,30 @@ Result<Statement> Database::prepare(std::string_view sql) {
 }
 
 void Database::rollback() noexcept {
-  if (sqlite3_get_autocommit(handle_.get()) == 0) sqlite3_exec(handle_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
+  if (sqlite3_get_autocommit(handle_.get()) == 0)
+    sqlite3_exec(handle_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
 }
 
 int Database::changes() const { return sqlite3_changes(handle_.get()); }
 
 bool Database::no_room() const { return no_room_; }
 
-void Database::checkpoint_on_close() { sqlite3_db_config(handle_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr); }
+void Database::checkpoint_on_close() {
+  sqlite3_db_config(handle_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
+}
 
 std::unexpected<Error> Database::failed(std::string_view doing) {
   const int code = handle_ == nullptr ? SQLITE_NOMEM : sqlite3_extended_errcode(handle_.get());
   const int system = handle_ == nullptr ? 0 : sqlite3_system_errno(handle_.get());
-  no_room_ = (code & 0xff) == SQLITE_FULL || ((code & 0xff) == SQLITE_IOERR && (system == ENOSPC || system == EDQUOT));
+  no_room_ = (code & 0xff) == SQLITE_FULL ||
+             ((code & 0xff) == SQLITE_IOERR && (system == ENOSPC || system == EDQUOT));
   const bool damaged = (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
   const std::string what = handle_ == nullptr ? "out of memory" : sqlite3_errmsg(handle_.get());
-  return fail(
-      damaged    ? ErrorCode::DataLoss
-      : no_room_ ? ErrorCode::ResourceExhausted
-                 : ErrorCode::Io,
-      fmt::format("{} the journal '{}': {} (SQLite {}{})", doing, file_.native(), what, code, system == 0 ? std::string() : fmt::format(", errno {}", system)));
+  return fail(damaged    ? ErrorCode::DataLoss
+              : no_room_ ? ErrorCode::ResourceExhausted
+                         : ErrorCode::Io,
+              fmt::format("{} the journal '{}': {} (SQLite {}{})", doing, file_.native(), what,
+                          code, system == 0 ? std::string() : fmt::format(", errno {}", system)));
 }
 
 }  // namespace muster::journal

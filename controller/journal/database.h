@@ -1,5 +1,5 @@
-// SQLite in our terms: a connection, prepared statements, Results. The only file that includes sqlite3.h. One thread at a time; what is not stepped
-// to its end is reset by Statement's next use.
+// SQLite in our terms: a connection, prepared statements, Results. The only file that includes
+// sqlite3.h. One thread at a time; what is not stepped to its end is reset by Statement's next use.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ class Statement {
   Statement(Statement&&) = default;
   Statement& operator=(Statement&&) = default;
 
-  // Starts anew with these values. The views must live until the statement has been stepped to its end.
+  // Starts anew with these values. The views must live until the statement has been stepped to its
+  // end.
   Statement& with(std::initializer_list<Bound> values);
   // True: a row is there. False: the end.
   Result<bool> step();
@@ -54,9 +55,13 @@ class Statement {
 class Database {
  public:
   enum class Mode {
-    Write,    // makes the file (0600) where there is none
-    Read,     // beside a connection of this process that writes, and on a thread of its own: what was committed last, held up by nothing
-    Inspect,  // reads only: the file and its WAL stay as they are even when closed, and no other file is made; nobody else may have it open
+    Write,  // makes the file (0600) where there is none
+    // beside a connection of this process that writes, and on a thread of its own: what was
+    // committed last, held up by nothing
+    Read,
+    // reads only: the file and its WAL stay as they are even when closed, and no other file is
+    // made; nobody else may have it open
+    Inspect,
   };
   static Result<std::unique_ptr<Database>> open(const std::filesystem::path& file, Mode mode);
   Database(const Database&) = delete;
@@ -65,7 +70,8 @@ class Database {
 
   Result<void> execute(const char* sql);
   Result<Statement> prepare(std::string_view sql);
-  // BEGIN IMMEDIATE … COMMIT; rolled back when `work` fails or throws. `before_commit` runs between.
+  // BEGIN IMMEDIATE … COMMIT; rolled back when `work` fails or throws. `before_commit` runs
+  // between.
   template <class Work>
   Result<void> transaction(const Work& work) {
     if (auto begun = execute("BEGIN IMMEDIATE"); !begun) return begun;
@@ -82,8 +88,8 @@ class Database {
   [[nodiscard]] int changes() const;
   // The last failure was for want of room on the disk.
   [[nodiscard]] bool no_room() const;
-  // From now on closing moves what the WAL holds into the database file. Until then it does not: what turns out to be damaged, or an old database
-  // beside a newer WAL, stays as it was found.
+  // From now on closing moves what the WAL holds into the database file. Until then it does not:
+  // what turns out to be damaged, or an old database beside a newer WAL, stays as it was found.
   void checkpoint_on_close();
 
  private:

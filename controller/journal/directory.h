@@ -1,8 +1,11 @@
-// The journal's directory: private (0700), and held by one process at a time. Blocking file calls; any thread.
+// The journal's directory: private (0700), and held by one process at a time. Blocking file calls;
+// any thread.
 //
-//   <dir>/lock                   flock'd while a journal is open; holds the holder's pid, for people
+//   <dir>/lock                   flock'd while a journal is open; holds the holder's pid, for
+//                                people
 //   <dir>/journal.db, -wal, -shm SQLite
-//   <dir>/journal.db.salvaged    what --accept-loss saved, complete, about to take journal.db's place (salvage.h)
+//   <dir>/journal.db.salvaged    what --accept-loss saved, complete, about to take journal.db's
+//                                place (salvage.h)
 //   <dir>/journal.damaged-N.db   what it took the place of; muster never reads it again
 //   <dir>/head                   newest index and chain value (head.h)
 //   <dir>/ballast                room for facts on a full disk (ballast.h)
@@ -24,7 +27,8 @@ class DirectoryLock {
  public:
   // Conflict when another process, or this one, holds it already.
   static Result<DirectoryLock> take(const std::filesystem::path& dir);
-  // The same for somebody who only looks: without a change on the disk. Where there is no lock file, nobody has it.
+  // The same for somebody who only looks: without a change on the disk. Where there is no lock
+  // file, nobody has it.
   static Result<DirectoryLock> take_to_look(const std::filesystem::path& dir);
 
  private:

@@ -23,14 +23,20 @@ constexpr std::string_view kBehindMagic = "muster-journal-behind-1 ";
 
 // The cluster id is there for people only: one that does not fit this line is left out.
 std::string shown(const ClusterId& cluster) {
-  const auto plain = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.'; };
-  const bool fits = !cluster.empty() && cluster.value.size() <= 128 && std::ranges::all_of(cluster.value, plain);
+  const auto plain = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  const bool fits =
+      !cluster.empty() && cluster.value.size() <= 128 && std::ranges::all_of(cluster.value, plain);
   return fits ? cluster.value : "-";
 }
 
-// One line of text, so that a person can read it, padded with spaces: magic, journal, index, chain, cluster, checksum of all before it.
+// One line of text, so that a person can read it, padded with spaces: magic, journal, index, chain,
+// cluster, checksum of all before it.
 std::string slot_of(const Head& head) {
-  std::string text = fmt::format("{} {} {} {} {}", kMagic, head.journal_id, head.index.value, head.chain.hex(), shown(head.cluster));
+  std::string text = fmt::format("{} {} {} {} {}", kMagic, head.journal_id, head.index.value,
+                                 head.chain.hex(), shown(head.cluster));
   text += " " + digest_of({text}).hex() + " ";
   MUSTER_ASSERT(text.size() < kSlot, "a head that does not fit its slot");
   text.resize(kSlot - 1, ' ');
@@ -48,16 +54,25 @@ std::optional<Head> head_of(std::string_view slot) {
     words.push_back(slot.substr(at, end - at));
     at = end + 1;
   }
-  if (words[0] != kMagic || digest_of({slot.substr(0, checksum_at - 1)}).hex() != words[5]) return std::nullopt;
-  Head head{.journal_id = std::string(words[1]), .index = {}, .chain = {}, .cluster = ClusterId(words[4] == "-" ? "" : std::string(words[4]))};
-  const auto number = std::from_chars(words[2].data(), words[2].data() + words[2].size(), head.index.value);
+  if (words[0] != kMagic || digest_of({slot.substr(0, checksum_at - 1)}).hex() != words[5])
+    return std::nullopt;
+  Head head{.journal_id = std::string(words[1]),
+            .index = {},
+            .chain = {},
+            .cluster = ClusterId(words[4] == "-" ? "" : std::string(words[4]))};
+  const auto number =
+      std::from_chars(words[2].data(), words[2].data() + words[2].size(), head.index.value);
   if (number.ec != std::errc() || !Digest::parse_hex(words[3], head.chain)) return std::nullopt;
   return head;
 }
 
 constexpr std::string_view kMarking = "marking the journal as older than it must be";
-std::string mark_of(std::string_view why) { return fmt::format("{}{}\n", kBehindMagic, why.substr(0, 2 * kSlot - kBehindMagic.size() - 1)); }
-std::filesystem::path before_mark(const std::filesystem::path& head) { return head.native() + ".before-mark"; }
+std::string mark_of(std::string_view why) {
+  return fmt::format("{}{}\n", kBehindMagic, why.substr(0, 2 * kSlot - kBehindMagic.size() - 1));
+}
+std::filesystem::path before_mark(const std::filesystem::path& head) {
+  return head.native() + ".before-mark";
+}
 
 }  // namespace
 
@@ -76,21 +91,27 @@ Result<std::optional<Head>> HeadFile::read(const std::filesystem::path& file) {
     return fail_errno(fmt::format("opening the journal's head '{}'", file.native()), errno);
   }
   std::array<char, 2 * kSlot> content{};
-  if (::pread(descriptor.get(), content.data(), content.size(), 0) < 0) return fail_errno(fmt::format("reading the journal's head '{}'", file.native()), errno);
+  if (::pread(descriptor.get(), content.data(), content.size(), 0) < 0)
+    return fail_errno(fmt::format("reading the journal's head '{}'", file.native()), errno);
   std::optional<Head> newest;
   for (std::size_t slot = 0; slot < 2; ++slot) {
     auto head = head_of(std::string_view(content.data() + slot * kSlot, kSlot));
     if (head && (!newest || newest->index < head->index)) newest = std::move(head);
   }
-  if (!newest) return fail(ErrorCode::DataLoss, fmt::format("reading the journal's head '{}': neither of its two slots is sound", file.native()));
+  if (!newest)
+    return fail(ErrorCode::DataLoss,
+                fmt::format("reading the journal's head '{}': neither of its two slots is sound",
+                            file.native()));
   return newest;
 }
 
 Result<HeadFile> HeadFile::create(const std::filesystem::path& file, const Head& head) {
   const std::string slot = slot_of(head);
-  if (auto made = io::replace_file(file, slot + slot, io::Durable::Yes); !made) return fail(std::move(made.error()).in("making the journal's head"));
+  if (auto made = io::replace_file(file, slot + slot, io::Durable::Yes); !made)
+    return fail(std::move(made.error()).in("making the journal's head"));
   io::UniqueFd descriptor(::open(file.c_str(), O_RDWR | O_CLOEXEC));
-  if (!descriptor) return fail_errno(fmt::format("opening the journal's head '{}'", file.native()), errno);
+  if (!descriptor)
+    return fail_errno(fmt::format("opening the journal's head '{}'", file.native()), errno);
   return HeadFile(std::move(descriptor), file);
 }
 
@@ -98,25 +119,32 @@ Result<void> HeadFile::mark_behind(const std::filesystem::path& file, std::strin
   const std::filesystem::path kept = before_mark(file);
   ::unlink(kept.c_str());
   ::link(file.c_str(), kept.c_str());  // failing costs only the way back from a false alarm
-  if (auto made = io::replace_file(file, mark_of(why), io::Durable::Yes); !made) return fail(std::move(made.error()).in(kMarking));
+  if (auto made = io::replace_file(file, mark_of(why), io::Durable::Yes); !made)
+    return fail(std::move(made.error()).in(kMarking));
   return {};
 }
 
-Result<void> HeadFile::mark_behind_in_place(const std::filesystem::path& file, std::string_view why) {
+Result<void> HeadFile::mark_behind_in_place(const std::filesystem::path& file,
+                                            std::string_view why) {
   ::unlink(before_mark(file).c_str());  // the same blocks
   std::string text = mark_of(why);
   text.resize(2 * kSlot, ' ');
   const io::UniqueFd descriptor(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!descriptor) return fail_errno(fmt::format("{}: opening '{}'", kMarking, file.native()), errno);
-  if (::pwrite(descriptor.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) || ::fdatasync(descriptor.get()) != 0)
+  if (!descriptor)
+    return fail_errno(fmt::format("{}: opening '{}'", kMarking, file.native()), errno);
+  if (::pwrite(descriptor.get(), text.data(), text.size(), 0) !=
+          static_cast<ssize_t>(text.size()) ||
+      ::fdatasync(descriptor.get()) != 0)
     return fail_errno(fmt::format("{}: writing '{}'", kMarking, file.native()), errno);
   return {};
 }
 
 Result<void> HeadFile::write(const Head& head) {
   const std::string slot = slot_of(head);
-  // Its blocks are there since create(): where files are overwritten in place, this cannot run out of room.
-  if (::pwrite(descriptor_.get(), slot.data(), slot.size(), next_slot_ * static_cast<off_t>(kSlot)) != static_cast<ssize_t>(slot.size())) {
+  // Its blocks are there since create(): where files are overwritten in place, this cannot run out
+  // of room.
+  if (::pwrite(descriptor_.get(), slot.data(), slot.size(),
+               next_slot_ * static_cast<off_t>(kSlot)) != static_cast<ssize_t>(slot.size())) {
     return fail_errno(fmt::format("writing the journal's head '{}'", file_.native()), errno);
   }
   next_slot_ = 1 - next_slot_;
@@ -124,7 +152,8 @@ Result<void> HeadFile::write(const Head& head) {
 }
 
 Result<void> HeadFile::sync() {
-  if (::fdatasync(descriptor_.get()) != 0) return fail_errno(fmt::format("syncing the journal's head '{}'", file_.native()), errno);
+  if (::fdatasync(descriptor_.get()) != 0)
+    return fail_errno(fmt::format("syncing the journal's head '{}'", file_.native()), errno);
   return {};
 }
 

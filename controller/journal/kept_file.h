@@ -1,5 +1,6 @@
-// That a file which is written by an open descriptor still is the one that its path names: what is removed or replaced under a running daemon takes every
-// later write without an error, and none of them is found again. Costs a stat(2) a look. One thread.
+// That a file which is written by an open descriptor still is the one that its path names: what is
+// removed or replaced under a running daemon takes every later write without an error, and none of
+// them is found again. Costs a stat(2) a look. One thread.
 #pragma once
 
 #include <sys/types.h>

@@ -1,10 +1,13 @@
-// Which rows of a journal are still needed by a replay: shared by every implementation, so that they agree on what may go. A value, fed with every
-// event in index order.
+// Which rows of a journal are still needed by a replay: shared by every implementation, so that
+// they agree on what may go. A value, fed with every event in index order.
 //
 // What goes, and why a replay comes to the same ledger without it:
-//   - every row of a job that has a JobArchived, but that one row: it carries the tombstone; the others live in the archive;
-//   - JobArchived and TombstoneDropped of a job whose tombstone was dropped: together they say nothing;
-//   - of the ControllerStarted rows all but the first, the last, and the two around each accepted loss: what these say of the jobs, no other row says;
+//   - every row of a job that has a JobArchived, but that one row: it carries the tombstone; the
+//     others live in the archive;
+//   - JobArchived and TombstoneDropped of a job whose tombstone was dropped: together they say
+//     nothing;
+//   - of the ControllerStarted rows all but the first, the last, and the two around each accepted
+//     loss: what these say of the jobs, no other row says;
 //   - of each node's NodeRegistered rows all but the first and the last;
 //   - NodeDeclaredDead of a node that has registered since, or was declared dead again.
 #pragma once

@@ -36,15 +36,19 @@ Result<void> MemoryJournal::append(std::span<const Row> batch) {
   if (batch.empty()) return {};
   ++disk_->appends_;
   const auto fail_now = std::exchange(disk_->fail_next_append, MemoryDisk::Fail::Never);
-  if (fail_now == MemoryDisk::Fail::BeforeEffect) return fail(ErrorCode::Io, "appending to the journal in memory: told to fail before the effect");
+  if (fail_now == MemoryDisk::Fail::BeforeEffect)
+    return fail(ErrorCode::Io,
+                "appending to the journal in memory: told to fail before the effect");
   for (const Row& row : batch) {
-    MUSTER_ASSERT(row.index.value == disk_->last_.value + 1, "a batch whose indexes are not the next ones");
+    MUSTER_ASSERT(row.index.value == disk_->last_.value + 1,
+                  "a batch whose indexes are not the next ones");
     disk_->rows_.push_back(row);
     disk_->last_ = row.index;
     live_.add(row.index, row.event);
   }
   if (!disk_->lazy) disk_->sync();
-  if (fail_now == MemoryDisk::Fail::AfterEffect) return fail(ErrorCode::Io, "appending to the journal in memory: told to fail after the effect");
+  if (fail_now == MemoryDisk::Fail::AfterEffect)
+    return fail(ErrorCode::Io, "appending to the journal in memory: told to fail after the effect");
   return {};
 }
 
@@ -69,8 +73,9 @@ void MemoryJournal::tidy() {
   if (gone.empty()) return;
   std::ranges::sort(gone);
   const auto is_gone = [&](const Row& row) { return std::ranges::binary_search(gone, row.index); };
-  disk_->durable_ -=
-      static_cast<std::size_t>(std::ranges::count_if(disk_->rows_.begin(), disk_->rows_.begin() + static_cast<std::ptrdiff_t>(disk_->durable_), is_gone));
+  disk_->durable_ -= static_cast<std::size_t>(std::ranges::count_if(
+      disk_->rows_.begin(), disk_->rows_.begin() + static_cast<std::ptrdiff_t>(disk_->durable_),
+      is_gone));
   std::erase_if(disk_->rows_, is_gone);
   live_.dropped();
 }
@@ -78,13 +83,16 @@ void MemoryJournal::tidy() {
 Result<void> MemoryJournal::archive(const JobId& job) {
   if (live_.of_job(job).empty()) return {};
   if (!live_.has_archived_record(job)) {
-    return fail(ErrorCode::Internal, fmt::format("archiving job '{}': its 'archived' record is not in the journal yet", job.value));
+    return fail(ErrorCode::Internal,
+                fmt::format("archiving job '{}': its 'archived' record is not in the journal yet",
+                            job.value));
   }
   tidy();
   return {};
 }
 
-Result<std::vector<ArchivedJob>> MemoryJournal::archived(const std::optional<JobId>& before, std::size_t most) {
+Result<std::vector<ArchivedJob>> MemoryJournal::archived(const std::optional<JobId>& before,
+                                                         std::size_t most) {
   const std::scoped_lock lock(disk_->archive_mutex_);
   std::vector<ArchivedJob> jobs;
   auto at = before ? disk_->archive_.lower_bound(*before) : disk_->archive_.end();

@@ -1,6 +1,7 @@
-// The journal for tests and the simulator: the same rules (live_rows.h), in memory. A MemoryDisk outlives the journals opened on it, as a disk outlives
-// processes; it remembers, can be told to fail before or after the effect, and, told to sync lazily, to forget what was acknowledged (for the test
-// that shows this is noticed). Threads as journal.h says.
+// The journal for tests and the simulator: the same rules (live_rows.h), in memory. A MemoryDisk
+// outlives the journals opened on it, as a disk outlives processes; it remembers, can be told to
+// fail before or after the effect, and, told to sync lazily, to forget what was acknowledged (for
+// the test that shows this is noticed). Threads as journal.h says.
 #pragma once
 
 #include <map>
@@ -45,7 +46,8 @@ class MemoryJournal final : public Journal {
   Result<void> append(std::span<const Row> batch) override;
   [[nodiscard]] JournalIndex last() const override { return disk_->last_; }
   Result<void> archive(const JobId& job) override;
-  Result<std::vector<ArchivedJob>> archived(const std::optional<JobId>& before, std::size_t most) override;
+  Result<std::vector<ArchivedJob>> archived(const std::optional<JobId>& before,
+                                            std::size_t most) override;
   Result<std::optional<ArchivedJob>> archived_job(const JobId& job) override;
 
  private:

@@ -10,11 +10,13 @@ namespace {
 constexpr std::uint32_t kBridge = 0;  // format
 constexpr std::size_t kBridgeSize = 8 + 1 + 16;
 
-std::string bridge_payload(const Digest& previous, JournalIndex from, JournalIndex to, bool lost, const Digest& chain) {
+std::string bridge_payload(const Digest& previous, JournalIndex from, JournalIndex to, bool lost,
+                           const Digest& chain) {
   std::string payload;
   for (int i = 0; i < 8; ++i) payload += static_cast<char>(from.value >> (8 * i));
   payload += lost ? '\1' : '\0';
-  const Digest seal = digest_of({"bridge", previous.view(), payload, fmt::format("{}", to.value), chain.view()});
+  const Digest seal =
+      digest_of({"bridge", previous.view(), payload, fmt::format("{}", to.value), chain.view()});
   return payload.append(seal.view());
 }
 
@@ -31,7 +33,9 @@ bool read_row(const Statement& statement, RowTable::Stored& row) {
   if (row.record.payload.size() != kBridgeSize || row.record.type != 0) return false;
   row.from.value = 0;
   for (int i = 0; i < 8; ++i)
-    row.from.value |= static_cast<std::uint64_t>(static_cast<unsigned char>(row.record.payload[static_cast<std::size_t>(i)])) << (8 * i);
+    row.from.value |= static_cast<std::uint64_t>(static_cast<unsigned char>(
+                          row.record.payload[static_cast<std::size_t>(i)]))
+                      << (8 * i);
   row.lost = row.record.payload[8] == '\1';
   return row.from.value >= 1 && row.from <= row.index;
 }
@@ -47,7 +51,8 @@ Result<RowTable> RowTable::open(Database& database, std::string_view journal_id)
       {&table.all_, "SELECT idx, format, type, payload, chain FROM rows ORDER BY idx"},
       {&table.insert_, "INSERT INTO rows(idx, format, type, payload, chain) VALUES(?, ?, ?, ?, ?)"},
       {&table.find_, "SELECT idx, format, type, payload, chain FROM rows WHERE idx=?"},
-      {&table.next_, "SELECT idx, format, type, payload, chain FROM rows WHERE idx>? ORDER BY idx LIMIT 1"},
+      {&table.next_,
+       "SELECT idx, format, type, payload, chain FROM rows WHERE idx>? ORDER BY idx LIMIT 1"},
       {&table.delete_, "DELETE FROM rows WHERE idx BETWEEN ? AND ?"},
   };
   for (const auto& [statement, text] : statements) {
@@ -58,7 +63,8 @@ Result<RowTable> RowTable::open(Database& database, std::string_view journal_id)
   return table;
 }
 
-Result<RowTable::End> RowTable::walk(JournalIndex mark, const std::function<Result<void>(const Stored&)>& each) {
+Result<RowTable::End> RowTable::walk(JournalIndex mark,
+                                     const std::function<Result<void>(const Stored&)>& each) {
   End end{.last = {}, .chain = start_, .at_mark = {}, .damage = {}};
   if (mark.value == 0) end.at_mark = start_;
   Stored row;
@@ -71,7 +77,8 @@ Result<RowTable::End> RowTable::walk(JournalIndex mark, const std::function<Resu
     auto more = all_.step();
     if (!more) {
       if (more.error().code != ErrorCode::DataLoss) return fail(std::move(more.error()));
-      end.damage = fmt::format("the database cannot be read after row {}: {}", end.last.value, more.error().message);
+      end.damage = fmt::format("the database cannot be read after row {}: {}", end.last.value,
+                               more.error().message);
       return end;
     }
     if (!*more) return end;
@@ -80,10 +87,13 @@ Result<RowTable::End> RowTable::walk(JournalIndex mark, const std::function<Resu
     if (!readable) {
       end.damage = fmt::format("row {} cannot be read as a row", expected.value);
     } else if (row.from != expected) {
-      end.damage = fmt::format("after row {} comes row {}: what was between is gone", end.last.value, row.from.value);
+      end.damage = fmt::format("after row {} comes row {}: what was between is gone",
+                               end.last.value, row.from.value);
     } else if (row.is_bridge()) {
-      if (bridge_payload(end.chain, row.from, row.index, row.lost, row.chain) != row.record.payload) {
-        end.damage = fmt::format("the bridge over rows {} to {} does not fit its seal", row.from.value, row.index.value);
+      if (bridge_payload(end.chain, row.from, row.index, row.lost, row.chain) !=
+          row.record.payload) {
+        end.damage = fmt::format("the bridge over rows {} to {} does not fit its seal",
+                                 row.from.value, row.index.value);
       }
     } else if (chain_next(end.chain, row.index, row.record) != row.chain) {
       end.damage = fmt::format("row {} does not fit its checksum", row.index.value);
@@ -97,14 +107,19 @@ Result<RowTable::End> RowTable::walk(JournalIndex mark, const std::function<Resu
 }
 
 Result<void> RowTable::insert(JournalIndex index, const Record& record, const Digest& chain) {
-  return insert_.with({sql(index), std::int64_t{record.format}, std::int64_t{record.type}, Bytes{record.payload}, Bytes{chain.view()}}).run();
+  return insert_
+      .with({sql(index), std::int64_t{record.format}, std::int64_t{record.type},
+             Bytes{record.payload}, Bytes{chain.view()}})
+      .run();
 }
 
 Result<void> RowTable::copy(const Stored& row) { return insert(row.index, row.record, row.chain); }
 
 Result<Digest> RowTable::bridge_lost(const Digest& previous, JournalIndex from, JournalIndex to) {
-  const Digest chain = digest_of({"lost", previous.view(), fmt::format("{} {}", from.value, to.value)});
-  if (auto put = put_bridge(previous, from, to, true, chain); !put) return fail(std::move(put.error()));
+  const Digest chain =
+      digest_of({"lost", previous.view(), fmt::format("{} {}", from.value, to.value)});
+  if (auto put = put_bridge(previous, from, to, true, chain); !put)
+    return fail(std::move(put.error()));
   return chain;
 }
 
@@ -115,7 +130,9 @@ Result<std::optional<RowTable::Stored>> RowTable::find(JournalIndex index) {
   Stored row;
   const bool readable = read_row(find_, row);
   find_.reset();
-  if (!readable) return fail(ErrorCode::DataLoss, fmt::format("row {} of the journal cannot be read as a row", index.value));
+  if (!readable)
+    return fail(ErrorCode::DataLoss,
+                fmt::format("row {} of the journal cannot be read as a row", index.value));
   return row;
 }
 
@@ -132,7 +149,8 @@ Result<void> RowTable::remove(std::span<const JournalIndex> rows) {
 Result<void> RowTable::remove_run(JournalIndex first, JournalIndex last) {
   auto end = find(last);
   if (!end) return fail(std::move(end.error()));
-  if (!*end) return fail(ErrorCode::DataLoss, fmt::format("row {} of the journal is gone", last.value));
+  if (!*end)
+    return fail(ErrorCode::DataLoss, fmt::format("row {} of the journal is gone", last.value));
   JournalIndex from = first, to = last;
   Digest chain = (*end)->chain;
   bool lost = false;
@@ -149,7 +167,10 @@ Result<void> RowTable::remove_run(JournalIndex first, JournalIndex last) {
     Stored after;
     const bool readable = read_row(next_, after);
     next_.reset();
-    if (!readable) return fail(ErrorCode::DataLoss, fmt::format("the row after {} of the journal cannot be read as a row", last.value));
+    if (!readable)
+      return fail(
+          ErrorCode::DataLoss,
+          fmt::format("the row after {} of the journal cannot be read as a row", last.value));
     if (after.is_bridge() && after.from.value == last.value + 1) {
       to = after.index;
       chain = after.chain;
@@ -166,12 +187,18 @@ Result<Digest> RowTable::chain_before(JournalIndex index) {
   if (index.value == 1) return start_;
   auto row = find(JournalIndex(index.value - 1));
   if (!row) return fail(std::move(row.error()));
-  if (!*row) return fail(ErrorCode::DataLoss, fmt::format("row {} of the journal is gone", index.value - 1));
+  if (!*row)
+    return fail(ErrorCode::DataLoss, fmt::format("row {} of the journal is gone", index.value - 1));
   return (*row)->chain;
 }
 
-Result<void> RowTable::put_bridge(const Digest& previous, JournalIndex from, JournalIndex to, bool lost, const Digest& chain) {
-  return insert(to, Record{.format = kBridge, .type = 0, .payload = bridge_payload(previous, from, to, lost, chain)}, chain);
+Result<void> RowTable::put_bridge(const Digest& previous, JournalIndex from, JournalIndex to,
+                                  bool lost, const Digest& chain) {
+  return insert(
+      to,
+      Record{
+          .format = kBridge, .type = 0, .payload = bridge_payload(previous, from, to, lost, chain)},
+      chain);
 }
 
 }  // namespace muster::journal

@@ -32,7 +32,8 @@ Result<void> rename_file(const fs::path& from, const fs::path& to) {
 Result<void> sync_file(const fs::path& file) {
   const io::UniqueFd descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!descriptor) return fail_errno(fmt::format("opening '{}'", file.native()), errno);
-  if (::fsync(descriptor.get()) != 0) return fail_errno(fmt::format("syncing '{}'", file.native()), errno);
+  if (::fsync(descriptor.get()) != 0)
+    return fail_errno(fmt::format("syncing '{}'", file.native()), errno);
   return {};
 }
 
@@ -53,7 +54,8 @@ Result<Source> open_source(const fs::path& file, const std::optional<Head>& head
     return fail(std::move(error));
   };
   if (!database) return as_empty(std::move(database.error()));
-  // The id begins the chain. Where the database's own does not fit its first row, the head file's may.
+  // The id begins the chain. Where the database's own does not fit its first row, the head file's
+  // may.
   std::vector<std::string> ids;
   auto id = journal_id_of(**database);
   if (!id && id.error().code != ErrorCode::DataLoss) return fail(std::move(id.error()));
@@ -92,8 +94,11 @@ Result<Salvage> salvage(const fs::path& dir, const std::optional<Head>& head) {
     auto database = Database::open(copy, Database::Mode::Write);
     if (!database) return fail(std::move(database.error()));
     // One file, no WAL beside it: it is about to be renamed.
-    if (auto set = (*database)->execute("PRAGMA journal_mode=DELETE; PRAGMA synchronous=FULL"); !set) return fail(std::move(set.error()));
-    if (auto made = make_tables(**database, journal_id); !made) return fail(std::move(made.error()));
+    if (auto set = (*database)->execute("PRAGMA journal_mode=DELETE; PRAGMA synchronous=FULL");
+        !set)
+      return fail(std::move(set.error()));
+    if (auto made = make_tables(**database, journal_id); !made)
+      return fail(std::move(made.error()));
     auto rows = RowTable::open(**database, journal_id);
     if (!rows) return fail(std::move(rows.error()));
     auto archive = ArchiveTable::open(**database);
@@ -101,7 +106,8 @@ Result<Salvage> salvage(const fs::path& dir, const std::optional<Head>& head) {
     auto copied = (*database)->transaction([&]() -> Result<void> {
       Digest chain = chain_start(journal_id);
       if (source->rows) {
-        auto end = source->rows->walk({}, [&](const RowTable::Stored& row) { return rows->copy(row); });
+        auto end =
+            source->rows->walk({}, [&](const RowTable::Stored& row) { return rows->copy(row); });
         if (!end) return fail(std::move(end.error()));
         done.sound = end->last;
         chain = end->chain;
@@ -136,9 +142,11 @@ Result<std::optional<std::string>> finish_salvage(const fs::path& dir) {
   const fs::path finished = dir / "journal.db.salvaged", place = dir / "journal.db";
   if (!is_there(finished)) return std::optional<std::string>();
   std::string aside;
-  for (int number = 1; aside.empty() || is_there(dir / aside); ++number) aside = fmt::format("journal.damaged-{}.db", number);
+  for (int number = 1; aside.empty() || is_there(dir / aside); ++number)
+    aside = fmt::format("journal.damaged-{}.db", number);
   // The WAL first: never may the new database stand beside the old one's WAL.
-  if (auto moved = rename_file(place.native() + "-wal", (dir / aside).native() + "-wal"); !moved) return fail(std::move(moved.error()));
+  if (auto moved = rename_file(place.native() + "-wal", (dir / aside).native() + "-wal"); !moved)
+    return fail(std::move(moved.error()));
   ::unlink((place.native() + "-shm").c_str());
   if (auto moved = rename_file(place, dir / aside); !moved) return fail(std::move(moved.error()));
   Head head;
@@ -147,7 +155,9 @@ Result<std::optional<std::string>> finish_salvage(const fs::path& dir) {
     if (!database) return fail(std::move(database.error()));
     auto id = journal_id_of(**database);
     if (!id) return fail(std::move(id.error()));
-    if (!*id) return fail(ErrorCode::DataLoss, fmt::format("finishing the salvage '{}': it is empty", finished.native()));
+    if (!*id)
+      return fail(ErrorCode::DataLoss,
+                  fmt::format("finishing the salvage '{}': it is empty", finished.native()));
     auto rows = RowTable::open(**database, **id);
     if (!rows) return fail(std::move(rows.error()));
     auto end = rows->walk({}, [](const RowTable::Stored&) { return Result<void>(); });

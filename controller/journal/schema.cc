@@ -13,14 +13,17 @@ namespace muster::journal {
 namespace {
 
 constexpr std::int64_t kApplication = 0x6d757374;  // "must"
-constexpr std::int64_t kVersion = 1;               // of the tables; a record's own format is in its row
+// of the tables; a record's own format is in its row
+constexpr std::int64_t kVersion = 1;
 
 // rows: idx is the journal index; format 0 is a bridge over rows that are gone (row_table.h).
 // archive: one row a job, checksum over the other columns.
 constexpr const char* kTables =
     "CREATE TABLE meta(key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;"
-    "CREATE TABLE rows(idx INTEGER PRIMARY KEY NOT NULL, format INTEGER NOT NULL, type INTEGER NOT NULL, payload BLOB NOT NULL, chain BLOB NOT NULL);"
-    "CREATE TABLE archive(job TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL, submitted_at INTEGER NOT NULL, events BLOB NOT NULL, checksum BLOB NOT NULL);";
+    "CREATE TABLE rows(idx INTEGER PRIMARY KEY NOT NULL, format INTEGER NOT NULL, type INTEGER NOT "
+    "NULL, payload BLOB NOT NULL, chain BLOB NOT NULL);"
+    "CREATE TABLE archive(job TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL, submitted_at INTEGER "
+    "NOT NULL, events BLOB NOT NULL, checksum BLOB NOT NULL);";
 
 Result<std::int64_t> pragma(Database& database, std::string_view name) {
   auto statement = database.prepare(fmt::format("PRAGMA {}", name));
@@ -44,11 +47,13 @@ Result<std::optional<std::string>> journal_id_of(Database& database) {
     if (!row) return fail(std::move(row.error()));
     if (tables->number(0) == 0) return std::optional<std::string>();
   }
-  if (*application != kApplication) return fail(ErrorCode::DataLoss, "the database's header is not a journal's");
+  if (*application != kApplication)
+    return fail(ErrorCode::DataLoss, "the database's header is not a journal's");
   if (*version != kVersion) {
-    return fail(
-        *version > kVersion ? ErrorCode::Unsupported : ErrorCode::DataLoss,
-        fmt::format("its tables are of version {}, this muster knows version {}; start a muster at least as new as the one that wrote it", *version, kVersion));
+    return fail(*version > kVersion ? ErrorCode::Unsupported : ErrorCode::DataLoss,
+                fmt::format("its tables are of version {}, this muster knows version {}; start a "
+                            "muster at least as new as the one that wrote it",
+                            *version, kVersion));
   }
   auto statement = database.prepare("SELECT value FROM meta WHERE key='journal_id'");
   if (!statement) return fail(std::move(statement.error()));
@@ -61,7 +66,10 @@ Result<std::optional<std::string>> journal_id_of(Database& database) {
 Result<void> make_tables(Database& database, const std::string& journal_id) {
   return database.transaction([&]() -> Result<void> {
     if (auto made = database.execute(kTables); !made) return made;
-    if (auto marked = database.execute(fmt::format("PRAGMA application_id={}; PRAGMA user_version={};", kApplication, kVersion).c_str()); !marked)
+    if (auto marked = database.execute(
+            fmt::format("PRAGMA application_id={}; PRAGMA user_version={};", kApplication, kVersion)
+                .c_str());
+        !marked)
       return marked;
     auto statement = database.prepare("INSERT INTO meta VALUES('journal_id', ?)");
     if (!statement) return fail(std::move(statement.error()));
@@ -71,7 +79,8 @@ Result<void> make_tables(Database& database, const std::string& journal_id) {
 
 Result<std::string> new_journal_id() {
   std::array<char, 16> random{};
-  if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) return fail_errno("making a journal id", errno);
+  if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
+    return fail_errno("making a journal id", errno);
   Digest bytes;
   Digest::parse({random.data(), random.size()}, bytes);
   return bytes.hex();

@@ -18,9 +18,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Of unknown losses in one journal's life: beyond it attempts' numbers would no longer fit theirs (a loss moves them on by up to two million).
+// Of unknown losses in one journal's life: beyond it attempts' numbers would no longer fit theirs
+// (a loss moves them on by up to two million).
 constexpr std::uint64_t kUnknownLossesMost = 500;
-constexpr std::size_t kDropMost = 4;  // archived jobs that go when one comes: more than one, so that what has piled up goes as well
+// archived jobs that go when one comes: more than one, so that what has piled up goes as well
+constexpr std::size_t kDropMost = 4;
 // A start writes less: its own row, the head, SQLite's index of the WAL.
 constexpr std::uint64_t kStartBytes = 4 << 20;
 
@@ -34,7 +36,8 @@ SqliteJournal::SqliteJournal(SqliteOptions options, DirectoryLock lock)
       wal_kept_(options_.dir / "journal.db-wal") {}
 
 SqliteJournal::~SqliteJournal() {
-  // Not needed for safety: it only lets a head as new as the database outlive a power cut after a stop in good order.
+  // Not needed for safety: it only lets a head as new as the database outlive a power cut after a
+  // stop in good order.
   if (head_file_ && !failed_) (void)head_file_->sync();
 }
 
@@ -53,11 +56,12 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(SqliteOptions options
   if (!finished) return fail(std::move(finished.error()));
   if (*finished)
     journal->notices_.push_back(
-        fmt::format("an accepted loss was finished: the damaged database is kept as '{}'", (journal->options_.dir / **finished).native()));
+        fmt::format("an accepted loss was finished: the damaged database is kept as '{}'",
+                    (journal->options_.dir / **finished).native()));
   return journal;
 }
 
-// --- load -----------------------------------------------------------------------------------------------------------------------------------
+// --- load ----------------------------------------------------------------------------------------
 fs::path SqliteJournal::database_file() const {
   // What an accepted loss saved, and no start has put in its place yet.
   fs::path salvaged = options_.dir / "journal.db.salvaged";
@@ -66,7 +70,8 @@ fs::path SqliteJournal::database_file() const {
 }
 
 Result<void> SqliteJournal::open_database(bool make) {
-  auto database = Database::open(database_file(), options_.read_only ? Database::Mode::Inspect : Database::Mode::Write);
+  auto database = Database::open(
+      database_file(), options_.read_only ? Database::Mode::Inspect : Database::Mode::Write);
   if (!database) return fail(std::move(database.error()));
   auto id = journal_id_of(**database);
   if (!id) return fail(std::move(id.error()));
@@ -78,10 +83,15 @@ Result<void> SqliteJournal::open_database(bool make) {
     *id = std::move(*fresh);
     if (auto synced = sync_directory(options_.dir); !synced) return synced;
   }
-  if (auto set = (*database)->execute("PRAGMA busy_timeout=2000; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF"); !set) return set;
+  if (auto set = (*database)->execute(
+          "PRAGMA busy_timeout=2000; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF");
+      !set)
+    return set;
   if (!options_.read_only) {
-    // synchronous=FULL syncs the WAL in each commit; the database file itself is synced by checkpoints only.
-    if (auto set = (*database)->execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL"); !set) return set;
+    // synchronous=FULL syncs the WAL in each commit; the database file itself is synced by
+    // checkpoints only.
+    if (auto set = (*database)->execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL"); !set)
+      return set;
   }
   auto rows = RowTable::open(**database, **id);
   if (!rows) return fail(std::move(rows.error()));
@@ -94,7 +104,8 @@ Result<void> SqliteJournal::open_database(bool make) {
   return {};
 }
 
-Result<RowTable::End> SqliteJournal::replay(JournalIndex after, JournalIndex mark, const std::function<void(const Row&)>& each) {
+Result<RowTable::End> SqliteJournal::replay(JournalIndex after, JournalIndex mark,
+                                            const std::function<void(const Row&)>& each) {
   lost_ = 0;
   return rows_->walk(mark, [&](const RowTable::Stored& row) -> Result<void> {
     if (row.is_bridge()) {
@@ -105,7 +116,8 @@ Result<RowTable::End> SqliteJournal::replay(JournalIndex after, JournalIndex mar
     if (row.index <= after) return {};
     auto event = decode(row.record);
     if (!event) return fail(std::move(event.error()).in(fmt::format("row {}", row.index.value)));
-    if (const auto* started = std::get_if<core::ControllerStarted>(&event->body)) cluster_ = started->cluster;
+    if (const auto* started = std::get_if<core::ControllerStarted>(&event->body))
+      cluster_ = started->cluster;
     live_.add(row.index, *event);
     each({.index = row.index, .event = std::move(*event)});
     return {};
@@ -134,10 +146,13 @@ Result<SqliteJournal::Loaded> SqliteJournal::verify(const std::function<void(con
   const bool may_be_new = head_trouble.empty() && (!found_head_ || found_head_->index.value == 0);
   struct stat status{};
   const bool gone = ::stat(file.c_str(), &status) != 0;
-  if (gone && !may_be_new) return damaged(fmt::format("the database '{}' is gone", file.native()), true);
-  if (gone && options_.read_only) return fail(ErrorCode::NotFound, fmt::format("there is no journal '{}'", file.native()));
+  if (gone && !may_be_new)
+    return damaged(fmt::format("the database '{}' is gone", file.native()), true);
+  if (gone && options_.read_only)
+    return fail(ErrorCode::NotFound, fmt::format("there is no journal '{}'", file.native()));
   if (auto opened = open_database(may_be_new); !opened) {
-    if (opened.error().code == ErrorCode::DataLoss) return damaged(std::move(opened.error().message), true);
+    if (opened.error().code == ErrorCode::DataLoss)
+      return damaged(std::move(opened.error().message), true);
     return fail(std::move(opened.error()));
   }
 
@@ -149,24 +164,33 @@ Result<SqliteJournal::Loaded> SqliteJournal::verify(const std::function<void(con
   if (!end->damage.empty()) return damaged(std::move(end->damage), true);
   if (!head_trouble.empty()) return damaged(std::move(head_trouble), false);
   if (!found_head_) {
-    if (loaded.last.value == 0 || salvaged) return loaded;  // new: its making ends with the head file
-    return damaged(fmt::format("the head file '{}' is gone, so that nobody can tell whether the database is the newest", (options_.dir / "head").native()),
+    // new: its making ends with the head file
+    if (loaded.last.value == 0 || salvaged) return loaded;
+    return damaged(fmt::format("the head file '{}' is gone, so that nobody can tell whether the "
+                               "database is the newest",
+                               (options_.dir / "head").native()),
                    false);
   }
-  if (found_head_->journal_id != journal_id_ && found_head_->index.value != 0) return damaged("the head file belongs to another journal", false);
+  if (found_head_->journal_id != journal_id_ && found_head_->index.value != 0)
+    return damaged("the head file belongs to another journal", false);
   if (loaded.last < found_head_->index) {
-    return damaged(fmt::format("the database ends at row {}, but row {} was durable: it is an old copy, or its end was cut off", loaded.last.value,
-                               found_head_->index.value),
+    return damaged(fmt::format("the database ends at row {}, but row {} was durable: it is an old "
+                               "copy, or its end was cut off",
+                               loaded.last.value, found_head_->index.value),
                    true);
   }
-  if (found_head_->journal_id == journal_id_ && end->at_mark && *end->at_mark != found_head_->chain) {
-    return damaged(fmt::format("row {} is not the one that the head file was written for: the two come from different copies", found_head_->index.value),
+  if (found_head_->journal_id == journal_id_ && end->at_mark &&
+      *end->at_mark != found_head_->chain) {
+    return damaged(fmt::format("row {} is not the one that the head file was written for: the two "
+                               "come from different copies",
+                               found_head_->index.value),
                    false);
   }
   return loaded;
 }
 
-// The database is sound, but no head file says how far it went: it may be an old copy. Its rows stay; no index that anybody can have seen is used again.
+// The database is sound, but no head file says how far it went: it may be an old copy. Its rows
+// stay; no index that anybody can have seen is used again.
 Result<void> SqliteJournal::accept_unknown_loss(const Loaded& loaded) {
   const JournalIndex from(loaded.last.value + 1), to(loaded.last.value + kRowsUnknown);
   auto bridged = database_->transaction([&]() -> Result<void> {
@@ -178,12 +202,15 @@ Result<void> SqliteJournal::accept_unknown_loss(const Loaded& loaded) {
   if (!bridged) return bridged;
   last_ = to;
   lost_ += kRowsUnknown;
-  notices_.push_back(fmt::format("accepted: {}; going on from row {}, new rows begin at {}; how many rows came between is not known", loaded.damage,
-                                 loaded.last.value, to.value + 1));
+  notices_.push_back(
+      fmt::format("accepted: {}; going on from row {}, new rows begin at {}; how many rows came "
+                  "between is not known",
+                  loaded.damage, loaded.last.value, to.value + 1));
   return {};
 }
 
-Result<void> SqliteJournal::accept_loss(const Loaded& loaded, const std::function<void(const Row&)>& each) {
+Result<void> SqliteJournal::accept_loss(const Loaded& loaded,
+                                        const std::function<void(const Row&)>& each) {
   if (!loaded.rebuild) return accept_unknown_loss(loaded);
   archive_.reset();
   rows_.reset();
@@ -193,15 +220,20 @@ Result<void> SqliteJournal::accept_loss(const Loaded& loaded, const std::functio
   auto aside = finish_salvage(options_.dir);
   if (!aside) return fail(std::move(aside.error()).in("saving what is sound of the journal"));
   if (auto opened = open_database(false); !opened) return opened;
-  // What the damaged database gave up to its first damage has been passed on; there is more only when that one could not be opened,
+  // What the damaged database gave up to its first damage has been passed on; there is more only
+  // when that one could not be opened,
   // or when it had lost its id.
   auto end = replay(loaded.last, {}, each);
   if (!end) return fail(std::move(end.error()));
-  MUSTER_ASSERT(saved->sound >= loaded.last && end->last.value + 1 == saved->next.value, "a salvage that kept other rows than were replayed");
+  MUSTER_ASSERT(saved->sound >= loaded.last && end->last.value + 1 == saved->next.value,
+                "a salvage that kept other rows than were replayed");
   notices_.push_back(
-      fmt::format("accepted: {}; going on from row {}, new rows begin at {}{}; {} of the archived jobs lost; the damaged database is kept as '{}'",
-                  loaded.damage, saved->sound.value, saved->next.value, lost() ? "" : ", how many rows came between is not known",
-                  saved->archive_unreadable ? "all" : fmt::format("{}", saved->archived_lost), (options_.dir / aside->value_or("")).native()));
+      fmt::format("accepted: {}; going on from row {}, new rows begin at {}{}; {} of the archived "
+                  "jobs lost; the damaged database is kept as '{}'",
+                  loaded.damage, saved->sound.value, saved->next.value,
+                  lost() ? "" : ", how many rows came between is not known",
+                  saved->archive_unreadable ? "all" : fmt::format("{}", saved->archived_lost),
+                  (options_.dir / aside->value_or("")).native()));
   last_ = end->last;
   chain_ = end->chain;
   return {};
@@ -210,15 +242,20 @@ Result<void> SqliteJournal::accept_loss(const Loaded& loaded, const std::functio
 // "doing what: what is wrong; what is sound and what would be lost; what to do".
 Error SqliteJournal::refusal(const Loaded& loaded) const {
   const std::uint64_t newest = found_head_ ? found_head_->index.value : 0;
-  std::string extent = "which rows are sound shows only when it is taken apart", from = "the last sound row";
+  std::string extent = "which rows are sound shows only when it is taken apart",
+              from = "the last sound row";
   if (loaded.walked) {
     extent = fmt::format("rows 1 to {} are sound", loaded.last.value);
     from = fmt::format("row {}", loaded.last.value);
-    if (newest > loaded.last.value) extent += fmt::format(", rows {} to {} would be lost", loaded.last.value + 1, newest);
+    if (newest > loaded.last.value)
+      extent += fmt::format(", rows {} to {} would be lost", loaded.last.value + 1, newest);
   }
   return {.code = ErrorCode::DataLoss,
-          .message = fmt::format("{}; {}; restore the whole directory from a newer copy, or start with --accept-loss to go on from {}{}", loaded.damage, extent,
-                                 from, loaded.rebuild ? " (the damaged database is kept beside the new one)" : "")};
+          .message = fmt::format(
+              "{}; {}; restore the whole directory from a newer copy, or start with --accept-loss "
+              "to go on from {}{}",
+              loaded.damage, extent, from,
+              loaded.rebuild ? " (the damaged database is kept beside the new one)" : "")};
 }
 
 Result<void> SqliteJournal::load(const std::function<void(const Row&)>& each) {
@@ -228,32 +265,40 @@ Result<void> SqliteJournal::load(const std::function<void(const Row&)>& each) {
   if (!loaded) return fail(std::move(loaded.error()).in(doing));
   last_ = loaded->last;
   chain_ = loaded->chain;
-  if (auto marked = HeadFile::behind(options_.dir / "head"); marked && !loaded->rebuild && !options_.accept_loss && !options_.read_only) {
+  if (auto marked = HeadFile::behind(options_.dir / "head");
+      marked && !loaded->rebuild && !options_.accept_loss && !options_.read_only) {
     behind_ = std::move(*marked);
     failed_ = loaded_ = true;
     return {};
   }
   if (!loaded->damage.empty()) {
     if (!options_.accept_loss || options_.read_only) return fail(refusal(*loaded).in(doing));
-    if (auto accepted = accept_loss(*loaded, each); !accepted) return fail(std::move(accepted.error()).in(doing));
+    if (auto accepted = accept_loss(*loaded, each); !accepted)
+      return fail(std::move(accepted.error()).in(doing));
   } else if (options_.accept_loss && !options_.read_only && last_.value != 0 && lost()) {
-    loaded->damage = "nothing is seen missing, as in a directory that was put back whole from an older copy";
+    loaded->damage =
+        "nothing is seen missing, as in a directory that was put back whole from an older copy";
     if (last_.value / kRowsUnknown >= kUnknownLossesMost) {
       return fail(ErrorCode::ResourceExhausted,
-                  fmt::format("{}: {}, and such a loss was accepted {} times already, which is as often as its numbers allow; start without --accept-loss",
+                  fmt::format("{}: {}, and such a loss was accepted {} times already, which is as "
+                              "often as its numbers allow; start without --accept-loss",
                               doing, loaded->damage, kUnknownLossesMost));
     }
-    if (auto accepted = accept_unknown_loss(*loaded); !accepted) return fail(std::move(accepted.error()).in(doing));
+    if (auto accepted = accept_unknown_loss(*loaded); !accepted)
+      return fail(std::move(accepted.error()).in(doing));
   }
   if (options_.read_only) {
     loaded_ = true;
     return {};
   }
-  auto head = HeadFile::create(options_.dir / "head", {.journal_id = journal_id_, .index = last_, .chain = chain_, .cluster = cluster_});
+  auto head = HeadFile::create(
+      options_.dir / "head",
+      {.journal_id = journal_id_, .index = last_, .chain = chain_, .cluster = cluster_});
   if (!head) return fail(std::move(head.error()).in(doing));
   head_file_ = std::move(*head);
   if (auto ballast = ballast_.restore(); !ballast) {
-    if (ballast.error().code != ErrorCode::ResourceExhausted) return fail(std::move(ballast.error()).in(doing));
+    if (ballast.error().code != ErrorCode::ResourceExhausted)
+      return fail(std::move(ballast.error()).in(doing));
     notices_.push_back(std::move(ballast.error().message));
   }
   if (auto tidied = tidy(); !tidied) {
@@ -267,19 +312,22 @@ Result<void> SqliteJournal::load(const std::function<void(const Row&)>& each) {
 }
 
 Result<void> SqliteJournal::mark_behind(std::string_view why) {
-  MUSTER_ASSERT(loaded_ && !options_.read_only, "a journal marked before it was loaded, or one that is only read");
+  MUSTER_ASSERT(loaded_ && !options_.read_only,
+                "a journal marked before it was loaded, or one that is only read");
   failed_ = true;
   auto marked = HeadFile::mark_behind(options_.dir / "head", why);
   if (!marked && ballast_.spend()) marked = HeadFile::mark_behind(options_.dir / "head", why);
   return marked ? marked : HeadFile::mark_behind_in_place(options_.dir / "head", why);
 }
 
-// --- append ---------------------------------------------------------------------------------------------------------------------------------
-Result<void> SqliteJournal::write_batch(std::span<const Row> batch, const std::vector<Record>& records, Digest& chain) {
+// --- append --------------------------------------------------------------------------------------
+Result<void> SqliteJournal::write_batch(std::span<const Row> batch,
+                                        const std::vector<Record>& records, Digest& chain) {
   return database_->transaction([&]() -> Result<void> {
     for (std::size_t i = 0; i < batch.size(); ++i) {
       chain = chain_next(chain, batch[i].index, records[i]);
-      if (auto inserted = rows_->insert(batch[i].index, records[i], chain); !inserted) return inserted;
+      if (auto inserted = rows_->insert(batch[i].index, records[i], chain); !inserted)
+        return inserted;
     }
     if (options_.before_sync) options_.before_sync();
     return {};
@@ -287,19 +335,23 @@ Result<void> SqliteJournal::write_batch(std::span<const Row> batch, const std::v
 }
 
 Result<void> SqliteJournal::append(std::span<const Row> batch) {
-  MUSTER_ASSERT(loaded_ && !options_.read_only, "a journal appended to before it was loaded, or one that is only read");
+  MUSTER_ASSERT(loaded_ && !options_.read_only,
+                "a journal appended to before it was loaded, or one that is only read");
   if (failed_)
-    return fail(ErrorCode::Io,
-                fmt::format("appending to the journal in '{}': an earlier write failed, or it is older than it must be; start again", options_.dir.native()));
+    return fail(ErrorCode::Io, fmt::format("appending to the journal in '{}': an earlier write "
+                                           "failed, or it is older than it must be; start again",
+                                           options_.dir.native()));
   if (batch.empty()) return {};
   std::vector<Record> records;
   records.reserve(batch.size());
   for (const Row& row : batch) {
-    MUSTER_ASSERT(row.index.value == last_.value + records.size() + 1, "a batch whose indexes are not the next ones");
+    MUSTER_ASSERT(row.index.value == last_.value + records.size() + 1,
+                  "a batch whose indexes are not the next ones");
     records.push_back(encode(row.event));
   }
   const std::string doing =
-      fmt::format("appending rows {} to {} to the journal in '{}'", batch.front().index.value, batch.back().index.value, options_.dir.native());
+      fmt::format("appending rows {} to {} to the journal in '{}'", batch.front().index.value,
+                  batch.back().index.value, options_.dir.native());
   Digest chain = chain_;
   auto written = write_batch(batch, records, chain);
   if (!written && database_->no_room() && ballast_.spend()) {
@@ -316,10 +368,13 @@ Result<void> SqliteJournal::append(std::span<const Row> batch) {
   last_ = batch.back().index;
   chain_ = chain;
   for (const Row& row : batch) {
-    if (const auto* started = std::get_if<core::ControllerStarted>(&row.event.body)) cluster_ = started->cluster;
+    if (const auto* started = std::get_if<core::ControllerStarted>(&row.event.body))
+      cluster_ = started->cluster;
     live_.add(row.index, row.event);
   }
-  if (auto head = head_file_->write({.journal_id = journal_id_, .index = last_, .chain = chain_, .cluster = cluster_}); !head) {
+  if (auto head = head_file_->write(
+          {.journal_id = journal_id_, .index = last_, .chain = chain_, .cluster = cluster_});
+      !head) {
     failed_ = true;
     return fail(std::move(head.error()).in(doing));
   }
@@ -327,14 +382,16 @@ Result<void> SqliteJournal::append(std::span<const Row> batch) {
   return {};
 }
 
-// After a full disk: as soon as there is room, so that the next one is survived, too. Costs one statvfs till then.
+// After a full disk: as soon as there is room, so that the next one is survived, too. Costs one
+// statvfs till then.
 void SqliteJournal::restore_ballast() {
   if (loaded_ && !failed_ && !ballast_.there()) (void)ballast_.restore();
 }
 
-// --- archive --------------------------------------------------------------------------------------------------------------------------------
-// Commits without a sync. The WAL is written in order and valid only up to its first hole, so this is undone as a whole or, at the latest with
-// the next append's sync, durable as a whole; undone, it is found and done again by load().
+// --- archive -------------------------------------------------------------------------------------
+// Commits without a sync. The WAL is written in order and valid only up to its first hole, so this
+// is undone as a whole or, at the latest with the next append's sync, durable as a whole; undone,
+// it is found and done again by load().
 Result<void> SqliteJournal::unsynced(const std::function<Result<void>()>& work) {
   if (auto set = database_->execute("PRAGMA synchronous=NORMAL"); !set) return set;
   Result<void> done = database_->transaction(work);
@@ -352,7 +409,9 @@ Result<void> SqliteJournal::move_rows(const JobId& job) {
   for (const JournalIndex index : indexes) {
     auto row = rows_->find(index);
     if (!row) return fail(std::move(row.error()));
-    if (!*row || (*row)->is_bridge()) return fail(ErrorCode::DataLoss, fmt::format("archiving job '{}': row {} is gone", job.value, index.value));
+    if (!*row || (*row)->is_bridge())
+      return fail(ErrorCode::DataLoss,
+                  fmt::format("archiving job '{}': row {} is gone", job.value, index.value));
     moving.push_back(std::move(**row));
   }
   if (auto added = archive_->add(job, moving); !added) return added;
@@ -368,7 +427,10 @@ Result<void> SqliteJournal::tidy() {
       if (auto moved = move_rows(job); !moved) return moved;
     }
     if (options_.archive_keep && !jobs.empty()) {
-      if (auto dropped = archive_->drop(system_clock().now().wall - *options_.archive_keep, kDropMost); !dropped) return dropped;
+      if (auto dropped =
+              archive_->drop(system_clock().now().wall - *options_.archive_keep, kDropMost);
+          !dropped)
+        return dropped;
     }
     return rows_->remove(superseded);
   });
@@ -379,10 +441,13 @@ Result<void> SqliteJournal::tidy() {
 }
 
 Result<void> SqliteJournal::archive(const JobId& job) {
-  MUSTER_ASSERT(loaded_ && !options_.read_only, "a journal used before it was loaded, or changed though it is only read");
+  MUSTER_ASSERT(loaded_ && !options_.read_only,
+                "a journal used before it was loaded, or changed though it is only read");
   if (live_.of_job(job).empty()) return {};
   if (!live_.has_archived_record(job)) {
-    return fail(ErrorCode::Internal, fmt::format("archiving job '{}': its 'archived' record is not in the journal yet", job.value));
+    return fail(ErrorCode::Internal,
+                fmt::format("archiving job '{}': its 'archived' record is not in the journal yet",
+                            job.value));
   }
   return tidy();
 }
@@ -393,7 +458,9 @@ Result<ArchiveTable*> SqliteJournal::archive_to_read() {
   if (!read_archive_) {
     auto database = Database::open(database_file(), Database::Mode::Read);
     if (!database) return fail(std::move(database.error()));
-    if (auto set = (*database)->execute("PRAGMA busy_timeout=2000; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF; PRAGMA query_only=ON"); !set)
+    if (auto set = (*database)->execute("PRAGMA busy_timeout=2000; PRAGMA cell_size_check=ON; "
+                                        "PRAGMA trusted_schema=OFF; PRAGMA query_only=ON");
+        !set)
       return fail(std::move(set.error()));
     auto archive = ArchiveTable::open_to_read(**database);
     if (!archive) return fail(std::move(archive.error()));
@@ -403,7 +470,8 @@ Result<ArchiveTable*> SqliteJournal::archive_to_read() {
   return &*read_archive_;
 }
 
-Result<std::vector<ArchivedJob>> SqliteJournal::archived(const std::optional<JobId>& before, std::size_t most) {
+Result<std::vector<ArchivedJob>> SqliteJournal::archived(const std::optional<JobId>& before,
+                                                         std::size_t most) {
   auto archive = archive_to_read();
   if (!archive) return fail(std::move(archive.error()));
   return (*archive)->list(before, most);

@@ -30,8 +30,11 @@ void add_ports(v1::NodeLaunch& launch, const core::PlacedNode& placed, std::uint
   if (master_port != 0) launch.add_ports(master_port);
   // Common to its ranks, unless the spec has another one or the engine none.
   const auto base = launch.env().find(engine::kHcclBasePort);
-  if (placed.hccl_port == 0 || base == launch.env().end() || base->second != std::to_string(placed.hccl_port)) return;
-  for (std::uint32_t port = placed.hccl_port; port < placed.hccl_port + engine::kHcclPorts; ++port) launch.add_ports(port);
+  if (placed.hccl_port == 0 || base == launch.env().end() ||
+      base->second != std::to_string(placed.hccl_port))
+    return;
+  for (std::uint32_t port = placed.hccl_port; port < placed.hccl_port + engine::kHcclPorts; ++port)
+    launch.add_ports(port);
 }
 
 // From a checkpoint of the job's own, from what spec.start names, or from nothing.
@@ -50,43 +53,56 @@ void go_on_from(engine::LaunchRequest& request, const std::optional<core::Resume
   if (!point->from_start)
     request.resume_source = engine::save_dir(spec, request.out_dir, point->attempt.value);
   else
-    request.resume_source = point->attempt.value == 0 ? start.dir() : fmt::format("{}/attempt-{}", start.dir(), point->attempt.value);
+    request.resume_source = point->attempt.value == 0
+                                ? start.dir()
+                                : fmt::format("{}/attempt-{}", start.dir(), point->attempt.value);
   (point->from_start && weights ? request.start_dir : request.resume_dir) = links;
 }
 
 std::vector<engine::HeldOn> nodes_of(const core::HeldShards& held) {
   std::vector<engine::HeldOn> nodes;
   nodes.reserve(held.holders.size());
-  for (const core::ShardHolder& one : held.holders) nodes.push_back({.node = one.node.str(), .ranks = {.first = one.first_rank.value, .count = one.ranks}});
+  for (const core::ShardHolder& one : held.holders)
+    nodes.push_back(
+        {.node = one.node.str(), .ranks = {.first = one.first_rank.value, .count = one.ranks}});
   return nodes;
 }
 
-// checkpoint.storage: local: of another job the submission says where its checkpoint is, of a stage its end does, of an attempt of this job the placement.
-void find_holders(engine::LaunchRequest& request, const core::JobRecord& job, const core::AttemptRecord& attempt) {
+// checkpoint.storage: local: of another job the submission says where its checkpoint is, of a stage
+// its end does, of an attempt of this job the placement.
+void find_holders(engine::LaunchRequest& request, const core::JobRecord& job,
+                  const core::AttemptRecord& attempt) {
   if (!core::brings_files(job.spec)) return;
   for (const v1::StageDir& stage : job.spec.stage().dirs()) {
     const auto held = job.held.find(JobId(stage.job()));
-    if (held != job.held.end()) request.stages_held[stage.stage()] = {.attempt = held->second.attempt.value, .nodes = nodes_of(held->second)};
+    if (held != job.held.end())
+      request.stages_held[stage.stage()] = {.attempt = held->second.attempt.value,
+                                            .nodes = nodes_of(held->second)};
   }
   if (!attempt.resume) return;
   if (!attempt.resume->from_start) {
-    if (const core::AttemptRecord* writer = job.attempt(attempt.resume->attempt)) request.resume_held = nodes_of(core::held_by(job, *writer));
+    if (const core::AttemptRecord* writer = job.attempt(attempt.resume->attempt))
+      request.resume_held = nodes_of(core::held_by(job, *writer));
     return;
   }
   for (const v1::ShardHolder& one : job.spec.start().point().holders())
-    request.resume_held.push_back({.node = one.node(), .ranks = {.first = one.first_rank(), .count = one.ranks()}});
+    request.resume_held.push_back(
+        {.node = one.node(), .ranks = {.first = one.first_rank(), .count = one.ranks()}});
   constexpr std::string_view kStage = "stage:";
   const std::string_view from = job.spec.start().from();
   if (!from.starts_with(kStage)) return;
-  const auto stage = request.stages_held.find(std::string(from.substr(kStage.size(), from.find('/') - kStage.size())));
+  const auto stage = request.stages_held.find(
+      std::string(from.substr(kStage.size(), from.find('/') - kStage.size())));
   if (stage != request.stages_held.end()) request.resume_held = stage->second.nodes;
 }
 
 }  // namespace
 
-engine::LaunchRequest launch_request(const v1::JobSpec& spec, const JobId& job, AttemptNo attempt, std::span<const core::PlacedNode> nodes,
-                                     std::uint16_t master_port, const std::optional<core::ResumePoint>& resume, const core::Ledger& ledger,
-                                     const std::string& cluster_out) {
+engine::LaunchRequest launch_request(const v1::JobSpec& spec, const JobId& job, AttemptNo attempt,
+                                     std::span<const core::PlacedNode> nodes,
+                                     std::uint16_t master_port,
+                                     const std::optional<core::ResumePoint>& resume,
+                                     const core::Ledger& ledger, const std::string& cluster_out) {
   engine::LaunchRequest request;
   request.spec = &spec;
   request.job_id = job.str();
@@ -103,24 +119,30 @@ engine::LaunchRequest launch_request(const v1::JobSpec& spec, const JobId& job, 
   return request;
 }
 
-engine::LaunchRequest launch_request(const core::JobRecord& job, const core::AttemptRecord& attempt, const core::Ledger& ledger,
-                                     const std::string& cluster_out) {
+engine::LaunchRequest launch_request(const core::JobRecord& job, const core::AttemptRecord& attempt,
+                                     const core::Ledger& ledger, const std::string& cluster_out) {
   std::vector<core::PlacedNode> nodes;
   nodes.reserve(attempt.parts.size());
   for (const core::NodePart& part : attempt.parts) nodes.push_back(part.placed);
-  engine::LaunchRequest request = launch_request(job.spec, job.id, attempt.number, nodes, attempt.master_port, attempt.resume, ledger, cluster_out);
+  engine::LaunchRequest request =
+      launch_request(job.spec, job.id, attempt.number, nodes, attempt.master_port, attempt.resume,
+                     ledger, cluster_out);
   find_holders(request, job, attempt);
-  for (const core::SavedBefore& one : attempt.saved) request.saved.push_back({.as = one.as, .job = one.job.str(), .path = one.path, .step = one.step});
+  for (const core::SavedBefore& one : attempt.saved)
+    request.saved.push_back(
+        {.as = one.as, .job = one.job.str(), .path = one.path, .step = one.step});
   return request;
 }
 
-Result<engine::LaunchPlan> plan_attempt(const std::string& table_sha256, engine::LaunchRequest& request) {
+Result<engine::LaunchPlan> plan_attempt(const std::string& table_sha256,
+                                        engine::LaunchRequest& request) {
   auto plan = engine::plan_launch(request);
   if (!plan || plan->table == nullptr) return plan;
   if (!table_sha256.empty() && plan->table->hash != table_sha256) {
     return fail(
         ErrorCode::Unsupported,
-        fmt::format("planning job '{}' attempt {}: its rank table was pinned with sha256 {}, and this controller makes another one of the same placement "
+        fmt::format("planning job '{}' attempt {}: its rank table was pinned with sha256 {}, and "
+                    "this controller makes another one of the same placement "
                     "({}): start the version that placed it, or cancel the job",
                     request.spec->name(), request.attempt, table_sha256, plan->table->hash));
   }
@@ -128,7 +150,8 @@ Result<engine::LaunchPlan> plan_attempt(const std::string& table_sha256, engine:
   return plan;
 }
 
-Result<v1::NodeLaunch> part_launch(const core::JobRecord& job, const core::AttemptRecord& attempt, engine::LaunchRequest& request, std::size_t part) {
+Result<v1::NodeLaunch> part_launch(const core::JobRecord& job, const core::AttemptRecord& attempt,
+                                   engine::LaunchRequest& request, std::size_t part) {
   const core::PlacedNode& placed = attempt.parts[part].placed;
   request.spec = &job.spec;
   request.only = engine::RankRange{.first = placed.first_rank.value, .count = placed.rank_count};
@@ -136,9 +159,11 @@ Result<v1::NodeLaunch> part_launch(const core::JobRecord& job, const core::Attem
   if (!plan) return fail(plan.error());
   v1::NodeLaunch launch = engine::node_launch(request, *plan, part);
   if (const std::size_t bytes = launch.ByteSizeLong(); bytes > kPartBytesSendable) {
-    return fail(ErrorCode::InvalidArgument, "planning job '" + job.spec.name() + "' attempt " + std::to_string(request.attempt) + ": the order for node '" +
-                                                placed.node.str() + "' has " + std::to_string(bytes) + " bytes, more than can be sent (" +
-                                                std::to_string(kPartBytesSendable) + "); put arguments into a file");
+    return fail(ErrorCode::InvalidArgument,
+                "planning job '" + job.spec.name() + "' attempt " +
+                    std::to_string(request.attempt) + ": the order for node '" + placed.node.str() +
+                    "' has " + std::to_string(bytes) + " bytes, more than can be sent (" +
+                    std::to_string(kPartBytesSendable) + "); put arguments into a file");
   }
   launch.set_boot_id(placed.boot_id.str());
   launch.set_instance(placed.instance.str());
@@ -148,7 +173,8 @@ Result<v1::NodeLaunch> part_launch(const core::JobRecord& job, const core::Attem
   add_ports(launch, placed, part == 0 ? attempt.master_port : 0);
   if (core::looks_first(job, attempt)) {
     launch.mutable_look_first()->set_dir(request.save_dir.substr(0, request.save_dir.rfind('/')));
-    launch.mutable_look_first()->set_beyond(attempt.resume && !attempt.resume->from_start ? attempt.resume->step : -1);
+    launch.mutable_look_first()->set_beyond(
+        attempt.resume && !attempt.resume->from_start ? attempt.resume->step : -1);
   }
   launch.set_nofile(job.spec.runtime().limits().nofile());
   launch.set_memlock(job.spec.runtime().limits().memlock());

@@ -16,7 +16,9 @@ std::string new_ticket() {
 }
 
 // A message without bytes costs as well.
-std::size_t cost(const v1::FilePart& part) { return part.data().size() + part.begin().path().size() + 256; }
+std::size_t cost(const v1::FilePart& part) {
+  return part.data().size() + part.begin().path().size() + 256;
+}
 
 }  // namespace
 
@@ -25,7 +27,9 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   struct Taker final : FileRelay::Taker {
     FileTransferPtr transfer;
     void OnWriteDone(bool ok) override { transfer->written(ok); }
-    void OnCancel() override { transfer->end({grpc::StatusCode::CANCELLED, "the node that asked has gone"}); }
+    void OnCancel() override {
+      transfer->end({grpc::StatusCode::CANCELLED, "the node that asked has gone"});
+    }
     void OnDone() override {
       const FileTransferPtr last = std::move(transfer);
       last->taker_done();
@@ -52,7 +56,8 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
     return taker_;
   }
 
-  std::string open(const NodeName& source, const InstanceId& instance, const core::AttemptKey& attempt) {
+  std::string open(const NodeName& source, const InstanceId& instance,
+                   const core::AttemptKey& attempt) {
     std::string ticket = new_ticket();
     {
       const std::lock_guard lock(book_->mutex);
@@ -85,13 +90,16 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   void end_if_waiting_for(const NodeName& node) {
     const std::lock_guard lock(mutex_);
     if (source_ != node || giver_ != nullptr || whole_) return;
-    end_locked({grpc::StatusCode::UNAVAILABLE, "the node's agent has gone before it sent any; look after that node"});
+    end_locked({grpc::StatusCode::UNAVAILABLE,
+                "the node's agent has gone before it sent any; look after that node"});
   }
 
   // False: it is not this transfer's to send, or another does.
   bool attach(Giver* giver, const v1::FilesTicket& ticket) {
     const std::lock_guard lock(mutex_);
-    if (giver_ != nullptr || over_ || whole_ || source_.str() != ticket.node() || instance_.str() != ticket.instance()) return false;
+    if (giver_ != nullptr || over_ || whole_ || source_.str() != ticket.node() ||
+        instance_.str() != ticket.instance())
+      return false;
     giver_ = giver;
     return true;
   }
@@ -101,7 +109,8 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
     const std::lock_guard lock(mutex_);
     reading_ = false;
     if (over_ || giver_ == nullptr) return;
-    if (part.has_failed()) return end_locked({grpc::StatusCode::FAILED_PRECONDITION, part.failed().text()});
+    if (part.has_failed())
+      return end_locked({grpc::StatusCode::FAILED_PRECONDITION, part.failed().text()});
     whole_ = part.has_end();
     held_ += cost(part);
     v1::BringFilesResponse& last = queue_.emplace_back();
@@ -113,7 +122,8 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
     const std::lock_guard lock(mutex_);
     reading_ = false;
     if (!whole_) {
-      end_locked({grpc::StatusCode::UNAVAILABLE, "the node was cut off while it sent; another start brings all of it anew"});
+      end_locked({grpc::StatusCode::UNAVAILABLE,
+                  "the node was cut off while it sent; another start brings all of it anew"});
     }
     finish_giver(grpc::Status::OK);
   }
@@ -154,7 +164,10 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   }
   void end_locked(const grpc::Status& why) {
     if (over_) return;
-    if (whole_ && !why.ok() && taker_ != nullptr && !queue_.empty() && why.error_code() != grpc::StatusCode::CANCELLED) return;  // the rest is on its way
+    // the rest is on its way
+    if (whole_ && !why.ok() && taker_ != nullptr && !queue_.empty() &&
+        why.error_code() != grpc::StatusCode::CANCELLED)
+      return;
     over_ = why;
     go_on();
   }
@@ -162,7 +175,8 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
     if (giver_ != nullptr && !std::exchange(giver_finished_, true)) giver_->Finish(status);
   }
   void finish_taker(const grpc::Status& status) {
-    if (taker_ != nullptr && !writing_ && !std::exchange(taker_finished_, true)) taker_->Finish(status);
+    if (taker_ != nullptr && !writing_ && !std::exchange(taker_finished_, true))
+      taker_->Finish(status);
   }
   void go_on() {
     if (over_) {
@@ -196,7 +210,8 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   Giver* giver_ = nullptr;
   std::deque<v1::BringFilesResponse> queue_;  // its front is gRPC's while writing_
   std::size_t held_ = 0;
-  bool writing_ = false, reading_ = false, whole_ = false, taker_finished_ = false, giver_finished_ = false;
+  bool writing_ = false, reading_ = false, whole_ = false, taker_finished_ = false,
+       giver_finished_ = false;
   std::optional<grpc::Status> over_;
 };
 
@@ -208,11 +223,13 @@ void FileTransfer::Giver::OnReadDone(bool ok) {
       transfer->cut_off();
     return;
   }
-  if (!ok || !incoming.has_ticket()) return Finish({grpc::StatusCode::INVALID_ARGUMENT, "sending files: the ticket is first"});
+  if (!ok || !incoming.has_ticket())
+    return Finish({grpc::StatusCode::INVALID_ARGUMENT, "sending files: the ticket is first"});
   FileTransferPtr found;
   if (const auto there = book.lock()) {
     const std::lock_guard lock(there->mutex);
-    if (const auto entry = there->open.find(incoming.ticket().ticket()); entry != there->open.end()) found = entry->second.lock();
+    if (const auto entry = there->open.find(incoming.ticket().ticket()); entry != there->open.end())
+      found = entry->second.lock();
   }
   transfer = found;
   if (!found || !found->attach(this, incoming.ticket())) {
@@ -229,11 +246,14 @@ FileRelay::Taker* FileRelay::bring(const std::function<void(FileTransferPtr)>& j
   return taker;
 }
 
-std::string FileRelay::open(const FileTransferPtr& transfer, const NodeName& source, const InstanceId& instance, const core::AttemptKey& attempt) {
+std::string FileRelay::open(const FileTransferPtr& transfer, const NodeName& source,
+                            const InstanceId& instance, const core::AttemptKey& attempt) {
   return transfer->open(source, instance, attempt);
 }
 
-void FileRelay::refuse(const FileTransferPtr& transfer, const grpc::Status& why) { transfer->end(why); }
+void FileRelay::refuse(const FileTransferPtr& transfer, const grpc::Status& why) {
+  transfer->end(why);
+}
 
 FileRelay::Giver* FileRelay::send() {
   auto* giver = new FileTransfer::Giver(book_);

@@ -1,9 +1,10 @@
-// Files on their way from one agent to another: the one asks (BringFiles), the other is told to send (FilesWanted) and opens SendFiles, and the parts of the
-// one stream become those of the other. Nothing is kept: at most kHeldBytes of a transfer wait here, beyond them the sender is not read from, so that gRPC's
-// flow control holds it back.
+// Files on their way from one agent to another: the one asks (BringFiles), the other is told to
+// send (FilesWanted) and opens SendFiles, and the parts of the one stream become those of the
+// other. Nothing is kept: at most kHeldBytes of a transfer wait here, beyond them the sender is not
+// read from, so that gRPC's flow control holds it back.
 //
-// Thread-safe. A transfer lives as long as one of its two streams; the end of either ends the other. The asking agent always gets an end: FilesEnd, or a status
-// with a sentence.
+// Thread-safe. A transfer lives as long as one of its two streams; the end of either ends the
+// other. The asking agent always gets an end: FilesEnd, or a status with a sentence.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -30,10 +31,12 @@ class FileRelay {
   using Taker = grpc::ServerWriteReactor<v1::BringFilesResponse>;
   using Giver = grpc::ServerReadReactor<v1::SendFilesRequest>;
 
-  // The asking side. `judge` is called once, before this returns: it calls open() or refuse(), now or later.
+  // The asking side. `judge` is called once, before this returns: it calls open() or refuse(), now
+  // or later.
   Taker* bring(const std::function<void(FileTransferPtr)>& judge);
   // Where the files come from, and for which attempt; the ticket for FilesWanted.
-  std::string open(const FileTransferPtr& transfer, const NodeName& source, const InstanceId& instance, const core::AttemptKey& attempt);
+  std::string open(const FileTransferPtr& transfer, const NodeName& source,
+                   const InstanceId& instance, const core::AttemptKey& attempt);
   static void refuse(const FileTransferPtr& transfer, const grpc::Status& why);
 
   // The sending side.

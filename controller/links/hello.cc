@@ -15,7 +15,8 @@ constexpr Duration kUptimeMost = std::chrono::hours(24 * 365 * 100);
 bool sound_name(const std::string& name) {
   if (name.empty() || name.size() > 63) return false;
   for (const char c : name) {
-    const bool alphanumeric = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    const bool alphanumeric =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     if (!alphanumeric && c != '.' && c != '_' && c != '-') return false;
   }
   return name.front() != '.' && name.front() != '_' && name.front() != '-';
@@ -36,7 +37,9 @@ std::string too_much(const v1::Inventory& inventory) {
                           {"routes", count(inventory.routes()), 1'024},
                           {"bytes", inventory.ByteSizeLong(), 256 << 10}};
   for (const Bound& bound : bounds) {
-    if (bound.there > bound.most) return fmt::format("its inventory has {} {}, at most {} are taken", bound.there, bound.what, bound.most);
+    if (bound.there > bound.most)
+      return fmt::format("its inventory has {} {}, at most {} are taken", bound.there, bound.what,
+                         bound.most);
   }
   return {};
 }
@@ -45,78 +48,113 @@ std::string too_much(const v1::Inventory& inventory) {
 
 std::optional<Duration> uptime_of(const v1::Hello& hello) {
   const google::protobuf::Duration& told = hello.uptime();
-  if (!hello.has_uptime() || told.seconds() < 0 || told.seconds() > kUptimeMost / std::chrono::seconds(1) || told.nanos() < 0) return std::nullopt;
+  if (!hello.has_uptime() || told.seconds() < 0 ||
+      told.seconds() > kUptimeMost / std::chrono::seconds(1) || told.nanos() < 0)
+    return std::nullopt;
   return std::chrono::seconds(told.seconds()) + std::chrono::nanoseconds(told.nanos());
 }
 
 std::string pause_text(std::string_view behind) {
   return fmt::format(
-      "the controller pauses: {}; it takes nothing in, places nothing and gives no orders, what runs on connected nodes goes on; stop it and put "
+      "the controller pauses: {}; it takes nothing in, places nothing and gives no orders, what "
+      "runs on connected nodes goes on; stop it and put "
       "back the newest directory, or restart it once with --accept-loss",
       behind);
 }
 
-Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex loaded, JournalIndex last, bool welcomed) {
+Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex loaded,
+                   JournalIndex last, bool welcomed) {
   const std::string who = "connecting node '" + hello.node().substr(0, 64) + "'";
-  const auto refuse = [](grpc::StatusCode code, std::string text) { return Judged{.status = {code, std::move(text)}, .behind = {}}; };
+  const auto refuse = [](grpc::StatusCode code, std::string text) {
+    return Judged{.status = {code, std::move(text)}, .behind = {}};
+  };
   if (!sound_name(hello.node())) {
-    return refuse(grpc::StatusCode::INVALID_ARGUMENT, who + ": not a node name; letters, digits, '.', '_', '-', at most 63, the first a letter or digit");
+    return refuse(grpc::StatusCode::INVALID_ARGUMENT,
+                  who +
+                      ": not a node name; letters, digits, '.', '_', '-', at most 63, the first a "
+                      "letter or digit");
   }
-  if (hello.instance().empty() || hello.boot_id().empty()) return refuse(grpc::StatusCode::INVALID_ARGUMENT, who + ": Hello without instance or boot id");
-  for (const std::string* word : {&hello.instance(), &hello.boot_id(), &hello.version(), &hello.life(), &hello.cluster_id()}) {
+  if (hello.instance().empty() || hello.boot_id().empty())
+    return refuse(grpc::StatusCode::INVALID_ARGUMENT, who + ": Hello without instance or boot id");
+  for (const std::string* word : {&hello.instance(), &hello.boot_id(), &hello.version(),
+                                  &hello.life(), &hello.cluster_id()}) {
     if (word->size() > kHelloWordMost)
       return refuse(grpc::StatusCode::INVALID_ARGUMENT,
-                    fmt::format("{}: Hello with an id or version of {} bytes, at most {}", who, word->size(), kHelloWordMost));
+                    fmt::format("{}: Hello with an id or version of {} bytes, at most {}", who,
+                                word->size(), kHelloWordMost));
   }
   if (hello.held_size() > kHeldMost) {
     return refuse(grpc::StatusCode::INVALID_ARGUMENT,
-                  fmt::format("{}: it holds {} run directories, at most {} are taken; remove those of jobs that are long over from its state directory", who,
-                              hello.held_size(), kHeldMost));
+                  fmt::format("{}: it holds {} run directories, at most {} are taken; remove those "
+                              "of jobs that are long over from its state directory",
+                              who, hello.held_size(), kHeldMost));
   }
-  const auto long_id = [](const v1::HeldAttempt& held) { return held.job_id().size() > kHelloWordMost; };
-  if (std::ranges::any_of(hello.held(), long_id)) return refuse(grpc::StatusCode::INVALID_ARGUMENT, who + ": it holds a run of a job whose id is none");
-  if (const std::string much = too_much(hello.inventory()); !much.empty()) return refuse(grpc::StatusCode::INVALID_ARGUMENT, who + ": " + much);
+  const auto long_id = [](const v1::HeldAttempt& held) {
+    return held.job_id().size() > kHelloWordMost;
+  };
+  if (std::ranges::any_of(hello.held(), long_id))
+    return refuse(grpc::StatusCode::INVALID_ARGUMENT,
+                  who + ": it holds a run of a job whose id is none");
+  if (const std::string much = too_much(hello.inventory()); !much.empty())
+    return refuse(grpc::StatusCode::INVALID_ARGUMENT, who + ": " + much);
   if (hello.protocol_min() > kProtocolMax || hello.protocol_max() < kProtocolMin) {
-    return refuse(grpc::StatusCode::FAILED_PRECONDITION, fmt::format("{}: it speaks protocol {}..{}, this controller {}..{}; upgrade the older one", who,
-                                                                     hello.protocol_min(), hello.protocol_max(), kProtocolMin, kProtocolMax));
+    return refuse(
+        grpc::StatusCode::FAILED_PRECONDITION,
+        fmt::format("{}: it speaks protocol {}..{}, this controller {}..{}; upgrade the older one",
+                    who, hello.protocol_min(), hello.protocol_max(), kProtocolMin, kProtocolMax));
   }
   if (!hello.cluster_id().empty() && hello.cluster_id() != ledger.cluster.str()) {
-    // A code that no other refusal has: what the agent keeps of its own cluster, it may not give up here.
-    return refuse(grpc::StatusCode::PERMISSION_DENIED, who + ": it belongs to cluster '" + hello.cluster_id() + "', this is '" + ledger.cluster.str() +
-                                                           "'; give the agent another state directory to move it here");
+    // A code that no other refusal has: what the agent keeps of its own cluster, it may not give up
+    // here.
+    return refuse(grpc::StatusCode::PERMISSION_DENIED,
+                  who + ": it belongs to cluster '" + hello.cluster_id() + "', this is '" +
+                      ledger.cluster.str() +
+                      "'; give the agent another state directory to move it here");
   }
   if (hello.cluster_id().empty() && hello.highest_epoch() > ledger.epoch.value) {
     return refuse(grpc::StatusCode::FAILED_PRECONDITION,
-                  fmt::format("{}: it has seen controller epoch {}, this one is only at {}: an old controller, or an old copy of its journal", who,
-                              hello.highest_epoch(), ledger.epoch.value));
+                  fmt::format("{}: it has seen controller epoch {}, this one is only at {}: an old "
+                              "controller, or an old copy of its journal",
+                              who, hello.highest_epoch(), ledger.epoch.value));
   }
-  const core::Told told{.epoch = Epoch(hello.highest_epoch()), .acked = JournalIndex(hello.acked_index()), .welcomed = welcomed};
+  const core::Told told{.epoch = Epoch(hello.highest_epoch()),
+                        .acked = JournalIndex(hello.acked_index()),
+                        .welcomed = welcomed};
   const core::Reach reach{.epoch = ledger.epoch, .loaded = loaded, .last = last};
   if (!hello.cluster_id().empty() && core::told_beyond(told, reach)) {
-    const std::string says = fmt::format("it says that it was told up to journal row {} and controller epoch {}", hello.acked_index(), hello.highest_epoch());
+    const std::string says =
+        fmt::format("it says that it was told up to journal row {} and controller epoch {}",
+                    hello.acked_index(), hello.highest_epoch());
     if (!core::told_believably(told, reach)) {
-      return refuse(
-          grpc::StatusCode::FAILED_PRECONDITION,
-          fmt::format("{}: {}, which no controller of this cluster, now at row {} and epoch {}, can have reached; its state directory is damaged: give "
-                      "the agent a new, empty one",
-                      who, says, last.value, ledger.epoch.value));
+      return refuse(grpc::StatusCode::FAILED_PRECONDITION,
+                    fmt::format("{}: {}, which no controller of this cluster, now at row {} and "
+                                "epoch {}, can have reached; its state directory is damaged: give "
+                                "the agent a new, empty one",
+                                who, says, last.value, ledger.epoch.value));
     }
     // One word of a stranger, and every start would be refused.
     const auto known = ledger.nodes.find(NodeName(hello.node()));
     if (known == ledger.nodes.end() || known->second.instance != InstanceId(hello.instance())) {
       return refuse(
           grpc::StatusCode::FAILED_PRECONDITION,
-          fmt::format("{}: {}; this journal had no row behind {} when its epoch {} began, and knows no such agent (instance '{}'), whose word alone does "
-                      "not stop a cluster; if the controller's directory is an older copy, put back the newest one, or restart the controller once with "
+          fmt::format("{}: {}; this journal had no row behind {} when its epoch {} began, and "
+                      "knows no such agent (instance '{}'), whose word alone does "
+                      "not stop a cluster; if the controller's directory is an older copy, put "
+                      "back the newest one, or restart the controller once with "
                       "--accept-loss; if not, give the agent a new, empty state directory",
                       who, says, loaded.value, ledger.epoch.value, hello.instance()));
     }
     std::string behind = fmt::format(
-        "the controller's journal is older than what node '{}' was told: that was up to journal row {} and controller epoch {}, but this journal had no row "
-        "behind {} when its epoch {} began; its directory is an older copy, or another controller went on from it",
+        "the controller's journal is older than what node '{}' was told: that was up to journal "
+        "row {} and controller epoch {}, but this journal had no row "
+        "behind {} when its epoch {} began; its directory is an older copy, or another controller "
+        "went on from it",
         hello.node(), hello.acked_index(), hello.highest_epoch(), loaded.value, ledger.epoch.value);
     return {
-        .status = {grpc::StatusCode::FAILED_PRECONDITION, who + ": " + behind + "; put back the newest one, or restart the controller once with --accept-loss"},
+        .status =
+            {grpc::StatusCode::FAILED_PRECONDITION,
+             who + ": " + behind +
+                 "; put back the newest one, or restart the controller once with --accept-loss"},
         .behind = std::move(behind)};
   }
   return {};

@@ -1,4 +1,5 @@
-// Whether an agent's Hello is one to be taken: its names and its size, its protocol, its cluster, and what it was told. Pure.
+// Whether an agent's Hello is one to be taken: its names and its size, its protocol, its cluster,
+// and what it was told. Pure.
 #pragma once
 
 #include <grpcpp/support/status.h>
@@ -20,9 +21,11 @@ inline constexpr int kHeldMost = 16'384;
 // What is durable here says of this Hello (peers are looked at elsewhere). Pure.
 struct Judged {
   grpc::Status status;  // OK, or why it is refused
-  std::string behind;   // not empty: the journal is older than it must be, and how this Hello shows it
+  // not empty: the journal is older than it must be, and how this Hello shows it
+  std::string behind;
 };
-Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex loaded, JournalIndex last, bool welcomed);
+Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex loaded,
+                   JournalIndex last, bool welcomed);
 // Nothing: not told, or nothing that can be.
 std::optional<Duration> uptime_of(const v1::Hello& hello);
 // What a controller whose journal is behind, which `behind` tells, says of itself to everybody.

@@ -15,10 +15,12 @@
 namespace muster::controller {
 namespace {
 
-// An agent that was killed and started again waits so long for its stream's end, where nothing else ends it.
+// An agent that was killed and started again waits so long for its stream's end, where nothing else
+// ends it.
 constexpr Duration kHolderHeardMost = std::chrono::seconds(5);
 
-// What agents ask and the strand has not answered yet: more nodes than there are, each with a Hello of some kilobytes.
+// What agents ask and the strand has not answered yet: more nodes than there are, each with a Hello
+// of some kilobytes.
 constexpr std::size_t kAskedMost = 20'000, kAskedBytesMost = 256 << 20;
 
 std::set<core::AttemptKey> keys_of(const std::vector<core::Assignment>& assignments) {
@@ -40,7 +42,8 @@ void bound_pulse(v1::Pulse& pulse) {
 
 }  // namespace
 
-Hub::Hub(Shell& shell, logs::LogStore& store, async::Loop& work, LogsCollected& collected, const Clock& clock, Options options, PushLogsMaker push_logs)
+Hub::Hub(Shell& shell, logs::LogStore& store, async::Loop& work, LogsCollected& collected,
+         const Clock& clock, Options options, PushLogsMaker push_logs)
     : shell_(shell),
       store_(store),
       work_(work),
@@ -55,52 +58,75 @@ void Hub::set_start(const Shell::Started& started) {
   epoch_.store(started.epoch.value, std::memory_order_release);
 }
 
-grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Hub::Connect(grpc::CallbackServerContext* context) {
+grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Hub::Connect(
+    grpc::CallbackServerContext* context) {
   return Session::begin(*this, clock_, context->peer());
 }
 
-Hub::PushLogsReactor* Hub::PushLogs(grpc::CallbackServerContext* context) { return push_logs_(context); }
+Hub::PushLogsReactor* Hub::PushLogs(grpc::CallbackServerContext* context) {
+  return push_logs_(context);
+}
 
-// --- files from one node to another ----------------------------------------------------------------------------------------------------
+// --- files from one node to another --------------------------------------------------------------
 
-FileRelay::Taker* Hub::BringFiles(grpc::CallbackServerContext*, const v1::BringFilesRequest* request) {
+FileRelay::Taker* Hub::BringFiles(grpc::CallbackServerContext*,
+                                  const v1::BringFilesRequest* request) {
   return files_.bring([this, request = *request](FileTransferPtr transfer) {
-    const bool taken = ask(request.ByteSizeLong(), [this, transfer, request](const View& view) { find_files(transfer, request, view); });
-    if (!taken) FileRelay::refuse(transfer, {grpc::StatusCode::UNAVAILABLE, "the controller is overloaded; another start tries again"});
+    const bool taken = ask(request.ByteSizeLong(), [this, transfer, request](const View& view) {
+      find_files(transfer, request, view);
+    });
+    if (!taken)
+      FileRelay::refuse(transfer, {grpc::StatusCode::UNAVAILABLE,
+                                   "the controller is overloaded; another start tries again"});
   });
 }
 
-FileRelay::Giver* Hub::SendFiles(grpc::CallbackServerContext*, v1::SendFilesResponse*) { return files_.send(); }
+FileRelay::Giver* Hub::SendFiles(grpc::CallbackServerContext*, v1::SendFilesResponse*) {
+  return files_.send();
+}
 
 // A node gets what its own order names, and nothing else.
-void Hub::find_files(const FileTransferPtr& transfer, const v1::BringFilesRequest& request, const View& view) {
-  const auto refuse = [&](grpc::StatusCode code, const std::string& why) { FileRelay::refuse(transfer, {code, why}); };
+void Hub::find_files(const FileTransferPtr& transfer, const v1::BringFilesRequest& request,
+                     const View& view) {
+  const auto refuse = [&](grpc::StatusCode code, const std::string& why) {
+    FileRelay::refuse(transfer, {code, why});
+  };
   const NodeName node(request.node());
   const auto job = view.ledger.jobs.find(JobId(request.job_id()));
-  const core::AttemptRecord* attempt = job == view.ledger.jobs.end() ? nullptr : job->second.attempt(AttemptNo(request.attempt()));
+  const core::AttemptRecord* attempt =
+      job == view.ledger.jobs.end() ? nullptr : job->second.attempt(AttemptNo(request.attempt()));
   const core::NodePart* part = attempt == nullptr ? nullptr : attempt->part(node);
-  if (part == nullptr || part->swept || attempt->state != core::AttemptState::Live || part->placed.instance.str() != request.instance() ||
+  if (part == nullptr || part->swept || attempt->state != core::AttemptState::Live ||
+      part->placed.instance.str() != request.instance() ||
       request.cluster_id() != view.ledger.cluster.str()) {
     return refuse(grpc::StatusCode::FAILED_PRECONDITION,
-                  fmt::format("node '{}' is not to start job '{}' attempt {} (any more)", request.node(), request.job_id(), request.attempt()));
+                  fmt::format("node '{}' is not to start job '{}' attempt {} (any more)",
+                              request.node(), request.job_id(), request.attempt()));
   }
-  const engine::LaunchRequest launch = launch_request(job->second, *attempt, view.ledger, options_.cluster_out);
+  const engine::LaunchRequest launch =
+      launch_request(job->second, *attempt, view.ledger, options_.cluster_out);
   const std::vector<v1::Bring> brings = engine::brings(launch, attempt->part_index.at(node));
-  if (request.number() >= brings.size()) return refuse(grpc::StatusCode::OUT_OF_RANGE, "the order names no such directory");
+  if (request.number() >= brings.size())
+    return refuse(grpc::StatusCode::OUT_OF_RANGE, "the order names no such directory");
   const v1::Bring& what = brings[request.number()];
   const auto source = peers_.find(NodeName(what.node()));
   if (source == peers_.end() || !source->second.welcomed) {
     return refuse(grpc::StatusCode::UNAVAILABLE,
-                  "it lies on that node alone, and the node is not connected; bring it up again, or go on from a checkpoint that is on nodes which are there "
+                  "it lies on that node alone, and the node is not connected; bring it up again, "
+                  "or go on from a checkpoint that is on nodes which are there "
                   "(--from)");
   }
   const auto& features = view.ledger.nodes.at(source->first).inventory.features();
   if (std::ranges::find(features, engine::kBringFiles) == features.end())
-    return refuse(grpc::StatusCode::UNIMPLEMENTED, "it lies on that node alone, and its agent is of a version that sends none; upgrade it");
+    return refuse(
+        grpc::StatusCode::UNIMPLEMENTED,
+        "it lies on that node alone, and its agent is of a version that sends none; upgrade it");
   v1::FilesWanted wanted;
-  wanted.set_ticket(files_.open(transfer, source->first, source->second.session->instance(), {job->first, attempt->number}));
+  wanted.set_ticket(files_.open(transfer, source->first, source->second.session->instance(),
+                                {job->first, attempt->number}));
   *wanted.mutable_what() = what;
-  if (const std::string& user = job->second.spec.runtime().user(); user != "submitter") wanted.set_user(user);
+  if (const std::string& user = job->second.spec.runtime().user(); user != "submitter")
+    wanted.set_user(user);
   source->second.session->want(std::move(wanted));
 }
 
@@ -108,7 +134,8 @@ bool Hub::ask(std::size_t bytes, ReadFn read) {
   struct Place {
     std::shared_ptr<Asking> asking;
     std::size_t bytes;
-    Place(std::shared_ptr<Asking> among, std::size_t taken) : asking(std::move(among)), bytes(taken) {
+    Place(std::shared_ptr<Asking> among, std::size_t taken)
+        : asking(std::move(among)), bytes(taken) {
       asking->bytes += bytes;
       ++asking->questions;
     }
@@ -121,52 +148,70 @@ bool Hub::ask(std::size_t bytes, ReadFn read) {
   };
   auto place = std::make_unique<Place>(asking_, bytes);
   if (asking_->questions > kAskedMost || asking_->bytes > kAskedBytesMost) return false;
-  shell_.look([place = std::move(place), read = std::move(read)](const View& view) mutable { read(view); });
+  shell_.look(
+      [place = std::move(place), read = std::move(read)](const View& view) mutable { read(view); });
   return true;
 }
 
-// --- hello -----------------------------------------------------------------------------------------------------------------------------
+// --- hello ---------------------------------------------------------------------------------------
 
 void Hub::on_hello(const SessionPtr& session, v1::Hello hello, Now arrived) {
   const std::size_t bytes = hello.ByteSizeLong();
   if (bytes > kHelloBytesMost) {
     return session->refuse(
-        {grpc::StatusCode::INVALID_ARGUMENT, fmt::format("connecting an agent: its Hello has {} bytes, at most {} are taken", bytes, kHelloBytesMost)});
+        {grpc::StatusCode::INVALID_ARGUMENT,
+         fmt::format("connecting an agent: its Hello has {} bytes, at most {} are taken", bytes,
+                     kHelloBytesMost)});
   }
-  const bool taken = ask(bytes, [this, session, hello = std::move(hello), arrived](const View& view) { judge(session, hello, arrived, view); });
-  if (!taken) session->refuse({grpc::StatusCode::UNAVAILABLE, "connecting an agent: the controller is overloaded; try again"});
+  const bool taken = ask(bytes, [this, session, hello = std::move(hello), arrived](
+                                    const View& view) { judge(session, hello, arrived, view); });
+  if (!taken)
+    session->refuse({grpc::StatusCode::UNAVAILABLE,
+                     "connecting an agent: the controller is overloaded; try again"});
 }
 
 void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view) {
-  if (session->is_gone()) return;  // its on_gone has passed already, nobody would take the peer away again
-  auto [status, behind] = judge_hello(hello, view.ledger, loaded_, shell_.durable(), welcomed_.contains(session->instance()));
+  // its on_gone has passed already, nobody would take the peer away again
+  if (session->is_gone()) return;
+  auto [status, behind] = judge_hello(hello, view.ledger, loaded_, shell_.durable(),
+                                      welcomed_.contains(session->instance()));
   // Paused, it began no epoch of its own: of what it was told nobody can be accused.
   if (!view.paused.empty() && (status.ok() || !behind.empty()))
-    status = {grpc::StatusCode::UNAVAILABLE, "connecting node '" + session->node().str() + "': " + view.paused};
+    status = {grpc::StatusCode::UNAVAILABLE,
+              "connecting node '" + session->node().str() + "': " + view.paused};
   const auto holder = peers_.find(session->node());
-  const bool held_by_another = holder != peers_.end() && holder->second.session->instance() != session->instance();
+  const bool held_by_another =
+      holder != peers_.end() && holder->second.session->instance() != session->instance();
   if (held_by_another && (status.ok() || !behind.empty())) {
     behind.clear();
-    status = {grpc::StatusCode::ABORTED, "connecting node '" + session->node().str() + "' (instance '" + session->instance().str() +
-                                             "'): the name is held by instance '" + holder->second.session->instance().str() + "' from " +
-                                             holder->second.session->peer() + "; two agents need two names"};
+    status = {grpc::StatusCode::ABORTED,
+              "connecting node '" + session->node().str() + "' (instance '" +
+                  session->instance().str() + "'): the name is held by instance '" +
+                  holder->second.session->instance().str() + "' from " +
+                  holder->second.session->peer() + "; two agents need two names"};
   }
-  if (status.ok() && holder != peers_.end()) status = other_life(holder->second, hello, arrived, view);
+  if (status.ok() && holder != peers_.end())
+    status = other_life(holder->second, hello, arrived, view);
   if (!status.ok()) {
-    log::warn("an agent was refused", {{"node", session->node().str()}, {"peer", session->peer()}, {"why", status.error_message()}});
+    log::warn("an agent was refused", {{"node", session->node().str()},
+                                       {"peer", session->peer()},
+                                       {"why", status.error_message()}});
     session->refuse(status);
     if (behind.empty() || !view.paused.empty()) return;
     shell_.pause(pause_text(behind));
-    if (options_.on_behind) options_.on_behind({.code = ErrorCode::DataLoss, .message = std::move(behind)});
+    if (options_.on_behind)
+      options_.on_behind({.code = ErrorCode::DataLoss, .message = std::move(behind)});
     return;
   }
-  if (holder != peers_.end()) end_stream(holder, arrived, "replaced by a newer one of the same agent");
+  if (holder != peers_.end())
+    end_stream(holder, arrived, "replaced by a newer one of the same agent");
   const ConnectionId connection(++connections_);
   Peer& peer = peers_[session->node()];
   peer.session = session;
   peer.connection = connection;
   peer.life = hello.life();
-  for (const v1::HeldAttempt& held : hello.held()) peer.held.insert({JobId(held.job_id()), AttemptNo(held.attempt())});
+  for (const v1::HeldAttempt& held : hello.held())
+    peer.held.insert({JobId(held.job_id()), AttemptNo(held.attempt())});
   core::RegisterNode input{.node = session->node(),
                            .instance = session->instance(),
                            .boot_id = BootId(hello.boot_id()),
@@ -179,28 +224,37 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
                              .instance = session->instance(),
                              .held = {hello.held().begin(), hello.held().end()},
                              .boot_id = BootId(hello.boot_id())};
-  shell_.report_and_observe(input, then, arrived, [this, session, connection](const Outcome& outcome, const View& now_durable) {
-    const auto found = peers_.find(session->node());
-    if (found == peers_.end() || found->second.session != session) return;  // gone, or replaced, meanwhile
-    if (!now_durable.paused.empty())
-      return session->refuse({grpc::StatusCode::UNAVAILABLE, "connecting node '" + session->node().str() + "': " + now_durable.paused});
-    if (outcome.refusal) {
-      session->refuse(rpc::to_status(*outcome.refusal));
-      return;
-    }
-    welcome(session, connection, now_durable);
-  });
+  shell_.report_and_observe(
+      input, then, arrived,
+      [this, session, connection](const Outcome& outcome, const View& now_durable) {
+        const auto found = peers_.find(session->node());
+        // gone, or replaced, meanwhile
+        if (found == peers_.end() || found->second.session != session) return;
+        if (!now_durable.paused.empty())
+          return session->refuse(
+              {grpc::StatusCode::UNAVAILABLE,
+               "connecting node '" + session->node().str() + "': " + now_durable.paused});
+        if (outcome.refusal) {
+          session->refuse(rpc::to_status(*outcome.refusal));
+          return;
+        }
+        welcome(session, connection, now_durable);
+      });
 }
 
-// Two agents on copies of one state directory have one instance: were each to replace the other's stream, both would start what is ordered. One that was
-// killed and started again is another life too, but of the earlier one no more is heard.
-grpc::Status Hub::other_life(Peer& holder, const v1::Hello& hello, Now arrived, const View& view) const {
-  if (hello.life().empty() || holder.life.empty() || hello.life() == holder.life) return grpc::Status::OK;
+// Two agents on copies of one state directory have one instance: were each to replace the other's
+// stream, both would start what is ordered. One that was killed and started again is another life
+// too, but of the earlier one no more is heard.
+grpc::Status Hub::other_life(Peer& holder, const v1::Hello& hello, Now arrived,
+                             const View& view) const {
+  if (hello.life().empty() || holder.life.empty() || hello.life() == holder.life)
+    return grpc::Status::OK;
   const auto seen = view.presence.nodes.find(holder.session->node());
   if (seen == view.presence.nodes.end()) return grpc::Status::OK;
   const BootTime heard = seen->second.last_heard;
   // One that is well is heard within a pulse.
-  const Duration patience = std::max(std::min(3 * options_.pulse_interval, kHolderHeardMost), options_.pulse_interval * 6 / 5);
+  const Duration patience = std::max(std::min(3 * options_.pulse_interval, kHolderHeardMost),
+                                     options_.pulse_interval * 6 / 5);
   if (arrived.boot - heard > patience) return grpc::Status::OK;
   if (holder.contender != hello.life()) {
     holder.contender = hello.life();
@@ -208,20 +262,27 @@ grpc::Status Hub::other_life(Peer& holder, const v1::Hello& hello, Now arrived, 
   }
   const std::string who = "connecting node '" + hello.node() + "': ";
   if (heard <= holder.contended_since) {
-    return {grpc::StatusCode::UNAVAILABLE, who + "the stream of the agent that was here before has not ended yet; trying again helps when that one is gone"};
+    return {grpc::StatusCode::UNAVAILABLE,
+            who +
+                "the stream of the agent that was here before has not ended yet; trying again "
+                "helps when that one is gone"};
   }
-  return {grpc::StatusCode::ABORTED, who + "another agent, from " + holder.session->peer() + ", uses a copy of this agent's state directory (instance '" +
-                                         hello.instance() +
-                                         "') and is alive; stop one of the two, and give it a new, empty state directory and a name of its own"};
+  return {grpc::StatusCode::ABORTED,
+          who + "another agent, from " + holder.session->peer() +
+              ", uses a copy of this agent's state directory (instance '" + hello.instance() +
+              "') and is alive; stop one of the two, and give it a new, empty state directory and "
+              "a name of its own"};
 }
 
 // Nothing is heard of it any more; the agent may connect again.
 void Hub::end_stream(std::map<NodeName, Peer>::iterator peer, Now at, std::string_view why) {
   const SessionPtr session = peer->second.session;
-  shell_.observe(core::Disconnected{.node = session->node(), .connection = peer->second.connection}, at);
+  shell_.observe(core::Disconnected{.node = session->node(), .connection = peer->second.connection},
+                 at);
   peers_.erase(peer);
   files_.node_gone(session->node());  // what it was not told yet it is never told
-  session->refuse({grpc::StatusCode::ABORTED, "agent stream of node '" + session->node().str() + "': " + std::string(why)});
+  session->refuse({grpc::StatusCode::ABORTED,
+                   "agent stream of node '" + session->node().str() + "': " + std::string(why)});
 }
 
 void Hub::welcome(const SessionPtr& session, ConnectionId connection, const View& view) {
@@ -231,15 +292,18 @@ void Hub::welcome(const SessionPtr& session, ConnectionId connection, const View
   welcome.set_epoch(view.ledger.epoch.value);
   welcome.set_version(options_.version);
   welcome.add_features("companion-logs");
-  *welcome.mutable_pulse_interval() = google::protobuf::util::TimeUtil::NanosecondsToDuration(options_.pulse_interval.count());
+  *welcome.mutable_pulse_interval() =
+      google::protobuf::util::TimeUtil::NanosecondsToDuration(options_.pulse_interval.count());
   welcomed_.insert(session->instance());
   session->accept(connection, std::move(welcome));
   peers_[session->node()].welcomed = true;
-  log::info("agent connected", {{"node", session->node().str()}, {"instance", session->instance().str()}, {"connection", connection.value}});
+  log::info("agent connected", {{"node", session->node().str()},
+                                {"instance", session->instance().str()},
+                                {"connection", connection.value}});
   tell(session->node(), view, true);
 }
 
-// --- up --------------------------------------------------------------------------------------------------------------------------------
+// --- up ------------------------------------------------------------------------------------------
 
 void Hub::on_facts(const SessionPtr& session, v1::Facts facts, Now arrived) {
   const std::size_t cost = waiting_cost(facts);
@@ -248,10 +312,13 @@ void Hub::on_facts(const SessionPtr& session, v1::Facts facts, Now arrived) {
   for (int i = 0; i < facts.facts_size(); ++i) {
     ReplyFn reply = [node = session->node()](const Outcome& outcome, const View& view) {
       // Acknowledged all the same: it will not become better by being sent again.
-      if (outcome.refusal && view.paused.empty()) log::warn("a fact was not taken", {{"node", node.str()}, {"why", outcome.refusal->message}});
+      if (outcome.refusal && view.paused.empty())
+        log::warn("a fact was not taken",
+                  {{"node", node.str()}, {"why", outcome.refusal->message}});
     };
     if (i + 1 == facts.facts_size()) {
-      reply = [session, cost, sequence = facts.sequence(), log_refusal = std::move(reply)](const Outcome& outcome, const View& view) mutable {
+      reply = [session, cost, sequence = facts.sequence(), log_refusal = std::move(reply)](
+                  const Outcome& outcome, const View& view) mutable {
         session->facts_taken(cost);
         log_refusal(outcome, view);
         if (!view.paused.empty()) return;  // said again, to the next controller
@@ -262,10 +329,15 @@ void Hub::on_facts(const SessionPtr& session, v1::Facts facts, Now arrived) {
       };
     }
     v1::Fact& fact = *facts.mutable_facts(i);
-    const core::SweptHeard swept{
-        .node = session->node(), .connection = session->connection(), .job = JobId(fact.job_id()), .attempt = AttemptNo(fact.attempt())};
+    const core::SweptHeard swept{.node = session->node(),
+                                 .connection = session->connection(),
+                                 .job = JobId(fact.job_id()),
+                                 .attempt = AttemptNo(fact.attempt())};
     const bool is_swept = fact.has_swept();
-    shell_.report(core::ReportFact{.node = session->node(), .instance = session->instance(), .fact = std::move(fact)}, arrived, std::move(reply));
+    shell_.report(
+        core::ReportFact{
+            .node = session->node(), .instance = session->instance(), .fact = std::move(fact)},
+        arrived, std::move(reply));
     if (is_swept) shell_.observe(swept, arrived);
   }
 }
@@ -277,45 +349,56 @@ void Hub::on_pulse(const SessionPtr& session, v1::Pulse pulse, Now arrived) {
   ack.set_epoch(epoch_.load(std::memory_order_acquire));
   const NodeName& node = session->node();
   const ConnectionId connection = session->connection();
-  shell_.observe(core::PulseHeard{.node = node, .connection = connection, .pulse = std::move(pulse)}, arrived);
-  // Before the ack leaves, and with the pulse's arrival: the agent counts its grace from the sending, which is earlier still.
+  shell_.observe(
+      core::PulseHeard{.node = node, .connection = connection, .pulse = std::move(pulse)}, arrived);
+  // Before the ack leaves, and with the pulse's arrival: the agent counts its grace from the
+  // sending, which is earlier still.
   shell_.observe(core::PulseAcked{.node = node, .connection = connection}, arrived);
   session->ack(std::move(ack));
 }
 
 void Hub::on_unsupported(const SessionPtr& session, v1::Unsupported unsupported) {
-  log::warn("an agent does not support an order; upgrade it",
-            {{"node", session->node().str()}, {"job", unsupported.job_id()}, {"attempt", unsupported.attempt()}, {"why", unsupported.text()}});
+  log::warn("an agent does not support an order; upgrade it", {{"node", session->node().str()},
+                                                               {"job", unsupported.job_id()},
+                                                               {"attempt", unsupported.attempt()},
+                                                               {"why", unsupported.text()}});
 }
 
 void Hub::on_gone(const SessionPtr& session, Now at) {
   shell_.strand().post("agent-gone", [this, session, at] {
     const auto peer = peers_.find(session->node());
-    if (peer == peers_.end() || peer->second.session != session) return;  // never accepted, or replaced
-    shell_.observe(core::Disconnected{.node = session->node(), .connection = peer->second.connection}, at);
+    // never accepted, or replaced
+    if (peer == peers_.end() || peer->second.session != session) return;
+    shell_.observe(
+        core::Disconnected{.node = session->node(), .connection = peer->second.connection}, at);
     peers_.erase(peer);
     files_.node_gone(session->node());
     log::info("agent disconnected", {{"node", session->node().str()}});
   });
 }
 
-// Short jobs may end faster than their Forgets are sent, and standing orders name only the newest: what a node still has and no order of it mentions is
-// looked at again, once all that is known of it is durable.
+// Short jobs may end faster than their Forgets are sent, and standing orders name only the newest:
+// what a node still has and no order of it mentions is looked at again, once all that is known of
+// it is durable.
 void Hub::look_for_leftovers(const core::PulseHeard& pulse) {
   const auto peer = peers_.find(pulse.node);
   if (peer == peers_.end() || peer->second.connection != pulse.connection) return;
   std::set<core::AttemptKey>& seen = peer->second.seen;
   seen.clear();
-  for (const v1::AttemptReading& reading : pulse.pulse.readings()) seen.emplace(JobId(reading.job_id()), AttemptNo(reading.attempt()));
+  for (const v1::AttemptReading& reading : pulse.pulse.readings())
+    seen.emplace(JobId(reading.job_id()), AttemptNo(reading.attempt()));
   const std::set<core::AttemptKey> told = keys_of(peer->second.told);
-  if (std::ranges::all_of(seen, [&](const core::AttemptKey& key) { return told.contains(key); })) return;
-  (void)ask(0, [this, node = pulse.node](const View& view) { tell(node, view, false); });  // refused: with the next pulse
+  if (std::ranges::all_of(seen, [&](const core::AttemptKey& key) { return told.contains(key); }))
+    return;
+  // refused: with the next pulse
+  (void)ask(0, [this, node = pulse.node](const View& view) { tell(node, view, false); });
 }
 
 void Hub::on_pulse(const core::PulseHeard& pulse, const core::Presence& presence) {
   look_for_leftovers(pulse);
   const auto peer = peers_.find(pulse.node);
-  const std::set<core::AttemptKey> told = peer == peers_.end() ? std::set<core::AttemptKey>() : keys_of(peer->second.told);
+  const std::set<core::AttemptKey> told =
+      peer == peers_.end() ? std::set<core::AttemptKey>() : keys_of(peer->second.told);
   for (const v1::AttemptReading& reading : pulse.pulse.readings()) {
     if (reading.samples().empty()) continue;
     const JobId job(reading.job_id());
@@ -324,24 +407,30 @@ void Hub::on_pulse(const core::PulseHeard& pulse, const core::Presence& presence
     const auto seen = presence.attempts.find({job, attempt});
     if (seen == presence.attempts.end()) continue;
     // The spokesman: the lowest rank that prints steps.
-    const auto spokesman = std::ranges::find_if(seen->second.ranks, [](const auto& entry) { return entry.second.step >= 0; });
+    const auto spokesman = std::ranges::find_if(
+        seen->second.ranks, [](const auto& entry) { return entry.second.step >= 0; });
     if (spokesman == seen->second.ranks.end()) continue;
     std::vector<logs::SeriesPoint> points;
     for (const v1::StepSample& sample : reading.samples()) {
       if (sample.rank() != spokesman->first.value) continue;
       const bool not_finite = !sample.has_loss() && sample.loss_not_finite();
       const double loss = not_finite ? std::numeric_limits<double>::quiet_NaN() : sample.loss();
-      points.push_back({.at = core::to_wall(sample.at()), .attempt = attempt, .step = sample.step(), .loss = loss, .has_loss = sample.has_loss()});
+      points.push_back({.at = core::to_wall(sample.at()),
+                        .attempt = attempt,
+                        .step = sample.step(),
+                        .loss = loss,
+                        .has_loss = sample.has_loss()});
     }
     if (points.empty()) continue;
     work_.post("series", [this, job, points = std::move(points)] {
       if (auto added = store_.add_points(job, points); !added)
-        log::warn("series points were not kept as they should be", {{"job", job.str()}, {"why", added.error().message}});
+        log::warn("series points were not kept as they should be",
+                  {{"job", job.str()}, {"why", added.error().message}});
     });
   }
 }
 
-// --- down ------------------------------------------------------------------------------------------------------------------------------
+// --- down ----------------------------------------------------------------------------------------
 
 void Hub::on_release(std::span<const journal::Row> rows, const View& view) {
   for (const journal::Row& row : rows) {
@@ -349,11 +438,13 @@ void Hub::on_release(std::span<const journal::Row> rows, const View& view) {
       book_.drop(event.job, event.attempt);
       unlaunchable_.erase({event.job, event.attempt});
     };
-    if (const auto* broke = std::get_if<core::AttemptBroke>(&row.event.body)) files_.drop({broke->job, broke->attempt});
+    if (const auto* broke = std::get_if<core::AttemptBroke>(&row.event.body))
+      files_.drop({broke->job, broke->attempt});
     if (const auto* ended = std::get_if<core::AttemptEnded>(&row.event.body)) over(*ended);
     if (const auto* done = std::get_if<core::AttemptCompleted>(&row.event.body)) over(*done);
     if (const auto* dead = std::get_if<core::NodeDeclaredDead>(&row.event.body)) {
-      // Declared dead while its connection had stalled: were the stream to go on, the node would be connected, and dead for ever.
+      // Declared dead while its connection had stalled: were the stream to go on, the node would be
+      // connected, and dead for ever.
       const auto peer = peers_.find(dead->node);
       if (peer != peers_.end() && view.ledger.nodes.at(dead->node).dead)
         end_stream(peer, view.now, "the node was declared dead; connecting again takes it back");
@@ -369,11 +460,15 @@ void Hub::tell(const NodeName& node, const View& view, bool always) {
   Peer& peer = found->second;
   std::vector<core::Assignment> wanted = core::desired(view.ledger, node);
   for (core::Assignment& one : wanted) {
-    // It was started, and the agent of this stream neither has it nor was told to run it: its state directory is another's, or an older one. It is swept by
-    // its cookie: to be started again here would be a second start.
+    // It was started, and the agent of this stream neither has it nor was told to run it: its state
+    // directory is another's, or an older one. It is swept by its cookie: to be started again here
+    // would be a second start.
     const core::AttemptKey key{one.job, one.attempt};
-    if (one.want != core::Want::Run || peer.held.contains(key) || std::ranges::find(peer.told, one) != peer.told.end()) continue;
-    if (view.ledger.jobs.at(one.job).attempt(one.attempt)->part(node)->started) one.want = core::Want::Stop;
+    if (one.want != core::Want::Run || peer.held.contains(key) ||
+        std::ranges::find(peer.told, one) != peer.told.end())
+      continue;
+    if (view.ledger.jobs.at(one.job).attempt(one.attempt)->part(node)->started)
+      one.want = core::Want::Stop;
   }
   std::set<core::AttemptKey> there = peer.held;
   there.insert(peer.seen.begin(), peer.seen.end());
@@ -383,7 +478,8 @@ void Hub::tell(const NodeName& node, const View& view, bool always) {
       wanted.push_back({.job = job, .attempt = attempt, .want = core::Want::Forget});
   }
   if (!always && wanted == peer.told) return;
-  NodeOrders orders{.standing = OrderBook::standing(view.ledger, wanted), .runs = {}, .running = {}};
+  NodeOrders orders{
+      .standing = OrderBook::standing(view.ledger, wanted), .runs = {}, .running = {}};
   for (const core::Assignment& one : wanted) {
     if (one.want != core::Want::Run) continue;
     const core::AttemptKey key{one.job, one.attempt};
@@ -400,17 +496,24 @@ void Hub::tell(const NodeName& node, const View& view, bool always) {
 }
 
 // In the node's name: the attempt breaks at once and says why, instead of at its start time-out.
-void Hub::cannot_launch(const NodeName& node, const core::Assignment& wanted, const Error& why, const View& view) {
-  log::error("an attempt cannot be launched", {{"job", wanted.job.str()}, {"attempt", wanted.attempt.value}, {"node", node.str()}, {"why", why.message}});
+void Hub::cannot_launch(const NodeName& node, const core::Assignment& wanted, const Error& why,
+                        const View& view) {
+  log::error("an attempt cannot be launched", {{"job", wanted.job.str()},
+                                               {"attempt", wanted.attempt.value},
+                                               {"node", node.str()},
+                                               {"why", why.message}});
   const Now now = clock_.now();
   v1::Fact fact;
   fact.set_job_id(wanted.job.str());
   fact.set_attempt(wanted.attempt.value);
-  *fact.mutable_at() = google::protobuf::util::TimeUtil::NanosecondsToTimestamp(now.wall.time_since_epoch().count());
+  *fact.mutable_at() =
+      google::protobuf::util::TimeUtil::NanosecondsToTimestamp(now.wall.time_since_epoch().count());
   fact.mutable_start_failed()->set_why(v1::START_FAILURE_LAUNCH);
   fact.mutable_start_failed()->set_text(why.message);
   const core::NodePart& part = *view.ledger.jobs.at(wanted.job).attempt(wanted.attempt)->part(node);
-  shell_.report(core::ReportFact{.node = node, .instance = part.placed.instance, .fact = std::move(fact)}, now, {});
+  shell_.report(
+      core::ReportFact{.node = node, .instance = part.placed.instance, .fact = std::move(fact)},
+      now, {});
 }
 
 }  // namespace muster::controller

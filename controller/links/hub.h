@@ -1,15 +1,21 @@
-// All agents: who is connected under which node name, what each was last told. The AgentService of the controller's server.
+// All agents: who is connected under which node name, what each was last told. The AgentService of
+// the controller's server.
 //
 //   gRPC's threads   convert, stamp, hand to the shell
-//   shell's strand   peers_, book_: Hello is judged, orders are computed and compared, acknowledgements leave, all from durable state
+//   shell's strand   peers_, book_: Hello is judged, orders are computed and compared,
+//                    acknowledgements leave, all from durable state
 //   work loop        series points go to the log store
 //
-// Rules: one instance a node name (ABORTED names the holder; the same instance replaces its old stream). A Hello that tells of more than this journal can have
-// told (core::told_beyond) means that the journal is older than it must be: it is refused, the shell is paused and the daemon told (on_behind). From then on
-// nobody is welcomed or given orders, and no fact is acknowledged: its agent says it again to the next controller. Who is connected stays, and its leases are
-// renewed. Pulses are answered at once, without any sync: presence is not durable. Losing a connection is observed at once. The stream of a node that is
-// declared dead is ended: a new Hello alone takes the node back. A part that was started is never ordered to run again, but stopped where its agent does not
-// hold it. What an agent sends of fields unknown here goes no further. A part that cannot be ordered is a start failure of its node.
+// Rules: one instance a node name (ABORTED names the holder; the same instance replaces its old
+// stream). A Hello that tells of more than this journal can have told (core::told_beyond) means
+// that the journal is older than it must be: it is refused, the shell is paused and the daemon told
+// (on_behind). From then on nobody is welcomed or given orders, and no fact is acknowledged: its
+// agent says it again to the next controller. Who is connected stays, and its leases are renewed.
+// Pulses are answered at once, without any sync: presence is not durable. Losing a connection is
+// observed at once. The stream of a node that is declared dead is ended: a new Hello alone takes
+// the node back. A part that was started is never ordered to run again, but stopped where its agent
+// does not hold it. What an agent sends of fields unknown here goes no further. A part that cannot
+// be ordered is a start failure of its node.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -40,22 +46,27 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
     std::string version;
     Duration pulse_interval = std::chrono::seconds(1);
     std::string cluster_out;
-    // Once, on the strand: the journal is older than it must be, and how that is known. The daemon makes it durable.
+    // Once, on the strand: the journal is older than it must be, and how that is known. The daemon
+    // makes it durable.
     std::function<void(const Error&)> on_behind;
   };
   using PushLogsReactor = grpc::ServerBidiReactor<v1::PushLogsRequest, v1::PushLogsResponse>;
   // Makes the receiver of one log stream; never null.
   using PushLogsMaker = std::function<PushLogsReactor*(grpc::CallbackServerContext*)>;
 
-  Hub(Shell& shell, logs::LogStore& store, async::Loop& work, LogsCollected& collected, const Clock& clock, Options options, PushLogsMaker push_logs);
+  Hub(Shell& shell, logs::LogStore& store, async::Loop& work, LogsCollected& collected,
+      const Clock& clock, Options options, PushLogsMaker push_logs);
 
   void set_start(const Shell::Started& started);  // before listening
 
   // AgentService
-  grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(grpc::CallbackServerContext* context) override;
+  grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(
+      grpc::CallbackServerContext* context) override;
   PushLogsReactor* PushLogs(grpc::CallbackServerContext* context) override;
-  FileRelay::Taker* BringFiles(grpc::CallbackServerContext* context, const v1::BringFilesRequest* request) override;
-  FileRelay::Giver* SendFiles(grpc::CallbackServerContext* context, v1::SendFilesResponse* response) override;
+  FileRelay::Taker* BringFiles(grpc::CallbackServerContext* context,
+                               const v1::BringFilesRequest* request) override;
+  FileRelay::Giver* SendFiles(grpc::CallbackServerContext* context,
+                              v1::SendFilesResponse* response) override;
 
   // Listener, on the strand
   void on_release(std::span<const journal::Row> rows, const View& view) override;
@@ -80,16 +91,20 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
     std::string contender;  // the latest other life that asked for the name
     BootTime contended_since{};
   };
-  // What an agent asks of the strand. It does not stand in the clients' inbox, which they may have filled; what waits of agents has bounds of its own.
+  // What an agent asks of the strand. It does not stand in the clients' inbox, which they may have
+  // filled; what waits of agents has bounds of its own.
   [[nodiscard]] bool ask(std::size_t bytes, ReadFn read);
   void judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view);
   void welcome(const SessionPtr& session, ConnectionId connection, const View& view);
-  grpc::Status other_life(Peer& holder, const v1::Hello& hello, Now arrived, const View& view) const;
+  grpc::Status other_life(Peer& holder, const v1::Hello& hello, Now arrived,
+                          const View& view) const;
   void end_stream(std::map<NodeName, Peer>::iterator peer, Now at, std::string_view why);
   void tell(const NodeName& node, const View& view, bool always);
-  void find_files(const FileTransferPtr& transfer, const v1::BringFilesRequest& request, const View& view);
+  void find_files(const FileTransferPtr& transfer, const v1::BringFilesRequest& request,
+                  const View& view);
   void look_for_leftovers(const core::PulseHeard& pulse);
-  void cannot_launch(const NodeName& node, const core::Assignment& wanted, const Error& why, const View& view);
+  void cannot_launch(const NodeName& node, const core::Assignment& wanted, const Error& why,
+                     const View& view);
 
   Shell& shell_;
   logs::LogStore& store_;

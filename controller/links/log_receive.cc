@@ -16,9 +16,12 @@ namespace {
 
 constexpr std::chrono::nanoseconds kRetry = std::chrono::seconds(1);
 constexpr std::chrono::nanoseconds kSyncApart = std::chrono::seconds(2);
-constexpr std::chrono::nanoseconds kEndsApart = std::chrono::milliseconds(50);  // the ranks of a node end together
-constexpr std::size_t kCompanionNameMost = 64;                                  // longer is no agent of ours, and an answer has it as well
-constexpr std::size_t kCompanionsOpenMost = 80;                                 // of one run on one stream: 64 files of a script's ranks, an engine's two
+// the ranks of a node end together
+constexpr std::chrono::nanoseconds kEndsApart = std::chrono::milliseconds(50);
+// longer is no agent of ours, and an answer has it as well
+constexpr std::size_t kCompanionNameMost = 64;
+// of one run on one stream: 64 files of a script's ranks, an engine's two
+constexpr std::size_t kCompanionsOpenMost = 80;
 
 using StreamPtr = std::shared_ptr<LogStream>;
 using Answers = std::map<logs::LogKey, v1::LogHave>;
@@ -26,8 +29,9 @@ using Steady = std::chrono::steady_clock;
 
 // A job id becomes a folder's name: nothing else may pass for one.
 bool sound(const std::string& job) {
-  return !job.empty() && job.size() <= 64 &&
-         std::ranges::all_of(job, [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-'; });
+  return !job.empty() && job.size() <= 64 && std::ranges::all_of(job, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+  });
 }
 
 template <class Message>
@@ -38,10 +42,14 @@ logs::LogKey key_of(const Message& message, const LogStream& stream) {
   return {job, attempt, RankNo(0), message.companion(), stream.node};
 }
 
-bool sound(const logs::LogKey& key) { return sound(key.job.str()) && (key.companion.empty() || logs::is_companion(key.companion, key.node.str())); }
+bool sound(const logs::LogKey& key) {
+  return sound(key.job.str()) &&
+         (key.companion.empty() || logs::is_companion(key.companion, key.node.str()));
+}
 
 std::string name_of(const logs::LogKey& key) {
-  return key.companion.empty() ? fmt::format("rank {}", key.rank.value) : fmt::format("'{}' on node '{}'", key.companion, key.node.str());
+  return key.companion.empty() ? fmt::format("rank {}", key.rank.value)
+                               : fmt::format("'{}' on node '{}'", key.companion, key.node.str());
 }
 
 v1::LogHave have_of(const logs::LogKey& key, const logs::LogState& state) {
@@ -84,11 +92,14 @@ class Receiver final : public LogReceiver {
   // False: try again later.
   bool serve(const StreamPtr& stream);
   // Io and ResourceExhausted: the disk's fault, to be tried again. Anything else: the stream's.
-  Result<void> take_in(const StreamPtr& stream, const v1::PushLogsRequest& request, Answers& answers);
+  Result<void> take_in(const StreamPtr& stream, const v1::PushLogsRequest& request,
+                       Answers& answers);
   Result<void> open(const StreamPtr& stream, const logs::LogKey& key, Answers& answers);
-  Result<void> answer(const StreamPtr& stream, const logs::LogKey& key, Result<logs::LogState> state, Answers& answers);
+  Result<void> answer(const StreamPtr& stream, const logs::LogKey& key,
+                      Result<logs::LogState> state, Answers& answers);
   // What comes of a log that is not open: of one that is durable the agent need not have heard yet.
-  Result<void> not_open(const StreamPtr& stream, const logs::LogKey& key, const char* what, Answers& answers);
+  Result<void> not_open(const StreamPtr& stream, const logs::LogKey& key, const char* what,
+                        Answers& answers);
   void tell_synced(const logs::LogKey& key, const logs::LogState& state);
   void tell_set_back(const logs::LogKey& key);
   void tell_complete(const logs::LogKey& key) const;
@@ -103,7 +114,8 @@ class Receiver final : public LogReceiver {
   std::condition_variable work_, sync_work_;
   std::vector<StreamPtr> ready_;
   std::map<const LogStream*, std::weak_ptr<LogStream>> streams_;
-  std::map<logs::LogKey, std::weak_ptr<LogStream>> openers_;  // who is told what was synced, until all is
+  // who is told what was synced, until all is
+  std::map<logs::LogKey, std::weak_ptr<LogStream>> openers_;
   bool stopping_ = false, wrote_ = false, ended_ = false;
 
   bool troubled_ = false, saw_end_ = false;  // the writing thread's
@@ -111,7 +123,8 @@ class Receiver final : public LogReceiver {
   std::thread writer_, syncer_;
 };
 
-LogReceiver::Reactor* Receiver::push_logs(grpc::CallbackServerContext* /*context*/, const grpc::Status& refused) {
+LogReceiver::Reactor* Receiver::push_logs(grpc::CallbackServerContext* /*context*/,
+                                          const grpc::Status& refused) {
   const auto door = door_;
   const StreamPtr stream = LogStream::make(
       [door](const StreamPtr& ready) {
@@ -148,7 +161,8 @@ void Receiver::stop() {
       if (StreamPtr stream = weak.lock()) streams.push_back(std::move(stream));
     }
   }
-  for (const StreamPtr& stream : streams) stream->end(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the controller is stopping"));
+  for (const StreamPtr& stream : streams)
+    stream->end(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the controller is stopping"));
   work_.notify_all();
   sync_work_.notify_all();
   if (writer_.joinable()) writer_.join();
@@ -176,13 +190,18 @@ void Receiver::forget(const LogStream* stream) {
 
 void Receiver::tell_trouble(const Error* error) {
   if (error && !std::exchange(troubled_, true) && hooks_.on_trouble)
-    hooks_.on_trouble("taking in logs: " + error->message + "; agents keep them, retrying each second");
-  if (!error && std::exchange(troubled_, false) && hooks_.on_trouble) hooks_.on_trouble("taking in logs: works again");
+    hooks_.on_trouble("taking in logs: " + error->message +
+                      "; agents keep them, retrying each second");
+  if (!error && std::exchange(troubled_, false) && hooks_.on_trouble)
+    hooks_.on_trouble("taking in logs: works again");
 }
 
 void Receiver::tell_sync_trouble(const std::optional<Error>& error) {
-  if (error.has_value() == std::exchange(sync_troubled_, error.has_value()) || !hooks_.on_trouble) return;
-  hooks_.on_trouble(error ? "making logs durable: " + error->message + "; agents keep theirs, trying again" : "making logs durable: works again");
+  if (error.has_value() == std::exchange(sync_troubled_, error.has_value()) || !hooks_.on_trouble)
+    return;
+  hooks_.on_trouble(error ? "making logs durable: " + error->message +
+                                "; agents keep theirs, trying again"
+                          : "making logs durable: works again");
 }
 
 void Receiver::write() {
@@ -204,7 +223,9 @@ void Receiver::write() {
     if (last) return;
     // One that is stalled waits for its time, whatever else arrives on it.
     const Steady::time_point now = Steady::now();
-    std::erase_if(streams, [&](const StreamPtr& stream) { return std::ranges::any_of(stalled, [&](const Stalled& one) { return one.stream == stream; }); });
+    std::erase_if(streams, [&](const StreamPtr& stream) {
+      return std::ranges::any_of(stalled, [&](const Stalled& one) { return one.stream == stream; });
+    });
     while (!stalled.empty() && stalled.front().until <= now) {
       streams.push_back(std::move(stalled.front().stream));
       stalled.erase(stalled.begin());
@@ -229,8 +250,10 @@ bool Receiver::serve(const StreamPtr& stream) {
         again = !stream->ended();
         if (again) stream->put_back(std::move(requests));
       } else {
-        stream->end(
-            grpc::Status(done.error().code == ErrorCode::Conflict ? grpc::StatusCode::ABORTED : grpc::StatusCode::INVALID_ARGUMENT, done.error().message));
+        stream->end(grpc::Status(done.error().code == ErrorCode::Conflict
+                                     ? grpc::StatusCode::ABORTED
+                                     : grpc::StatusCode::INVALID_ARGUMENT,
+                                 done.error().message));
       }
       break;
     }
@@ -253,22 +276,28 @@ bool Receiver::serve(const StreamPtr& stream) {
   return true;
 }
 
-Result<void> Receiver::take_in(const StreamPtr& stream, const v1::PushLogsRequest& request, Answers& answers) {
+Result<void> Receiver::take_in(const StreamPtr& stream, const v1::PushLogsRequest& request,
+                               Answers& answers) {
   if (request.has_hello()) {
     stream->greeted = true;
     stream->node = NodeName(request.hello().node());
     return {};
   }
-  if (!stream->greeted) return fail(ErrorCode::InvalidArgument, "a log stream begins with LogHello");
+  if (!stream->greeted)
+    return fail(ErrorCode::InvalidArgument, "a log stream begins with LogHello");
   if (request.has_open()) {
-    if (!sound(request.open().job_id())) return fail(ErrorCode::InvalidArgument, fmt::format("opening a log: '{}' is no job id", request.open().job_id()));
-    if (request.open().companion().size() > kCompanionNameMost) return fail(ErrorCode::InvalidArgument, "opening a log: the name of its process is too long");
+    if (!sound(request.open().job_id()))
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("opening a log: '{}' is no job id", request.open().job_id()));
+    if (request.open().companion().size() > kCompanionNameMost)
+      return fail(ErrorCode::InvalidArgument, "opening a log: the name of its process is too long");
     return open(stream, key_of(request.open(), *stream), answers);
   }
   if (request.has_chunk()) {
     const v1::LogChunk& chunk = request.chunk();
     const logs::LogKey key = key_of(chunk, *stream);
-    if (!stream->is_open(key)) return not_open(stream, key, "bytes of a log that was not opened", answers);
+    if (!stream->is_open(key))
+      return not_open(stream, key, "bytes of a log that was not opened", answers);
     std::optional<logs::Gap> gap;
     if (chunk.has_gap()) {
       const WallTime at = core::to_wall(chunk.gap().at());
@@ -278,14 +307,16 @@ Result<void> Receiver::take_in(const StreamPtr& stream, const v1::PushLogsReques
   }
   if (request.has_end()) {
     const logs::LogKey key = key_of(request.end(), *stream);
-    if (!stream->is_open(key)) return not_open(stream, key, "the end of a log that was not opened", answers);
+    if (!stream->is_open(key))
+      return not_open(stream, key, "the end of a log that was not opened", answers);
     return answer(stream, key, store_.finish(key, request.end().size()), answers);
   }
   return {};  // a newer agent's word
 }
 
 Result<void> Receiver::open(const StreamPtr& stream, const logs::LogKey& key, Answers& answers) {
-  const bool wanted = sound(key) && (key.companion.empty() || stream->companions_open(key) < kCompanionsOpenMost);
+  const bool wanted =
+      sound(key) && (key.companion.empty() || stream->companions_open(key) < kCompanionsOpenMost);
   if (!wanted || (hooks_.known && !hooks_.known(key.job, key.attempt))) {
     v1::LogHave have = have_of(key, {});
     have.set_unknown(true);
@@ -300,7 +331,8 @@ Result<void> Receiver::open(const StreamPtr& stream, const logs::LogKey& key, An
   return answer(stream, key, store_.state(key), answers);
 }
 
-Result<void> Receiver::not_open(const StreamPtr& stream, const logs::LogKey& key, const char* what, Answers& answers) {
+Result<void> Receiver::not_open(const StreamPtr& stream, const logs::LogKey& key, const char* what,
+                                Answers& answers) {
   if (sound(key)) {
     auto state = store_.state(key);
     if (!state || state->durable) return answer(stream, key, std::move(state), answers);
@@ -308,7 +340,8 @@ Result<void> Receiver::not_open(const StreamPtr& stream, const logs::LogKey& key
   return fail(ErrorCode::InvalidArgument, what);
 }
 
-Result<void> Receiver::answer(const StreamPtr& stream, const logs::LogKey& key, Result<logs::LogState> state, Answers& answers) {
+Result<void> Receiver::answer(const StreamPtr& stream, const logs::LogKey& key,
+                              Result<logs::LogState> state, Answers& answers) {
   if (!state) return fail(std::move(state.error()));
   answers[key] = have_of(key, *state);
   saw_end_ = saw_end_ || (state->complete && !state->durable);
@@ -342,7 +375,8 @@ void Receiver::sync() {
   }
 }
 
-// The stream that opened it ends, so that its agent begins again from LogHave, wherever it had come to.
+// The stream that opened it ends, so that its agent begins again from LogHave, wherever it had come
+// to.
 void Receiver::tell_set_back(const logs::LogKey& key) {
   StreamPtr stream;
   {
@@ -353,12 +387,15 @@ void Receiver::tell_set_back(const logs::LogKey& key) {
     }
   }
   if (!stream) return;
-  stream->end({grpc::StatusCode::ABORTED, fmt::format("taking in the log of {} of job '{}': the controller's disk did not take all of it; it is wanted again",
-                                                      name_of(key), key.job.str())});
+  stream->end({grpc::StatusCode::ABORTED,
+               fmt::format("taking in the log of {} of job '{}': the controller's disk did not "
+                           "take all of it; it is wanted again",
+                           name_of(key), key.job.str())});
 }
 
 void Receiver::tell_complete(const logs::LogKey& key) const {
-  if (hooks_.on_complete && key.companion.empty()) hooks_.on_complete(key.job, key.attempt, key.rank);
+  if (hooks_.on_complete && key.companion.empty())
+    hooks_.on_complete(key.job, key.attempt, key.rank);
 }
 
 void Receiver::tell_synced(const logs::LogKey& key, const logs::LogState& state) {
@@ -377,6 +414,8 @@ void Receiver::tell_synced(const logs::LogKey& key, const logs::LogState& state)
 
 }  // namespace
 
-std::unique_ptr<LogReceiver> LogReceiver::start(logs::LogStore& store, LogReceiveHooks hooks) { return std::make_unique<Receiver>(store, std::move(hooks)); }
+std::unique_ptr<LogReceiver> LogReceiver::start(logs::LogStore& store, LogReceiveHooks hooks) {
+  return std::make_unique<Receiver>(store, std::move(hooks));
+}
 
 }  // namespace muster::links

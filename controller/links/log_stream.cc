@@ -6,9 +6,13 @@
 
 namespace muster::links {
 
-std::size_t queue_cost(const v1::PushLogsRequest& request) { return sizeof(v1::PushLogsRequest) + sizeof(v1::LogChunk) + request.ByteSizeLong(); }
+std::size_t queue_cost(const v1::PushLogsRequest& request) {
+  return sizeof(v1::PushLogsRequest) + sizeof(v1::LogChunk) + request.ByteSizeLong();
+}
 
-std::shared_ptr<LogStream> LogStream::make(std::function<void(const std::shared_ptr<LogStream>&)> ready, std::function<void(const LogStream*)> done) {
+std::shared_ptr<LogStream> LogStream::make(
+    std::function<void(const std::shared_ptr<LogStream>&)> ready,
+    std::function<void(const LogStream*)> done) {
   std::shared_ptr<LogStream> stream(new LogStream);
   stream->ready_ = std::move(ready);
   stream->done_ = std::move(done);
@@ -41,7 +45,8 @@ bool LogStream::ended() {
 
 void LogStream::put_back(std::deque<v1::PushLogsRequest> rest) {
   const std::scoped_lock lock(mutex_);
-  queue_.insert(queue_.begin(), std::make_move_iterator(rest.begin()), std::make_move_iterator(rest.end()));
+  queue_.insert(queue_.begin(), std::make_move_iterator(rest.begin()),
+                std::make_move_iterator(rest.end()));
 }
 
 void LogStream::read_on() {
@@ -121,7 +126,9 @@ void LogStream::OnWriteDone(bool ok) {
   if (ok) write_locked();
 }
 
-void LogStream::OnCancel() { end(grpc::Status(grpc::StatusCode::CANCELLED, "the agent's connection ended")); }
+void LogStream::OnCancel() {
+  end(grpc::Status(grpc::StatusCode::CANCELLED, "the agent's connection ended"));
+}
 
 void LogStream::OnDone() {
   done_(this);

@@ -1,5 +1,6 @@
-// One agent's PushLogs stream: a queue in, a map of answers out. gRPC's threads fill the one and the writing thread of LogReceiver drains it; answers are
-// merged, one LogHave a log, while a write is under way. Thread-safe; lives until gRPC is done with it and nobody else holds it.
+// One agent's PushLogs stream: a queue in, a map of answers out. gRPC's threads fill the one and
+// the writing thread of LogReceiver drains it; answers are merged, one LogHave a log, while a write
+// is under way. Thread-safe; lives until gRPC is done with it and nobody else holds it.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -16,20 +17,24 @@
 
 namespace muster::links {
 
-// What a waiting message costs in memory, about. Those without bytes (LogOpen, LogEnd, a gap alone) cost as well: millions of them are as many.
+// What a waiting message costs in memory, about. Those without bytes (LogOpen, LogEnd, a gap alone)
+// cost as well: millions of them are as many.
 [[nodiscard]] std::size_t queue_cost(const v1::PushLogsRequest& request);
 
 class LogStream final : public LogReceiver::Reactor {
  public:
-  static constexpr std::size_t kQueueBytes = 4 << 20;  // taken in and not yet written: beyond it the agent waits
+  // taken in and not yet written: beyond it the agent waits
+  static constexpr std::size_t kQueueBytes = 4 << 20;
 
   // `ready`: there is something to take. Called on gRPC's threads.
-  static std::shared_ptr<LogStream> make(std::function<void(const std::shared_ptr<LogStream>&)> ready, std::function<void(const LogStream*)> done);
+  static std::shared_ptr<LogStream> make(
+      std::function<void(const std::shared_ptr<LogStream>&)> ready,
+      std::function<void(const LogStream*)> done);
 
   void begin();
   void end(const grpc::Status& status);  // idempotent
 
-  // --- the writing thread ------------------------------------------------------------------------------------------------------------
+  // --- the writing thread ------------------------------------------------------------------------
   // What came in, in order. `closed`: nothing will come any more.
   std::deque<v1::PushLogsRequest> take(bool& closed);
   [[nodiscard]] bool ended();
@@ -40,7 +45,7 @@ class LogStream final : public LogReceiver::Reactor {
   bool greeted = false;  // that thread's own
   NodeName node;         // that thread's own; as LogHello named it
 
-  // --- any thread --------------------------------------------------------------------------------------------------------------------
+  // --- any thread --------------------------------------------------------------------------------
   // Answers of one log are merged: of two threads' words the one that came first may be sent last.
   void answer(const logs::LogKey& key, const v1::LogHave& have);
   // The logs that were opened on this stream and are not durable yet.

@@ -7,8 +7,9 @@
 namespace muster::controller {
 namespace {
 
-// A job that the ledger does not know was forgotten, or its submission went with the end of a damaged journal: its logs, which somebody may still want to see,
-// stay for as long as those of a job that ended when the last byte came.
+// A job that the ledger does not know was forgotten, or its submission went with the end of a
+// damaged journal: its logs, which somebody may still want to see, stay for as long as those of a
+// job that ended when the last byte came.
 constexpr Duration kUnknownKeep = core::Limits().tombstone_keep;
 
 }  // namespace
@@ -25,7 +26,9 @@ void LogsCollected::start(const core::Ledger& ledger) {
       running.push_back(id);
     for (const core::AttemptRecord& attempt : job.attempts) {
       for (const core::NodePart& part : attempt.parts) {
-        if (!part.logs_collected) parts.push_back({id, attempt.number, part.placed.node, part.placed.first_rank, part.placed.rank_count});
+        if (!part.logs_collected)
+          parts.push_back({id, attempt.number, part.placed.node, part.placed.first_rank,
+                           part.placed.rank_count});
       }
     }
   }
@@ -34,7 +37,8 @@ void LogsCollected::start(const core::Ledger& ledger) {
     finished.emplace_back(stone.ended_at, id);
   }
   std::ranges::sort(finished);
-  work_.post("logs-collected", [this, parts = std::move(parts), finished = std::move(finished), running = std::move(running)] {
+  work_.post("logs-collected", [this, parts = std::move(parts), finished = std::move(finished),
+                                running = std::move(running)] {
     for (const JobId& id : running) store_.unmark_finished(id);
     remove_forgotten(shell_.now().wall);
     for (const auto& [at, id] : finished) store_.mark_finished(id);
@@ -59,8 +63,10 @@ void LogsCollected::on_release(std::span<const journal::Row> rows) {
     } else if (const auto* ended = std::get_if<core::JobEnded>(&row.event.body)) {
       work_.post("log-finished", [this, job = ended->job] { store_.mark_finished(job); });
     } else if (const auto* archived = std::get_if<core::JobArchived>(&row.event.body)) {
-      work_.post("log-archived",
-                 [this, job = archived->job] { std::erase_if(complete_below_, [&](const auto& entry) { return std::get<0>(entry.first) == job; }); });
+      work_.post("log-archived", [this, job = archived->job] {
+        std::erase_if(complete_below_,
+                      [&](const auto& entry) { return std::get<0>(entry.first) == job; });
+      });
     }
   }
 }
@@ -73,12 +79,16 @@ void LogsCollected::on_complete(const JobId& job, AttemptNo attempt, RankNo rank
     if (found == nullptr) return;
     const core::NodePart* part = found->part_of(rank);
     if (part == nullptr || part->logs_collected) return;
-    work_.post("logs-collected", [this, checked = Part{job, attempt, part->placed.node, part->placed.first_rank, part->placed.rank_count}] { check(checked); });
+    work_.post("logs-collected",
+               [this, checked = Part{job, attempt, part->placed.node, part->placed.first_rank,
+                                     part->placed.rank_count}] { check(checked); });
   });
 }
 
 void LogsCollected::remove(const JobId& job) {
-  if (auto removed = store_.remove(job); !removed) log::warn("logs of a forgotten job are left behind", {{"job", job.str()}, {"why", removed.error().message}});
+  if (auto removed = store_.remove(job); !removed)
+    log::warn("logs of a forgotten job are left behind",
+              {{"job", job.str()}, {"why", removed.error().message}});
 }
 
 void LogsCollected::remove_forgotten(WallTime now) {
@@ -97,12 +107,17 @@ void LogsCollected::check(const Part& part) {
   std::uint32_t& below = complete_below_[key];
   while (below < part.count) {
     const auto state = store_.state({part.job, part.attempt, RankNo(part.first.value + below)});
-    if (!state) log::warn("a log's state cannot be read", {{"job", part.job.str()}, {"attempt", part.attempt.value}, {"why", state.error().message}});
+    if (!state)
+      log::warn("a log's state cannot be read", {{"job", part.job.str()},
+                                                 {"attempt", part.attempt.value},
+                                                 {"why", state.error().message}});
     if (!state || !state->durable) return;
     ++below;
   }
   complete_below_.erase(key);
-  shell_.report(core::ReportLogsCollected{.job = part.job, .attempt = part.attempt, .node = part.node}, shell_.now(), {});
+  shell_.report(
+      core::ReportLogsCollected{.job = part.job, .attempt = part.attempt, .node = part.node},
+      shell_.now(), {});
 }
 
 }  // namespace muster::controller

@@ -17,7 +17,8 @@ v1::Order order_of(const core::Assignment& assignment) {
 
 }  // namespace
 
-v1::Orders OrderBook::standing(const core::Ledger& ledger, const std::vector<core::Assignment>& wanted) {
+v1::Orders OrderBook::standing(const core::Ledger& ledger,
+                               const std::vector<core::Assignment>& wanted) {
   v1::Orders orders;
   orders.set_epoch(ledger.epoch.value);
   orders.set_cluster_id(ledger.cluster.str());
@@ -38,7 +39,8 @@ v1::Orders OrderBook::standing(const core::Ledger& ledger, const std::vector<cor
   return orders;
 }
 
-Result<v1::Order> OrderBook::run(const core::Ledger& ledger, const NodeName& node, const core::Assignment& wanted) {
+Result<v1::Order> OrderBook::run(const core::Ledger& ledger, const NodeName& node,
+                                 const core::Assignment& wanted) {
   const core::JobRecord& job = ledger.jobs.at(wanted.job);
   const core::AttemptRecord& attempt = *job.attempt(wanted.attempt);
   const auto [entry, fresh] = requests_.try_emplace({wanted.job, wanted.attempt});
@@ -50,7 +52,8 @@ Result<v1::Order> OrderBook::run(const core::Ledger& ledger, const NodeName& nod
   return order;
 }
 
-std::vector<NodeName> touched_nodes(std::span<const journal::Row> rows, const core::Ledger& ledger) {
+std::vector<NodeName> touched_nodes(std::span<const journal::Row> rows,
+                                    const core::Ledger& ledger) {
   std::set<NodeName> nodes;
   std::set<JobId> completing;
   for (const journal::Row& row : rows) {
@@ -60,9 +63,11 @@ std::vector<NodeName> touched_nodes(std::span<const journal::Row> rows, const co
     if (id == nullptr) continue;
     const auto job = ledger.jobs.find(*id);
     if (job == ledger.jobs.end()) continue;
-    // Facts of one node change that node's orders alone, but for the end of the last rank; everything else about a job may change those of all its nodes.
+    // Facts of one node change that node's orders alone, but for the end of the last rank;
+    // everything else about a job may change those of all its nodes.
     if (node_of(body) != nullptr) {
-      const bool last = std::holds_alternative<core::RankExited>(body) && job->second.phase == core::JobPhase::Completing;
+      const bool last = std::holds_alternative<core::RankExited>(body) &&
+                        job->second.phase == core::JobPhase::Completing;
       if (!last || !completing.insert(*id).second) continue;
     }
     for (const core::AttemptRecord& attempt : job->second.attempts) {

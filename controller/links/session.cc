@@ -9,7 +9,8 @@ std::size_t waiting_cost(const v1::Facts& facts) {
   return facts.ByteSizeLong() + kEach * static_cast<std::size_t>(facts.facts_size());
 }
 
-grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Session::begin(SessionOwner& owner, const Clock& clock, std::string peer) {
+grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Session::begin(
+    SessionOwner& owner, const Clock& clock, std::string peer) {
   auto session = std::make_shared<Session>(owner, clock, std::move(peer));
   session->self_ = session;
   session->StartRead(&session->incoming_);
@@ -31,13 +32,14 @@ bool Session::said_all() const {
   return said_all_;
 }
 
-// --- reading ---------------------------------------------------------------------------------------------------------------------------
+// --- reading -------------------------------------------------------------------------------------
 
 void Session::OnReadDone(bool ok) {
   const Now arrived = clock_.now();
   if (!ok) {
     {
-      // Its question is still open: the answer ends the stream. (A connection that breaks comes as OnCancel, whatever is open.)
+      // Its question is still open: the answer ends the stream. (A connection that breaks comes as
+      // OnCancel, whatever is open.)
       const std::lock_guard lock(mutex_);
       said_all_ = true;
       if (asked_ && !decided_ && !told_gone_) return;
@@ -68,7 +70,9 @@ bool Session::hand_over(Now arrived) {
   const SessionPtr self = shared_from_this();
   if (incoming_.has_hello()) {
     if (said_hello_) {
-      refuse({grpc::StatusCode::FAILED_PRECONDITION, "agent stream of node '" + node_.str() + "': a second Hello; open a new stream instead"});
+      refuse({grpc::StatusCode::FAILED_PRECONDITION,
+              "agent stream of node '" + node_.str() +
+                  "': a second Hello; open a new stream instead"});
       return false;
     }
     said_hello_ = true;
@@ -82,7 +86,9 @@ bool Session::hand_over(Now arrived) {
     return true;
   }
   if (connection().value == 0) {
-    refuse({grpc::StatusCode::FAILED_PRECONDITION, "agent stream from '" + peer_ + "': a message before the Welcome; Hello is first, and then it waits"});
+    refuse({grpc::StatusCode::FAILED_PRECONDITION,
+            "agent stream from '" + peer_ +
+                "': a message before the Welcome; Hello is first, and then it waits"});
     return false;
   }
   if (incoming_.has_facts()) {
@@ -93,11 +99,12 @@ bool Session::hand_over(Now arrived) {
     owner_.on_facts(self, std::move(*incoming_.mutable_facts()), arrived);
   }
   if (incoming_.has_pulse()) owner_.on_pulse(self, std::move(*incoming_.mutable_pulse()), arrived);
-  if (incoming_.has_unsupported() && ++unsupported_ <= kUnsupportedMost) owner_.on_unsupported(self, std::move(*incoming_.mutable_unsupported()));
+  if (incoming_.has_unsupported() && ++unsupported_ <= kUnsupportedMost)
+    owner_.on_unsupported(self, std::move(*incoming_.mutable_unsupported()));
   return true;  // what a newer agent may say besides is not for this version
 }
 
-// --- writing ---------------------------------------------------------------------------------------------------------------------------
+// --- writing -------------------------------------------------------------------------------------
 
 void Session::accept(ConnectionId connection, v1::Welcome welcome) {
   bool over = false;
@@ -126,7 +133,9 @@ void Session::send(NodeOrders orders) {
   const std::lock_guard lock(mutex_);
   standing_ = std::move(orders.standing);
   say_standing_ = true;
-  std::erase_if(runs_, [&](const v1::Order& run) { return !orders.running.contains({JobId(run.job_id()), AttemptNo(run.attempt())}); });
+  std::erase_if(runs_, [&](const v1::Order& run) {
+    return !orders.running.contains({JobId(run.job_id()), AttemptNo(run.attempt())});
+  });
   for (v1::Order& run : orders.runs) runs_.push_back(std::move(run));
   write_next();
 }
@@ -205,7 +214,7 @@ void Session::OnWriteDone(bool ok) {
   write_next();
 }
 
-// --- the end ---------------------------------------------------------------------------------------------------------------------------
+// --- the end -------------------------------------------------------------------------------------
 
 void Session::gone() {
   {

@@ -1,11 +1,14 @@
-// One agent's stream. gRPC's side: one read and one write outstanding, callbacks that convert, hand over and return. What waits to be written is one slot a
-// kind, latest wins (orders are state; an acknowledgement covers all before it), so a slow agent costs no memory. Launches, which are large, wait one by one
-// until they are written or no longer wanted: as many as the node has room to run.
+// One agent's stream. gRPC's side: one read and one write outstanding, callbacks that convert, hand
+// over and return. What waits to be written is one slot a kind, latest wins (orders are state; an
+// acknowledgement covers all before it), so a slow agent costs no memory. Launches, which are
+// large, wait one by one until they are written or no longer wanted: as many as the node has room
+// to run.
 //
-// Written in this order: Welcome; what is to be stopped, at once and by itself; launches, each in a message with the stops again, and acknowledgements, by
-// turns.
+// Written in this order: Welcome; what is to be stopped, at once and by itself; launches, each in a
+// message with the stops again, and acknowledgements, by turns.
 //
-// Facts that were read and are not answered yet have a bound: beyond it the agent is not read from, so that gRPC's flow control holds it back.
+// Facts that were read and are not answered yet have a bound: beyond it the agent is not read from,
+// so that gRPC's flow control holds it back.
 //
 // Thread-safe. Lives until OnDone: it holds itself, the hub shares it.
 #pragma once
@@ -30,9 +33,10 @@ class Session;
 using SessionPtr = std::shared_ptr<Session>;
 
 struct NodeOrders {
-  v1::Orders standing;                            // every Stop and Forget
-  std::vector<v1::Order> runs;                    // new on this stream
-  std::set<std::pair<JobId, AttemptNo>> running;  // all that are to run; of earlier `runs`, the others are not written any more
+  v1::Orders standing;          // every Stop and Forget
+  std::vector<v1::Order> runs;  // new on this stream
+  // all that are to run; of earlier `runs`, the others are not written any more
+  std::set<std::pair<JobId, AttemptNo>> running;
 };
 
 // Called on gRPC's threads. For one session: hello first and once, gone last and once.
@@ -49,22 +53,27 @@ class SessionOwner {
 // What facts cost in memory until they are durable, about.
 [[nodiscard]] std::size_t waiting_cost(const v1::Facts& facts);
 
-class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>, public std::enable_shared_from_this<Session> {
+class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>,
+                      public std::enable_shared_from_this<Session> {
  public:
   static constexpr std::size_t kFactsWaitingMost = 64 << 20;
   static constexpr int kUnsupportedMost = 1'000;  // heard of one stream: each is a line in the log
   // Begins to read. The returned reactor is gRPC's to call until OnDone.
-  static grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* begin(SessionOwner& owner, const Clock& clock, std::string peer);
+  static grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* begin(
+      SessionOwner& owner, const Clock& clock, std::string peer);
 
-  Session(SessionOwner& owner, const Clock& clock, std::string peer) : owner_(owner), clock_(clock), peer_(std::move(peer)) {}
+  Session(SessionOwner& owner, const Clock& clock, std::string peer)
+      : owner_(owner), clock_(clock), peer_(std::move(peer)) {}
 
-  // The hub's decision about the Hello. Facts and pulses before it end the stream. An agent that ends its half right behind its Hello gets its answer
-  // all the same, the Welcome or the status that says why not, and then the end.
+  // The hub's decision about the Hello. Facts and pulses before it end the stream. An agent that
+  // ends its half right behind its Hello gets its answer all the same, the Welcome or the status
+  // that says why not, and then the end.
   void accept(ConnectionId connection, v1::Welcome welcome);
   void refuse(grpc::Status status);  // ends the stream, after what is being written
   void send(NodeOrders orders);
-  void want(v1::FilesWanted files);    // every one of them, in order
-  void facts_taken(std::size_t cost);  // they are decided and durable, or left to the next controller: no longer held here
+  void want(v1::FilesWanted files);  // every one of them, in order
+  // they are decided and durable, or left to the next controller: no longer held here
+  void facts_taken(std::size_t cost);
   void ack(v1::FactAck ack);
   void ack(v1::PulseAck ack);
 

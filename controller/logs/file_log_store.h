@@ -1,6 +1,8 @@
-// LogStore over files (log_store.h has the folders): log_store.cc what comes and is read, log_room.cc what goes again and how much there is, log_sync.cc
-// what a power loss leaves. One mutex; nothing that takes the disk's time is done under it but the writing itself, reads of at most a chunk, and making room.
-// The series have a mutex of their own, under which a whole file may be read.
+// LogStore over files (log_store.h has the folders): log_store.cc what comes and is read,
+// log_room.cc what goes again and how much there is, log_sync.cc what a power loss leaves. One
+// mutex; nothing that takes the disk's time is done under it but the writing itself, reads of at
+// most a chunk, and making room. The series have a mutex of their own, under which a whole file may
+// be read.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +34,8 @@ class FileLogStore final : public LogStore {
   void room_for_start();  // before anybody else writes
 
   Result<LogState> state(const LogKey& key) override;
-  Result<LogState> append(const LogKey& key, std::uint64_t offset, std::string_view data, const std::optional<Gap>& gap) override;
+  Result<LogState> append(const LogKey& key, std::uint64_t offset, std::string_view data,
+                          const std::optional<Gap>& gap) override;
   Result<LogState> finish(const LogKey& key, std::uint64_t size) override;
   Result<Chunk> read(const LogKey& key, std::uint64_t offset, std::size_t most) override;
   Result<std::uint64_t> tail(const LogKey& key, std::uint64_t lines) override;
@@ -60,7 +63,9 @@ class FileLogStore final : public LogStore {
   };
   [[nodiscard]] std::filesystem::path job_dir(const JobId& job) const { return root_ / job.str(); }
   Result<SeriesFile::Reading> series_now(const JobId& job);
-  [[nodiscard]] std::filesystem::path base(const LogKey& key) const { return job_dir(key.job) / std::to_string(key.attempt.value) / file_stem(key); }
+  [[nodiscard]] std::filesystem::path base(const LogKey& key) const {
+    return job_dir(key.job) / std::to_string(key.attempt.value) / file_stem(key);
+  }
   using Logs = std::map<LogKey, Held>;
   Result<Held*> get(const LogKey& key);
   Logs::iterator let_go(Logs::iterator held);
@@ -79,7 +84,9 @@ class FileLogStore final : public LogStore {
   std::optional<LogKey> largest_unfinished();
   void keep_mark(const JobId& job) const;
   // Nothing: its job was removed meanwhile.
-  Result<std::optional<LogState>> sync_one(const LogKey& key, std::set<std::filesystem::path>& folders, std::vector<LogKey>& set_back);
+  Result<std::optional<LogState>> sync_one(const LogKey& key,
+                                           std::set<std::filesystem::path>& folders,
+                                           std::vector<LogKey>& set_back);
   Result<void> sync_file(const io::UniqueFd& fd, const std::string& path) const;
   Result<void> set_back_locked(const LogKey& key, RankLog& log, std::vector<LogKey>& set_back);
   Result<void> sync_folders(const LogKey& key, std::set<std::filesystem::path>& synced) const;
@@ -88,7 +95,8 @@ class FileLogStore final : public LogStore {
   const std::filesystem::path root_;
   const std::uint64_t quota_;
   const RoomKept room_;
-  const std::size_t open_most_ = std::clamp<std::size_t>(io::descriptor_limit() / 8, 4, 256);  // logs with open descriptors, two each
+  // logs with open descriptors, two each
+  const std::size_t open_most_ = std::clamp<std::size_t>(io::descriptor_limit() / 8, 4, 256);
   const SyncCalls calls_;
   std::mutex mutex_;
   Logs logs_;                 // those in use; others are opened when asked for

@@ -53,7 +53,9 @@ Result<LogIndex> LogIndex::load(std::filesystem::path path, std::function<int(in
 
 Result<void> LogIndex::replay() {
   const auto records = read_records(path_, [this](const v1::IndexRecord& record) {
-    if (record.has_gap()) gaps_.push_back({record.gap().from(), record.gap().to(), record.gap().reason(), wall(record.gap().at_ns())});
+    if (record.has_gap())
+      gaps_.push_back({record.gap().from(), record.gap().to(), record.gap().reason(),
+                       wall(record.gap().at_ns())});
     if (record.has_time()) last_time_ = {record.time().offset(), wall(record.time().at_ns())};
     if (record.has_end()) end_ = record.end().size();
     if (record.has_evicted()) {
@@ -65,20 +67,25 @@ Result<void> LogIndex::replay() {
   bytes_ = records->bytes;
   if (!records->damaged) return {};
   std::error_code ignored;  // the copy is for a person's eyes
-  std::filesystem::copy_file(path_, path_.string() + ".damaged", std::filesystem::copy_options::overwrite_existing, ignored);
+  std::filesystem::copy_file(path_, path_.string() + ".damaged",
+                             std::filesystem::copy_options::overwrite_existing, ignored);
   if (::truncate(path_.c_str(), static_cast<off_t>(bytes_)) != 0)
-    return fail_errno(fmt::format("cutting off the damage of log index '{}'", path_.string()), errno);
+    return fail_errno(fmt::format("cutting off the damage of log index '{}'", path_.string()),
+                      errno);
   return {};
 }
 
-Result<std::uint64_t> LogIndex::since(const std::filesystem::path& path, WallTime time, std::uint64_t end) {
+Result<std::uint64_t> LogIndex::since(const std::filesystem::path& path, WallTime time,
+                                      std::uint64_t end) {
   bool any = false;
   std::uint64_t from = end;
   const auto records = read_records(path, [&](const v1::IndexRecord& record) {
     if (!record.has_time()) return;
-    // Of what lies before the first point nobody knows when it came. The least offset counts, whatever the order: a clock that was set back, and bytes that a
-    // power cut took and that were sent again, leave points behind later ones.
-    if (wall(record.time().at_ns()) + kTimeStep > time) from = std::min(from, any ? record.time().offset() : 0);
+    // Of what lies before the first point nobody knows when it came. The least offset counts,
+    // whatever the order: a clock that was set back, and bytes that a power cut took and that were
+    // sent again, leave points behind later ones.
+    if (wall(record.time().at_ns()) + kTimeStep > time)
+      from = std::min(from, any ? record.time().offset() : 0);
     any = true;
   });
   if (!records) return fail(records.error());
@@ -92,12 +99,14 @@ Result<void> LogIndex::need_fd() {
   if (!fd_) {
     io::UniqueFd fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     struct stat now{};
-    if (!fd || ::fstat(fd.get(), &now) != 0) return fail_errno(fmt::format("opening log index '{}'", path_.string()), errno);
+    if (!fd || ::fstat(fd.get(), &now) != 0)
+      return fail_errno(fmt::format("opening log index '{}'", path_.string()), errno);
     cut_due_ = static_cast<std::uint64_t>(now.st_size) > bytes_;
     fd_ = std::move(fd);
   }
   if (cut_due_ && ::ftruncate(fd_.get(), static_cast<off_t>(bytes_)) != 0) {
-    return fail_errno(fmt::format("cutting the torn tail of log index '{}'", path_.string()), errno);
+    return fail_errno(fmt::format("cutting the torn tail of log index '{}'", path_.string()),
+                      errno);
   }
   cut_due_ = false;
   return {};
@@ -162,7 +171,9 @@ Result<void> LogIndex::rewrite(std::uint64_t times_until) {
     bytes += io::encode_frame(record.SerializeAsString());
   });
   if (!times) return fail(std::move(times.error()));
-  const auto add = [&bytes](const v1::IndexRecord& record) { bytes += io::encode_frame(record.SerializeAsString()); };
+  const auto add = [&bytes](const v1::IndexRecord& record) {
+    bytes += io::encode_frame(record.SerializeAsString());
+  };
   for (const Gap& gap : gaps_) {
     v1::IndexRecord record;
     record.mutable_gap()->set_from(gap.from);

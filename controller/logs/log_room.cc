@@ -18,9 +18,11 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kKeepNewest = 64 << 10;  // of a running job's log, whatever the quota says
 constexpr std::uint64_t kEvictStep = 16 << 20;
-constexpr std::uint64_t kStartBytes = 16 << 20;     // free for the journal's start, whatever logs there are
-constexpr std::uint64_t kInodesKept = 128;          // for the journal and the daemon's own files
-constexpr std::uint64_t kInodesWanted = 512;        // more than those below which the controller takes no job
+// free for the journal's start, whatever logs there are
+constexpr std::uint64_t kStartBytes = 16 << 20;
+constexpr std::uint64_t kInodesKept = 128;  // for the journal and the daemon's own files
+// more than those below which the controller takes no job
+constexpr std::uint64_t kInodesWanted = 512;
 constexpr std::string_view kRemoved = ".removed-";  // no job's id begins with a dot
 constexpr std::string_view kFinished = "finished";
 
@@ -32,12 +34,15 @@ std::uint64_t bytes_on_disk(const fs::path& path) {
 WallTime modified_at(const fs::path& path) {
   struct stat now{};
   if (::lstat(path.c_str(), &now) != 0) return {};
-  return WallTime(std::chrono::seconds(now.st_mtim.tv_sec) + std::chrono::nanoseconds(now.st_mtim.tv_nsec));
+  return WallTime(std::chrono::seconds(now.st_mtim.tv_sec) +
+                  std::chrono::nanoseconds(now.st_mtim.tv_nsec));
 }
 
 // A person's own folder, or a file system's lost+found, is nobody's to remove.
 bool looks_like_a_job(const fs::path& folder) {
-  const auto digits = [](const std::string& text) { return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; }); };
+  const auto digits = [](const std::string& text) {
+    return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+  };
   bool any = false;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
@@ -68,7 +73,10 @@ void FileLogStore::measure() {
     finished_.emplace(job, marked_);
     evictable_.emplace(marked_++, std::move(job));
   }
-  for (fs::recursive_directory_iterator at(root_, fs::directory_options::skip_permission_denied, error), end; !error && at != end; at.increment(error)) {
+  for (fs::recursive_directory_iterator
+           at(root_, fs::directory_options::skip_permission_denied, error),
+       end;
+       !error && at != end; at.increment(error)) {
     if (at->path().extension() == ".log") used_ += bytes_on_disk(at->path());
   }
 }
@@ -96,13 +104,15 @@ std::vector<JobId> FileLogStore::jobs() {
 WallTime FileLogStore::written_at(const JobId& job) {
   WallTime last{};
   std::error_code error;
-  for (fs::recursive_directory_iterator at(job_dir(job), error), end; !error && at != end; at.increment(error)) {
+  for (fs::recursive_directory_iterator at(job_dir(job), error), end; !error && at != end;
+       at.increment(error)) {
     if (at->path().filename() != kFinished) last = std::max(last, modified_at(at->path()));
   }
-  return last == WallTime{} ? modified_at(job_dir(job)) : last;  // whose own time is that of the mark as well
+  // whose own time is that of the mark as well
+  return last == WallTime{} ? modified_at(job_dir(job)) : last;
 }
 
-// --- finished and removed jobs ---------------------------------------------------------------------------------------------------------
+// --- finished and removed jobs -------------------------------------------------------------------
 
 void FileLogStore::mark_finished(const JobId& job) {
   {
@@ -129,7 +139,8 @@ void FileLogStore::unmark_finished(const JobId& job) {
 
 // A disk that does not take it, or no folder yet: the next start tells again.
 void FileLogStore::keep_mark(const JobId& job) const {
-  const io::UniqueFd made(::open((job_dir(job) / kFinished).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const io::UniqueFd made(
+      ::open((job_dir(job) / kFinished).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!made) return;
   // Its time is its place among the others: the kernel's own may be the same for several.
   const auto now = system_clock().now().wall.time_since_epoch();
@@ -140,7 +151,8 @@ void FileLogStore::keep_mark(const JobId& job) const {
 }
 
 void FileLogStore::let_go_synced(const JobId& job) {
-  for (auto at = logs_.lower_bound({job, AttemptNo(0), RankNo(0)}); at != logs_.end() && at->first.job == job;) {
+  for (auto at = logs_.lower_bound({job, AttemptNo(0), RankNo(0)});
+       at != logs_.end() && at->first.job == job;) {
     at = dirty_.contains(at->first) ? std::next(at) : let_go(at);
   }
 }
@@ -150,7 +162,9 @@ Result<void> FileLogStore::remove(const JobId& job) {
   fs::path aside;
   {
     const std::scoped_lock lock(series_mutex_, mutex_);
-    for (auto at = logs_.lower_bound({job, AttemptNo(0), RankNo(0)}); at != logs_.end() && at->first.job == job; at = let_go(at)) dirty_.erase(at->first);
+    for (auto at = logs_.lower_bound({job, AttemptNo(0), RankNo(0)});
+         at != logs_.end() && at->first.job == job; at = let_go(at))
+      dirty_.erase(at->first);
     series_.erase(job);
     if (const auto marked = finished_.find(job); marked != finished_.end()) {
       evictable_.erase(marked->second);
@@ -171,10 +185,11 @@ Result<void> FileLogStore::remove(const JobId& job) {
   return {};
 }
 
-// --- the quota -------------------------------------------------------------------------------------------------------------------------
+// --- the quota -----------------------------------------------------------------------------------
 
-// Errors leave the log as it is: the disk itself then says when it is full. A full one may have no room for the word that a log's bytes are gone, which stands
-// before their going: such a job is tried again when others have given some.
+// Errors leave the log as it is: the disk itself then says when it is full. A full one may have no
+// room for the word that a log's bytes are gone, which stands before their going: such a job is
+// tried again when others have given some.
 std::uint64_t FileLogStore::take_finished(std::uint64_t want) {
   constexpr std::uint64_t kNot = UINT64_MAX;
   const WallTime now = system_clock().now().wall;
@@ -186,7 +201,8 @@ std::uint64_t FileLogStore::take_finished(std::uint64_t want) {
     bool all = true;
     for (const LogKey& key : list_locked(job)) {
       auto held = get(key);
-      const std::uint64_t went = held ? (*held)->log.evict(UINT64_MAX / 2, 0, now).value_or(kNot) : kNot;
+      const std::uint64_t went =
+          held ? (*held)->log.evict(UINT64_MAX / 2, 0, now).value_or(kNot) : kNot;
       all = all && went != kNot;
       if (went == kNot) continue;
       used_ -= std::min(used_, went);
@@ -210,7 +226,9 @@ std::uint64_t FileLogStore::take_largest(std::uint64_t want) {
   return *went;
 }
 
-std::uint64_t FileLogStore::evict_step() const { return std::min<std::uint64_t>(kEvictStep, quota_ / 16); }
+std::uint64_t FileLogStore::evict_step() const {
+  return std::min<std::uint64_t>(kEvictStep, quota_ / 16);
+}
 
 void FileLogStore::keep_quota() {
   if (used_ > quota_) take_finished(used_ - quota_);
@@ -219,17 +237,22 @@ void FileLogStore::keep_quota() {
   }
 }
 
-// --- the disk's own share --------------------------------------------------------------------------------------------------------------
+// --- the disk's own share ------------------------------------------------------------------------
 
-// Whoever took the room, finished jobs' logs give theirs. Those of unfinished ones give a step, so that this is seldom; where that is not enough, two bytes for
-// each that comes: the disk gets back what logs took of it, but a stranger who fills it does not eat them up.
+// Whoever took the room, finished jobs' logs give theirs. Those of unfinished ones give a step, so
+// that this is seldom; where that is not enough, two bytes for each that comes: the disk gets back
+// what logs took of it, but a stranger who fills it does not eat them up.
 Result<void> FileLogStore::keep_free(const LogKey& key, std::uint64_t coming) {
   if (room_.wanted == 0 || coming == 0) return {};
   const auto room = io::room_at(root_);
   const std::string doing = fmt::format("writing log '{}.log'", base(key).string());
   if (!room) return fail(Error(room.error()).in(doing));
-  if (std::error_code ignored; room->inodes < kInodesKept && !fs::exists(base(key).string() + ".log", ignored))
-    return fail(ErrorCode::ResourceExhausted, fmt::format("{}: its disk has {} inodes left (df -i), which are kept for the journal", doing, room->inodes));
+  if (std::error_code ignored;
+      room->inodes < kInodesKept && !fs::exists(base(key).string() + ".log", ignored))
+    return fail(
+        ErrorCode::ResourceExhausted,
+        fmt::format("{}: its disk has {} inodes left (df -i), which are kept for the journal",
+                    doing, room->inodes));
   const std::uint64_t wanted = room_.wanted + coming;
   const auto is_free = [&](std::uint64_t bytes) {
     const auto now = io::room_at(root_);
@@ -244,7 +267,8 @@ Result<void> FileLogStore::keep_free(const LogKey& key, std::uint64_t coming) {
   starved_ = !is_free(wanted);
   if (starved_ && went < coming && !is_free(room_.least + coming)) {
     return fail(ErrorCode::ResourceExhausted,
-                fmt::format("{}: less than {} MiB of its disk are free, which are kept for the journal, and older logs can give no more; make room there",
+                fmt::format("{}: less than {} MiB of its disk are free, which are kept for the "
+                            "journal, and older logs can give no more; make room there",
                             doing, room_.least >> 20));
   }
   return {};
@@ -253,19 +277,22 @@ Result<void> FileLogStore::keep_free(const LogKey& key, std::uint64_t coming) {
 void FileLogStore::make_room() {
   {
     const std::scoped_lock lock(mutex_);
-    if (const auto room = io::room_at(root_); room && room->bytes < room_.wanted) take_finished(room_.wanted - room->bytes);
+    if (const auto room = io::room_at(root_); room && room->bytes < room_.wanted)
+      take_finished(room_.wanted - room->bytes);
   }
   while (const auto job = to_give_inodes()) {
     if (!remove(*job)) return;
   }
 }
 
-// A log whose bytes went has its files still. Where there are too few for new ones, a finished job gives all of its own.
+// A log whose bytes went has its files still. Where there are too few for new ones, a finished job
+// gives all of its own.
 std::optional<JobId> FileLogStore::to_give_inodes() {
   const std::scoped_lock lock(mutex_);
   const auto room = io::room_at(root_);
   if (room_.wanted == 0 || !room || room->inodes >= kInodesWanted) return std::nullopt;
-  const auto oldest = std::ranges::min_element(finished_, {}, [](const auto& marked) { return marked.second; });
+  const auto oldest =
+      std::ranges::min_element(finished_, {}, [](const auto& marked) { return marked.second; });
   return oldest == finished_.end() ? std::nullopt : std::optional(oldest->first);
 }
 
@@ -289,7 +316,8 @@ std::optional<LogKey> FileLogStore::largest_unfinished() {
     if (finished_.contains(job)) continue;
     for (const LogKey& key : list_locked(job)) {
       const auto held = logs_.find(key);
-      const std::uint64_t bytes = held == logs_.end() ? bytes_on_disk(base(key).string() + ".log") : held->second.log.held_bytes();
+      const std::uint64_t bytes = held == logs_.end() ? bytes_on_disk(base(key).string() + ".log")
+                                                      : held->second.log.held_bytes();
       if (bytes <= most) continue;
       most = bytes;
       largest = key;

@@ -19,20 +19,27 @@ namespace fs = std::filesystem;
 std::optional<std::uint32_t> number(std::string_view text) {
   std::uint32_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value)
+                                                                  : std::nullopt;
 }
 
-bool is_name_character(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_'; }
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '_';
+}
 
 }  // namespace
 
 bool is_companion(std::string_view name, std::string_view node) {
-  if (name.empty() || name.size() > 64 || node.empty() || node.size() > 63 || node.front() == '.') return false;
-  return std::ranges::all_of(name, is_name_character) && std::ranges::all_of(node, [](char c) { return is_name_character(c) || c == '.'; });
+  if (name.empty() || name.size() > 64 || node.empty() || node.size() > 63 || node.front() == '.')
+    return false;
+  return std::ranges::all_of(name, is_name_character) &&
+         std::ranges::all_of(node, [](char c) { return is_name_character(c) || c == '.'; });
 }
 
 std::string file_stem(const LogKey& key) {
-  return key.companion.empty() ? fmt::format("rank-{}", key.rank.value) : fmt::format("{}@{}", key.companion, key.node.str());
+  return key.companion.empty() ? fmt::format("rank-{}", key.rank.value)
+                               : fmt::format("{}@{}", key.companion, key.node.str());
 }
 
 std::optional<LogKey> key_of_stem(const JobId& job, AttemptNo attempt, std::string_view stem) {
@@ -98,7 +105,8 @@ Result<LogState> FileLogStore::state(const LogKey& key) {
   return (*held)->log.state();
 }
 
-Result<LogState> FileLogStore::append(const LogKey& key, std::uint64_t offset, std::string_view data, const std::optional<Gap>& gap) {
+Result<LogState> FileLogStore::append(const LogKey& key, std::uint64_t offset,
+                                      std::string_view data, const std::optional<Gap>& gap) {
   LogState state;
   {
     const std::scoped_lock lock(mutex_);
@@ -158,7 +166,9 @@ Result<std::uint64_t> FileLogStore::tail(const LogKey& key, std::uint64_t lines)
   }
   // Many lines take their time: nobody's append waits for it.
   auto from = tail_of(extent, lines);
-  if (!from) return fail(std::move(from.error()).in(fmt::format("reading log '{}.log'", base(key).string())));
+  if (!from)
+    return fail(
+        std::move(from.error()).in(fmt::format("reading log '{}.log'", base(key).string())));
   const std::scoped_lock lock(mutex_);
   auto held = get(key);
   if (!held) return fail(std::move(held.error()));
@@ -187,13 +197,16 @@ Result<std::uint64_t> FileLogStore::since(const LogKey& key, WallTime time) {
 std::vector<LogKey> FileLogStore::list_locked(const JobId& job) const {
   std::vector<LogKey> keys;
   std::error_code error;
-  for (fs::directory_iterator attempts(job_dir(job), error), end; !error && attempts != end; attempts.increment(error)) {
+  for (fs::directory_iterator attempts(job_dir(job), error), end; !error && attempts != end;
+       attempts.increment(error)) {
     const auto attempt = number(attempts->path().filename().string());
     if (!attempt) continue;
     std::error_code inner;
-    for (fs::directory_iterator files(attempts->path(), inner); !inner && files != end; files.increment(inner)) {
+    for (fs::directory_iterator files(attempts->path(), inner); !inner && files != end;
+         files.increment(inner)) {
       if (files->path().extension() != ".log") continue;
-      if (auto key = key_of_stem(job, AttemptNo(*attempt), files->path().stem().string())) keys.push_back(std::move(*key));
+      if (auto key = key_of_stem(job, AttemptNo(*attempt), files->path().stem().string()))
+        keys.push_back(std::move(*key));
     }
   }
   std::ranges::sort(keys);
@@ -210,14 +223,17 @@ void FileLogStore::on_change(std::function<void(const LogKey&)> callback) {
   callback_ = std::make_shared<const std::function<void(const LogKey&)>>(std::move(callback));
 }
 
-// Under a mutex of its own: opening and thinning read the whole file, and nobody's append waits for that.
+// Under a mutex of its own: opening and thinning read the whole file, and nobody's append waits for
+// that.
 Result<void> FileLogStore::add_points(const JobId& job, const std::vector<SeriesPoint>& points) {
   const std::scoped_lock lock(series_mutex_);
-  if (const auto found = series_.find(job); found != series_.end()) return found->second.add(points);
+  if (const auto found = series_.find(job); found != series_.end())
+    return found->second.add(points);
   if (auto done = io::make_dirs(job_dir(job), 0700); !done) return done;
   auto file = SeriesFile::open(job_dir(job) / "series");
   if (!file) return fail(std::move(file.error()));
-  // The last pulses come when the job has ended: nobody would ever close what was kept open for them.
+  // The last pulses come when the job has ended: nobody would ever close what was kept open for
+  // them.
   const bool finished = [&] {
     const std::scoped_lock logs(mutex_);
     return finished_.contains(job);
@@ -243,22 +259,27 @@ Result<SeriesFile::Reading> FileLogStore::series_now(const JobId& job) {
   return SeriesFile::Reading::of(job_dir(job) / "series");
 }
 
-// The names of the store's folder and of the one that it is in. A folder that this user may not read cannot be synced by it.
+// The names of the store's folder and of the one that it is in. A folder that this user may not
+// read cannot be synced by it.
 Result<void> FileLogStore::sync_names() const {
   fs::path folder = root_;
   for (int i = 0; i < 2 && folder.has_parent_path(); ++i) {
     folder = folder.parent_path();
     const io::UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!fd && errno == EACCES) continue;
-    if (!fd || calls_.folder(fd.get()) != 0) return fail_errno(fmt::format("syncing folder '{}'", folder.string()), errno);
+    if (!fd || calls_.folder(fd.get()) != 0)
+      return fail_errno(fmt::format("syncing folder '{}'", folder.string()), errno);
   }
   return {};
 }
 
-Result<std::unique_ptr<LogStore>> LogStore::open(fs::path root, std::uint64_t quota, SyncCalls calls, RoomKept room) {
-  if (auto done = io::make_dirs(root, 0700); !done) return fail(std::move(done.error()).in("opening the log store"));
+Result<std::unique_ptr<LogStore>> LogStore::open(fs::path root, std::uint64_t quota,
+                                                 SyncCalls calls, RoomKept room) {
+  if (auto done = io::make_dirs(root, 0700); !done)
+    return fail(std::move(done.error()).in("opening the log store"));
   auto store = std::make_unique<FileLogStore>(std::move(root), quota, std::move(calls), room);
-  if (auto done = store->sync_names(); !done) return fail(std::move(done.error()).in("opening the log store"));
+  if (auto done = store->sync_names(); !done)
+    return fail(std::move(done.error()).in("opening the log store"));
   store->measure();
   store->room_for_start();
   return store;

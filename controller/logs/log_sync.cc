@@ -1,4 +1,5 @@
-// Several logs side by side; the disk's part without the mutex. Order in each: bytes and names, then the end mark, then the word of it.
+// Several logs side by side; the disk's part without the mutex. Order in each: bytes and names,
+// then the end mark, then the word of it.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -14,8 +15,9 @@
 namespace muster::logs {
 namespace {
 
-// A log that ends costs four waits for the disk, and the disk takes those of several threads at once. Behind one thread, jobs that end faster than that
-// pile up on their nodes, which hold each until its log is durable.
+// A log that ends costs four waits for the disk, and the disk takes those of several threads at
+// once. Behind one thread, jobs that end faster than that pile up on their nodes, which hold each
+// until its log is durable.
 constexpr std::size_t kSyncThreads = 4;
 constexpr std::size_t kLogsAThread = 8;  // for fewer another thread is not worth its start
 
@@ -36,13 +38,16 @@ Synced FileLogStore::sync() {
   std::vector<std::vector<LogKey>> set_back(keys.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    std::set<std::filesystem::path> folders;  // each once a thread: what is dirty now has its files made
-    for (std::size_t at = next++; at < keys.size(); at = next++) states[at] = sync_one(keys[at], folders, set_back[at]);
+    // each once a thread: what is dirty now has its files made
+    std::set<std::filesystem::path> folders;
+    for (std::size_t at = next++; at < keys.size(); at = next++)
+      states[at] = sync_one(keys[at], folders, set_back[at]);
   };
   {
     std::vector<std::jthread> others;
     try {
-      while (others.size() + 1 < kSyncThreads && (others.size() + 1) * kLogsAThread < keys.size()) others.emplace_back(work);
+      while (others.size() + 1 < kSyncThreads && (others.size() + 1) * kLogsAThread < keys.size())
+        others.emplace_back(work);
     } catch (const std::system_error&) {  // those that there are do it all
     }
     work();
@@ -59,7 +64,8 @@ Synced FileLogStore::sync() {
 }
 
 // What is not taken off now is tried by the next sync.
-Result<void> FileLogStore::set_back_locked(const LogKey& key, RankLog& log, std::vector<LogKey>& set_back) {
+Result<void> FileLogStore::set_back_locked(const LogKey& key, RankLog& log,
+                                           std::vector<LogKey>& set_back) {
   const std::uint64_t before = log.size();
   auto done = log.set_back();
   if (log.size() == before) return done;
@@ -68,13 +74,16 @@ Result<void> FileLogStore::set_back_locked(const LogKey& key, RankLog& log, std:
   return done;
 }
 
-Result<std::optional<LogState>> FileLogStore::sync_one(const LogKey& key, std::set<std::filesystem::path>& folders, std::vector<LogKey>& set_back) {
+Result<std::optional<LogState>> FileLogStore::sync_one(const LogKey& key,
+                                                       std::set<std::filesystem::path>& folders,
+                                                       std::vector<LogKey>& set_back) {
   std::unique_lock lock(mutex_);
   if (!dirty_.contains(key)) return std::nullopt;
   auto held = get(key);
   if (!held) return fail(std::move(held.error()));
   if ((*held)->log.unsound()) {
-    if (auto done = set_back_locked(key, (*held)->log, set_back); !done) return fail(std::move(done.error()));
+    if (auto done = set_back_locked(key, (*held)->log, set_back); !done)
+      return fail(std::move(done.error()));
   }
   const std::uint64_t size = (*held)->log.size();
   const bool named = (*held)->named;
@@ -120,11 +129,13 @@ Result<std::optional<LogState>> FileLogStore::sync_one(const LogKey& key, std::s
 }
 
 // A power cut takes names as well.
-Result<void> FileLogStore::sync_folders(const LogKey& key, std::set<std::filesystem::path>& synced) const {
+Result<void> FileLogStore::sync_folders(const LogKey& key,
+                                        std::set<std::filesystem::path>& synced) const {
   for (const std::filesystem::path& folder : {base(key).parent_path(), job_dir(key.job), root_}) {
     if (synced.contains(folder)) continue;
     const io::UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!fd || calls_.folder(fd.get()) != 0) return fail_errno(fmt::format("syncing folder '{}'", folder.string()), errno);
+    if (!fd || calls_.folder(fd.get()) != 0)
+      return fail_errno(fmt::format("syncing folder '{}'", folder.string()), errno);
     synced.insert(folder);
   }
   return {};

@@ -21,7 +21,8 @@ constexpr std::uint64_t kLookBack = 64 << 10;
 int pread_some(int fd, std::uint64_t at, std::string& data) {
   std::size_t done = 0;
   while (done < data.size()) {
-    const ssize_t got = ::pread(fd, data.data() + done, data.size() - done, static_cast<off_t>(at + done));
+    const ssize_t got =
+        ::pread(fd, data.data() + done, data.size() - done, static_cast<off_t>(at + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno;
     if (got == 0) break;
@@ -33,7 +34,8 @@ int pread_some(int fd, std::uint64_t at, std::string& data) {
 
 }  // namespace
 
-Result<RankLog> RankLog::open(std::filesystem::path log, std::filesystem::path index_path, std::function<int(int)> sync_call) {
+Result<RankLog> RankLog::open(std::filesystem::path log, std::filesystem::path index_path,
+                              std::function<int(int)> sync_call) {
   auto index = LogIndex::load(std::move(index_path), sync_call);
   if (!index) return fail(std::move(index.error()));
   RankLog rank(std::move(log), std::move(*index), std::move(sync_call));
@@ -43,7 +45,8 @@ Result<RankLog> RankLog::open(std::filesystem::path log, std::filesystem::path i
   } else if (errno != ENOENT) {
     return fail_errno(fmt::format("looking at log '{}'", rank.log_.string()), errno);
   }
-  if (auto done = rank.index_.forget_beyond(rank.size_); !done) return fail(std::move(done.error()));
+  if (auto done = rank.index_.forget_beyond(rank.size_); !done)
+    return fail(std::move(done.error()));
   // An end mark is written when the bytes are synced, and not before.
   rank.ended_ = rank.end_synced_ = rank.index_.end().has_value();
   if (rank.ended_) rank.synced_ = rank.size_;
@@ -60,7 +63,9 @@ LogState RankLog::state() const {
 
 Result<void> RankLog::need_fd(bool make) {
   if (fd_) return {};
-  const auto open = [&] { fd_.reset(::open(log_.c_str(), O_RDWR | O_CLOEXEC | (make ? O_CREAT : 0), 0600)); };
+  const auto open = [&] {
+    fd_.reset(::open(log_.c_str(), O_RDWR | O_CLOEXEC | (make ? O_CREAT : 0), 0600));
+  };
   open();
   if (!fd_ && make && errno == ENOENT) {
     if (auto done = io::make_dirs(log_.parent_path(), 0700); !done) return done;
@@ -82,22 +87,31 @@ Result<io::UniqueFd> RankLog::sync_handle() {
   return handle;
 }
 
-Result<std::uint64_t> RankLog::append(std::uint64_t offset, std::string_view data, const std::optional<Gap>& gap, WallTime now) {
+Result<std::uint64_t> RankLog::append(std::uint64_t offset, std::string_view data,
+                                      const std::optional<Gap>& gap, WallTime now) {
   if (ended_) return 0;
-  if (unsound_) return fail(ErrorCode::Io, fmt::format("writing log '{}': the disk did not take what was written before", log_.string()));
+  if (unsound_)
+    return fail(ErrorCode::Io,
+                fmt::format("writing log '{}': the disk did not take what was written before",
+                            log_.string()));
   if (auto done = need_fd(true); !done) return fail(std::move(done.error()));
   const std::uint64_t end = index_.logical(size_);
   if (offset > end) {
     if (!gap || gap->from > end)
-      return fail(ErrorCode::Conflict, fmt::format("appending to log '{}': bytes {} to {} were never sent", log_.string(), end, offset));
-    if (auto done = index_.add_gap({end, offset, gap->reason, gap->at}); !done) return fail(std::move(done.error()));
+      return fail(ErrorCode::Conflict,
+                  fmt::format("appending to log '{}': bytes {} to {} were never sent",
+                              log_.string(), end, offset));
+    if (auto done = index_.add_gap({end, offset, gap->reason, gap->at}); !done)
+      return fail(std::move(done.error()));
   } else if (offset + data.size() < end) {
     return 0;
   } else if (gap && gap->from == offset && offset == end) {
-    // Lost, nobody knows how much. Told twice when the answer to the first was lost with its connection.
+    // Lost, nobody knows how much. Told twice when the answer to the first was lost with its
+    // connection.
     const bool there = !index_.gaps().empty() && index_.gaps().back().to == end;
     if (!there) {
-      if (auto done = index_.add_gap({end, end, gap->reason, gap->at}); !done) return fail(std::move(done.error()));
+      if (auto done = index_.add_gap({end, end, gap->reason, gap->at}); !done)
+        return fail(std::move(done.error()));
     }
   } else {
     data.remove_prefix(static_cast<std::size_t>(end - offset));
@@ -111,10 +125,12 @@ Result<std::uint64_t> RankLog::append(std::uint64_t offset, std::string_view dat
   }
   std::uint64_t written = 0;
   while (written < data.size()) {
-    const ssize_t went = ::pwrite(fd_.get(), data.data() + written, data.size() - written, static_cast<off_t>(size_));
+    const ssize_t went = ::pwrite(fd_.get(), data.data() + written, data.size() - written,
+                                  static_cast<off_t>(size_));
     if (went < 0 && errno == EINTR) continue;
     // What did fit is whole and counts.
-    if (went <= 0) return fail_errno(fmt::format("writing log '{}'", log_.string()), went < 0 ? errno : ENOSPC);
+    if (went <= 0)
+      return fail_errno(fmt::format("writing log '{}'", log_.string()), went < 0 ? errno : ENOSPC);
     written += static_cast<std::uint64_t>(went);
     size_ += static_cast<std::uint64_t>(went);
   }
@@ -124,7 +140,9 @@ Result<std::uint64_t> RankLog::append(std::uint64_t offset, std::string_view dat
 Result<void> RankLog::finish(std::uint64_t size) {
   if (ended_) return {};
   const std::uint64_t end = index_.logical(size_);
-  if (size > end) return fail(ErrorCode::Conflict, fmt::format("ending log '{}': bytes {} to {} were never sent", log_.string(), end, size));
+  if (size > end)
+    return fail(ErrorCode::Conflict, fmt::format("ending log '{}': bytes {} to {} were never sent",
+                                                 log_.string(), end, size));
   if (auto done = need_fd(true); !done) return done;
   // The index, too: a folder is synced once, with both names in it.
   if (auto index = index_.sync_handle(); !index) return fail(std::move(index.error()));
@@ -136,7 +154,8 @@ Result<bool> RankLog::synced(std::uint64_t size) {
   synced_ = std::max(synced_, std::min(size, size_));
   if (!ended_ || synced_ < size_) return false;
   if (index_.end()) return !end_synced_;
-  if (auto done = index_.add_end(index_.logical(size_)); !done) return fail(std::move(done.error()));
+  if (auto done = index_.add_end(index_.logical(size_)); !done)
+    return fail(std::move(done.error()));
   return true;
 }
 
@@ -147,7 +166,8 @@ Result<void> RankLog::set_back() {
   fd_.reset();
   if (auto done = need_fd(false); !done) return done;
   if (::ftruncate(fd_.get(), static_cast<off_t>(to)) != 0 || sync_call_(fd_.get()) != 0) {
-    return fail_errno(fmt::format("taking off what the disk did not take of log '{}'", log_.string()), errno);
+    return fail_errno(
+        fmt::format("taking off what the disk did not take of log '{}'", log_.string()), errno);
   }
   if (to < size_) ended_ = end_synced_ = false;
   size_ = synced_ = to;
@@ -158,7 +178,8 @@ Result<void> RankLog::set_back() {
 
 Result<std::string> RankLog::pread_all(std::uint64_t at, std::size_t most) const {
   std::string data(most, '\0');
-  if (const int error = pread_some(fd_.get(), at, data); error != 0) return fail_errno(fmt::format("reading log '{}'", log_.string()), error);
+  if (const int error = pread_some(fd_.get(), at, data); error != 0)
+    return fail_errno(fmt::format("reading log '{}'", log_.string()), error);
   return data;
 }
 
@@ -182,14 +203,17 @@ Result<Chunk> RankLog::read(std::uint64_t offset, std::size_t most) {
   }
   if (chunk.offset >= until) return chunk;
   if (auto done = need_fd(false); !done) return fail(std::move(done.error()));
-  auto data = pread_all(index_.physical(chunk.offset), static_cast<std::size_t>(std::min<std::uint64_t>(most, until - chunk.offset)));
+  auto data =
+      pread_all(index_.physical(chunk.offset),
+                static_cast<std::size_t>(std::min<std::uint64_t>(most, until - chunk.offset)));
   if (!data) return fail(std::move(data.error()));
   chunk.data = std::move(*data);
   return chunk;
 }
 
 Result<RankLog::Extent> RankLog::extent() {
-  Extent extent{.fd = {}, .bottom = std::min(size_, index_.physical(index_.evicted())), .top = size_};
+  Extent extent{
+      .fd = {}, .bottom = std::min(size_, index_.physical(index_.evicted())), .top = size_};
   if (extent.bottom == extent.top) return extent;
   auto fd = sync_handle();
   if (!fd) return fail(std::move(fd.error()));
@@ -200,15 +224,18 @@ Result<RankLog::Extent> RankLog::extent() {
 Result<std::uint64_t> tail_of(const RankLog::Extent& extent, std::uint64_t lines) {
   if (extent.bottom == extent.top || lines == 0) return extent.top;
   const std::uint64_t length = extent.top - extent.bottom;
-  const std::uint64_t bottom = length / kLookBack < lines ? extent.bottom : extent.top - lines * kLookBack;
+  const std::uint64_t bottom =
+      length / kLookBack < lines ? extent.bottom : extent.top - lines * kLookBack;
   std::uint64_t seen = 0;
   for (std::uint64_t at = extent.top; at > bottom;) {
     const std::uint64_t from = at - bottom > kLookBack ? at - kLookBack : bottom;
     std::string block(static_cast<std::size_t>(at - from), '\0');
-    if (const int error = pread_some(extent.fd.get(), from, block); error != 0) return fail_errno("looking for the last lines", error);
+    if (const int error = pread_some(extent.fd.get(), from, block); error != 0)
+      return fail_errno("looking for the last lines", error);
     for (std::size_t byte = block.size(); byte-- > 0;) {
       // The newline that ends the last line begins no other.
-      if (block[byte] == '\n' && from + byte + 1 != extent.top && ++seen == lines) return from + byte + 1;
+      if (block[byte] == '\n' && from + byte + 1 != extent.top && ++seen == lines)
+        return from + byte + 1;
     }
     at = from;
   }
@@ -238,8 +265,10 @@ Result<std::uint64_t> RankLog::evict(std::uint64_t want, std::uint64_t keep, Wal
   if (to != size_) to = to / kBlock * kBlock;
   if (to <= from) return 0;
   if (auto done = need_fd(false); !done) return fail(std::move(done.error()));
-  if (auto done = index_.add_evicted(index_.logical(to), now); !done) return fail(std::move(done.error()));
-  if (::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from), static_cast<off_t>(to - from)) != 0) {
+  if (auto done = index_.add_evicted(index_.logical(to), now); !done)
+    return fail(std::move(done.error()));
+  if (::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from),
+                  static_cast<off_t>(to - from)) != 0) {
     return fail_errno(fmt::format("making room in log '{}'", log_.string()), errno);
   }
   return to - from;

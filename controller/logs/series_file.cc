@@ -16,8 +16,9 @@
 namespace muster::logs {
 namespace {
 
-constexpr std::size_t kThinnedBatch = 1'024;                       // points a frame
-constexpr auto kEnds = std::to_array<std::size_t>({4096, 65536});  // bytes; the longer has a thinned frame
+constexpr std::size_t kThinnedBatch = 1'024;  // points a frame
+// bytes; the longer has a thinned frame
+constexpr auto kEnds = std::to_array<std::size_t>({4096, 65536});
 
 void put_point(v1::SeriesBatch& batch, const SeriesPoint& point) {
   v1::SeriesPoint& to = *batch.add_points();
@@ -29,16 +30,19 @@ void put_point(v1::SeriesBatch& batch, const SeriesPoint& point) {
 }
 
 SeriesPoint to_point(const v1::SeriesPoint& from) {
-  return {WallTime(Duration(from.at_ns())), AttemptNo(from.attempt()), from.step(), from.loss(), from.has_loss()};
+  return {WallTime(Duration(from.at_ns())), AttemptNo(from.attempt()), from.step(), from.loss(),
+          from.has_loss()};
 }
 
-// Where in the last bytes of a file a frame begins is not known: there, whence sound ones reach the end.
+// Where in the last bytes of a file a frame begins is not known: there, whence sound ones reach the
+// end.
 std::optional<SeriesPoint> last_of(std::string_view end) {
   for (; end.size() > io::kFrameHeaderBytes; end.remove_prefix(1)) {
     const io::Decoded decoded = io::decode_frames(end);
     if (decoded.payloads.empty() || decoded.used != end.size()) continue;
     v1::SeriesBatch batch;
-    if (!batch.ParseFromString(std::string(decoded.payloads.back())) || batch.points().empty()) return std::nullopt;
+    if (!batch.ParseFromString(std::string(decoded.payloads.back())) || batch.points().empty())
+      return std::nullopt;
     return to_point(*batch.points().rbegin());
   }
   return std::nullopt;
@@ -51,7 +55,8 @@ Result<SeriesFile::Reading> SeriesFile::Reading::of(const std::filesystem::path&
   reading.fd_ = io::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat now{};
   if (!reading.fd_ && errno == ENOENT) return reading;
-  if (!reading.fd_ || ::fstat(reading.fd_.get(), &now) != 0) return fail_errno(fmt::format("opening '{}'", path.string()), errno);
+  if (!reading.fd_ || ::fstat(reading.fd_.get(), &now) != 0)
+    return fail_errno(fmt::format("opening '{}'", path.string()), errno);
   reading.size_ = static_cast<std::uint64_t>(now.st_size);
   return reading;
 }
@@ -103,18 +108,21 @@ Result<std::optional<SeriesPoint>> SeriesFile::Reading::last() const {
   if (!fd_) return last;
   for (const std::size_t most : kEnds) {
     std::string end(std::min<std::uint64_t>(size_, most), '\0');
-    const ssize_t count = ::pread(fd_.get(), end.data(), end.size(), static_cast<off_t>(size_ - end.size()));
+    const ssize_t count =
+        ::pread(fd_.get(), end.data(), end.size(), static_cast<off_t>(size_ - end.size()));
     if (count != static_cast<ssize_t>(end.size())) break;
     if ((last = last_of(end))) return last;
   }
-  if (auto done = each([&](const SeriesPoint& point) { last = point; }); !done) return fail(std::move(done.error()));
+  if (auto done = each([&](const SeriesPoint& point) { last = point; }); !done)
+    return fail(std::move(done.error()));
   return last;
 }
 
 Result<SeriesFile> SeriesFile::open(std::filesystem::path path, std::uint64_t most) {
   SeriesFile file(std::move(path), most);
   std::error_code ignored;
-  std::filesystem::remove(file.path_.parent_path() / kSeriesNew, ignored);  // of one that was killed
+  // of one that was killed
+  std::filesystem::remove(file.path_.parent_path() / kSeriesNew, ignored);
   const auto reading = Reading::of(file.path_);
   if (!reading) return fail(reading.error());
   const auto end = reading->each([&](const SeriesPoint& point) {
@@ -148,7 +156,10 @@ Result<void> SeriesFile::add(const std::vector<SeriesPoint>& points) {
   auto thinned = thin();
   thin_at_ = thinned ? most_ : writer_->size() + most_ / 4;
   if (!thinned)
-    return fail(std::move(thinned.error()).in(fmt::format("thinning '{}', which has its new points and grows longer than it should", path_.string())));
+    return fail(std::move(thinned.error())
+                    .in(fmt::format(
+                        "thinning '{}', which has its new points and grows longer than it should",
+                        path_.string())));
   return thinned;
 }
 
@@ -175,7 +186,8 @@ Result<void> SeriesFile::thin() {
   const auto end = reading->each(take);
   if (written && !batch.points().empty()) written = writer->append(batch.SerializeAsString());
   if (end && written) {
-    // Its bytes before its name: a power cut could else leave an empty file in the place of a whole one.
+    // Its bytes before its name: a power cut could else leave an empty file in the place of a whole
+    // one.
     const io::UniqueFd fd(::open(made.c_str(), O_WRONLY | O_CLOEXEC));
     if (!fd || ::fdatasync(fd.get()) != 0 || ::rename(made.c_str(), path_.c_str()) != 0)
       written = fail_errno(fmt::format("thinning '{}'", path_.string()), errno);

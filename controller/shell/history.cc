@@ -31,7 +31,8 @@ std::optional<std::vector<EventPtr>> History::after(JournalIndex index) const {
 std::vector<EventPtr> History::of_job(const JobId& job, JournalIndex after) const {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return {};
-  const auto first = std::upper_bound(found->second.begin(), found->second.end(), after.value, index_below);
+  const auto first =
+      std::upper_bound(found->second.begin(), found->second.end(), after.value, index_below);
   return {first, found->second.end()};
 }
 

@@ -1,7 +1,9 @@
-// Public events in memory, for watchers: every event of each job that is still in the ledger, and a tail of the latest events of everything. Only durable
-// events are added. Owned by the shell's strand; the events themselves are immutable and shared.
+// Public events in memory, for watchers: every event of each job that is still in the ledger, and a
+// tail of the latest events of everything. Only durable events are added. Owned by the shell's
+// strand; the events themselves are immutable and shared.
 //
-// Promises: of_job() is whole for a job in the ledger (an archived one is read back from the archive by the API). after() is whole or nothing.
+// Promises: of_job() is whole for a job in the ledger (an archived one is read back from the
+// archive by the API). after() is whole or nothing.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +28,12 @@ class History {
   void add(EventPtr event);
   // The job has left the ledger: its own list goes; the tail keeps what it has.
   void forget(const JobId& job);
-  // Rows up to here were not in the journal any more when it was loaded (archived): the tail may have holes below.
+  // Rows up to here were not in the journal any more when it was loaded (archived): the tail may
+  // have holes below.
   void missing_to(JournalIndex index);
 
-  // All kept events with a greater index; from 0: from the beginning of what is kept. Nothing: some of them are gone; oldest() says from where.
+  // All kept events with a greater index; from 0: from the beginning of what is kept. Nothing: some
+  // of them are gone; oldest() says from where.
   [[nodiscard]] std::optional<std::vector<EventPtr>> after(JournalIndex index) const;
   [[nodiscard]] std::vector<EventPtr> of_job(const JobId& job, JournalIndex after) const;
   // The lowest index from which after() answers.

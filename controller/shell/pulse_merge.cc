@@ -26,7 +26,8 @@ void take_over_shards(v1::AttemptReading& newest, v1::AttemptReading& earlier) {
   for (const v1::ShardReading& shard : earlier.shards()) steps.insert(shard.step());
   while (steps.size() > kStepsKept) steps.erase(steps.begin());
   for (v1::ShardReading& shard : *earlier.mutable_shards()) {
-    if (steps.contains(shard.step()) && !known.contains({shard.step(), shard.shard()})) *newest.add_shards() = std::move(shard);
+    if (steps.contains(shard.step()) && !known.contains({shard.step(), shard.shard()}))
+      *newest.add_shards() = std::move(shard);
   }
 }
 
@@ -36,7 +37,8 @@ void take_over(v1::Pulse& newest, v1::Pulse earlier) {
   if (newest.ByteSizeLong() + earlier.ByteSizeLong() > kBytesMost) return;
   if (newest.devices().empty()) newest.mutable_devices()->Swap(earlier.mutable_devices());
   std::map<std::pair<std::string, std::uint32_t>, int> places;
-  for (int i = 0; i < newest.readings_size(); ++i) places.emplace(std::pair(newest.readings(i).job_id(), newest.readings(i).attempt()), i);
+  for (int i = 0; i < newest.readings_size(); ++i)
+    places.emplace(std::pair(newest.readings(i).job_id(), newest.readings(i).attempt()), i);
   for (v1::AttemptReading& reading : *earlier.mutable_readings()) {
     const auto place = places.find({reading.job_id(), reading.attempt()});
     if (place == places.end()) {

@@ -10,12 +10,15 @@ namespace {
 
 std::string attempt_text(AttemptNo attempt) { return "attempt " + std::to_string(attempt.value); }
 
-std::optional<std::string> taken_device(const core::Ledger& ledger, const core::AttemptPlaced& placed) {
+std::optional<std::string> taken_device(const core::Ledger& ledger,
+                                        const core::AttemptPlaced& placed) {
   for (const core::PlacedNode& node : placed.nodes) {
     const auto holders = ledger.device_holders.find(node.node);
     if (holders == ledger.device_holders.end()) continue;
     for (const std::uint32_t device : node.devices) {
-      if (holders->second.contains(device)) return "device " + std::to_string(device) + " of node '" + node.node.str() + "' is held by another attempt";
+      if (holders->second.contains(device))
+        return "device " + std::to_string(device) + " of node '" + node.node.str() +
+               "' is held by another attempt";
     }
   }
   return std::nullopt;
@@ -25,26 +28,34 @@ core::JobStep step_of(const core::JobEnded& ended, core::JobPhase from) {
   switch (ended.outcome) {
     case core::Outcome::Succeeded: return core::JobStep::Finished;
     case core::Outcome::Failed: return core::JobStep::GaveUp;
-    case core::Outcome::Cancelled: return from == core::JobPhase::Queued ? core::JobStep::CancelAsked : core::JobStep::StoppedForCancel;
+    case core::Outcome::Cancelled:
+      return from == core::JobPhase::Queued ? core::JobStep::CancelAsked
+                                            : core::JobStep::StoppedForCancel;
   }
   return core::JobStep::GaveUp;
 }
 
 // What apply takes for granted of a move between attempts' states.
-std::optional<std::string> bad_state(const core::JobRecord& job, const core::AttemptRecord& attempt, const core::EventBody& body) {
+std::optional<std::string> bad_state(const core::JobRecord& job, const core::AttemptRecord& attempt,
+                                     const core::EventBody& body) {
   const bool current = &attempt == job.current();
   const std::string which = attempt_text(attempt.number);
   if (std::holds_alternative<core::AttemptBroke>(body)) {
-    if (!current || attempt.state != core::AttemptState::Live || !next_phase(job.phase, core::JobStep::Broke))
+    if (!current || attempt.state != core::AttemptState::Live ||
+        !next_phase(job.phase, core::JobStep::Broke))
       return which + " broke, but it was not the live one";
   }
   if (const auto* ended = std::get_if<core::AttemptEnded>(&body)) {
-    if (!current || attempt.state != core::AttemptState::Stopping) return which + " ended, but it was not being stopped";
-    if (!ended->job_ends && !next_phase(job.phase, core::JobStep::TornDown)) return which + " ended while " + std::string(to_string(job.phase));
+    if (!current || attempt.state != core::AttemptState::Stopping)
+      return which + " ended, but it was not being stopped";
+    if (!ended->job_ends && !next_phase(job.phase, core::JobStep::TornDown))
+      return which + " ended while " + std::string(to_string(job.phase));
   }
   if (std::holds_alternative<core::AttemptCompleted>(body)) {
-    if (!current || attempt.state != core::AttemptState::Live) return which + " completed, but it was not the live one";
-    if (!next_phase(job.phase, core::JobStep::Finished)) return which + " completed while " + std::string(to_string(job.phase));
+    if (!current || attempt.state != core::AttemptState::Live)
+      return which + " completed, but it was not the live one";
+    if (!next_phase(job.phase, core::JobStep::Finished))
+      return which + " completed while " + std::string(to_string(job.phase));
   }
   return std::nullopt;
 }
@@ -54,7 +65,9 @@ std::optional<std::string> bad_state(const core::JobRecord& job, const core::Att
 std::optional<std::string> nonsense(const core::Ledger& ledger, const core::EventBody& body) {
   const JobId* id = job_of(body);
   if (id == nullptr) return std::nullopt;
-  if (std::holds_alternative<core::JobArchived>(body) || std::holds_alternative<core::TombstoneDropped>(body)) return std::nullopt;
+  if (std::holds_alternative<core::JobArchived>(body) ||
+      std::holds_alternative<core::TombstoneDropped>(body))
+    return std::nullopt;
   const auto found = ledger.jobs.find(*id);
   if (std::holds_alternative<core::JobSubmitted>(body)) {
     if (found != ledger.jobs.end()) return "submitted a second time";
@@ -63,28 +76,39 @@ std::optional<std::string> nonsense(const core::Ledger& ledger, const core::Even
   if (found == ledger.jobs.end()) return "it was never submitted";
   const core::JobRecord& job = found->second;
   if (const auto* succeeded = std::get_if<core::PredecessorSucceeded>(&body)) {
-    if (!job.waits_for.contains(succeeded->predecessor)) return "it did not wait for job '" + succeeded->predecessor.str() + "'";
+    if (!job.waits_for.contains(succeeded->predecessor))
+      return "it did not wait for job '" + succeeded->predecessor.str() + "'";
     return std::nullopt;
   }
   const AttemptNo number = attempt_of(body);
   if (const auto* placed = std::get_if<core::AttemptPlaced>(&body)) {
     if (number.value == 0) return "an attempt without a number was placed";
-    if (job.current() != nullptr && number <= job.current()->number) return attempt_text(number) + " placed after " + attempt_text(job.current()->number);
+    if (job.current() != nullptr && number <= job.current()->number)
+      return attempt_text(number) + " placed after " + attempt_text(job.current()->number);
     if (placed->nodes.empty()) return attempt_text(number) + " placed on no node";
-    if (job.phase != core::JobPhase::Queued) return attempt_text(number) + " placed while " + std::string(to_string(job.phase));
-    if (!job.waits_for.empty()) return attempt_text(number) + " placed before job '" + job.waits_for.begin()->str() + "' had succeeded";
+    if (job.phase != core::JobPhase::Queued)
+      return attempt_text(number) + " placed while " + std::string(to_string(job.phase));
+    if (!job.waits_for.empty())
+      return attempt_text(number) + " placed before job '" + job.waits_for.begin()->str() +
+             "' had succeeded";
     return taken_device(ledger, *placed);
   }
   if (const auto* ended = std::get_if<core::JobEnded>(&body)) {
-    if (!next_phase(job.phase, step_of(*ended, job.phase))) return "ended while " + std::string(to_string(job.phase));
-    if (job.current() != nullptr && job.current()->state != core::AttemptState::Ended) return "ended before " + attempt_text(job.current()->number) + " did";
+    if (!next_phase(job.phase, step_of(*ended, job.phase)))
+      return "ended while " + std::string(to_string(job.phase));
+    if (job.current() != nullptr && job.current()->state != core::AttemptState::Ended)
+      return "ended before " + attempt_text(job.current()->number) + " did";
   }
   if (number.value == 0) return std::nullopt;
-  // Of an attempt that an accepted loss took out of the journal a checkpoint may have been found on disk.
-  if (std::holds_alternative<core::CheckpointCompleted>(body) && job.current() != nullptr && number < job.current()->number) return std::nullopt;
+  // Of an attempt that an accepted loss took out of the journal a checkpoint may have been found on
+  // disk.
+  if (std::holds_alternative<core::CheckpointCompleted>(body) && job.current() != nullptr &&
+      number < job.current()->number)
+    return std::nullopt;
   if (const auto* aside = std::get_if<core::CheckpointSetAside>(&body)) {
     if (core::has_checkpoint(job, number, aside->step)) return std::nullopt;
-    return "step " + std::to_string(aside->step) + " of " + attempt_text(number) + " set aside, but it was never complete";
+    return "step " + std::to_string(aside->step) + " of " + attempt_text(number) +
+           " set aside, but it was never complete";
   }
   const core::AttemptRecord* attempt = job.attempt(number);
   if (attempt == nullptr) return attempt_text(number) + " was never placed";
@@ -96,7 +120,8 @@ std::optional<std::string> nonsense(const core::Ledger& ledger, const core::Even
   if (const auto* exited = std::get_if<core::RankExited>(&body)) {
     const std::uint32_t first = part->placed.first_rank.value;
     if (exited->rank.value < first || exited->rank.value - first >= part->placed.rank_count) {
-      return "rank " + std::to_string(exited->rank.value) + " of " + attempt_text(number) + " is not one of node '" + node->str() + "'";
+      return "rank " + std::to_string(exited->rank.value) + " of " + attempt_text(number) +
+             " is not one of node '" + node->str() + "'";
     }
   }
   return std::nullopt;
@@ -104,7 +129,8 @@ std::optional<std::string> nonsense(const core::Ledger& ledger, const core::Even
 
 void Replay::row(const journal::Row& row) {
   if (auto why = nonsense(ledger_, row.event.body)) {
-    set_aside_.emplace(*job_of(row.event.body), "journal row " + std::to_string(row.index.value) + " makes no sense: " + *why);
+    set_aside_.emplace(*job_of(row.event.body), "journal row " + std::to_string(row.index.value) +
+                                                    " makes no sense: " + *why);
     return;
   }
   core::apply(ledger_, row.index, row.event);
@@ -114,7 +140,9 @@ void Replay::row(const journal::Row& row) {
 std::optional<core::JobRecord> refold(const journal::ArchivedJob& archived) {
   Replay replay;
   for (const journal::Row& row : archived.rows) {
-    if (std::holds_alternative<core::JobArchived>(row.event.body) || std::holds_alternative<core::TombstoneDropped>(row.event.body)) continue;
+    if (std::holds_alternative<core::JobArchived>(row.event.body) ||
+        std::holds_alternative<core::TombstoneDropped>(row.event.body))
+      continue;
     replay.row(row);
   }
   const auto found = replay.ledger().jobs.find(archived.job);

@@ -1,6 +1,7 @@
-// Start-up: the journal's rows, folded. A sound record that makes no sense (it was written by a broken build, or by nobody) is left out and sets its one
-// job aside, reported; the rest starts. What makes sense of that job is folded all the same: it keeps its name, request id and devices, its processes
-// may still be running, and the shell can stop it like any other.
+// Start-up: the journal's rows, folded. A sound record that makes no sense (it was written by a
+// broken build, or by nobody) is left out and sets its one job aside, reported; the rest starts.
+// What makes sense of that job is folded all the same: it keeps its name, request id and devices,
+// its processes may still be running, and the shell can stop it like any other.
 #pragma once
 
 #include <functional>

@@ -19,28 +19,34 @@ constexpr std::size_t kArchiveBacklogMax = 1'000;  // finished jobs whose rows w
 }  // namespace
 
 Shell::Shell(journal::Journal& journal, const Clock& clock, Options options)
-    : journal_(journal), clock_(clock), options_(std::move(options)), timer_(std::make_unique<async::Timer>(strand_, "timer")) {}
+    : journal_(journal),
+      clock_(clock),
+      options_(std::move(options)),
+      timer_(std::make_unique<async::Timer>(strand_, "timer")) {}
 
 Shell::~Shell() { stop(); }
 
-// --- start and stop ------------------------------------------------------------------------------------------------------------------
+// --- start and stop ------------------------------------------------------------------------------
 
 Result<Shell::Started> Shell::start() {
   JournalIndex expected(1);
   std::unordered_set<JobId> submitted;
   Replay replay([&](const journal::Row& row, const core::Ledger& ledger) {
-    // A gap in the indexes: rows that were archived or superseded. Watchers of everything cannot be told what was there.
+    // A gap in the indexes: rows that were archived or superseded. Watchers of everything cannot be
+    // told what was there.
     if (row.index > expected) history_.missing_to(JournalIndex(row.index.value - 1));
     expected = JournalIndex(row.index.value + 1);
     history_.add(std::make_shared<const v1::Event>(options_.describe(row, ledger)));
-    if (const auto* event = std::get_if<core::JobSubmitted>(&row.event.body)) submitted.insert(event->job);
+    if (const auto* event = std::get_if<core::JobSubmitted>(&row.event.body))
+      submitted.insert(event->job);
     if (const auto* event = std::get_if<core::JobArchived>(&row.event.body)) {
       history_.forget(event->job);
       // Stopped between the event and the move of its rows.
       if (submitted.contains(event->job)) archive_.push_back(event->job);
     }
   });
-  if (auto loaded = journal_.load([&](const journal::Row& row) { replay.row(row); }); !loaded) return fail(std::move(loaded.error()));
+  if (auto loaded = journal_.load([&](const journal::Row& row) { replay.row(row); }); !loaded)
+    return fail(std::move(loaded.error()));
   ledger_ = std::move(replay.ledger());
   last_index_ = journal_.last();
   const JournalIndex loaded_to = last_index_;
@@ -57,13 +63,18 @@ Result<Shell::Started> Shell::start() {
                    .paused = paused_};
   }
   const ClusterId cluster = ledger_.cluster.empty() ? options_.new_cluster : ledger_.cluster;
-  // An epoch that agents have seen would shut them out, and the jobs have to know (lost_end.h). Any of the lost rows may have been a start.
-  const std::uint64_t lost = options_.epochs_lost ? options_.epochs_lost().value_or(core::kLossRowsUnknown) : 0;
+  // An epoch that agents have seen would shut them out, and the jobs have to know (lost_end.h). Any
+  // of the lost rows may have been a start.
+  const std::uint64_t lost =
+      options_.epochs_lost ? options_.epochs_lost().value_or(core::kLossRowsUnknown) : 0;
   Batch batch;
   now_ = clock_.now();
-  put(batch, core::ControllerStarted{.epoch = core::next_epoch(ledger_.epoch, lost), .cluster = cluster, .version = options_.version});
+  put(batch, core::ControllerStarted{.epoch = core::next_epoch(ledger_.epoch, lost),
+                                     .cluster = cluster,
+                                     .version = options_.version});
   cancel_set_aside(batch, replay.set_aside());
-  if (auto appended = journal_.append(batch.rows); !appended) return fail(std::move(appended.error()));
+  if (auto appended = journal_.append(batch.rows); !appended)
+    return fail(std::move(appended.error()));
   for (EventPtr& event : batch.events) history_.add(std::move(event));
   durable_.store(last_index_.value, std::memory_order_release);
   return Started{.epoch = ledger_.epoch,
@@ -75,13 +86,16 @@ Result<Shell::Started> Shell::start() {
                  .paused = {}};
 }
 
-// What is left of them is sound, but not all that happened: nothing may be built on it. So they are stopped in the ordinary way, which frees their devices
-// when these are proven free, and shows to everybody why.
+// What is left of them is sound, but not all that happened: nothing may be built on it. So they are
+// stopped in the ordinary way, which frees their devices when these are proven free, and shows to
+// everybody why.
 void Shell::cancel_set_aside(Batch& batch, const std::map<JobId, std::string>& jobs) {
   for (const auto& [id, why] : jobs) {
     const auto job = ledger_.jobs.find(id);
     if (job == ledger_.jobs.end() || core::is_final(job->second.phase)) continue;
-    accept(batch, core::CancelJob{.job = id, .reason = "set aside at the controller's start: " + why}, now_);
+    accept(batch,
+           core::CancelJob{.job = id, .reason = "set aside at the controller's start: " + why},
+           now_);
   }
 }
 
@@ -121,7 +135,7 @@ void Shell::idle() {
   std::exchange(on_idle_, {})();
 }
 
-// --- in from other threads -------------------------------------------------------------------------------------------------------------
+// --- in from other threads -----------------------------------------------------------------------
 
 bool Shell::push(Item item, bool bounded) {
   item.heard = item.arrived;
@@ -144,19 +158,23 @@ bool Shell::push(Item item, bool bounded) {
 std::optional<Shell::PulseSlot> Shell::pulse_slot(const Item& item) {
   const auto* observation = std::get_if<core::Observation>(&item.what);
   if (observation == nullptr) return std::nullopt;
-  if (const auto* pulse = std::get_if<core::PulseHeard>(observation)) return PulseSlot(pulse->node, pulse->connection, false);
-  if (const auto* acked = std::get_if<core::PulseAcked>(observation)) return PulseSlot(acked->node, acked->connection, true);
+  if (const auto* pulse = std::get_if<core::PulseHeard>(observation))
+    return PulseSlot(pulse->node, pulse->connection, false);
+  if (const auto* acked = std::get_if<core::PulseAcked>(observation))
+    return PulseSlot(acked->node, acked->connection, true);
   return std::nullopt;
 }
 
-// False: none of this connection waits. At the place of the first: at the end of the inbox it could be overtaken by the judging of deadlines.
+// False: none of this connection waits. At the place of the first: at the end of the inbox it could
+// be overtaken by the judging of deadlines.
 bool Shell::replace_pulse(Item& item, const PulseSlot& slot) {
   const auto waiting = waiting_pulses_.find(slot);
   if (waiting == waiting_pulses_.end()) return false;
   Item& there = *waiting->second;
   auto& newest = std::get<core::Observation>(item.what);
   if (auto* pulse = std::get_if<core::PulseHeard>(&newest)) {
-    take_over(pulse->pulse, std::move(std::get<core::PulseHeard>(std::get<core::Observation>(there.what)).pulse));
+    take_over(pulse->pulse,
+              std::move(std::get<core::PulseHeard>(std::get<core::Observation>(there.what)).pulse));
   }
   there.what = std::move(newest);
   there.heard = item.heard;
@@ -164,28 +182,46 @@ bool Shell::replace_pulse(Item& item, const PulseSlot& slot) {
 }
 
 bool Shell::submit(core::Input input, Now arrived, ReplyFn reply) {
-  return push({.arrived = arrived, .what = InputItem{.input = std::move(input), .reply = std::move(reply)}}, true);
+  return push(
+      {.arrived = arrived, .what = InputItem{.input = std::move(input), .reply = std::move(reply)}},
+      true);
 }
 void Shell::report(core::Input input, Now arrived, ReplyFn reply) {
-  (void)push({.arrived = arrived, .what = InputItem{.input = std::move(input), .reply = std::move(reply)}}, false);
+  (void)push(
+      {.arrived = arrived, .what = InputItem{.input = std::move(input), .reply = std::move(reply)}},
+      false);
 }
-void Shell::report_and_observe(core::Input input, core::Observation then, Now arrived, ReplyFn reply) {
-  (void)push({.arrived = arrived, .what = InputItem{.input = std::move(input), .reply = std::move(reply), .then = std::move(then)}}, false);
+void Shell::report_and_observe(core::Input input, core::Observation then, Now arrived,
+                               ReplyFn reply) {
+  (void)push({.arrived = arrived,
+              .what = InputItem{.input = std::move(input),
+                                .reply = std::move(reply),
+                                .then = std::move(then)}},
+             false);
 }
-void Shell::observe(core::Observation observation, Now arrived) { (void)push({.arrived = arrived, .what = std::move(observation)}, false); }
-bool Shell::read(ReadFn read) { return push({.arrived = clock_.now(), .what = std::move(read)}, true); }
-void Shell::look(ReadFn read) { (void)push({.arrived = clock_.now(), .what = std::move(read)}, false); }
+void Shell::observe(core::Observation observation, Now arrived) {
+  (void)push({.arrived = arrived, .what = std::move(observation)}, false);
+}
+bool Shell::read(ReadFn read) {
+  return push({.arrived = clock_.now(), .what = std::move(read)}, true);
+}
+void Shell::look(ReadFn read) {
+  (void)push({.arrived = clock_.now(), .what = std::move(read)}, false);
+}
 
 void Shell::with_journal(const char* name, std::move_only_function<void(journal::Journal&)> work) {
   disk_.post(name, [this, work = std::move(work)]() mutable { work(journal_); });
 }
 
 void Shell::with_archive(const char* name, std::move_only_function<void(journal::Journal&)> work) {
-  // By way of the journal's thread: a job that has left the ledger is in the archive when that thread has moved it.
-  disk_.post(name, [this, name, work = std::move(work)]() mutable { archive_reads_.post(name, [this, work = std::move(work)]() mutable { work(journal_); }); });
+  // By way of the journal's thread: a job that has left the ledger is in the archive when that
+  // thread has moved it.
+  disk_.post(name, [this, name, work = std::move(work)]() mutable {
+    archive_reads_.post(name, [this, work = std::move(work)]() mutable { work(journal_); });
+  });
 }
 
-// --- the batch -------------------------------------------------------------------------------------------------------------------------
+// --- the batch -----------------------------------------------------------------------------------
 
 void Shell::turn() {
   std::vector<Item> items;
@@ -245,7 +281,8 @@ void Shell::take(Batch& batch, Item item) {
       if (!by_job_.empty() || !watching_all_.empty()) {
         for (const v1::AttemptReading& reading : pulse->pulse.readings()) {
           const JobId job(reading.job_id());
-          for (auto [at, end] = by_job_.equal_range(job); at != end; ++at) at->second->on_reading(job, presence_);
+          for (auto [at, end] = by_job_.equal_range(job); at != end; ++at)
+            at->second->on_reading(job, presence_);
           for (Watcher* watcher : watching_all_) watcher->on_reading(job, presence_);
         }
       }
@@ -264,15 +301,23 @@ void Shell::put(Batch& batch, core::EventBody body) {
   last_index_ = JournalIndex(last_index_.value + 1);
   batch.rows.push_back({.index = last_index_, .event = {.at = now_.wall, .body = std::move(body)}});
   core::apply(ledger_, last_index_, batch.rows.back().event);
-  batch.events.push_back(std::make_shared<const v1::Event>(options_.describe(batch.rows.back(), ledger_)));
+  batch.events.push_back(
+      std::make_shared<const v1::Event>(options_.describe(batch.rows.back(), ledger_)));
 }
 
 // `now`: when it came, which is before the batch began when the disk is busy.
 Outcome Shell::accept(Batch& batch, const core::Input& input, Now now) {
-  if (!paused_.empty()) return {.refusal = Error{.code = ErrorCode::DataLoss, .message = paused_}, .job = {}, .repeated = false, .index = {}};
+  if (!paused_.empty())
+    return {.refusal = Error{.code = ErrorCode::DataLoss, .message = paused_},
+            .job = {},
+            .repeated = false,
+            .index = {}};
   core::Decision decision = core::decide(ledger_, presence_, input, now, options_.limits);
   for (core::EventBody& body : decision.events) put(batch, std::move(body));
-  return {.refusal = std::move(decision.refusal), .job = std::move(decision.job), .repeated = decision.repeated, .index = {}};
+  return {.refusal = std::move(decision.refusal),
+          .job = std::move(decision.job),
+          .repeated = decision.repeated,
+          .index = {}};
 }
 
 // How far deadlines may be judged in this batch (see the header).
@@ -307,7 +352,8 @@ void Shell::propose(Batch& batch, BootTime horizon) {
     wake_at = proposal.wake_at;
     const std::size_t before = batch.rows.size();
     for (const core::Input& input : proposal.inputs) {
-      if (Outcome outcome = accept(batch, input, judged); outcome.refusal) log::debug("a proposal was refused", {{"why", outcome.refusal->message}});
+      if (Outcome outcome = accept(batch, input, judged); outcome.refusal)
+        log::debug("a proposal was refused", {{"why", outcome.refusal->message}});
     }
     if (batch.rows.size() == before) break;
     if (round + 1 == options_.rounds_max) {
@@ -329,8 +375,8 @@ void Shell::propose(Batch& batch, BootTime horizon) {
 
 void Shell::arm(BootTime wake_at) {
   if (timer_due_ && *timer_due_ <= wake_at) return;
-  // At least a millisecond: a wake-up in the past that changes nothing must not spin. From now on, not from the batch's begin: what the batch itself took is no
-  // stall.
+  // At least a millisecond: a wake-up in the past that changes nothing must not spin. From now on,
+  // not from the batch's begin: what the batch itself took is no stall.
   const BootTime now = clock_.now().boot;
   const Duration after = std::max<Duration>(wake_at - now, std::chrono::milliseconds(1));
   timer_due_ = now + after;
@@ -377,10 +423,12 @@ void Shell::tell_watchers(const Batch& batch, const View& shown) {
   std::unordered_map<JobId, std::vector<EventPtr>> by_job;
   for (const EventPtr& event : batch.events) {
     history_.add(event);
-    if (const JobId job(event->job_id()); !job.empty() && by_job_.contains(job)) by_job[job].push_back(event);
+    if (const JobId job(event->job_id()); !job.empty() && by_job_.contains(job))
+      by_job[job].push_back(event);
   }
   for (const auto& [job, events] : by_job) {
-    for (auto [at, end] = by_job_.equal_range(job); at != end; ++at) at->second->on_events(events, shown);
+    for (auto [at, end] = by_job_.equal_range(job); at != end; ++at)
+      at->second->on_events(events, shown);
   }
   if (!batch.events.empty()) {
     for (Watcher* watcher : watching_all_) watcher->on_events(batch.events, shown);
@@ -396,7 +444,8 @@ void Shell::tell_watchers(const Batch& batch, const View& shown) {
   }
 }
 
-// Rows of archived jobs are moved one job at a time, when nothing else wants the disk; or anyway, when too many wait.
+// Rows of archived jobs are moved one job at a time, when nothing else wants the disk; or anyway,
+// when too many wait.
 void Shell::archive_next() {
   if (archiving_ || archive_.empty() || !paused_.empty()) return;
   archiving_ = true;
@@ -406,13 +455,15 @@ void Shell::archive_next() {
       archiving_ = false;
       archive_.pop_front();
       // Its rows stay where they are; the next start tries again.
-      if (!done) log::error("a finished job's rows were not moved to the archive", {{"job", job.str()}, {"why", done.error().message}});
+      if (!done)
+        log::error("a finished job's rows were not moved to the archive",
+                   {{"job", job.str()}, {"why", done.error().message}});
       turn();
     });
   });
 }
 
-// --- watchers ----------------------------------------------------------------------------------------------------------------------------
+// --- watchers ------------------------------------------------------------------------------------
 
 bool Shell::add_watcher(std::shared_ptr<Watcher> watcher, const JobId& job) {
   MUSTER_ASSERT(strand_.on_this(), "watchers are added on the strand");

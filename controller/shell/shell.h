@@ -5,21 +5,24 @@
 //     3 one append and sync, on the journal's thread                       one batch in flight; the inbox collects meanwhile
 //     4 release, in this order: orders (Listener), replies, watch events, reads
 //
-// Nothing leaves before its batch is durable, reads included; a batch without events is released at once. No second batch is applied
-// while one is in flight, so at release the whole ledger is durable.
+// Nothing leaves before its batch is durable, reads included; a batch without events is released at
+// once. No second batch is applied while one is in flight, so at release the whole ledger is
+// durable.
 //
-// Time: an item carries its arrival, stamped by whoever received it. propose() judges deadlines at a moment before which the inbox has been drained:
-// with items left over, the arrival of the first of them; after a stall of this process (its own timer fired late), the moment before
-// the stall, until the network's threads have had as long again. So neither a slow disk nor a starved controller makes a node look silent.
-// The shell owns the only timer (Proposal::wake_at).
+// Time: an item carries its arrival, stamped by whoever received it. propose() judges deadlines at
+// a moment before which the inbox has been drained: with items left over, the arrival of the first
+// of them; after a stall of this process (its own timer fired late), the moment before
+// the stall, until the network's threads have had as long again. So neither a slow disk nor a
+// starved controller makes a node look silent. The shell owns the only timer (Proposal::wake_at).
 //
-// Pulses come whether or not a batch is in flight: of one connection one waits, and what comes takes it over and its place, so that the inbox does not
-// grow while the disk hangs.
+// Pulses come whether or not a batch is in flight: of one connection one waits, and what comes
+// takes it over and its place, so that the inbox does not grow while the disk hangs.
 //
-// Paused, it accepts, proposes and appends nothing: every input is refused with the reason, reads and observations go on.
+// Paused, it accepts, proposes and appends nothing: every input is refused with the reason, reads
+// and observations go on.
 //
-// Start: construct, start() (load, fold, ControllerStarted), listen somewhere, open(). Stop: end all calls first, then stop(): what is in the
-// inbox is still served. kill -9 is the ordinary stop.
+// Start: construct, start() (load, fold, ControllerStarted), listen somewhere, open(). Stop: end
+// all calls first, then stop(): what is in the inbox is still served. kill -9 is the ordinary stop.
 #pragma once
 
 #include <atomic>
@@ -44,16 +47,20 @@ class Shell {
     core::Limits limits;
     std::string version;
     ClusterId new_cluster;  // used by the first start of a state directory
-    // Asked after the load: how many epochs may have been given up with a damaged journal's end; nothing: unknown. 0: none.
+    // Asked after the load: how many epochs may have been given up with a damaged journal's end;
+    // nothing: unknown. 0: none.
     std::function<std::optional<std::uint64_t>()> epochs_lost;
-    // Asked after the load: why to start paused, without a row of this start's own. Empty, or none: not so.
+    // Asked after the load: why to start paused, without a row of this start's own. Empty, or none:
+    // not so.
     std::function<std::string()> paused;
     // The public form of an event; `after` is the ledger with it applied. Pure.
     std::function<v1::Event(const journal::Row&, const core::Ledger& after)> describe;
-    // The journal failed: nothing may be released any more. Called once, on the strand; the daemon ends itself.
+    // The journal failed: nothing may be released any more. Called once, on the strand; the daemon
+    // ends itself.
     std::function<void(const Error&)> on_fatal;
     std::size_t batch_max = 4'096;
-    std::size_t inbox_max = 100'000;  // of clients' inputs and reads; agents' facts are bounded by their run directories
+    // of clients' inputs and reads; agents' facts are bounded by their run directories
+    std::size_t inbox_max = 100'000;
     std::size_t watchers_max = 10'000;
     std::size_t rounds_max = 64;  // of propose in one batch
     Duration stall_after = std::chrono::milliseconds(100);
@@ -70,34 +77,43 @@ class Shell {
     JournalIndex index;
     JournalIndex loaded;  // the journal's last before this start
     std::size_t jobs = 0;
-    std::map<JobId, std::string> set_aside;  // and why; cancelled with this start, where they had not ended
+    // and why; cancelled with this start, where they had not ended
+    std::map<JobId, std::string> set_aside;
     std::string paused;
   };
   Result<Started> start();
-  [[nodiscard]] const core::Ledger& started_ledger() const { return ledger_; }  // between start() and open() only
-  void set_listener(Listener* listener) { listener_ = listener; }               // before open(); outlives stop()
-  void open();                                                                  // from here on silence is judged, and jobs are placed
+  // between start() and open() only
+  [[nodiscard]] const core::Ledger& started_ledger() const { return ledger_; }
+  // before open(); outlives stop()
+  void set_listener(Listener* listener) { listener_ = listener; }
+  // from here on silence is judged, and jobs are placed
+  void open();
   void stop();
 
-  // --- any thread --------------------------------------------------------------------------------------------------------------------
+  // --- any thread --------------------------------------------------------------------------------
   [[nodiscard]] Now now() const { return clock_.now(); }
   // False: the inbox is full (clients), nothing was taken.
   [[nodiscard]] bool submit(core::Input input, Now arrived, ReplyFn reply);
   void report(core::Input input, Now arrived, ReplyFn reply);  // from agents: never refused
-  // `then` is observed right behind the input, in the same batch and before it proposes; not when the input was refused.
+  // `then` is observed right behind the input, in the same batch and before it proposes; not when
+  // the input was refused.
   void report_and_observe(core::Input input, core::Observation then, Now arrived, ReplyFn reply);
   void observe(core::Observation observation, Now arrived);
   [[nodiscard]] bool read(ReadFn read);  // clients: refused like submit
   void look(ReadFn read);                // the controller's own links: never refused
   // On the journal's thread, between appends. `work` must be short.
   void with_journal(const char* name, std::move_only_function<void(journal::Journal&)> work);
-  // On a thread that nothing else waits for, behind what the journal's was given before: Journal::archived() and archived_job().
+  // On a thread that nothing else waits for, behind what the journal's was given before:
+  // Journal::archived() and archived_job().
   void with_archive(const char* name, std::move_only_function<void(journal::Journal&)> work);
   void remove_watcher(const Watcher* watcher);
   [[nodiscard]] async::Loop& strand() { return strand_; }
-  [[nodiscard]] JournalIndex durable() const { return JournalIndex(durable_.load(std::memory_order_acquire)); }
+  [[nodiscard]] JournalIndex durable() const {
+    return JournalIndex(durable_.load(std::memory_order_acquire));
+  }
 
-  // --- strand only, inside a reply or a read: history before and events after fit without a hole -------------------------------------
+  // --- strand only, inside a reply or a read: history before and events after fit without a hole
+  // -------
   // False: there are too many. `job` empty: everything.
   [[nodiscard]] bool add_watcher(std::shared_ptr<Watcher> watcher, const JobId& job);
   // Strand only, inside a read. For as long as this process lives.
@@ -141,7 +157,9 @@ class Shell {
   void archive_next();
   void arm(BootTime wake_at);
   void idle();
-  [[nodiscard]] View view() const { return {ledger_, presence_, history_, options_.limits, now_, paused_}; }
+  [[nodiscard]] View view() const {
+    return {ledger_, presence_, history_, options_.limits, now_, paused_};
+  }
 
   journal::Journal& journal_;
   const Clock& clock_;
@@ -165,10 +183,12 @@ class Shell {
   bool open_ = false, in_flight_ = false, failed_ = false;
   std::string paused_;  // why; empty: it is not
   bool wants_propose_ = false;
-  std::optional<core::QueueCursor> placing_goes_on_;  // set: the last batch could not place all that it had to look at
-  std::optional<BootTime> timer_due_;                 // set while the timer is armed
+  // set: the last batch could not place all that it had to look at
+  std::optional<core::QueueCursor> placing_goes_on_;
+  std::optional<BootTime> timer_due_;  // set while the timer is armed
   std::optional<BootTime> stall_until_;
-  BootTime pulse_propose_at_{};  // a batch of pulses alone waits for this: propose must not eat the core
+  // a batch of pulses alone waits for this: propose must not eat the core
+  BootTime pulse_propose_at_{};
   std::deque<JobId> archive_;
   bool archiving_ = false;
   std::move_only_function<void()> on_idle_;  // set while stopping

@@ -1,5 +1,5 @@
-// What the shell shows to edges, and how it tells them. Everything here is used on the shell's strand only, and only while called: copy out what is
-// needed later.
+// What the shell shows to edges, and how it tells them. Everything here is used on the shell's
+// strand only, and only while called: copy out what is needed later.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,13 @@
-// The API client of tests/bench/run, where python's own time would spoil a figure. All times are CLOCK_MONOTONIC nanoseconds.
-//   bench_client watch ENDPOINT               one Watch stream over everything, kept open: "NS TYPE JOB ATTEMPT RANK" as each event arrives
-//   bench_client rate ENDPOINT JOBS OPEN TAG  JOBS trivial jobs, OPEN at a time, from submission to job-ended: "NS of each ended", then "total ..."
-//   bench_client listen ENDPOINT NODES        "listen NS" when the endpoint file is replaced, "attached NS" when NODES are connected
-//   bench_client back ENDPOINT NODES          "lost NS" when fewer than NODES are connected, "attached NS" when all are again
+// The API client of tests/bench/run, where python's own time would spoil a figure. All times are
+// CLOCK_MONOTONIC nanoseconds.
+//   bench_client watch ENDPOINT               one Watch stream over everything, kept open: "NS TYPE
+//                                             JOB ATTEMPT RANK" as each event arrives
+//   bench_client rate ENDPOINT JOBS OPEN TAG  JOBS trivial jobs, OPEN at a time, from submission to
+//                                             job-ended: "NS of each ended", then "total ..."
+//   bench_client listen ENDPOINT NODES        "listen NS" when the endpoint file is replaced,
+//                                             "attached NS" when NODES are connected
+//   bench_client back ENDPOINT NODES          "lost NS" when fewer than NODES are connected,
+//                                             "attached NS" when all are again
 // "ready" is the first line: from then on nothing is missed.
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -62,11 +67,13 @@ v1::GetClusterStatusResponse cluster_status(const Session& session) {
   call.set_wait_for_ready(true);
   call.set_deadline(std::chrono::system_clock::now() + kPatience);
   v1::GetClusterStatusResponse status;
-  if (const auto asked = session.nodes->GetClusterStatus(&call, {}, &status); !asked.ok()) give_up("asking for the cluster's state: " + asked.error_message());
+  if (const auto asked = session.nodes->GetClusterStatus(&call, {}, &status); !asked.ok())
+    give_up("asking for the cluster's state: " + asked.error_message());
   return status;
 }
 
-std::unique_ptr<grpc::ClientReader<v1::WatchResponse>> watch_from_now(const Session& session, grpc::ClientContext& call) {
+std::unique_ptr<grpc::ClientReader<v1::WatchResponse>> watch_from_now(const Session& session,
+                                                                      grpc::ClientContext& call) {
   v1::WatchRequest request;
   request.set_from_index(cluster_status(session).journal_index());
   rpc::authorize(call, session.token);
@@ -82,8 +89,8 @@ int watch(const Session& session) {
     const auto at = now_text();
     if (!response.has_event()) continue;
     const auto& event = response.event();
-    say(at + " " + event.type() + " " + (event.job_id().empty() ? "-" : event.job_id()) + " " + std::to_string(event.attempt()) + " " +
-        std::to_string(event.rank()));
+    say(at + " " + event.type() + " " + (event.job_id().empty() ? "-" : event.job_id()) + " " +
+        std::to_string(event.attempt()) + " " + std::to_string(event.rank()));
   }
   return 0;
 }
@@ -111,9 +118,12 @@ class Submitter {
     spec.mutable_resources()->set_nodes(1);
     spec.mutable_resources()->set_devices(1);
     spec.mutable_resources()->set_type("cpu");
-    session_.jobs->async()->SubmitJob(&submission->call, &submission->request, &submission->response, [submission](const grpc::Status& status) {
-      if (!status.ok()) give_up("submitting: " + status.error_message());
-    });
+    session_.jobs->async()->SubmitJob(&submission->call, &submission->request,
+                                      &submission->response,
+                                      [submission](const grpc::Status& status) {
+                                        if (!status.ok())
+                                          give_up("submitting: " + status.error_message());
+                                      });
   }
 
  private:
@@ -134,7 +144,9 @@ int rate(const Session& session, unsigned jobs, unsigned open, const std::string
   v1::WatchResponse response;
   while (ended < jobs && stream->Read(&response)) {
     const auto& event = response.event();
-    if (!response.has_event() || event.type() != "job-ended" || !event.job_name().starts_with(tag + "-")) continue;
+    if (!response.has_event() || event.type() != "job-ended" ||
+        !event.job_name().starts_with(tag + "-"))
+      continue;
     ++ended;
     if (event.phase() == v1::JOB_PHASE_SUCCEEDED) ++succeeded;
     if (submitted < jobs) submitter.submit(submitted++);
@@ -154,7 +166,8 @@ int until_attached(const Session& session, std::uint32_t nodes) {
 
 int listen(const std::filesystem::path& endpoint_file, std::uint32_t nodes) {
   const int notify = ::inotify_init1(IN_CLOEXEC);
-  if (::inotify_add_watch(notify, endpoint_file.parent_path().c_str(), IN_MOVED_TO) < 0) give_up("watching the endpoint file's directory");
+  if (::inotify_add_watch(notify, endpoint_file.parent_path().c_str(), IN_MOVED_TO) < 0)
+    give_up("watching the endpoint file's directory");
   say("ready");
   alignas(inotify_event) char room[4096];
   for (bool seen = false; !seen;) {
@@ -184,7 +197,9 @@ int main(int argc, char** argv) {
   if (argc < 3) give_up("usage: bench_client watch|rate|listen|back ENDPOINT [...]");
   const std::string verb = argv[1];
   const std::filesystem::path endpoint = argv[2];
-  const auto number = [&](int at) { return at < argc ? static_cast<unsigned>(std::atoi(argv[at])) : 0; };
+  const auto number = [&](int at) {
+    return at < argc ? static_cast<unsigned>(std::atoi(argv[at])) : 0;
+  };
   if (verb == "watch") return watch(connect(endpoint));
   if (verb == "rate" && argc > 5) return rate(connect(endpoint), number(3), number(4), argv[5]);
   if (verb == "listen" && argc > 3) return listen(endpoint, number(3));

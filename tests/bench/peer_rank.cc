@@ -1,4 +1,5 @@
-// The one thing that peer_stub has over the stub trainer: other launchers tell a rank its number by names of their own.
+// The one thing that peer_stub has over the stub trainer: other launchers tell a rank its number by
+// names of their own.
 #include <cstdlib>
 
 namespace {
@@ -6,7 +7,8 @@ namespace {
 struct Names {
   const char *rank, *world;
 };
-constexpr Names kLaunchers[] = {{"SLURM_PROCID", "SLURM_NTASKS"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}};
+constexpr Names kLaunchers[] = {{"SLURM_PROCID", "SLURM_NTASKS"},
+                                {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}};
 
 // Before main(), which reads RANK and WORLD_SIZE.
 [[gnu::constructor]] void take_the_launchers_names() {

@@ -1,5 +1,5 @@
-// How long the controller's strand is held while many jobs become placeable at once: one batch is what everybody else waits for. The core alone, without its
-// journal.
+// How long the controller's strand is held while many jobs become placeable at once: one batch is
+// what everybody else waits for. The core alone, without its journal.
 //   placing_bench [NODES [JOBS]]        default 2000 4000; nodes of 8 devices, jobs of 1
 #include <fmt/format.h>
 
@@ -36,8 +36,17 @@ class Cluster {
         inventory.add_devices()->set_id(id);
         inventory.mutable_devices(static_cast<int>(id))->set_type("cpu");
       }
-      take(RegisterNode{.node = name, .instance = InstanceId("i"), .boot_id = BootId("b"), .inventory = inventory, .version = "bench"});
-      observe(presence_, ledger_, Connected{.node = name, .connection = ConnectionId(i + 1), .instance = InstanceId("i"), .held = {}, .boot_id = BootId("b")},
+      take(RegisterNode{.node = name,
+                        .instance = InstanceId("i"),
+                        .boot_id = BootId("b"),
+                        .inventory = inventory,
+                        .version = "bench"});
+      observe(presence_, ledger_,
+              Connected{.node = name,
+                        .connection = ConnectionId(i + 1),
+                        .instance = InstanceId("i"),
+                        .held = {},
+                        .boot_id = BootId("b")},
               now_);
     }
   }
@@ -62,12 +71,14 @@ class Cluster {
  private:
   bool take(const Input& input) {
     const Decision decision = decide(ledger_, presence_, input, now_, limits_);
-    for (const EventBody& body : decision.events) apply(ledger_, JournalIndex(++index_), Event{.at = now_.wall, .body = body});
+    for (const EventBody& body : decision.events)
+      apply(ledger_, JournalIndex(++index_), Event{.at = now_.wall, .body = body});
     return !decision.events.empty();
   }
   Ledger ledger_;
   Presence presence_;
-  Now now_{.wall = WallTime(std::chrono::seconds(1'800'000'000)), .boot = BootTime(std::chrono::hours(1))};
+  Now now_{.wall = WallTime(std::chrono::seconds(1'800'000'000)),
+           .boot = BootTime(std::chrono::hours(1))};
   Limits limits_;
   std::optional<QueueCursor> cursor_;
   std::uint64_t index_ = 0;
@@ -76,19 +87,23 @@ class Cluster {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::size_t nodes = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 2000, jobs = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 4000;
+  const std::size_t nodes = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 2000,
+                    jobs = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 4000;
   Cluster cluster(nodes, jobs);
   std::size_t placed = 0, batches = 0;
   double longest = 0, all = 0;
   do {
-    const std::clock_t begin = std::clock();  // this process's own time: other work on the machine counts for less
+    // this process's own time: other work on the machine counts for less
+    const std::clock_t begin = std::clock();
     placed += cluster.batch();
     const double took = 1e3 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
     longest = std::max(longest, took);
     all += took;
     ++batches;
   } while (cluster.goes_on());
-  std::printf("%zu nodes, %zu jobs: %zu placed in %zu batches, the longest %.1f ms, all %.1f ms of processor time\n", nodes, jobs, placed, batches, longest,
-              all);
+  std::printf(
+      "%zu nodes, %zu jobs: %zu placed in %zu batches, the longest %.1f ms, all %.1f ms of "
+      "processor time\n",
+      nodes, jobs, placed, batches, longest, all);
   return placed == std::min(jobs, nodes * 8) ? 0 : 1;
 }

@@ -1,4 +1,5 @@
-// How long a rank table takes, from servers and cards in rank order to the checked bytes and their hash: what each placement of a large job costs once.
+// How long a rank table takes, from servers and cards in rank order to the checked bytes and their
+// hash: what each placement of a large job costs once.
 //   ranktable_bench [SERVERS]           default 2048, of eight cards each: 16,384 ranks
 #include <algorithm>
 #include <chrono>
@@ -39,7 +40,9 @@ int measure(const char* what, const RankTable& table) {
     RankTable copy = table;
     const auto start = std::chrono::steady_clock::now();
     const auto file = muster::ranktable::make_table_file(std::move(copy));
-    times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    times.push_back(
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+            .count());
     if (!file) {
       std::fprintf(stderr, "%s\n", file.error().message.c_str());
       return 1;
@@ -47,14 +50,16 @@ int measure(const char* what, const RankTable& table) {
     bytes = file->bytes.size();
   }
   std::ranges::sort(times);
-  std::printf("version %s: %zu ranks, %.1f MiB: median %.1f ms, p95 %.1f ms of %d\n", what, table.rank_count(), static_cast<double>(bytes) / (1 << 20),
-              times[kRepeats / 2], times[kRepeats * 95 / 100], kRepeats);
+  std::printf("version %s: %zu ranks, %.1f MiB: median %.1f ms, p95 %.1f ms of %d\n", what,
+              table.rank_count(), static_cast<double>(bytes) / (1 << 20), times[kRepeats / 2],
+              times[kRepeats * 95 / 100], kRepeats);
   return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto servers = static_cast<std::uint32_t>(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 2048);
+  const auto servers =
+      static_cast<std::uint32_t>(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 2048);
   return measure("1.0", cluster(servers, false)) + measure("1.2", cluster(servers, true));
 }

@@ -1,4 +1,5 @@
-// libFuzzer's entry point for the one target that this program is compiled for (MUSTER_FUZZ_TARGET).
+// libFuzzer's entry point for the one target that this program is compiled for
+// (MUSTER_FUZZ_TARGET).
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

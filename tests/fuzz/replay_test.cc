@@ -1,5 +1,5 @@
-// Every kept input of every target (corpus/TARGET/*), in the ordinary suite and with the ordinary compiler. A test a file: one that crashes is named by the
-// last line that gtest printed.
+// Every kept input of every target (corpus/TARGET/*), in the ordinary suite and with the ordinary
+// compiler. A test a file: one that crashes is named by the last line that gtest printed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,15 +28,17 @@ void broken(const std::string& what) { throw Broken(what); }
 namespace {
 
 const std::filesystem::path kCorpus = test::checkout("tests/fuzz/corpus");
-const std::map<std::string, void (*)(std::string_view)> kTargets = {{"agents", agents}, {"checkpoint", checkpoint}, {"diff", diff},   {"frames", frames},
-                                                                    {"log", log},       {"patch", patch},           {"probe", probe}, {"ranktable", ranktable},
-                                                                    {"spec", spec}};
+const std::map<std::string, void (*)(std::string_view)> kTargets = {
+    {"agents", agents}, {"checkpoint", checkpoint}, {"diff", diff},   {"frames", frames},
+    {"log", log},       {"patch", patch},           {"probe", probe}, {"ranktable", ranktable},
+    {"spec", spec}};
 
 std::vector<std::filesystem::path> kept() {
   std::vector<std::filesystem::path> files;
   for (const auto& [name, target] : kTargets) {
     std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator(kCorpus / name, none)) files.push_back(entry.path());
+    for (const auto& entry : std::filesystem::directory_iterator(kCorpus / name, none))
+      files.push_back(entry.path());
   }
   std::ranges::sort(files);
   return files;
@@ -60,7 +62,8 @@ TEST_P(Kept, HoldsWhatIsPromised) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Corpus, Kept, testing::ValuesIn(kept()), [](const auto& test) {
-  std::string name = test.param.parent_path().filename().string() + "_" + test.param.filename().string();
+  std::string name =
+      test.param.parent_path().filename().string() + "_" + test.param.filename().string();
   for (char& c : name)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   return name;
@@ -68,9 +71,12 @@ INSTANTIATE_TEST_SUITE_P(Corpus, Kept, testing::ValuesIn(kept()), [](const auto&
 
 TEST(Corpus, HasInputsOfEveryTargetAndOfNothingElse) {
   for (const auto& [name, target] : kTargets) {
-    EXPECT_TRUE(std::filesystem::is_directory(kCorpus / name) && !std::filesystem::is_empty(kCorpus / name)) << name;
+    EXPECT_TRUE(std::filesystem::is_directory(kCorpus / name) &&
+                !std::filesystem::is_empty(kCorpus / name))
+        << name;
   }
-  for (const auto& entry : std::filesystem::directory_iterator(kCorpus)) EXPECT_TRUE(kTargets.contains(entry.path().filename())) << entry.path();
+  for (const auto& entry : std::filesystem::directory_iterator(kCorpus))
+    EXPECT_TRUE(kTargets.contains(entry.path().filename())) << entry.path();
 }
 
 TEST(Corpus, NoBytesAtAllAreAnswered) {
@@ -80,12 +86,15 @@ TEST(Corpus, NoBytesAtAllAreAnswered) {
 // The targets' own means.
 TEST(Properties, Texts) {
   EXPECT_TRUE(is_message("a\nb"));
-  for (const char* bad : {"", "a\tb", "\x1b[31m", "a\x7f", "\xff"}) EXPECT_FALSE(is_message(bad)) << bad;
+  for (const char* bad : {"", "a\tb", "\x1b[31m", "a\x7f", "\xff"})
+    EXPECT_FALSE(is_message(bad)) << bad;
   EXPECT_TRUE(is_plain("NVIDIA H200"));
   EXPECT_FALSE(is_plain("\xc3\xa9"));
 }
 
-TEST(Properties, OneThatDoesNotHoldFailsTheInput) { EXPECT_THROW(require(false, "two is one"), Broken); }
+TEST(Properties, OneThatDoesNotHoldFailsTheInput) {
+  EXPECT_THROW(require(false, "two is one"), Broken);
+}
 
 }  // namespace
 }  // namespace muster::fuzz

@@ -6,7 +6,9 @@
 
 namespace muster::fuzz {
 bool is_message(std::string_view text) {
-  return !text.empty() && is_utf8(text) && std::ranges::none_of(text, [](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f; });
+  return !text.empty() && is_utf8(text) && std::ranges::none_of(text, [](char c) {
+    return (static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f;
+  });
 }
 
 bool is_plain(std::string_view text) {

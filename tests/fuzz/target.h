@@ -1,6 +1,8 @@
-// Fuzz targets: functions over arbitrary bytes that hold up what a reader promises. libfuzzer.cc lends them to libFuzzer (preset fuzz, `tests/run --fuzz`);
-// replay_test.cc runs the kept inputs of corpus/TARGET through them in the ordinary suite, so that what was found once stays mended.
-// A target looks at properties beside not crashing: it calls require() for each, and says nothing of what a reader makes of the bytes.
+// Fuzz targets: functions over arbitrary bytes that hold up what a reader promises. libfuzzer.cc
+// lends them to libFuzzer (preset fuzz, `tests/run --fuzz`); replay_test.cc runs the kept inputs of
+// corpus/TARGET through them in the ordinary suite, so that what was found once stays mended.
+// A target looks at properties beside not crashing: it calls require() for each, and says nothing
+// of what a reader makes of the bytes.
 #pragma once
 #pragma once
 
@@ -9,7 +11,8 @@
 
 namespace muster::fuzz {
 
-// A property does not hold. In a fuzzer: says so and aborts, for the input to be kept. In the replay: the test of this input fails.
+// A property does not hold. In a fuzzer: says so and aborts, for the input to be kept. In the
+// replay: the test of this input fails.
 [[noreturn]] void broken(const std::string& what);
 
 inline void require(bool holds, std::string_view what) {

@@ -33,7 +33,9 @@ void set(google::protobuf::Duration& to, const std::string& text) {
   to.set_seconds(std::chrono::duration_cast<std::chrono::seconds>(duration_of(text)).count());
 }
 
-std::uint32_t number_of(const std::string& text) { return static_cast<std::uint32_t>(std::stoul(text)); }
+std::uint32_t number_of(const std::string& text) {
+  return static_cast<std::uint32_t>(std::stoul(text));
+}
 
 std::vector<std::string> list_of(const std::string& text) {
   std::vector<std::string> items;
@@ -44,14 +46,17 @@ std::vector<std::string> list_of(const std::string& text) {
 
 const core::JobRecord& job_named(const World& world, const std::string& name) {
   const auto id = world.jobs.find(name);
-  const auto job = id == world.jobs.end() ? world.ledger().jobs.end() : world.ledger().jobs.find(id->second);
+  const auto job =
+      id == world.jobs.end() ? world.ledger().jobs.end() : world.ledger().jobs.find(id->second);
   if (job == world.ledger().jobs.end()) throw std::runtime_error("no such job: " + name);
   return job->second;
 }
 
 const core::AttemptRecord& attempt_named(const World& world, const Command& command) {
   const core::JobRecord& job = job_named(world, command.word(0));
-  const core::AttemptRecord* attempt = command.has("attempt") ? job.attempt(AttemptNo(number_of(command.option("attempt")))) : job.current();
+  const core::AttemptRecord* attempt =
+      command.has("attempt") ? job.attempt(AttemptNo(number_of(command.option("attempt"))))
+                             : job.current();
   if (attempt == nullptr) throw std::runtime_error("no such attempt: " + command.text);
   return *attempt;
 }
@@ -64,11 +69,14 @@ v1::JobSpec spec_of(const Command& command) {
   resources.set_nodes(number_of(command.option("nodes", "1")));
   resources.set_devices(number_of(command.option("devices", "1")));
   resources.set_type(command.option("type", "auto"));
-  for (const std::string& id : list_of(command.option("device_ids"))) resources.add_device_ids(number_of(id));
+  for (const std::string& id : list_of(command.option("device_ids")))
+    resources.add_device_ids(number_of(id));
   for (const std::string& host : list_of(command.option("hosts"))) resources.add_hosts(host);
   for (const std::string& label : list_of(command.option("select")))
-    (*resources.mutable_select())[label.substr(0, label.find(':'))] = label.substr(label.find(':') + 1);
-  spec.mutable_launch()->set_per(command.option("per", "rank") == "once" ? v1::LAUNCH_PER_ONCE : v1::LAUNCH_PER_RANK);
+    (*resources.mutable_select())[label.substr(0, label.find(':'))] =
+        label.substr(label.find(':') + 1);
+  spec.mutable_launch()->set_per(command.option("per", "rank") == "once" ? v1::LAUNCH_PER_ONCE
+                                                                         : v1::LAUNCH_PER_RANK);
   spec.mutable_launch()->set_lockstep(command.option("lockstep", "yes") == "yes");
   spec.mutable_network()->set_master_port(number_of(command.option("port", "0")));
   spec.mutable_checkpoint()->set_layout(command.option("layout", "megatron"));
@@ -90,7 +98,8 @@ v1::JobSpec spec_of(const Command& command) {
   return spec;
 }
 
-v1::Fact fact_of(const World& world, const core::JobRecord& job, const core::AttemptRecord& attempt, Duration offset = {}) {
+v1::Fact fact_of(const World& world, const core::JobRecord& job, const core::AttemptRecord& attempt,
+                 Duration offset = {}) {
   v1::Fact fact;
   fact.set_job_id(job.id.str());
   fact.set_attempt(attempt.number.value);
@@ -101,30 +110,43 @@ v1::Fact fact_of(const World& world, const core::JobRecord& job, const core::Att
 }
 
 void report(World& world, const std::string& node, v1::Fact fact) {
-  world.put(core::ReportFact{.node = NodeName(node), .instance = InstanceId(world.agents.at(node).instance), .fact = std::move(fact)});
+  world.put(core::ReportFact{.node = NodeName(node),
+                             .instance = InstanceId(world.agents.at(node).instance),
+                             .fact = std::move(fact)});
 }
 
 std::string node_of_rank(const core::AttemptRecord& attempt, std::uint32_t rank) {
   for (const core::NodePart& part : attempt.parts) {
-    if (rank >= part.placed.first_rank.value && rank < part.placed.first_rank.value + part.placed.rank_count) return part.placed.node.str();
+    if (rank >= part.placed.first_rank.value &&
+        rank < part.placed.first_rank.value + part.placed.rank_count)
+      return part.placed.node.str();
   }
   throw std::runtime_error("no such rank");
 }
 
-// --- the verbs ----------------------------------------------------------------------------------------------------------------------
+// --- the verbs -----------------------------------------------------------------------------------
 
 void limits(World& world, const Command& command) {
   core::Limits& limits = world.limits;
-  if (command.has("silent_after")) limits.silent_after = duration_of(command.option("silent_after"));
-  if (command.has("start_timeout")) limits.start_timeout = duration_of(command.option("start_timeout"));
-  if (command.has("taken_ports_max")) limits.taken_ports_max = number_of(command.option("taken_ports_max"));
+  if (command.has("silent_after"))
+    limits.silent_after = duration_of(command.option("silent_after"));
+  if (command.has("start_timeout"))
+    limits.start_timeout = duration_of(command.option("start_timeout"));
+  if (command.has("taken_ports_max"))
+    limits.taken_ports_max = number_of(command.option("taken_ports_max"));
   if (command.has("start_pause")) limits.start_pause = duration_of(command.option("start_pause"));
-  if (command.has("archive_after")) limits.archive_after = duration_of(command.option("archive_after"));
-  if (command.has("tombstones_max")) limits.tombstones_max = number_of(command.option("tombstones_max"));
-  if (command.has("tombstone_keep")) limits.tombstone_keep = duration_of(command.option("tombstone_keep"));
-  if (command.has("queued_jobs_max")) limits.queued_jobs_max = number_of(command.option("queued_jobs_max"));
-  if (command.has("port_first")) limits.port_first = static_cast<std::uint16_t>(number_of(command.option("port_first")));
-  if (command.has("port_last")) limits.port_last = static_cast<std::uint16_t>(number_of(command.option("port_last")));
+  if (command.has("archive_after"))
+    limits.archive_after = duration_of(command.option("archive_after"));
+  if (command.has("tombstones_max"))
+    limits.tombstones_max = number_of(command.option("tombstones_max"));
+  if (command.has("tombstone_keep"))
+    limits.tombstone_keep = duration_of(command.option("tombstone_keep"));
+  if (command.has("queued_jobs_max"))
+    limits.queued_jobs_max = number_of(command.option("queued_jobs_max"));
+  if (command.has("port_first"))
+    limits.port_first = static_cast<std::uint16_t>(number_of(command.option("port_first")));
+  if (command.has("port_last"))
+    limits.port_last = static_cast<std::uint16_t>(number_of(command.option("port_last")));
 }
 
 void node(World& world, const Command& command) {
@@ -141,28 +163,34 @@ void node(World& world, const Command& command) {
     if (command.has("net")) device.add_addresses(fmt::format("{}.{}", command.option("net"), id));
     if (!command.has("pod")) continue;
     device.set_super_pod_id(command.option("pod"));
-    device.set_super_device_id(fmt::format("{}", number_of(command.option("server", "0")) * 16 + id));
+    device.set_super_device_id(
+        fmt::format("{}", number_of(command.option("server", "0")) * 16 + id));
   }
   agent.inventory.add_features("launch-files");
   if (!command.said("old")) agent.inventory.add_features("last-step");
   for (const std::string& label : list_of(command.option("label")))
-    (*agent.inventory.mutable_labels())[label.substr(0, label.find(':'))] = label.substr(label.find(':') + 1);
+    (*agent.inventory.mutable_labels())[label.substr(0, label.find(':'))] =
+        label.substr(label.find(':') + 1);
   world.hello(name);
 }
 
 // Another agent that claims a name.
 void intruder(World& world, const Command& command) {
-  world.put(core::RegisterNode{
-      .node = NodeName(command.word(0)), .instance = InstanceId(command.option("instance")), .boot_id = BootId(command.option("boot", "b1"))});
+  world.put(core::RegisterNode{.node = NodeName(command.word(0)),
+                               .instance = InstanceId(command.option("instance")),
+                               .boot_id = BootId(command.option("boot", "b1"))});
 }
 
-// start=J: that job's newest whole checkpoint, as whoever submits finds it; start=DIR start_step=: one that no job wrote.
+// start=J: that job's newest whole checkpoint, as whoever submits finds it; start=DIR start_step=:
+// one that no job wrote.
 void set_start(const World& world, const Command& command, v1::JobSpec& spec) {
   const std::string from = command.option("start");
   if (from.empty()) return;
   v1::StartSpec& start = *spec.mutable_start();
   const std::string as = command.option("as", "weights");
-  start.set_as(as == "resume" ? v1::START_AS_RESUME : as == "resume-or-scratch" ? v1::START_AS_RESUME_OR_SCRATCH : v1::START_AS_WEIGHTS);
+  start.set_as(as == "resume"              ? v1::START_AS_RESUME
+               : as == "resume-or-scratch" ? v1::START_AS_RESUME_OR_SCRATCH
+                                           : v1::START_AS_WEIGHTS);
   if (from.starts_with("stage:")) {
     start.set_from(from);
     if (command.has("start_step")) start.set_step(std::stol(command.option("start_step")));
@@ -187,7 +215,8 @@ void set_start(const World& world, const Command& command, v1::JobSpec& spec) {
 void stage(World& world, const Command& command) {
   v1::JobSpec spec = spec_of(command);
   set_start(world, command, spec);
-  for (const std::string& name : list_of(command.option("after"))) spec.mutable_schedule()->add_after(name);
+  for (const std::string& name : list_of(command.option("after")))
+    spec.mutable_schedule()->add_after(name);
   world.stages.push_back(std::move(spec));
 }
 
@@ -198,7 +227,9 @@ void submit_chain(World& world, const Command& command) {
   std::map<std::string, std::string> ids;
   // j1, j1b, j1c: they rise.
   const std::string first = fmt::format("j{}", world.next_job);
-  for (std::size_t at = 0; at < specs.size(); ++at) ids[specs[at].name()] = at == 0 ? first : fmt::format("{}{}", first, static_cast<char>('a' + at));
+  for (std::size_t at = 0; at < specs.size(); ++at)
+    ids[specs[at].name()] =
+        at == 0 ? first : fmt::format("{}{}", first, static_cast<char>('a' + at));
   for (std::size_t at = 0; at < specs.size(); ++at) {
     v1::JobSpec& spec = specs[at];
     v1::StageSpec& of = *spec.mutable_stage();
@@ -229,7 +260,8 @@ void submit_chain(World& world, const Command& command) {
     }
   }
   const core::Decision decision = world.put(input);
-  if (decision.repeated) world.say(fmt::format("  the same request as before: {}", decision.job->str()));
+  if (decision.repeated)
+    world.say(fmt::format("  the same request as before: {}", decision.job->str()));
   if (!decision.job || decision.repeated) return;
   for (const auto& [name, id] : ids) world.jobs[command.word(0) + "." + name] = JobId(id);
   ++world.next_job;
@@ -237,14 +269,19 @@ void submit_chain(World& world, const Command& command) {
 
 void submit(World& world, const Command& command) {
   const JobId id(command.option("id", fmt::format("j{}", world.next_job)));
-  core::SubmitJob input{.job = id, .request_id = RequestId(command.option("request")), .spec = spec_of(command), .spec_hash = "hash"};
+  core::SubmitJob input{.job = id,
+                        .request_id = RequestId(command.option("request")),
+                        .spec = spec_of(command),
+                        .spec_hash = "hash"};
   for (const std::string& name : list_of(command.option("after"))) {
     const auto known = world.jobs.find(name);
-    input.spec.mutable_schedule()->add_after(known == world.jobs.end() ? name : known->second.str());
+    input.spec.mutable_schedule()->add_after(known == world.jobs.end() ? name
+                                                                       : known->second.str());
   }
   set_start(world, command, input.spec);
   const core::Decision decision = world.put(input);
-  if (decision.repeated) world.say(fmt::format("  the same request as before: {}", decision.job->str()));
+  if (decision.repeated)
+    world.say(fmt::format("  the same request as before: {}", decision.job->str()));
   if (!decision.job || decision.repeated) return;
   world.jobs[command.word(0)] = *decision.job;
   ++world.next_job;
@@ -265,7 +302,8 @@ void cancel(World& world, const Command& command) {
 void started(World& world, const Command& command) {
   const core::AttemptRecord attempt = attempt_named(world, command);
   for (const core::NodePart& part : attempt.parts) {
-    if (part.idle() || (command.words.size() > 1 && !command.said(part.placed.node.str()))) continue;
+    if (part.idle() || (command.words.size() > 1 && !command.said(part.placed.node.str())))
+      continue;
     v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt);
     fact.mutable_started()->set_worker_pid(100);
     report(world, part.placed.node.str(), std::move(fact));
@@ -280,8 +318,9 @@ void start_failed(World& world, const Command& command) {
                                        : why == "disk"       ? v1::START_FAILURE_DISK
                                        : why == "node"       ? v1::START_FAILURE_NODE
                                        : why == "checkpoint" ? v1::START_FAILURE_CHECKPOINT
-                                       : why == "newer"      ? static_cast<v1::StartFailure>(99)  // of an agent that knows more kinds
-                                                             : v1::START_FAILURE_LAUNCH);
+                                       // of an agent that knows more kinds
+                                       : why == "newer" ? static_cast<v1::StartFailure>(99)
+                                                        : v1::START_FAILURE_LAUNCH);
   fact.mutable_start_failed()->set_text(command.option("text"));
   if (why == "checkpoint") {
     v1::CheckpointLook& look = *fact.mutable_start_failed()->mutable_checkpoint();
@@ -302,11 +341,14 @@ void start_failed(World& world, const Command& command) {
 
 void exited(World& world, const Command& command) {
   const core::AttemptRecord attempt = attempt_named(world, command);
-  v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt, duration_of(command.option("at", "0s")));
+  v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt,
+                          duration_of(command.option("at", "0s")));
   v1::RankExited& exit = *fact.mutable_exited();
   exit.set_rank(number_of(command.option("rank", "0")));
   exit.set_signal(static_cast<std::int32_t>(number_of(command.option("signal", "0"))));
-  exit.set_code(exit.signal() != 0 || command.said("lost") ? -1 : static_cast<std::int32_t>(number_of(command.option("code", "0"))));
+  exit.set_code(exit.signal() != 0 || command.said("lost")
+                    ? -1
+                    : static_cast<std::int32_t>(number_of(command.option("code", "0"))));
   exit.set_stop_requested(command.said("stopped"));
   exit.set_oom(command.said("oom"));
   exit.set_lost(command.said("lost"));
@@ -321,11 +363,13 @@ void exited(World& world, const Command& command) {
 
 // A process of the attempt that is no rank ended badly.
 void companion(World& world, const Command& command) {
-  v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt_named(world, command), duration_of(command.option("at", "0s")));
+  v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt_named(world, command),
+                          duration_of(command.option("at", "0s")));
   v1::CompanionExited& exit = *fact.mutable_companion_exited();
   exit.set_name(command.option("name", "scheduler"));
   exit.set_signal(static_cast<std::int32_t>(number_of(command.option("signal", "0"))));
-  exit.set_code(exit.signal() != 0 ? -1 : static_cast<std::int32_t>(number_of(command.option("code", "0"))));
+  exit.set_code(
+      exit.signal() != 0 ? -1 : static_cast<std::int32_t>(number_of(command.option("code", "0"))));
   exit.set_evidence(command.option("evidence"));
   report(world, command.word(1), std::move(fact));
 }
@@ -341,16 +385,20 @@ void done(World& world, const Command& command) {
   }
 }
 
-// What agents do with a stop: the ranks that still live end by SIGTERM, the rest is looked for, nothing is left.
+// What agents do with a stop: the ranks that still live end by SIGTERM, the rest is looked for,
+// nothing is left.
 void swept(World& world, const Command& command) {
   const core::AttemptRecord attempt = attempt_named(world, command);
   for (const core::NodePart& part : attempt.parts) {
     const std::string node = part.placed.node.str();
     const bool named = command.words.size() > 1;
-    if (part.swept || part.idle() || (named ? !command.said(node) : !world.agents.at(node).pulsing)) continue;
+    if (part.swept || part.idle() || (named ? !command.said(node) : !world.agents.at(node).pulsing))
+      continue;
     const bool well = part.exits.size() == part.placed.rank_count;
     const std::string reason = command.option("reason", well ? "ended" : "stopped");
-    for (std::uint32_t rank = part.placed.first_rank.value; reason == "stopped" && rank < part.placed.first_rank.value + part.placed.rank_count; ++rank) {
+    for (std::uint32_t rank = part.placed.first_rank.value;
+         reason == "stopped" && rank < part.placed.first_rank.value + part.placed.rank_count;
+         ++rank) {
       if (part.exits.contains(RankNo(rank))) continue;
       v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt);
       fact.mutable_exited()->set_rank(rank);
@@ -369,10 +417,13 @@ void first_step(World& world, const Command& command) {
   const core::AttemptRecord attempt = attempt_named(world, command);
   v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt);
   fact.mutable_first_step()->set_step(std::stol(command.option("step", "1")));
-  report(world, command.words.size() > 1 ? command.word(1) : attempt.parts.front().placed.node.str(), std::move(fact));
+  report(world,
+         command.words.size() > 1 ? command.word(1) : attempt.parts.front().placed.node.str(),
+         std::move(fact));
 }
 
-// A pulse with readings of one attempt, from its first node or the one that is named: its step, or a checkpoint's shards.
+// A pulse with readings of one attempt, from its first node or the one that is named: its step, or
+// a checkpoint's shards.
 void pulse(World& world, const Command& command) {
   const core::JobRecord& job = job_named(world, command.word(0));
   const core::AttemptRecord& attempt = attempt_named(world, command);
@@ -395,7 +446,8 @@ void pulse(World& world, const Command& command) {
     shard.set_finished(!command.said("unfinished"));
     shard.set_expected(number_of(command.option("of", "1")));
     shard.set_sealed(command.said("sealed"));
-    shard.set_path(fmt::format("/out/attempt-{}/iter_{}", attempt.number.value, command.option("checkpoint")));
+    shard.set_path(
+        fmt::format("/out/attempt-{}/iter_{}", attempt.number.value, command.option("checkpoint")));
   }
   world.see(heard);
 }
@@ -404,13 +456,16 @@ void logs(World& world, const Command& command) {
   const core::JobRecord job = job_named(world, command.word(0));
   for (const core::AttemptRecord& attempt : job.attempts) {
     for (const core::NodePart& part : attempt.parts) {
-      if (part.idle() || (command.words.size() > 1 && !command.said(part.placed.node.str()))) continue;
-      world.put(core::ReportLogsCollected{.job = job.id, .attempt = attempt.number, .node = part.placed.node});
+      if (part.idle() || (command.words.size() > 1 && !command.said(part.placed.node.str())))
+        continue;
+      world.put(core::ReportLogsCollected{
+          .job = job.id, .attempt = attempt.number, .node = part.placed.node});
     }
   }
 }
 
-// The node comes back with what it still has: `held` are the job names whose newest attempt there it has a run directory of, `unknown` what no journal names.
+// The node comes back with what it still has: `held` are the job names whose newest attempt there
+// it has a run directory of, `unknown` what no journal names.
 void back(World& world, const Command& command) {
   Agent& agent = world.agents.at(command.word(0));
   agent.boot = command.option("boot", agent.boot);
@@ -452,7 +507,9 @@ void unknown_swept(World& world, const Command& command) {
 }
 
 void why(World& world, const Command& command) {
-  for (const std::string& line : core::explain(world.ledger(), world.presence(), job_named(world, command.word(0)), world.now(), world.limits))
+  for (const std::string& line :
+       core::explain(world.ledger(), world.presence(), job_named(world, command.word(0)),
+                     world.now(), world.limits))
     world.say("  " + line);
 }
 
@@ -482,14 +539,22 @@ constexpr Verb kVerbs[] = {
     {"logs", logs},
     {"stage", stage},
     {"submit-chain", submit_chain},
-    {"silent", [](World& world, const Command& command) { world.agents.at(command.word(0)).pulsing = false; }},
+    {"silent", [](World& world,
+                  const Command& command) { world.agents.at(command.word(0)).pulsing = false; }},
     {"disconnect", [](World& world, const Command& command) { world.hang_up(command.word(0)); }},
     {"back", back},
     {"unknown-swept", unknown_swept},
     {"declare-dead",
-     [](World& world, const Command& command) { world.put(core::DeclareNodeDead{.node = NodeName(command.word(0)), .reason = command.option("reason")}); }},
-    {"advance", [](World& world, const Command& command) { world.advance(duration_of(command.word(0))); }},
-    {"restart", [](World& world, const Command& command) { world.restart(number_of(command.option("lost", "0"))); }},
+     [](World& world, const Command& command) {
+       world.put(core::DeclareNodeDead{.node = NodeName(command.word(0)),
+                                       .reason = command.option("reason")});
+     }},
+    {"advance",
+     [](World& world, const Command& command) { world.advance(duration_of(command.word(0))); }},
+    {"restart",
+     [](World& world, const Command& command) {
+       world.restart(number_of(command.option("lost", "0")));
+     }},
     {"batch", [](World& world, const Command&) { world.begin_batch(); }},
     {"end-batch", [](World& world, const Command&) { world.end_batch(); }},
     {"why", why},

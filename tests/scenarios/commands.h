@@ -6,7 +6,8 @@
 
 namespace muster::scenarios {
 
-// Runs one command; what it shows goes to the world's trace. Throws std::runtime_error: the command makes no sense.
+// Runs one command; what it shows goes to the world's trace. Throws std::runtime_error: the command
+// makes no sense.
 void run_command(World& world, const Command& command);
 
 }  // namespace muster::scenarios

@@ -23,14 +23,22 @@ class Describer {
  public:
   explicit Describer(const core::Ledger& ledger) : ledger_(ledger) {}
 
-  std::string operator()(const core::ControllerStarted& event) const { return fmt::format("controller started, epoch {}", event.epoch.value); }
-  std::string operator()(const core::NodeRegistered& event) const {
-    return fmt::format("node {} registered: {} devices, boot {}, instance {}", event.node.str(), event.inventory.devices_size(), event.boot_id.str(),
-                       event.instance.str());
+  std::string operator()(const core::ControllerStarted& event) const {
+    return fmt::format("controller started, epoch {}", event.epoch.value);
   }
-  std::string operator()(const core::NodeDeclaredDead& event) const { return fmt::format("node {} declared dead: {}", event.node.str(), event.reason); }
-  std::string operator()(const core::JobSubmitted& event) const { return fmt::format("{} submitted as {}", event.spec.name(), event.job.str()); }
-  std::string operator()(const core::CancelRequested& event) const { return fmt::format("{} cancel requested", name_of(ledger_, event.job)); }
+  std::string operator()(const core::NodeRegistered& event) const {
+    return fmt::format("node {} registered: {} devices, boot {}, instance {}", event.node.str(),
+                       event.inventory.devices_size(), event.boot_id.str(), event.instance.str());
+  }
+  std::string operator()(const core::NodeDeclaredDead& event) const {
+    return fmt::format("node {} declared dead: {}", event.node.str(), event.reason);
+  }
+  std::string operator()(const core::JobSubmitted& event) const {
+    return fmt::format("{} submitted as {}", event.spec.name(), event.job.str());
+  }
+  std::string operator()(const core::CancelRequested& event) const {
+    return fmt::format("{} cancel requested", name_of(ledger_, event.job));
+  }
   std::string operator()(const core::AttemptPlaced& event) const {
     std::string text = head(event) + "placed on";
     for (const core::PlacedNode& node : event.nodes) {
@@ -41,50 +49,82 @@ class Describer {
     if (event.resume && event.resume->from_start) {
       text += fmt::format(", starts with step {} ({})", event.resume->step, event.resume->path);
     } else if (event.resume) {
-      text += fmt::format(", from step {} of attempt {}", event.resume->step, event.resume->attempt.value);
+      text += fmt::format(", from step {} of attempt {}", event.resume->step,
+                          event.resume->attempt.value);
     }
     return text;
   }
-  std::string operator()(const core::NodeStarted& event) const { return head(event) + fmt::format("{} started", event.node.str()); }
+  std::string operator()(const core::NodeStarted& event) const {
+    return head(event) + fmt::format("{} started", event.node.str());
+  }
   std::string operator()(const core::NodeStartFailed& event) const {
-    return head(event) + fmt::format("{} failed to start ({}): {}", event.node.str(), core::to_string(event.why), event.text);
+    return head(event) + fmt::format("{} failed to start ({}): {}", event.node.str(),
+                                     core::to_string(event.why), event.text);
   }
-  std::string operator()(const core::RankExited& event) const { return head(event) + core::exit_text(event); }
-  std::string operator()(const core::CompanionExited& event) const { return head(event) + core::exit_text(event); }
+  std::string operator()(const core::RankExited& event) const {
+    return head(event) + core::exit_text(event);
+  }
+  std::string operator()(const core::CompanionExited& event) const {
+    return head(event) + core::exit_text(event);
+  }
   std::string operator()(const core::PredecessorSucceeded& event) const {
-    return fmt::format("{} need not wait for {} any more{}", name_of(ledger_, event.job), event.predecessor.str(),
-                       event.checkpoint ? fmt::format(", and starts with its step {}", event.checkpoint->step) : "");
+    return fmt::format(
+        "{} need not wait for {} any more{}", name_of(ledger_, event.job), event.predecessor.str(),
+        event.checkpoint ? fmt::format(", and starts with its step {}", event.checkpoint->step)
+                         : "");
   }
-  std::string operator()(const core::NodeSwept& event) const { return head(event) + fmt::format("{} swept ({})", event.node.str(), event.reason); }
-  std::string operator()(const core::FirstStep& event) const { return head(event) + fmt::format("first step {}, seen on {}", event.step, event.node.str()); }
+  std::string operator()(const core::NodeSwept& event) const {
+    return head(event) + fmt::format("{} swept ({})", event.node.str(), event.reason);
+  }
+  std::string operator()(const core::FirstStep& event) const {
+    return head(event) + fmt::format("first step {}, seen on {}", event.step, event.node.str());
+  }
   std::string operator()(const core::ScriptLaunched& event) const {
-    return head(event) + fmt::format("its script would save in {}{}", event.save, event.weights_alone ? ", weights alone" : "");
+    return head(event) + fmt::format("its script would save in {}{}", event.save,
+                                     event.weights_alone ? ", weights alone" : "");
   }
   std::string operator()(const core::CheckpointCompleted& event) const {
-    return head(event) + fmt::format("checkpoint of step {} complete: {} shards, {} bytes", event.step, event.shards, event.bytes);
+    return head(event) + fmt::format("checkpoint of step {} complete: {} shards, {} bytes",
+                                     event.step, event.shards, event.bytes);
   }
   std::string operator()(const core::CheckpointSetAside& event) const {
-    return head(event) + fmt::format("checkpoint of step {} is set aside: {}", event.step, event.reason);
+    return head(event) +
+           fmt::format("checkpoint of step {} is set aside: {}", event.step, event.reason);
   }
-  std::string operator()(const core::AttemptBroke& event) const { return head(event) + "broke: " + event.cause; }
+  std::string operator()(const core::AttemptBroke& event) const {
+    return head(event) + "broke: " + event.cause;
+  }
   std::string operator()(const core::AttemptEnded& event) const {
-    return head(event) + fmt::format("ended by the fence ({}); verdict {}; {}, best step {}", event.fence, verdict_text(event.verdict),
+    return head(event) + fmt::format("ended by the fence ({}); verdict {}; {}, best step {}",
+                                     event.fence, verdict_text(event.verdict),
                                      event.charged ? "charged" : "not charged", event.best_step);
   }
-  std::string operator()(const core::CaughtUp& event) const { return head(event) + fmt::format("caught up at step {}", event.step); }
+  std::string operator()(const core::CaughtUp& event) const {
+    return head(event) + fmt::format("caught up at step {}", event.step);
+  }
   std::string operator()(const core::AttemptNoted& event) const {
-    if (event.note == core::Note::UnknownFiles) return head(event) + fmt::format("has saved what its layout does not know, '{}'", event.text);
+    if (event.note == core::Note::UnknownFiles)
+      return head(event) + fmt::format("has saved what its layout does not know, '{}'", event.text);
     return head(event) + fmt::format("loss not finite at step {}", event.step.value_or(-1));
   }
-  std::string operator()(const core::AttemptCompleted& event) const { return head(event) + fmt::format("completed, best step {}", event.best_step); }
+  std::string operator()(const core::AttemptCompleted& event) const {
+    return head(event) + fmt::format("completed, best step {}", event.best_step);
+  }
   std::string operator()(const core::JobEnded& event) const {
-    std::string text = fmt::format("{} {}", name_of(ledger_, event.job), core::to_string(event.outcome));
+    std::string text =
+        fmt::format("{} {}", name_of(ledger_, event.job), core::to_string(event.outcome));
     if (event.verdict) text += fmt::format(" ({})", verdict_text(*event.verdict));
     return text;
   }
-  std::string operator()(const core::LogsCollected& event) const { return head(event) + fmt::format("logs of {} collected", event.node.str()); }
-  std::string operator()(const core::JobArchived& event) const { return fmt::format("{} archived", event.name); }
-  std::string operator()(const core::TombstoneDropped& event) const { return fmt::format("tombstone of {} dropped", event.job.str()); }
+  std::string operator()(const core::LogsCollected& event) const {
+    return head(event) + fmt::format("logs of {} collected", event.node.str());
+  }
+  std::string operator()(const core::JobArchived& event) const {
+    return fmt::format("{} archived", event.name);
+  }
+  std::string operator()(const core::TombstoneDropped& event) const {
+    return fmt::format("tombstone of {} dropped", event.job.str());
+  }
 
  private:
   template <class Event>
@@ -105,9 +145,13 @@ JobId job_in(const Body& body) {
 
 }  // namespace
 
-std::string describe(const core::Ledger& ledger, const core::EventBody& body) { return std::visit(Describer(ledger), body); }
+std::string describe(const core::Ledger& ledger, const core::EventBody& body) {
+  return std::visit(Describer(ledger), body);
+}
 
-std::string describe(const core::Ledger& ledger, const core::AttemptKey& key) { return fmt::format("{}.{}", name_of(ledger, key.first), key.second.value); }
+std::string describe(const core::Ledger& ledger, const core::AttemptKey& key) {
+  return fmt::format("{}.{}", name_of(ledger, key.first), key.second.value);
+}
 
 std::string describe(core::Want want) {
   switch (want) {
@@ -119,19 +163,22 @@ std::string describe(core::Want want) {
 }
 
 std::string describe_job(const core::Ledger& ledger, const core::JobRecord& job) {
-  std::string text = fmt::format("{} {}, best step {}, {} checkpoints, {} without progress\n", job.spec.name(), core::to_string(job.phase), job.best_step,
+  std::string text = fmt::format("{} {}, best step {}, {} checkpoints, {} without progress\n",
+                                 job.spec.name(), core::to_string(job.phase), job.best_step,
                                  job.checkpoints.size(), job.attempts_without_progress);
   for (const core::AttemptRecord& attempt : job.attempts) {
-    text +=
-        fmt::format("  attempt {}: {} of {} swept, {} ranks exited, {}", attempt.number.value, attempt.parts_swept, attempt.parts.size(), attempt.ranks_exited,
-                    attempt.verdict     ? verdict_text(*attempt.verdict)
-                    : attempt.completed ? "completed"
-                                        : "no verdict");
+    text += fmt::format("  attempt {}: {} of {} swept, {} ranks exited, {}", attempt.number.value,
+                        attempt.parts_swept, attempt.parts.size(), attempt.ranks_exited,
+                        attempt.verdict     ? verdict_text(*attempt.verdict)
+                        : attempt.completed ? "completed"
+                                            : "no verdict");
     text += attempt.caught_up_at ? ", caught up\n" : "\n";
   }
   for (const auto& [node, holders] : ledger.device_holders) {
     for (const auto& [device, key] : holders) {
-      if (key.first == job.id) text += fmt::format("  holds {}[{}] for attempt {}\n", node.str(), device, key.second.value);
+      if (key.first == job.id)
+        text +=
+            fmt::format("  holds {}[{}] for attempt {}\n", node.str(), device, key.second.value);
     }
   }
   return text;

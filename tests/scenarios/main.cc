@@ -1,4 +1,5 @@
-// muster-scenarios [--rewrite] FILE|FOLDER...: runs scenario files against the controller's core and compares what they print.
+// muster-scenarios [--rewrite] FILE|FOLDER...: runs scenario files against the controller's core
+// and compares what they print.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -30,7 +31,8 @@ bool run_file(const std::filesystem::path& path, bool rewrite) {
     std::string output = world.take_trace();
     if (output.empty()) output = "ok\n";
     if (output != block.expected && !rewrite) {
-      std::printf("%s: behind '%s'\n--- expected\n%s--- printed\n%s", path.c_str(), block.commands.back().text.c_str(), block.expected.c_str(), output.c_str());
+      std::printf("%s: behind '%s'\n--- expected\n%s--- printed\n%s", path.c_str(),
+                  block.commands.back().text.c_str(), block.expected.c_str(), output.c_str());
       same = false;
     }
     outputs.push_back(std::move(output));
@@ -55,7 +57,8 @@ int main(int argc, char** argv) {
       rewrite = true;
     } else if (std::filesystem::is_directory(argument)) {
       for (const auto& entry : std::filesystem::directory_iterator(argument)) {
-        if (entry.path().extension() == ".txt" && entry.path().filename() != "CMakeLists.txt") files.push_back(entry.path());
+        if (entry.path().extension() == ".txt" && entry.path().filename() != "CMakeLists.txt")
+          files.push_back(entry.path());
       }
     } else {
       files.emplace_back(argument);

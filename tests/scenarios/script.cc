@@ -52,7 +52,9 @@ std::string Command::option(const std::string& key, const std::string& otherwise
   return found == options.end() ? otherwise : found->second;
 }
 
-bool Command::said(std::string_view word) const { return std::ranges::find(words, word) != words.end(); }
+bool Command::said(std::string_view word) const {
+  return std::ranges::find(words, word) != words.end();
+}
 
 Script read_script(const std::string& text) {
   Script script;
@@ -72,7 +74,8 @@ Script read_script(const std::string& text) {
       if (block.commands.empty()) throw std::runtime_error("'----' without a command before it");
       output = true;
     } else if (line.empty() || line.front() == '#') {
-      if (!block.commands.empty()) throw std::runtime_error("no '----' behind: " + block.commands.back().text);
+      if (!block.commands.empty())
+        throw std::runtime_error("no '----' behind: " + block.commands.back().text);
       block.before += line + "\n";
     } else {
       block.commands.push_back(read_command(line));

@@ -1,5 +1,6 @@
-// A scenario file: a story in '#' lines, then blocks of commands, a line "----", and what the commands must print, ended by an empty line.
-// Rewriting keeps story and commands and replaces the outputs.
+// A scenario file: a story in '#' lines, then blocks of commands, a line "----", and what the
+// commands must print, ended by an empty line. Rewriting keeps story and commands and replaces the
+// outputs.
 #pragma once
 
 #include <map>

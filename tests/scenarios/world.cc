@@ -19,7 +19,8 @@ constexpr Duration kPulse = std::chrono::seconds(1);
 constexpr BootTime kStart{std::chrono::hours(1)};
 constexpr WallTime kWallStart{std::chrono::seconds(1'800'000'000)};
 
-// What a journal hands out after it has moved archived jobs away, and whatever says nothing any more.
+// What a journal hands out after it has moved archived jobs away, and whatever says nothing any
+// more.
 core::Ledger compacted_replay(const std::vector<std::pair<JournalIndex, core::Event>>& journal) {
   journal::LiveRows live;
   std::set<JournalIndex> gone;
@@ -38,12 +39,15 @@ core::Ledger compacted_replay(const std::vector<std::pair<JournalIndex, core::Ev
   return ledger;
 }
 
-// The two hints that need not survive the archive: where the next port search starts, and Forget orders of jobs archived meanwhile.
+// The two hints that need not survive the archive: where the next port search starts, and Forget
+// orders of jobs archived meanwhile.
 std::string without_hints(const std::string& dump) {
   std::istringstream lines(dump);
   std::string kept, line;
   while (std::getline(lines, line)) {
-    if (!line.starts_with("port cursor") && !line.starts_with("orders") && !line.starts_with("ledger")) kept += line + "\n";
+    if (!line.starts_with("port cursor") && !line.starts_with("orders") &&
+        !line.starts_with("ledger"))
+      kept += line + "\n";
   }
   return kept;
 }
@@ -55,7 +59,8 @@ World::World() {
   told_at_ = now_.boot;
   presence_.listening_since = now_.boot;
   limits.archive_after = std::chrono::hours(1);
-  accept({.events = {core::ControllerStarted{.epoch = Epoch(1), .cluster = ClusterId("c1"), .version = "test"}}});
+  accept({.events = {core::ControllerStarted{
+              .epoch = Epoch(1), .cluster = ClusterId("c1"), .version = "test"}}});
   trace_.clear();
 }
 
@@ -70,7 +75,8 @@ bool World::accept(const core::Decision& decision) {
     const JournalIndex index(journal_.size() + 1);
     const core::Event event{.at = now_.wall, .body = body};
     const core::JobPhase* before = phase_of(ledger_, job_of(body));
-    const std::optional<core::JobPhase> from = before == nullptr ? std::nullopt : std::optional(*before);
+    const std::optional<core::JobPhase> from =
+        before == nullptr ? std::nullopt : std::optional(*before);
     core::apply(ledger_, index, event);
     journal_.emplace_back(index, event);
     stamp();
@@ -84,7 +90,9 @@ bool World::accept(const core::Decision& decision) {
 
 core::Decision World::put(const core::Input& input) {
   const core::Decision decision = core::decide(ledger_, presence_, input, now_, limits);
-  if (decision.refusal) say(fmt::format("  refused ({}): {}", to_string(decision.refusal->code), decision.refusal->message));
+  if (decision.refusal)
+    say(fmt::format("  refused ({}): {}", to_string(decision.refusal->code),
+                    decision.refusal->message));
   accept(decision);
   settle();
   return decision;
@@ -109,10 +117,12 @@ void World::settle() {
     if (proposal.inputs.empty()) break;
     for (const core::Input& input : proposal.inputs) {
       const core::Decision decision = core::decide(ledger_, presence_, input, now_, limits);
-      if (decision.refusal || !accept(decision)) throw std::runtime_error("propose() asked for something that decide() does not accept");
+      if (decision.refusal || !accept(decision))
+        throw std::runtime_error("propose() asked for something that decide() does not accept");
     }
   }
-  if (wake_at_ && *wake_at_ <= now_.boot) throw std::runtime_error("propose() wants to be asked again at once, and has nothing to say");
+  if (wake_at_ && *wake_at_ <= now_.boot)
+    throw std::runtime_error("propose() wants to be asked again at once, and has nothing to say");
   if (checked_ == journal_.size()) return;
   checked_ = journal_.size();
   tell_orders();
@@ -122,7 +132,8 @@ void World::settle() {
 void World::tell_orders() {
   for (const auto& [name, agent] : agents) {
     std::map<core::AttemptKey, core::Want> wanted;
-    for (const core::Assignment& one : core::desired(ledger_, NodeName(name))) wanted[{one.job, one.attempt}] = one.want;
+    for (const core::Assignment& one : core::desired(ledger_, NodeName(name)))
+      wanted[{one.job, one.attempt}] = one.want;
     auto& told = orders_[name];
     for (const auto& [key, want] : wanted) {
       const auto before = told.find(key);
@@ -138,7 +149,8 @@ void World::check_replay() const {
   core::Ledger again;
   for (const auto& [index, event] : journal_) core::apply(again, index, event);
   if (core::dump(again) != core::dump(ledger_))
-    throw std::runtime_error("a replay gives another ledger:\n" + core::dump(again) + "\ninstead of\n" + core::dump(ledger_));
+    throw std::runtime_error("a replay gives another ledger:\n" + core::dump(again) +
+                             "\ninstead of\n" + core::dump(ledger_));
   if (without_hints(core::dump(compacted_replay(journal_))) != without_hints(core::dump(ledger_))) {
     throw std::runtime_error("a replay without the archived jobs gives another ledger");
   }
@@ -155,8 +167,12 @@ void World::advance(Duration by) {
     if (next == pulse) {
       for (auto& [name, agent] : agents) {
         if (!agent.pulsing) continue;
-        core::observe(presence_, ledger_, core::PulseHeard{.node = NodeName(name), .connection = agent.connection}, now_);
-        core::observe(presence_, ledger_, core::PulseAcked{.node = NodeName(name), .connection = agent.connection}, now_);
+        core::observe(presence_, ledger_,
+                      core::PulseHeard{.node = NodeName(name), .connection = agent.connection},
+                      now_);
+        core::observe(presence_, ledger_,
+                      core::PulseAcked{.node = NodeName(name), .connection = agent.connection},
+                      now_);
       }
     }
     settle();
@@ -166,13 +182,19 @@ void World::advance(Duration by) {
 
 void World::hello(const std::string& node) {
   Agent& agent = agents.at(node);
-  const core::Decision decision = put(core::RegisterNode{
-      .node = NodeName(node), .instance = InstanceId(agent.instance), .boot_id = BootId(agent.boot), .inventory = agent.inventory, .version = "test"});
+  const core::Decision decision = put(core::RegisterNode{.node = NodeName(node),
+                                                         .instance = InstanceId(agent.instance),
+                                                         .boot_id = BootId(agent.boot),
+                                                         .inventory = agent.inventory,
+                                                         .version = "test"});
   if (decision.refusal) return;
   agent.connection = ConnectionId(next_connection_++);
   agent.pulsing = true;
-  see(core::Connected{
-      .node = NodeName(node), .connection = agent.connection, .instance = InstanceId(agent.instance), .held = agent.held, .boot_id = BootId(agent.boot)});
+  see(core::Connected{.node = NodeName(node),
+                      .connection = agent.connection,
+                      .instance = InstanceId(agent.instance),
+                      .held = agent.held,
+                      .boot_id = BootId(agent.boot)});
 }
 
 void World::hang_up(const std::string& node) {
@@ -187,11 +209,16 @@ void World::restart(std::size_t lost) {
   core::Ledger again;
   for (const auto& [index, event] : journal_) core::apply(again, index, event);
   const bool equal = core::dump(again) == core::dump(ledger_);
-  say(fmt::format("  replayed {} events: {} ledger", journal_.size(), equal ? "the same" : lost > 0 ? "an older" : "ANOTHER"));
+  say(fmt::format("  replayed {} events: {} ledger", journal_.size(),
+                  equal      ? "the same"
+                  : lost > 0 ? "an older"
+                             : "ANOTHER"));
   ledger_ = std::move(again);
   presence_ = core::Presence{};
   presence_.listening_since = now_.boot;
-  accept({.events = {core::ControllerStarted{.epoch = core::next_epoch(ledger_.epoch, lost), .cluster = ledger_.cluster, .version = "test"}}});
+  accept({.events = {core::ControllerStarted{.epoch = core::next_epoch(ledger_.epoch, lost),
+                                             .cluster = ledger_.cluster,
+                                             .version = "test"}}});
   settle();
   for (auto& [name, agent] : agents) {
     if (agent.pulsing) hello(name);

@@ -1,5 +1,6 @@
-// A whole controller in memory, but for its edges: the real core, a journal that is a vector, a clock that a script moves, and agents that only pulse.
-// After every input it proposes to a fixed point as the shell does, and checks that a replay of the journal gives the same ledger.
+// A whole controller in memory, but for its edges: the real core, a journal that is a vector, a
+// clock that a script moves, and agents that only pulse. After every input it proposes to a fixed
+// point as the shell does, and checks that a replay of the journal gives the same ledger.
 #pragma once
 
 #include <map>
@@ -28,8 +29,8 @@ class World {
   void see(const core::Observation& observation);
   // Moves the clock over every wake-up and every second's pulses on the way.
   void advance(Duration by);
-  // The controller dies and starts again: replay, as the journal would hand it out, but for its last `lost` rows, whose loss is accepted; then every agent
-  // that was connected is back.
+  // The controller dies and starts again: replay, as the journal would hand it out, but for its
+  // last `lost` rows, whose loss is accepted; then every agent that was connected is back.
   void restart(std::size_t lost);
   void hello(const std::string& node);
   void hang_up(const std::string& node);
@@ -63,7 +64,8 @@ class World {
   std::optional<BootTime> wake_at_;
   std::uint64_t next_connection_ = 1;
   std::vector<std::pair<JournalIndex, core::Event>> journal_;
-  std::size_t checked_ = 0;  // journal rows at the last look: orders and ledger change with events alone
+  // journal rows at the last look: orders and ledger change with events alone
+  std::size_t checked_ = 0;
   std::map<std::string, std::map<core::AttemptKey, core::Want>> orders_;
   bool in_batch_ = false;
   std::string trace_;

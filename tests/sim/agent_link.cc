@@ -13,7 +13,8 @@ namespace {
 constexpr Time kPulseInterval = kSecond;
 
 Duration grace_of(const v1::NodeLaunch& launch) {
-  return std::chrono::seconds(launch.orphan_grace().seconds()) + std::chrono::nanoseconds(launch.orphan_grace().nanos());
+  return std::chrono::seconds(launch.orphan_grace().seconds()) +
+         std::chrono::nanoseconds(launch.orphan_grace().nanos());
 }
 
 }  // namespace
@@ -103,7 +104,8 @@ void AgentModel::receive(const LinkPtr& link, std::shared_ptr<const Down> messag
         return;
       }
       case v1::ConnectResponse::kOrders:
-        if (!stale && Epoch(what.orders().epoch()) < machine_.disk().identity->highest_epoch) return;
+        if (!stale && Epoch(what.orders().epoch()) < machine_.disk().identity->highest_epoch)
+          return;
         return take(what.orders(), message->order);
       case v1::ConnectResponse::kFactAck: {
         JournalIndex& acked = machine_.disk().identity->acked;
@@ -135,7 +137,9 @@ void AgentModel::renew_leases(BootTime from) {
     if (!dir->launch || dir->launch_boot != self_.boot_id) continue;
     const Duration grace = grace_of(*dir->launch);
     const BootTime until = from + grace + lease_step(grace);
-    if (dir->lease && dir->lease->boot == self_.boot_id && until < dir->lease->until + lease_step(grace)) continue;
+    if (dir->lease && dir->lease->boot == self_.boot_id &&
+        until < dir->lease->until + lease_step(grace))
+      continue;
     dir->lease = Lease{.until = until, .boot = self_.boot_id};
   }
 }
@@ -182,7 +186,8 @@ void AgentModel::pulse() {
   });
   // Only a launch record names the ranks: of a run that was refused no log is ever sent.
   for (const auto& [run, dir] : machine_.disk().runs) {
-    if (dir->launch && pulse_ % 2 == 0 && observe(run, *dir).swept) world_.controller.logs_pushed(machine_, run);
+    if (dir->launch && pulse_ % 2 == 0 && observe(run, *dir).swept)
+      world_.controller.logs_pushed(machine_, run);
   }
 }
 
@@ -197,7 +202,8 @@ void AgentModel::add_reading(v1::Pulse& pulse, const agent::RunKey& run, const R
   }
   const auto& saved = world_.training.saved(run);
   int newest = 0;
-  for (auto checkpoint = saved.rbegin(); checkpoint != saved.rend() && newest < 2; ++checkpoint, ++newest) {
+  for (auto checkpoint = saved.rbegin(); checkpoint != saved.rend() && newest < 2;
+       ++checkpoint, ++newest) {
     for (const std::uint32_t rank : checkpoint->second.shards) {
       v1::ShardReading& shard = *reading.add_shards();
       shard.set_step(checkpoint->first);

@@ -13,14 +13,16 @@ namespace {
 constexpr Duration kWorkerMargin = std::chrono::seconds(5);
 
 Duration grace_of(const v1::NodeLaunch& launch) {
-  return std::chrono::seconds(launch.orphan_grace().seconds()) + std::chrono::nanoseconds(launch.orphan_grace().nanos());
+  return std::chrono::seconds(launch.orphan_grace().seconds()) +
+         std::chrono::nanoseconds(launch.orphan_grace().nanos());
 }
 
 }  // namespace
 
 std::string fact_key(const v1::Fact& fact) {
   const std::string rank = fact.has_exited() ? std::to_string(fact.exited().rank()) : "";
-  return fmt::format("{}.{} {} {}", fact.job_id(), fact.attempt(), static_cast<int>(fact.what_case()), rank);
+  return fmt::format("{}.{} {} {}", fact.job_id(), fact.attempt(),
+                     static_cast<int>(fact.what_case()), rank);
 }
 
 Timeline& AgentModel::world_timeline(World& world) { return world.timeline; }
@@ -29,7 +31,10 @@ void AgentModel::launch() {
   if (alive() || !machine_.on()) return;
   begin_life();
   Disk& disk = machine_.disk();
-  if (!disk.identity) disk.identity = Identity{.instance = InstanceId(fmt::format("{}-instance-{:08x}", machine_.name().str(), world_.rng.below(1U << 31U)))};
+  if (!disk.identity)
+    disk.identity =
+        Identity{.instance = InstanceId(fmt::format("{}-instance-{:08x}", machine_.name().str(),
+                                                    world_.rng.below(1U << 31U)))};
   self_ = {.instance = disk.identity->instance, .boot_id = machine_.boot()};
   link_.reset();
   welcomed_ = poked_ = false;
@@ -43,7 +48,10 @@ void AgentModel::launch() {
   backoff_ = 50 * kMillisecond;
   effects_left_.reset();
   known_before_.clear();
-  world_.say([&] { return fmt::format("{}: agent started, instance '{}'", machine_.name().str(), self_.instance.str()); });
+  world_.say([&] {
+    return fmt::format("{}: agent started, instance '{}'", machine_.name().str(),
+                       self_.instance.str());
+  });
   after(world_.rng.skewed(kMillisecond, 80 * kMillisecond), [this] {
     if (world_.mutant == Mutant::LoseSpool) {
       for (const auto& [run, dir] : machine_.disk().runs) known_before_.insert(run);
@@ -51,7 +59,8 @@ void AgentModel::launch() {
     if (world_.mutant == Mutant::StopOnAbsence) stop_what_is_not_mentioned();
     if (world_.mutant == Mutant::StartTwice) {
       for (const auto& [run, dir] : machine_.disk().runs) {
-        if (dir->launch && dir->launch_boot == self_.boot_id && observe(run, *dir).swept == false) machine_.spawn_worker(run, false);
+        if (dir->launch && dir->launch_boot == self_.boot_id && observe(run, *dir).swept == false)
+          machine_.spawn_worker(run, false);
       }
     }
     // Before any order: what the last life left behind.
@@ -81,7 +90,7 @@ void AgentModel::poke() {
   });
 }
 
-// --- what is there -----------------------------------------------------------------------------------------------------------------------
+// --- what is there -------------------------------------------------------------------------------
 
 std::map<agent::RunKey, agent::RunSeen> AgentModel::observe() const {
   std::map<agent::RunKey, agent::RunSeen> seen;
@@ -98,7 +107,8 @@ agent::RunSeen AgentModel::observe(const agent::RunKey& run, const RunDir& dir) 
   }
   if (!dir.claim) {
     const auto spawned = spawned_.find(run);
-    const bool may_claim = spawned != spawned_.end() && (spawned->second == 0 || machine_.alive(spawned->second));
+    const bool may_claim =
+        spawned != spawned_.end() && (spawned->second == 0 || machine_.alive(spawned->second));
     seen.worker = may_claim ? agent::WorkerState::Spawned : agent::WorkerState::None;
   } else if (dir.claim->pid == 0) {
     seen.worker = agent::WorkerState::Never;
@@ -121,7 +131,8 @@ agent::RunSeen AgentModel::observe(const agent::RunKey& run, const RunDir& dir) 
         seen.start_failed_at = event.at;
         break;
       case WorkerEvent::Kind::Exited: {
-        const bool shown = dir.launch && event.code == 0 && world_.scenario.plan(dir.launch->job_name()).success_shown;
+        const bool shown = dir.launch && event.code == 0 &&
+                           world_.scenario.plan(dir.launch->job_name()).success_shown;
         seen.exits[event.rank] = {.rank = event.rank,
                                   .code = event.code,
                                   .signal = event.signal,
@@ -165,7 +176,10 @@ agent::RunSeen AgentModel::observe(const agent::RunKey& run, const RunDir& dir) 
 
 void AgentModel::note_first_steps() {
   for (const auto& [run, dir] : machine_.disk().runs) {
-    if (!dir->launch || std::ranges::any_of(dir->marks, [](const AgentMark& mark) { return mark.kind == AgentMark::Kind::FirstStep; })) continue;
+    if (!dir->launch || std::ranges::any_of(dir->marks, [](const AgentMark& mark) {
+          return mark.kind == AgentMark::Kind::FirstStep;
+        }))
+      continue;
     for (const v1::RankProcess& rank : dir->launch->ranks()) {
       const std::int64_t step = world_.training.step_of(run, rank.rank());
       if (step < 0) continue;
@@ -182,7 +196,7 @@ void AgentModel::mark(const agent::RunKey& run, AgentMark mark) {
   dir->second->marks.push_back(std::move(mark));
 }
 
-// --- what is to be done ------------------------------------------------------------------------------------------------------------------
+// --- what is to be done --------------------------------------------------------------------------
 
 void AgentModel::look() {
   note_first_steps();
@@ -193,8 +207,10 @@ void AgentModel::look() {
       if (orders) {
         for (v1::Order& order : *orders->mutable_orders()) {
           if (!order.has_run()) continue;
-          if (world_.mutant == Mutant::IgnoreBoot) order.mutable_run()->set_boot_id(self_.boot_id.str());
-          if (world_.mutant == Mutant::IgnoreInstance) order.mutable_run()->set_instance(self_.instance.str());
+          if (world_.mutant == Mutant::IgnoreBoot)
+            order.mutable_run()->set_boot_id(self_.boot_id.str());
+          if (world_.mutant == Mutant::IgnoreInstance)
+            order.mutable_run()->set_instance(self_.instance.str());
         }
       }
       actions = agent::reconcile(self_, orders ? &*orders : nullptr, observe(), false);
@@ -223,31 +239,42 @@ bool AgentModel::perform(const agent::Action& action) {
 bool AgentModel::perform_one(const agent::StartRun& action) {
   if (machine_.disk_full()) {
     world_.coverage.hit(Fault::DiskFull);
-    return perform_one(agent::RefuseRun{.run = action.run, .why = v1::START_FAILURE_DISK, .text = "disk full: 3 MiB free"});
+    return perform_one(agent::RefuseRun{
+        .run = action.run, .why = v1::START_FAILURE_DISK, .text = "disk full: 3 MiB free"});
   }
   auto dir = std::make_shared<RunDir>();
   dir->launch = action.launch;
   dir->launch_boot = self_.boot_id;
   const Duration grace = grace_of(action.launch);
-  dir->lease = Lease{.until = acknowledged_from_ + grace + lease_step(grace), .boot = self_.boot_id};
+  dir->lease =
+      Lease{.until = acknowledged_from_ + grace + lease_step(grace), .boot = self_.boot_id};
   machine_.disk().runs[action.run] = std::move(dir);
   spawned_[action.run] = 0;
-  world_.say([&] { return fmt::format("{}: agent starts {}", machine_.name().str(), describe(action.run)); });
-  after(world_.rng.skewed(20 * kMicrosecond, world_.rng.one_in(8) ? 500 * kMillisecond : 3 * kMillisecond),
-        [this, run = action.run] { spawned_[run] = machine_.spawn_worker(run, world_.mutant != Mutant::StartTwice); });
+  world_.say([&] {
+    return fmt::format("{}: agent starts {}", machine_.name().str(), describe(action.run));
+  });
+  after(world_.rng.skewed(20 * kMicrosecond,
+                          world_.rng.one_in(8) ? 500 * kMillisecond : 3 * kMillisecond),
+        [this, run = action.run] {
+          spawned_[run] = machine_.spawn_worker(run, world_.mutant != Mutant::StartTwice);
+        });
   return true;
 }
 
 bool AgentModel::perform_one(const agent::RefuseRun& action) {
   std::shared_ptr<RunDir>& dir = machine_.disk().runs[action.run];
   if (dir == nullptr) dir = std::make_shared<RunDir>();
-  if (dir->claim && dir->claim->pid != 0) return true;  // the worker was quicker: the next look adopts it
+  // the worker was quicker: the next look adopts it
+  if (dir->claim && dir->claim->pid != 0) return true;
   if (world_.mutant != Mutant::RefuseWithoutClaim) {
     dir->claim = Claim{.pid = 0, .boot = self_.boot_id};
   } else {
     mark(action.run, {.kind = AgentMark::Kind::Swept, .text = "never started"});
   }
-  world_.say([&] { return fmt::format("{}: agent refuses {}: {}", machine_.name().str(), describe(action.run), action.text); });
+  world_.say([&] {
+    return fmt::format("{}: agent refuses {}: {}", machine_.name().str(), describe(action.run),
+                       action.text);
+  });
   if (effects_left_ && (*effects_left_)-- == 0) {
     world_.storm.agent_died(machine_);
     crash();
@@ -261,7 +288,9 @@ bool AgentModel::perform_one(const agent::SignalStop& action) {
   if (!signalled_.emplace(action.run, machine_.clocks().boot).second) return false;
   const auto dir = machine_.disk().runs.find(action.run);
   if (dir == machine_.disk().runs.end() || !dir->second->claim) return false;
-  world_.say([&] { return fmt::format("{}: agent stops {}", machine_.name().str(), describe(action.run)); });
+  world_.say([&] {
+    return fmt::format("{}: agent stops {}", machine_.name().str(), describe(action.run));
+  });
   world_.watch.stopping(machine_, action.run);
   machine_.sigterm_worker(dir->second->claim->pid);
   return true;
@@ -273,8 +302,12 @@ bool AgentModel::perform_one(const agent::SweepRun& action) {
     mark(action.run, {.kind = AgentMark::Kind::Swept, .text = action.reason});
     return true;
   }
-  world_.say([&] { return fmt::format("{}: agent sweeps {}: {}", machine_.name().str(), describe(action.run), action.reason); });
-  after(world_.rng.skewed(kMillisecond, 30 * kMillisecond), [this, run = action.run, reason = action.reason] { finish_sweep(run, reason); });
+  world_.say([&] {
+    return fmt::format("{}: agent sweeps {}: {}", machine_.name().str(), describe(action.run),
+                       action.reason);
+  });
+  after(world_.rng.skewed(kMillisecond, 30 * kMillisecond),
+        [this, run = action.run, reason = action.reason] { finish_sweep(run, reason); });
   return true;
 }
 
@@ -301,21 +334,27 @@ bool AgentModel::perform_one(const agent::ForgetRun& action) {
   return true;
 }
 
-// As agent/host does: a stop has its grace and a margin; the end of the lease at most the margin, for whoever counts on it waits for a stop's grace as well.
+// As agent/host does: a stop has its grace and a margin; the end of the lease at most the margin,
+// for whoever counts on it waits for a stop's grace as well.
 std::optional<BootTime> AgentModel::must_obey_by(const agent::RunKey& run) const {
   const auto found = machine_.disk().runs.find(run);
   if (found == machine_.disk().runs.end() || !found->second->launch) return std::nullopt;
   const RunDir& dir = *found->second;
-  const Duration grace = std::chrono::seconds(dir.launch->stop_grace().seconds()) + std::chrono::nanoseconds(dir.launch->stop_grace().nanos());
+  const Duration grace = std::chrono::seconds(dir.launch->stop_grace().seconds()) +
+                         std::chrono::nanoseconds(dir.launch->stop_grace().nanos());
   std::optional<BootTime> by;
   const auto at_latest = [&by](BootTime time) { by = std::min(by.value_or(time), time); };
-  const auto written = std::ranges::find(dir.events, WorkerEvent::Kind::StopRequested, &WorkerEvent::kind);
+  const auto written =
+      std::ranges::find(dir.events, WorkerEvent::Kind::StopRequested, &WorkerEvent::kind);
   if (written != dir.events.end()) {
     at_latest(written->boot + grace + kWorkerMargin);
   } else if (dir.lease && dir.lease->boot == self_.boot_id) {
-    at_latest(dir.lease->until + std::min<Duration>(kWorkerMargin, std::max<Duration>(grace, std::chrono::seconds(1))));
+    at_latest(
+        dir.lease->until +
+        std::min<Duration>(kWorkerMargin, std::max<Duration>(grace, std::chrono::seconds(1))));
   }
-  if (const auto signalled = signalled_.find(run); signalled != signalled_.end()) at_latest(signalled->second + grace + kWorkerMargin);
+  if (const auto signalled = signalled_.find(run); signalled != signalled_.end())
+    at_latest(signalled->second + grace + kWorkerMargin);
   return by;
 }
 
@@ -324,9 +363,13 @@ void AgentModel::mind_frozen(const agent::RunKey& run, std::uint64_t worker) {
     if (!machine_.frozen(worker) || world_.mutant == Mutant::FrozenWorkerLives) return;
     const std::optional<BootTime> by = must_obey_by(run);
     if (!by || *by > machine_.clocks().boot) return mind_frozen(run, worker);
-    world_.say([&] { return fmt::format("{}: agent kills the frozen worker of {}", machine_.name().str(), describe(run)); });
+    world_.say([&] {
+      return fmt::format("{}: agent kills the frozen worker of {}", machine_.name().str(),
+                         describe(run));
+    });
     const bool asked = signalled_.contains(run);
-    ++world_.coverage.seen[asked ? "frozen worker killed after a stop" : "frozen worker killed after its lease"];
+    ++world_.coverage.seen[asked ? "frozen worker killed after a stop"
+                                 : "frozen worker killed after its lease"];
     world_.watch.harmed(run);
     machine_.end(worker, -1, 9, DeathCause::Killed);
   });
@@ -334,10 +377,12 @@ void AgentModel::mind_frozen(const agent::RunKey& run, std::uint64_t worker) {
 
 void AgentModel::stop_what_is_not_mentioned() {
   for (const auto& [run, dir] : machine_.disk().runs) {
-    const bool mentioned = orders_ && std::ranges::any_of(orders_->orders(), [&](const v1::Order& order) {
-                             return order.job_id() == run.first.str() && order.attempt() == run.second.value;
-                           });
-    if (!mentioned && dir->claim && dir->claim->pid != 0) perform_one(agent::SignalStop{.run = run});
+    const bool mentioned =
+        orders_ && std::ranges::any_of(orders_->orders(), [&](const v1::Order& order) {
+          return order.job_id() == run.first.str() && order.attempt() == run.second.value;
+        });
+    if (!mentioned && dir->claim && dir->claim->pid != 0)
+      perform_one(agent::SignalStop{.run = run});
   }
 }
 

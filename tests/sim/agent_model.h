@@ -1,5 +1,6 @@
-// An agent around the real agent core: observes its disk and processes, asks reconcile(), does what it says one effect after another (it may die
-// between any two), reports facts_of(). What is in this object dies with the process; what is on the disk does not.
+// An agent around the real agent core: observes its disk and processes, asks reconcile(), does what
+// it says one effect after another (it may die between any two), reports facts_of(). What is in
+// this object dies with the process; what is on the disk does not.
 #pragma once
 
 #include <memory>
@@ -12,7 +13,8 @@ namespace muster::sim {
 
 class AgentModel : public Actor {
  public:
-  AgentModel(World& world, Machine& machine) : Actor(world_timeline(world)), world_(world), machine_(machine) {}
+  AgentModel(World& world, Machine& machine)
+      : Actor(world_timeline(world)), world_(world), machine_(machine) {}
 
   void launch();
   void crash();
@@ -22,7 +24,8 @@ class AgentModel : public Actor {
   void receive(const LinkPtr& link, std::shared_ptr<const Down> message);
   void link_closed(const LinkPtr& link);
   void last_words(const LinkPtr& link);  // before a stalled stream is given up
-  // A worker that is frozen does not stop its ranks: the agent kills it when it should have. The others do it by themselves, and need no minding.
+  // A worker that is frozen does not stop its ranks: the agent kills it when it should have. The
+  // others do it by themselves, and need no minding.
   void mind_frozen(const agent::RunKey& run, std::uint64_t worker);
   void crash_after_effects(std::uint64_t effects) { effects_left_ = effects; }
 
@@ -55,7 +58,7 @@ class AgentModel : public Actor {
 
   World& world_;
   Machine& machine_;
-  // --- of this life only ---------------------------------------------------------------------------------------------------------------
+  // --- of this life only -------------------------------------------------------------------------
   agent::Self self_;
   LinkPtr link_;
   bool welcomed_ = false, poked_ = false;
@@ -66,7 +69,8 @@ class AgentModel : public Actor {
   std::set<std::string> sent_;  // facts, on this connection
   std::uint64_t sequence_ = 0, pulse_ = 0;
   std::map<std::uint64_t, BootTime> pulses_sent_;
-  BootTime acknowledged_from_{};  // sending time of the newest message of ours that the controller has answered
+  // sending time of the newest message of ours that the controller has answered
+  BootTime acknowledged_from_{};
   BootTime hello_sent_{};
   Time backoff_ = 0;
   std::set<agent::RunKey> known_before_;  // of the mutant that forgets its spool

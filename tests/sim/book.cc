@@ -7,7 +7,8 @@
 namespace muster::sim {
 namespace {
 
-std::string key(const std::string& job, std::uint32_t attempt, const std::string& node, std::string_view kind, std::string_view rank = "") {
+std::string key(const std::string& job, std::uint32_t attempt, const std::string& node,
+                std::string_view kind, std::string_view rank = "") {
   return fmt::format("{}.{} {} {} {}", job, attempt, node, kind, rank);
 }
 
@@ -16,26 +17,41 @@ std::string key(const std::string& job, std::uint32_t attempt, const std::string
 std::string natural_key(const NodeName& node, const v1::Fact& fact) {
   switch (fact.what_case()) {
     case v1::Fact::kStarted: return key(fact.job_id(), fact.attempt(), node.str(), "started");
-    case v1::Fact::kStartFailed: return key(fact.job_id(), fact.attempt(), node.str(), "start-failed");
-    case v1::Fact::kExited: return key(fact.job_id(), fact.attempt(), node.str(), "exited", std::to_string(fact.exited().rank()));
+    case v1::Fact::kStartFailed:
+      return key(fact.job_id(), fact.attempt(), node.str(), "start-failed");
+    case v1::Fact::kExited:
+      return key(fact.job_id(), fact.attempt(), node.str(), "exited",
+                 std::to_string(fact.exited().rank()));
     case v1::Fact::kSwept: return key(fact.job_id(), fact.attempt(), node.str(), "swept");
-    case v1::Fact::kFirstStep: return key(fact.job_id(), fact.attempt(), "", "first-step");  // once an attempt, whoever says it
-    case v1::Fact::kCompanionExited: return key(fact.job_id(), fact.attempt(), node.str(), "companion-exited", fact.companion_exited().name());
-    case v1::Fact::kScriptLaunched: return key(fact.job_id(), fact.attempt(), "", "script-launched");  // the same
+    // once an attempt, whoever says it
+    case v1::Fact::kFirstStep: return key(fact.job_id(), fact.attempt(), "", "first-step");
+    case v1::Fact::kCompanionExited:
+      return key(fact.job_id(), fact.attempt(), node.str(), "companion-exited",
+                 fact.companion_exited().name());
+    // the same
+    case v1::Fact::kScriptLaunched:
+      return key(fact.job_id(), fact.attempt(), "", "script-launched");
     case v1::Fact::WHAT_NOT_SET: break;
   }
   return {};
 }
 
 std::string natural_key(const core::EventBody& body) {
-  if (const auto* it = std::get_if<core::NodeStarted>(&body)) return key(it->job.str(), it->attempt.value, it->node.str(), "started");
-  if (const auto* it = std::get_if<core::NodeStartFailed>(&body)) return key(it->job.str(), it->attempt.value, it->node.str(), "start-failed");
+  if (const auto* it = std::get_if<core::NodeStarted>(&body))
+    return key(it->job.str(), it->attempt.value, it->node.str(), "started");
+  if (const auto* it = std::get_if<core::NodeStartFailed>(&body))
+    return key(it->job.str(), it->attempt.value, it->node.str(), "start-failed");
   if (const auto* it = std::get_if<core::RankExited>(&body))
-    return key(it->job.str(), it->attempt.value, it->node.str(), "exited", std::to_string(it->rank.value));
-  if (const auto* it = std::get_if<core::NodeSwept>(&body)) return key(it->job.str(), it->attempt.value, it->node.str(), "swept");
-  if (const auto* it = std::get_if<core::FirstStep>(&body)) return key(it->job.str(), it->attempt.value, "", "first-step");
-  if (const auto* it = std::get_if<core::ScriptLaunched>(&body)) return key(it->job.str(), it->attempt.value, "", "script-launched");
-  if (const auto* it = std::get_if<core::CompanionExited>(&body)) return key(it->job.str(), it->attempt.value, it->node.str(), "companion-exited", it->name);
+    return key(it->job.str(), it->attempt.value, it->node.str(), "exited",
+               std::to_string(it->rank.value));
+  if (const auto* it = std::get_if<core::NodeSwept>(&body))
+    return key(it->job.str(), it->attempt.value, it->node.str(), "swept");
+  if (const auto* it = std::get_if<core::FirstStep>(&body))
+    return key(it->job.str(), it->attempt.value, "", "first-step");
+  if (const auto* it = std::get_if<core::ScriptLaunched>(&body))
+    return key(it->job.str(), it->attempt.value, "", "script-launched");
+  if (const auto* it = std::get_if<core::CompanionExited>(&body))
+    return key(it->job.str(), it->attempt.value, it->node.str(), "companion-exited", it->name);
   return {};
 }
 
@@ -48,7 +64,8 @@ bool Book::is_broken(const agent::RunKey& run) const {
 
 AttemptNo Book::newest_execd(const JobId& job) const {
   AttemptNo newest;
-  for (auto it = attempts.lower_bound({job, AttemptNo(0)}); it != attempts.end() && it->first.first == job; ++it) {
+  for (auto it = attempts.lower_bound({job, AttemptNo(0)});
+       it != attempts.end() && it->first.first == job; ++it) {
     if (it->second.first_exec) newest = it->first.second;
   }
   return newest;
@@ -69,7 +86,8 @@ void Book::take(const std::vector<core::Event>& events, Time now) {
         chain.count = it->spec.stage().count();
       }
     }
-    if (const auto* it = std::get_if<core::CancelRequested>(&event.body)) durable[it->job].cancel = true;
+    if (const auto* it = std::get_if<core::CancelRequested>(&event.body))
+      durable[it->job].cancel = true;
     if (const auto* it = std::get_if<core::AttemptPlaced>(&event.body)) {
       DurableAttempt& attempt = durable[it->job].attempts[it->attempt];
       attempt.nodes = it->nodes;
@@ -80,21 +98,28 @@ void Book::take(const std::vector<core::Event>& events, Time now) {
       durable[it->job].attempts[it->attempt].broke = true;
       once_broken.insert({it->job, it->attempt});
     }
-    if (const auto* it = std::get_if<core::AttemptEnded>(&event.body)) durable[it->job].attempts[it->attempt].ended = true;
-    if (const auto* it = std::get_if<core::AttemptCompleted>(&event.body)) durable[it->job].attempts[it->attempt].ended = true;
+    if (const auto* it = std::get_if<core::AttemptEnded>(&event.body))
+      durable[it->job].attempts[it->attempt].ended = true;
+    if (const auto* it = std::get_if<core::AttemptCompleted>(&event.body))
+      durable[it->job].attempts[it->attempt].ended = true;
     if (const auto* it = std::get_if<core::JobEnded>(&event.body)) {
       durable[it->job].outcome = it->outcome;
       if (it->outcome == core::Outcome::Succeeded) once_succeeded.insert(it->job);
     }
-    if (const auto* it = std::get_if<core::JobArchived>(&event.body)) durable[it->job].archived = true;
+    if (const auto* it = std::get_if<core::JobArchived>(&event.body))
+      durable[it->job].archived = true;
   }
 }
 
 void Book::forget_all_but(const std::vector<core::Event>& left) {
   std::map<JobId, DurableJob> before;
   durable.swap(before);
-  const auto is_archived = [&](const JobId& id) { return before.contains(id) && before.at(id).archived; };
-  std::erase_if(facts, [&](const std::string& key) { return !is_archived(JobId(key.substr(0, key.find('.')))); });
+  const auto is_archived = [&](const JobId& id) {
+    return before.contains(id) && before.at(id).archived;
+  };
+  std::erase_if(facts, [&](const std::string& key) {
+    return !is_archived(JobId(key.substr(0, key.find('.'))));
+  });
   const std::map<JobId, Chain> whole = std::exchange(chains, {});
   for (const core::Event& event : left) take({event}, 0);
   for (const auto& [id, chain] : whole) {
@@ -112,7 +137,8 @@ void Book::forget_all_but(const std::vector<core::Event>& left) {
   }
   for (auto& [id, job] : durable) {
     if (job.archived) continue;
-    for (auto& [number, attempt] : job.attempts) attempt.placed_at = before.at(id).attempts.at(number).placed_at;
+    for (auto& [number, attempt] : job.attempts)
+      attempt.placed_at = before.at(id).attempts.at(number).placed_at;
   }
   std::erase_if(acked, [&](const std::string& key) { return !facts.contains(key); });
   std::erase_if(replied, [&](const auto& entry) { return !durable.contains(entry.second); });

@@ -1,4 +1,5 @@
-// What is true, kept by the harness beside the models: of each attempt what its ranks did, of the journal what is durable. Invariants compare the two.
+// What is true, kept by the harness beside the models: of each attempt what its ranks did, of the
+// journal what is durable. Invariants compare the two.
 #pragma once
 
 #include <map>
@@ -71,7 +72,8 @@ struct Book {
   void forget_all_but(const std::vector<core::Event>& left);
 };
 
-// "job.attempt node kind rank", of a fact as it travels and of the event that it becomes. Empty: not a fact.
+// "job.attempt node kind rank", of a fact as it travels and of the event that it becomes. Empty:
+// not a fact.
 std::string natural_key(const NodeName& node, const v1::Fact& fact);
 std::string natural_key(const core::EventBody& body);
 

@@ -12,7 +12,9 @@ constexpr std::uint32_t kTriesMax = 60;
 RequestId request_of(const std::string& name) { return RequestId("request-" + name); }
 JobId id_of(std::uint64_t number) { return JobId(fmt::format("{:013}", number)); }
 // Of the stage that is so many places behind that one.
-JobId id_behind(const JobId& first, std::uint32_t places) { return id_of(std::stoull(first.str()) + places); }
+JobId id_behind(const JobId& first, std::uint32_t places) {
+  return id_of(std::stoull(first.str()) + places);
+}
 }  // namespace
 
 void ClientModel::begin() {
@@ -32,16 +34,19 @@ void ClientModel::begin() {
   }
 }
 
-void ClientModel::send(core::Input input, std::function<void(const core::Decision&)> leaves, std::function<void(const core::Decision&)> arrives) {
+void ClientModel::send(core::Input input, std::function<void(const core::Decision&)> leaves,
+                       std::function<void(const core::Decision&)> arrives) {
   if (!world_.controller.listening() || world_.rng.one_in(20)) return;
-  world_.timeline.after(world_.network.delay(), [this, input = std::move(input), leaves = std::move(leaves), arrives = std::move(arrives)] {
-    if (!world_.controller.listening()) return;
-    world_.controller.ask(input, [this, leaves, arrives](const core::Decision& decision) {
-      if (leaves) leaves(decision);
-      if (world_.rng.one_in(20)) return;
-      world_.timeline.after(world_.network.delay(), [arrives, decision] { arrives(decision); });
-    });
-  });
+  world_.timeline.after(
+      world_.network.delay(),
+      [this, input = std::move(input), leaves = std::move(leaves), arrives = std::move(arrives)] {
+        if (!world_.controller.listening()) return;
+        world_.controller.ask(input, [this, leaves, arrives](const core::Decision& decision) {
+          if (leaves) leaves(decision);
+          if (world_.rng.one_in(20)) return;
+          world_.timeline.after(world_.network.delay(), [arrives, decision] { arrives(decision); });
+        });
+      });
 }
 
 void ClientModel::submit(const std::string& name) {
@@ -60,7 +65,8 @@ void ClientModel::submit(const std::string& name) {
   if (request.tries > 1) world_.coverage.hit(Fault::Duplicate);
   submit_once(name);
   if (world_.rng.one_in(15)) submit_once(name);
-  world_.timeline.after(world_.rng.between(500, 4'000) * kMillisecond, [this, name] { submit(name); });
+  world_.timeline.after(world_.rng.between(500, 4'000) * kMillisecond,
+                        [this, name] { submit(name); });
 }
 
 ClientModel::Named ClientModel::named_before(const JobPlan& plan) const {
@@ -80,8 +86,10 @@ std::vector<const JobPlan*> ClientModel::behind(const JobPlan& first) const {
 core::SubmitJob ClientModel::submission(const JobPlan& plan) {
   const JobId first = id_of(next_id_);
   next_id_ += plan.count;
-  core::SubmitJob input{.job = first, .request_id = request_of(plan.name), .spec = plan.spec, .spec_hash = "0"};
-  for (const std::string& before : plan.after) input.spec.mutable_schedule()->add_after(requests_.at(before).job->str());
+  core::SubmitJob input{
+      .job = first, .request_id = request_of(plan.name), .spec = plan.spec, .spec_hash = "0"};
+  for (const std::string& before : plan.after)
+    input.spec.mutable_schedule()->add_after(requests_.at(before).job->str());
   if (plan.chain.empty()) return input;
   const auto fill = [&](v1::JobSpec& spec, const JobPlan& stage) {
     v1::StageSpec& to = *spec.mutable_stage();
@@ -102,9 +110,12 @@ core::SubmitJob ClientModel::submission(const JobPlan& plan) {
   };
   fill(input.spec, plan);
   for (const JobPlan* stage : behind(plan)) {
-    core::ChainedJob& one = input.behind.emplace_back(core::ChainedJob{.job = id_behind(first, stage->number - 1), .spec = stage->spec, .spec_hash = "0"});
+    core::ChainedJob& one = input.behind.emplace_back(core::ChainedJob{
+        .job = id_behind(first, stage->number - 1), .spec = stage->spec, .spec_hash = "0"});
     fill(one.spec, *stage);
-    for (const std::string& before : stage->after) one.spec.mutable_schedule()->add_after(id_behind(first, world_.scenario.plan(before).number - 1).str());
+    for (const std::string& before : stage->after)
+      one.spec.mutable_schedule()->add_after(
+          id_behind(first, world_.scenario.plan(before).number - 1).str());
   }
   return input;
 }
@@ -113,7 +124,8 @@ void ClientModel::submit_once(const std::string& name) {
   send(
       submission(*requests_.at(name).plan),
       [this, name](const core::Decision& decision) {
-        if (!decision.refusal && decision.job) world_.watch.replied(request_of(name), *decision.job);
+        if (!decision.refusal && decision.job)
+          world_.watch.replied(request_of(name), *decision.job);
       },
       [this, name](const core::Decision& decision) { answered(name, decision); });
 }
@@ -121,10 +133,14 @@ void ClientModel::submit_once(const std::string& name) {
 void ClientModel::answered(const std::string& name, const core::Decision& decision) {
   Request& request = requests_.at(name);
   if (decision.refusal) {
-    ++world_.coverage.seen[fmt::format("submission refused: {}", to_string(decision.refusal->code))];
+    ++world_.coverage
+          .seen[fmt::format("submission refused: {}", to_string(decision.refusal->code))];
     const auto lost = [&](const std::string& before) {
-      const auto job = requests_.at(before).job ? world_.watch.book().durable.find(*requests_.at(before).job) : world_.watch.book().durable.end();
-      return job != world_.watch.book().durable.end() && job->second.outcome && *job->second.outcome != core::Outcome::Succeeded;
+      const auto job = requests_.at(before).job
+                           ? world_.watch.book().durable.find(*requests_.at(before).job)
+                           : world_.watch.book().durable.end();
+      return job != world_.watch.book().durable.end() && job->second.outcome &&
+             *job->second.outcome != core::Outcome::Succeeded;
     };
     if (std::ranges::any_of(request.plan->after, lost)) {
       request.given_up = true;
@@ -133,7 +149,8 @@ void ClientModel::answered(const std::string& name, const core::Decision& decisi
     return;  // asked again later: nodes come
   }
   // On its way while the journal's end was lost: the client will find that the job is not there.
-  if (world_.scenario.loses_journal_ends && !world_.watch.book().durable.contains(*decision.job)) return;
+  if (world_.scenario.loses_journal_ends && !world_.watch.book().durable.contains(*decision.job))
+    return;
   learn(name, *decision.job);
 }
 
@@ -142,7 +159,8 @@ void ClientModel::learn(const std::string& name, const JobId& job) {
   request.job = job;
   if (request.plan->chain.empty()) return;
   ++world_.coverage.seen["chain submitted"];
-  for (const JobPlan* stage : behind(*request.plan)) requests_.at(stage->name).job = id_behind(job, stage->number - 1);
+  for (const JobPlan* stage : behind(*request.plan))
+    requests_.at(stage->name).job = id_behind(job, stage->number - 1);
 }
 
 void ClientModel::cancel(const std::string& name) {
@@ -172,15 +190,19 @@ void ClientModel::journal_end_lost() {
     if (!request.job || book.durable.contains(*request.job)) continue;
     request.job.reset();
     request.tries = 0;
-    if (!request.first.empty()) continue;  // the first of its chain asks for it, if that is gone, too
+    // the first of its chain asks for it, if that is gone, too
+    if (!request.first.empty()) continue;
     world_.timeline.after(kSecond, [this, name = name] { submit(name); });
   }
 }
 
 void ClientModel::declare_dead(const NodeName& node) {
   const auto record = world_.controller.ledger().nodes.find(node);
-  if (world_.controller.listening() && record != world_.controller.ledger().nodes.end() && record->second.dead) return;
-  send(core::DeclareNodeDead{.node = node, .reason = "its machine is gone"}, nullptr, [](const core::Decision&) {});
+  if (world_.controller.listening() && record != world_.controller.ledger().nodes.end() &&
+      record->second.dead)
+    return;
+  send(core::DeclareNodeDead{.node = node, .reason = "its machine is gone"}, nullptr,
+       [](const core::Decision&) {});
   world_.timeline.after(5 * kSecond, [this, node] { declare_dead(node); });
 }
 

@@ -1,5 +1,6 @@
-// Clients and the operator: they submit (again, with the same request id, when no answer comes), cancel, and in the end declare dead what will not come
-// back. They never crash; their requests and answers get lost.
+// Clients and the operator: they submit (again, with the same request id, when no answer comes),
+// cancel, and in the end declare dead what will not come back. They never crash; their requests and
+// answers get lost.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,8 @@ class ClientModel {
   void answered(const std::string& name, const core::Decision& decision);
   void cancel(const std::string& name);
   // The reply, if anything arrives; it runs when the answer is back.
-  void send(core::Input input, std::function<void(const core::Decision&)> leaves, std::function<void(const core::Decision&)> arrives);
+  void send(core::Input input, std::function<void(const core::Decision&)> leaves,
+            std::function<void(const core::Decision&)> arrives);
 
   World& world_;
   std::uint64_t next_id_ = 1;

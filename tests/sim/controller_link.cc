@@ -9,7 +9,8 @@
 
 namespace muster::sim {
 
-void ControllerModel::receive(const LinkPtr& link, const std::shared_ptr<const v1::ConnectRequest>& message) {
+void ControllerModel::receive(const LinkPtr& link,
+                              const std::shared_ptr<const v1::ConnectRequest>& message) {
   now([this, link, message] {
     if (!link->controller_open || !listening_) return;
     const Now arrived = clocks();
@@ -31,34 +32,50 @@ void ControllerModel::hello(const LinkPtr& link, const v1::Hello& hello, Now arr
     ++world_.coverage.seen["hello refused: " + why];
     release_.emplace_back([this, link] { world_.network.closed_by_controller(link); });
   };
-  const core::Told told{
-      .epoch = Epoch(hello.highest_epoch()), .acked = JournalIndex(hello.acked_index()), .welcomed = welcomed_.contains(InstanceId(hello.instance()))};
-  const core::Reach reach{.epoch = ledger_.epoch, .loaded = loaded_, .last = JournalIndex(journal_.last().value + batch_.size())};
+  const core::Told told{.epoch = Epoch(hello.highest_epoch()),
+                        .acked = JournalIndex(hello.acked_index()),
+                        .welcomed = welcomed_.contains(InstanceId(hello.instance()))};
+  const core::Reach reach{.epoch = ledger_.epoch,
+                          .loaded = loaded_,
+                          .last = JournalIndex(journal_.last().value + batch_.size())};
   if (core::told_beyond(told, reach) && world_.mutant != Mutant::AcceptWithoutBridge) {
     if (journal_.may_be_behind()) {
       behind_ = true;
       return;
     }
-    return world_.watch.fell_behind(fmt::format("{} was told of epoch {} and row {}; the journal had row {} when epoch {} began, and now {}", node.str(),
-                                                told.epoch.value, told.acked.value, loaded_.value, reach.epoch.value, reach.last.value));
+    return world_.watch.fell_behind(
+        fmt::format("{} was told of epoch {} and row {}; the journal had row {} when epoch {} "
+                    "began, and now {}",
+                    node.str(), told.epoch.value, told.acked.value, loaded_.value,
+                    reach.epoch.value, reach.last.value));
   }
   // A connection that another one of this node has overtaken on its way is not taken up any more.
-  if (const auto old = sessions_.find(node); old != sessions_.end() && old->second.link->id > link->id) return refuse("overtaken");
-  const core::Decision decision = take(core::RegisterNode{
-      .node = node, .instance = InstanceId(hello.instance()), .boot_id = BootId(hello.boot_id()), .inventory = hello.inventory(), .version = hello.version()});
+  if (const auto old = sessions_.find(node);
+      old != sessions_.end() && old->second.link->id > link->id)
+    return refuse("overtaken");
+  const core::Decision decision = take(core::RegisterNode{.node = node,
+                                                          .instance = InstanceId(hello.instance()),
+                                                          .boot_id = BootId(hello.boot_id()),
+                                                          .inventory = hello.inventory(),
+                                                          .version = hello.version()});
   if (decision.refusal) {
     const bool connected = decision.refusal->message.find("is connected") != std::string::npos;
-    return refuse(connected ? "another instance is connected" : "runs on another machine may go on");
+    return refuse(connected ? "another instance is connected"
+                            : "runs on another machine may go on");
   }
   const std::vector<v1::HeldAttempt> held(hello.held().begin(), hello.held().end());
-  core::observe(
-      presence_, ledger_,
-      core::Connected{.node = node, .connection = link->id, .instance = InstanceId(hello.instance()), .held = held, .boot_id = BootId(hello.boot_id())},
-      arrived);
+  core::observe(presence_, ledger_,
+                core::Connected{.node = node,
+                                .connection = link->id,
+                                .instance = InstanceId(hello.instance()),
+                                .held = held,
+                                .boot_id = BootId(hello.boot_id())},
+                arrived);
   spoken_for_[link->id.value] = InstanceId(hello.instance());
   Session& session = sessions_[node];
   session = Session{.link = link, .instance = InstanceId(hello.instance())};
-  for (const v1::HeldAttempt& one : held) session.held.insert({JobId(one.job_id()), AttemptNo(one.attempt())});
+  for (const v1::HeldAttempt& one : held)
+    session.held.insert({JobId(one.job_id()), AttemptNo(one.attempt())});
   release_.emplace_back([this, node, link] {
     const auto found = sessions_.find(node);
     if (found == sessions_.end() || found->second.link != link) return;
@@ -83,15 +100,26 @@ void ControllerModel::twin_says_hello(const Machine& machine, ConnectionId conne
         ++world_.coverage.seen["twin refused: connected"];
         return;
       }
-      const core::Decision decision =
-          take(core::RegisterNode{.node = node, .instance = instance, .boot_id = boot_id, .inventory = machine.inventory(), .version = "0.1.0"});
+      const core::Decision decision = take(core::RegisterNode{.node = node,
+                                                              .instance = instance,
+                                                              .boot_id = boot_id,
+                                                              .inventory = machine.inventory(),
+                                                              .version = "0.1.0"});
       if (decision.refusal && world_.mutant != Mutant::TwinTakesName) {
         ++world_.coverage.seen["twin refused"];
         return;
       }
-      if (decision.refusal) accept(core::NodeRegistered{.node = node, .instance = instance, .boot_id = boot_id, .inventory = machine.inventory()});
+      if (decision.refusal)
+        accept(core::NodeRegistered{.node = node,
+                                    .instance = instance,
+                                    .boot_id = boot_id,
+                                    .inventory = machine.inventory()});
       ++world_.coverage.seen["twin took the name"];
-      core::observe(presence_, ledger_, core::Connected{.node = node, .connection = connection, .instance = instance, .boot_id = boot_id}, clocks());
+      core::observe(
+          presence_, ledger_,
+          core::Connected{
+              .node = node, .connection = connection, .instance = instance, .boot_id = boot_id},
+          clocks());
       for (const core::Assignment& wanted : core::desired(ledger_, node)) {
         if (wanted.want != core::Want::Stop) continue;
         v1::Fact fact;
@@ -101,7 +129,10 @@ void ControllerModel::twin_says_hello(const Machine& machine, ConnectionId conne
         take(core::ReportFact{.node = node, .instance = instance, .fact = fact});
       }
       after(world_.rng.between(500, 10'000) * kMillisecond, [this, node, connection] {
-        put([this, node, connection] { core::observe(presence_, ledger_, core::Disconnected{.node = node, .connection = connection}, clocks()); });
+        put([this, node, connection] {
+          core::observe(presence_, ledger_,
+                        core::Disconnected{.node = node, .connection = connection}, clocks());
+        });
       });
     });
   });
@@ -113,26 +144,38 @@ void ControllerModel::facts(const LinkPtr& link, const v1::Facts& facts) {
   const NodeName& node = link->machine->name();
   for (v1::Fact fact : facts.facts()) {
     const auto job = ledger_.jobs.find(JobId(fact.job_id()));
-    if (world_.mutant == Mutant::LateFactIsCurrent && job != ledger_.jobs.end() && job->second.current() != nullptr && fact.has_exited()) {
+    if (world_.mutant == Mutant::LateFactIsCurrent && job != ledger_.jobs.end() &&
+        job->second.current() != nullptr && fact.has_exited()) {
       const core::NodePart* part = job->second.current()->part(node);
       fact.set_attempt(job->second.current()->number.value);
       if (part != nullptr) fact.mutable_exited()->set_rank(part->placed.first_rank.value);
     }
-    const core::Decision decision = take(core::ReportFact{.node = node, .instance = speaker->second, .fact = fact});
+    const core::Decision decision =
+        take(core::ReportFact{.node = node, .instance = speaker->second, .fact = fact});
     if (fact.has_swept()) {
       core::observe(presence_, ledger_,
-                    core::SweptHeard{.node = node, .connection = link->id, .job = JobId(fact.job_id()), .attempt = AttemptNo(fact.attempt())}, clocks());
+                    core::SweptHeard{.node = node,
+                                     .connection = link->id,
+                                     .job = JobId(fact.job_id()),
+                                     .attempt = AttemptNo(fact.attempt())},
+                    clocks());
     }
     if (decision.events.empty()) ++world_.coverage.seen["facts known or without meaning"];
-    if (decision.events.empty() && world_.mutant == Mutant::DoubleFacts && fact.has_exited() && job != ledger_.jobs.end()) {
-      if (const core::AttemptRecord* attempt = job->second.attempt(AttemptNo(fact.attempt())); attempt != nullptr && attempt->part(node) != nullptr) {
-        accept(
-            core::RankExited{.job = job->first, .attempt = attempt->number, .node = node, .rank = RankNo(fact.exited().rank()), .code = fact.exited().code()});
+    if (decision.events.empty() && world_.mutant == Mutant::DoubleFacts && fact.has_exited() &&
+        job != ledger_.jobs.end()) {
+      if (const core::AttemptRecord* attempt = job->second.attempt(AttemptNo(fact.attempt()));
+          attempt != nullptr && attempt->part(node) != nullptr) {
+        accept(core::RankExited{.job = job->first,
+                                .attempt = attempt->number,
+                                .node = node,
+                                .rank = RankNo(fact.exited().rank()),
+                                .code = fact.exited().code()});
       }
     }
   }
   const auto acknowledge = [this, link, instance = speaker->second, facts] {
-    for (const v1::Fact& fact : facts.facts()) world_.watch.acknowledged(link->machine->name(), instance, fact);
+    for (const v1::Fact& fact : facts.facts())
+      world_.watch.acknowledged(link->machine->name(), instance, fact);
     auto message = std::make_shared<Down>();
     message->what.mutable_fact_ack()->set_sequence(facts.sequence());
     message->what.mutable_fact_ack()->set_index(ledger_.index.value);
@@ -144,7 +187,8 @@ void ControllerModel::facts(const LinkPtr& link, const v1::Facts& facts) {
 
 void ControllerModel::pulse(const LinkPtr& link, const v1::Pulse& pulse, Now arrived) {
   const NodeName node = link->machine->name();
-  core::observe(presence_, ledger_, core::PulseHeard{.node = node, .connection = link->id, .pulse = pulse}, arrived);
+  core::observe(presence_, ledger_,
+                core::PulseHeard{.node = node, .connection = link->id, .pulse = pulse}, arrived);
   if (world_.mutant == Mutant::TornCheckpoint) {
     for (auto& [key, attempt] : presence_.attempts) {
       for (auto& [step, checkpoint] : attempt.checkpoints) {
@@ -158,8 +202,10 @@ void ControllerModel::pulse(const LinkPtr& link, const v1::Pulse& pulse, Now arr
     auto message = std::make_shared<Down>();
     message->what.mutable_pulse_ack()->set_number(number);
     message->what.mutable_pulse_ack()->set_epoch(ledger_.epoch.value);
-    core::observe(presence_, ledger_, core::PulseAcked{.node = node, .connection = link->id}, clocks());
-    if (link->controller_open) world_.watch.pulse_acknowledged(node);  // else it was closed while the disk was busy: nothing leaves
+    core::observe(presence_, ledger_, core::PulseAcked{.node = node, .connection = link->id},
+                  clocks());
+    // else it was closed while the disk was busy: nothing leaves
+    if (link->controller_open) world_.watch.pulse_acknowledged(node);
     world_.network.send_down(link, std::move(message));
   });
 }
@@ -169,24 +215,33 @@ void ControllerModel::link_closed(const LinkPtr& link) {
     link->controller_open = false;
     put([this, link] {
       const NodeName& node = link->machine->name();
-      core::observe(presence_, ledger_, core::Disconnected{.node = node, .connection = link->id}, clocks());
-      if (const auto session = sessions_.find(node); session != sessions_.end() && session->second.link == link) sessions_.erase(session);
+      core::observe(presence_, ledger_, core::Disconnected{.node = node, .connection = link->id},
+                    clocks());
+      if (const auto session = sessions_.find(node);
+          session != sessions_.end() && session->second.link == link)
+        sessions_.erase(session);
     });
   });
 }
 
-// The log channel, in short: what a swept run's logs have left to send arrives a little later, if anything does.
+// The log channel, in short: what a swept run's logs have left to send arrives a little later, if
+// anything does.
 void ControllerModel::logs_pushed(Machine& machine, const agent::RunKey& run) {
   if (!world_.network.reachable(machine)) return;
   world_.timeline.after(world_.network.delay(), [this, node = machine.name(), run, born = life()] {
     if (!listening() || life() != born) return;
-    now([this, node, run] { put([this, node, run] { take(core::ReportLogsCollected{.job = run.first, .attempt = run.second, .node = node}); }); });
+    now([this, node, run] {
+      put([this, node, run] {
+        take(core::ReportLogsCollected{.job = run.first, .attempt = run.second, .node = node});
+      });
+    });
   });
 }
 
-// --- orders ------------------------------------------------------------------------------------------------------------------------------
+// --- orders --------------------------------------------------------------------------------------
 
-void ControllerModel::fill(v1::NodeLaunch& launch, const core::JobRecord& job, const core::AttemptRecord& attempt, const core::NodePart& part) const {
+void ControllerModel::fill(v1::NodeLaunch& launch, const core::JobRecord& job,
+                           const core::AttemptRecord& attempt, const core::NodePart& part) const {
   launch.set_job_id(job.id.str());
   launch.set_attempt(attempt.number.value);
   launch.set_job_name(job.spec.name());
@@ -224,13 +279,19 @@ v1::Orders ControllerModel::orders_for(const NodeName& node, const Session& sess
     order.set_attempt(wanted.attempt.value);
     const core::JobRecord& job = ledger_.jobs.at(wanted.job);
     switch (wanted.want) {
-      case core::Want::Run: fill(*order.mutable_run(), job, *job.attempt(wanted.attempt), *job.attempt(wanted.attempt)->part(node)); break;
-      case core::Want::Stop: *order.mutable_stop()->mutable_grace() = job.spec.recovery().stop_grace(); break;
+      case core::Want::Run:
+        fill(*order.mutable_run(), job, *job.attempt(wanted.attempt),
+             *job.attempt(wanted.attempt)->part(node));
+        break;
+      case core::Want::Stop:
+        *order.mutable_stop()->mutable_grace() = job.spec.recovery().stop_grace();
+        break;
       case core::Want::Forget: order.mutable_forget(); break;
     }
   }
   for (const core::AttemptKey& held : session.held) {
-    if (mentioned.contains(held) || !core::may_forget(ledger_, node, held.first, held.second)) continue;
+    if (mentioned.contains(held) || !core::may_forget(ledger_, node, held.first, held.second))
+      continue;
     v1::Order& order = *orders.add_orders();
     order.set_job_id(held.first.str());
     order.set_attempt(held.second.value);
@@ -252,20 +313,30 @@ void ControllerModel::send_orders(const NodeName& node, Session& session) {
   world_.network.send_down(session.link, std::move(message));
 }
 
-// --- mutants: events that the real core would never let through --------------------------------------------------------------------------
+// --- mutants: events that the real core would never let through ----------------------------------
 
 void ControllerModel::break_by_mutant() {
   std::vector<core::EventBody> forged;
   for (const JobId& id : ledger_.live) {
     const core::JobRecord& job = ledger_.jobs.at(id);
     const core::AttemptRecord& attempt = *job.current();
-    const auto end = [&] { forged.emplace_back(core::AttemptEnded{.job = id, .attempt = attempt.number, .verdict = {.reason = "forged"}, .fence = "forged"}); };
-    if (world_.mutant == Mutant::NoFence && attempt.state == core::AttemptState::Stopping && !job.cancel_requested) end();
-    if (world_.mutant == Mutant::SilenceIsDeath && attempt.state == core::AttemptState::Live && !core::lockstep(job.spec) &&
-        job.phase != core::JobPhase::Completing) {
+    const auto end = [&] {
+      forged.emplace_back(core::AttemptEnded{.job = id,
+                                             .attempt = attempt.number,
+                                             .verdict = {.reason = "forged"},
+                                             .fence = "forged"});
+    };
+    if (world_.mutant == Mutant::NoFence && attempt.state == core::AttemptState::Stopping &&
+        !job.cancel_requested)
+      end();
+    if (world_.mutant == Mutant::SilenceIsDeath && attempt.state == core::AttemptState::Live &&
+        !core::lockstep(job.spec) && job.phase != core::JobPhase::Completing) {
       for (const core::NodePart& part : attempt.parts) {
-        if (part.idle() || !core::is_silent(presence_, part.placed.node, clocks().boot, limits_.silent_after)) continue;
-        forged.emplace_back(core::AttemptBroke{.job = id, .attempt = attempt.number, .cause = "forged"});
+        if (part.idle() ||
+            !core::is_silent(presence_, part.placed.node, clocks().boot, limits_.silent_after))
+          continue;
+        forged.emplace_back(
+            core::AttemptBroke{.job = id, .attempt = attempt.number, .cause = "forged"});
         end();
         break;
       }
@@ -273,7 +344,8 @@ void ControllerModel::break_by_mutant() {
   }
   if (world_.mutant == Mutant::NobodyFirst) {
     for (const auto& [predecessor, jobs] : ledger_.dependents) {
-      for (const JobId& job : jobs) forged.emplace_back(core::PredecessorSucceeded{.job = job, .predecessor = predecessor});
+      for (const JobId& job : jobs)
+        forged.emplace_back(core::PredecessorSucceeded{.job = job, .predecessor = predecessor});
     }
   }
   for (core::EventBody& body : forged) accept(std::move(body));
@@ -283,16 +355,22 @@ void ControllerModel::forget_what_ends_mean(core::Decision& decision) const {
   std::erase_if(decision.events, [this](const core::EventBody& body) {
     const auto* ended = std::get_if<core::JobEnded>(&body);
     const bool waits = ended != nullptr && !ledger_.jobs.at(ended->job).waits_for.empty();
-    const bool meant = waits && (ended->verdict->signature == "predecessor" || ended->verdict->signature == "no start");
+    const bool meant = waits && (ended->verdict->signature == "predecessor" ||
+                                 ended->verdict->signature == "no start");
     return std::holds_alternative<core::PredecessorSucceeded>(body) || meant;
   });
 }
 
-// What a job starts with is dropped, is what an attempt of its own is said to have written, or is not the newest.
+// What a job starts with is dropped, is what an attempt of its own is said to have written, or is
+// not the newest.
 void ControllerModel::break_starts(core::EventBody& body) const {
-  if (auto* placed = std::get_if<core::AttemptPlaced>(&body); placed != nullptr && placed->resume && placed->resume->from_start) {
-    if (world_.mutant == Mutant::StartForgotten && placed->attempt.value > 1) placed->resume.reset();
-    if (world_.mutant == Mutant::StartIsOwn) placed->resume->path = Training::path_of({placed->job, placed->resume->attempt}, placed->resume->step);
+  if (auto* placed = std::get_if<core::AttemptPlaced>(&body);
+      placed != nullptr && placed->resume && placed->resume->from_start) {
+    if (world_.mutant == Mutant::StartForgotten && placed->attempt.value > 1)
+      placed->resume.reset();
+    if (world_.mutant == Mutant::StartIsOwn)
+      placed->resume->path =
+          Training::path_of({placed->job, placed->resume->attempt}, placed->resume->step);
   }
   auto* succeeded = std::get_if<core::PredecessorSucceeded>(&body);
   if (world_.mutant != Mutant::OldStart || succeeded == nullptr || !succeeded->checkpoint) return;
@@ -304,15 +382,22 @@ void ControllerModel::break_starts(core::EventBody& body) const {
   }
 }
 
-// Pinning is checked twice, by the controller when a node comes back and by the agent when it is asked to start: a variant without it lacks both.
+// Pinning is checked twice, by the controller when a node comes back and by the agent when it is
+// asked to start: a variant without it lacks both.
 bool ControllerModel::ignored_by_mutant(const core::Input& input) const {
-  if (world_.mutant == Mutant::IgnoreBoot && std::holds_alternative<core::ProposeSwept>(input)) return true;
-  if (world_.mutant == Mutant::DeafToEnds && std::holds_alternative<core::ProposeSettle>(input)) return true;
-  if (world_.mutant == Mutant::WaitForAllLogs && std::holds_alternative<core::ReportLogsCollected>(input)) return true;
+  if (world_.mutant == Mutant::IgnoreBoot && std::holds_alternative<core::ProposeSwept>(input))
+    return true;
+  if (world_.mutant == Mutant::DeafToEnds && std::holds_alternative<core::ProposeSettle>(input))
+    return true;
+  if (world_.mutant == Mutant::WaitForAllLogs &&
+      std::holds_alternative<core::ReportLogsCollected>(input))
+    return true;
   const auto* broke = std::get_if<core::ProposeBreak>(&input);
   if (broke == nullptr) return false;
-  if (world_.mutant == Mutant::IgnoreBoot) return broke->cause.find("restarted") != std::string::npos;
-  return world_.mutant == Mutant::IgnoreInstance && broke->cause.find("another state directory") != std::string::npos;
+  if (world_.mutant == Mutant::IgnoreBoot)
+    return broke->cause.find("restarted") != std::string::npos;
+  return world_.mutant == Mutant::IgnoreInstance &&
+         broke->cause.find("another state directory") != std::string::npos;
 }
 
 }  // namespace muster::sim

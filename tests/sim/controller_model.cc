@@ -16,7 +16,8 @@ using core::AttemptBroke;
 using core::AttemptEnded;
 using core::RankExited;
 
-ControllerModel::ControllerModel(World& world) : Actor(world.timeline), world_(world), boot_origin_(-world.rng.between(10, 10'000) * kSecond) {
+ControllerModel::ControllerModel(World& world)
+    : Actor(world.timeline), world_(world), boot_origin_(-world.rng.between(10, 10'000) * kSecond) {
   limits_.archive_after = Duration(world.scenario.archive_after);
   limits_.start_timeout = std::chrono::seconds(20);
   limits_.hear_first = std::chrono::seconds(3);
@@ -25,14 +26,16 @@ ControllerModel::ControllerModel(World& world) : Actor(world.timeline), world_(w
 
 Now ControllerModel::clocks() const {
   const Time now = world_.timeline.now();
-  return {.wall = WallTime(Duration(kWallStart + now + wall_offset_)), .boot = BootTime(Duration(now - boot_origin_))};
+  return {.wall = WallTime(Duration(kWallStart + now + wall_offset_)),
+          .boot = BootTime(Duration(now - boot_origin_))};
 }
 
 std::string ControllerModel::why(const core::JobRecord& job) const {
-  return fmt::format("{}", fmt::join(core::explain(ledger_, presence_, job, clocks(), limits_), "; "));
+  return fmt::format("{}",
+                     fmt::join(core::explain(ledger_, presence_, job, clocks(), limits_), "; "));
 }
 
-// --- a life ------------------------------------------------------------------------------------------------------------------------------
+// --- a life --------------------------------------------------------------------------------------
 
 void ControllerModel::launch() {
   if (alive()) return;
@@ -48,11 +51,14 @@ void ControllerModel::launch() {
   presence_ = core::Presence();
   replay();
   loaded_ = journal_.last();
-  const std::uint64_t lost =
-      journal_.lost().value_or(core::rows_unknown(journal_.unknown_losses(), static_cast<std::uint64_t>(world_.timeline.now() / (10 * kMillisecond))));
+  const std::uint64_t lost = journal_.lost().value_or(
+      core::rows_unknown(journal_.unknown_losses(),
+                         static_cast<std::uint64_t>(world_.timeline.now() / (10 * kMillisecond))));
   batch_running_ = true;  // the epoch is a batch of its own, before anybody is let in
   batch_at_ = clocks().wall;
-  accept(core::ControllerStarted{.epoch = core::next_epoch(ledger_.epoch, lost), .cluster = ClusterId("sim"), .version = "0.1.0"});
+  accept(core::ControllerStarted{.epoch = core::next_epoch(ledger_.epoch, lost),
+                                 .cluster = ClusterId("sim"),
+                                 .version = "0.1.0"});
   release_.emplace_back([this] {
     listening_ = true;
     presence_.listening_since = clocks().boot;
@@ -65,7 +71,9 @@ void ControllerModel::replay() {
   ledger_ = core::Ledger();
   if (world_.rng.one_in(2)) journal_.prune();
   for (const journal::Row& row : journal_.rows()) {
-    if (world_.mutant == Mutant::ForgetfulReplay && std::holds_alternative<core::FirstStep>(row.event.body)) continue;
+    if (world_.mutant == Mutant::ForgetfulReplay &&
+        std::holds_alternative<core::FirstStep>(row.event.body))
+      continue;
     const auto back = journal::decode(journal::encode(row.event));
     MUSTER_ASSERT(back.has_value(), "the codec reads what it wrote");
     fold(ledger_, row.index, *back);
@@ -78,7 +86,8 @@ void ControllerModel::check_replay() {
   core::Ledger again;
   for (const journal::Row& row : journal_.rows()) fold(again, row.index, row.event);
   for (const journal::Row& row : journal_.in_flight()) fold(again, row.index, row.event);
-  again.port_cursor = ledger_.port_cursor;  // a hint: where to begin looking; archived jobs take theirs along
+  // a hint: where to begin looking; archived jobs take theirs along
+  again.port_cursor = ledger_.port_cursor;
   const std::string live = core::dump(ledger_), replayed = core::dump(again);
   if (live != replayed) world_.watch.replay_differs(live, replayed);
 }
@@ -97,7 +106,10 @@ void ControllerModel::crash() {
 
 bool ControllerModel::lose_journal_end(std::size_t rows) {
   if (!journal_.lose_end(rows)) return false;
-  world_.say([&] { return fmt::format("the journal's end is lost behind row {}", journal_.rows().back().index.value); });
+  world_.say([&] {
+    return fmt::format("the journal's end is lost behind row {}",
+                       journal_.rows().back().index.value);
+  });
   world_.watch.journal_end_lost(journal_.rows());
   return true;
 }
@@ -105,7 +117,10 @@ bool ControllerModel::lose_journal_end(std::size_t rows) {
 bool ControllerModel::put_back_copy(std::size_t rows) {
   if (!journal_.put_back_copy(rows)) return false;
   if (world_.mutant != Mutant::AcceptWithoutBridge) journal_.accept_unknown_loss();
-  world_.say([&] { return fmt::format("a copy of the journal is put back that ends at row {}", journal_.rows().back().index.value); });
+  world_.say([&] {
+    return fmt::format("a copy of the journal is put back that ends at row {}",
+                       journal_.rows().back().index.value);
+  });
   world_.watch.journal_end_lost(journal_.rows());
   return true;
 }
@@ -134,7 +149,7 @@ void ControllerModel::die(CrashPoint where) {
   crash();
 }
 
-// --- the batch ---------------------------------------------------------------------------------------------------------------------------
+// --- the batch -----------------------------------------------------------------------------------
 
 void ControllerModel::put(Deed item) {
   inbox_.push_back(std::move(item));
@@ -163,7 +178,8 @@ void ControllerModel::run_batch() {
 
 void ControllerModel::settle() {
   if (world_.mutant != Mutant::None) break_by_mutant();
-  core::PlacingTurn turn{.placements = 2, .cursor = placing_goes_on_};  // so few that batches do go on where others ended
+  // so few that batches do go on where others ended
+  core::PlacingTurn turn{.placements = 2, .cursor = placing_goes_on_};
   for (int round = 0; round < 32; ++round) {
     const core::Proposal proposal = core::propose(ledger_, presence_, clocks(), limits_, turn);
     placing_goes_on_ = turn.cursor;
@@ -182,7 +198,8 @@ core::Decision ControllerModel::take(const core::Input& input) {
   core::Decision decision = core::decide(ledger_, presence_, input, clocks(), limits_);
   if (world_.mutant == Mutant::DeafToEnds) forget_what_ends_mean(decision);
   if (const auto* submitted = std::get_if<core::SubmitJob>(&input);
-      world_.mutant == Mutant::HalfAChain && submitted != nullptr && !submitted->behind.empty() && !decision.events.empty()) {
+      world_.mutant == Mutant::HalfAChain && submitted != nullptr && !submitted->behind.empty() &&
+      !decision.events.empty()) {
     std::erase_if(decision.events, [&](const core::EventBody& body) {
       const auto* event = std::get_if<core::JobSubmitted>(&body);
       return event != nullptr && event->job == submitted->behind.back().job;
@@ -193,7 +210,8 @@ core::Decision ControllerModel::take(const core::Input& input) {
 }
 
 void ControllerModel::accept(core::EventBody body) {
-  if (auto* placed = std::get_if<core::AttemptPlaced>(&body); placed != nullptr && world_.mutant == Mutant::ReuseNumbers) {
+  if (auto* placed = std::get_if<core::AttemptPlaced>(&body);
+      placed != nullptr && world_.mutant == Mutant::ReuseNumbers) {
     const core::AttemptRecord* last = ledger_.jobs.at(placed->job).current();
     placed->attempt = AttemptNo(last == nullptr ? 1 : last->number.value + 1);
   }
@@ -207,7 +225,8 @@ void ControllerModel::accept(core::EventBody body) {
   batch_.push_back({.index = index, .event = std::move(event)});
 }
 
-void ControllerModel::fold(core::Ledger& ledger, JournalIndex index, const core::Event& event) const {
+void ControllerModel::fold(core::Ledger& ledger, JournalIndex index,
+                           const core::Event& event) const {
   core::apply(ledger, index, event);
   if (world_.mutant == Mutant::LossMeansNothing) {
     for (auto& [id, job] : ledger.jobs) job.attempts_lost = 0;
@@ -216,7 +235,9 @@ void ControllerModel::fold(core::Ledger& ledger, JournalIndex index, const core:
   const auto* ended = std::get_if<AttemptEnded>(&event.body);
   if (ended == nullptr) return;
   for (auto& [node, holders] : ledger.device_holders) {
-    std::erase_if(holders, [&](const auto& holder) { return holder.second == core::AttemptKey{ended->job, ended->attempt}; });
+    std::erase_if(holders, [&](const auto& holder) {
+      return holder.second == core::AttemptKey{ended->job, ended->attempt};
+    });
   }
 }
 
@@ -233,7 +254,8 @@ void ControllerModel::begin_sync(bool more) {
     takes = world_.rng.between(500 * kMillisecond, 6'000 * kMillisecond);
     world_.coverage.hit(Fault::SlowSync);
   }
-  if (crash_point_ == CrashPoint::InSync) return after(takes / 2, [this] { die(CrashPoint::InSync); });
+  if (crash_point_ == CrashPoint::InSync)
+    return after(takes / 2, [this] { die(CrashPoint::InSync); });
   after(takes, [this] { synced(); });
 }
 
@@ -241,7 +263,8 @@ void ControllerModel::synced() {
   world_.watch.synced(journal_.in_flight());
   journal_.commit();
   for (const journal::Row& row : batch_) {
-    if (const auto* archived = std::get_if<core::JobArchived>(&row.event.body)) journal_.archive(archived->job);
+    if (const auto* archived = std::get_if<core::JobArchived>(&row.event.body))
+      journal_.archive(archived->job);
   }
   batch_.clear();
   if (crash_point_ == CrashPoint::AfterSync) return die(CrashPoint::AfterSync);
@@ -263,7 +286,7 @@ void ControllerModel::release() {
   });
 }
 
-// --- clients -----------------------------------------------------------------------------------------------------------------------------
+// --- clients -------------------------------------------------------------------------------------
 
 void ControllerModel::ask(core::Input input, Reply reply) {
   now([this, input = std::move(input), reply = std::move(reply)]() mutable {

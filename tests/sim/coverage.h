@@ -1,4 +1,5 @@
-// What a history went through: faults by kind, arrows of the job's life, things worth knowing to have happened. Counters only.
+// What a history went through: faults by kind, arrows of the job's life, things worth knowing to
+// have happened. Counters only.
 #pragma once
 
 #include <array>
@@ -69,22 +70,25 @@ inline constexpr std::array kFaults = {
     FaultRow{Fault::DiskFull, "start refused by a full disk"},
     FaultRow{Fault::TwinMachine, "another machine of the same name"},
     FaultRow{Fault::JournalEndLost, "journal's end lost, and accepted"},
-    FaultRow{Fault::CopyPutBack, "whole journal put back from an older copy, and the loss accepted"},
+    FaultRow{Fault::CopyPutBack,
+             "whole journal put back from an older copy, and the loss accepted"},
 };
 
 // Of what is only counted by name: each has to happen as well.
-inline constexpr std::array<std::string_view, 7> kMustBeSeen = {"chain submitted",
-                                                                "whole chain cancelled",
-                                                                "started from a stage's checkpoint: weights",
-                                                                "started from a stage's checkpoint: resume",
-                                                                "started from a stage's checkpoint again",
-                                                                "started from a stage that saved nothing",
-                                                                "cancelled: a stage saved nothing to start from"};
+inline constexpr std::array<std::string_view, 7> kMustBeSeen = {
+    "chain submitted",
+    "whole chain cancelled",
+    "started from a stage's checkpoint: weights",
+    "started from a stage's checkpoint: resume",
+    "started from a stage's checkpoint again",
+    "started from a stage that saved nothing",
+    "cancelled: a stage saved nothing to start from"};
 
 struct Coverage {
   std::array<std::uint64_t, kFaults.size()> faults{};
   std::array<std::uint64_t, core::kJobMoves.size()> moves{};
-  std::map<std::string, std::uint64_t> seen;  // fences, swept reasons, outcomes, refusals: for the reader
+  // fences, swept reasons, outcomes, refusals: for the reader
+  std::map<std::string, std::uint64_t> seen;
 
   void hit(Fault fault) { ++faults[static_cast<std::size_t>(fault)]; }
   void add(const Coverage& other) {

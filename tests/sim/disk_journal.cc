@@ -29,7 +29,8 @@ bool DiskJournal::lose_end(std::size_t most) {
   const std::size_t before = rows_.size();
   while (most-- > 0 && rows_.size() > 1) {
     const core::EventBody& body = rows_.back().event.body;
-    const bool stays = std::holds_alternative<core::NodeRegistered>(body) || std::holds_alternative<core::JobArchived>(body) ||
+    const bool stays = std::holds_alternative<core::NodeRegistered>(body) ||
+                       std::holds_alternative<core::JobArchived>(body) ||
                        std::holds_alternative<core::TombstoneDropped>(body);
     if (stays) break;
     rows_.pop_back();
@@ -41,7 +42,8 @@ bool DiskJournal::lose_end(std::size_t most) {
 
 bool DiskJournal::put_back_copy(std::size_t most) {
   if (!lose_end(most)) return false;
-  may_be_behind_ = may_be_behind_ || last_.value - rows_.back().index.value >= journal::kRowsUnknown;
+  may_be_behind_ =
+      may_be_behind_ || last_.value - rows_.back().index.value >= journal::kRowsUnknown;
   last_ = rows_.back().index;
   end_lost_ = false;
   return true;
@@ -54,8 +56,10 @@ void DiskJournal::accept_unknown_loss() {
 
 std::uint64_t DiskJournal::rows_lost() const {
   if (!end_lost_) return 0;
-  const auto start = std::ranges::find_if(rows_.rbegin(), rows_.rend(),
-                                          [](const journal::Row& row) { return std::holds_alternative<core::ControllerStarted>(row.event.body); });
+  const auto start =
+      std::ranges::find_if(rows_.rbegin(), rows_.rend(), [](const journal::Row& row) {
+        return std::holds_alternative<core::ControllerStarted>(row.event.body);
+      });
   return last_.value - (start == rows_.rend() ? 0 : start->index.value);
 }
 
@@ -67,7 +71,8 @@ std::optional<std::uint64_t> DiskJournal::lost() const {
 void DiskJournal::archive(const JobId& job) {
   std::erase_if(rows_, [&](const journal::Row& row) {
     const JobId* about = journal::job_of(row.event);
-    return about != nullptr && *about == job && !std::holds_alternative<core::JobArchived>(row.event.body);
+    return about != nullptr && *about == job &&
+           !std::holds_alternative<core::JobArchived>(row.event.body);
   });
   last_batch_ = 0;
 }
@@ -76,7 +81,8 @@ void DiskJournal::prune() {
   journal::LiveRows live;
   for (const journal::Row& row : rows_) live.add(row.index, row.event);
   const std::vector<JournalIndex> gone = live.superseded();
-  std::erase_if(rows_, [&](const journal::Row& row) { return std::ranges::binary_search(gone, row.index); });
+  std::erase_if(
+      rows_, [&](const journal::Row& row) { return std::ranges::binary_search(gone, row.index); });
   last_batch_ = 0;
 }
 

@@ -12,59 +12,102 @@ struct Text {
   static std::string run(const Event& event) {
     return fmt::format("{}.{}", event.job.str(), event.attempt.value);
   }
-  std::string operator()(const core::ControllerStarted& event) const { return fmt::format("controller started, epoch {}", event.epoch.value); }
-  std::string operator()(const core::NodeRegistered& event) const {
-    return fmt::format("node registered: {} {} {}", event.node.str(), event.instance.str(), event.boot_id.str());
+  std::string operator()(const core::ControllerStarted& event) const {
+    return fmt::format("controller started, epoch {}", event.epoch.value);
   }
-  std::string operator()(const core::NodeDeclaredDead& event) const { return fmt::format("node declared dead: {}", event.node.str()); }
-  std::string operator()(const core::JobSubmitted& event) const { return fmt::format("submitted: {} ({})", event.job.str(), event.spec.name()); }
-  std::string operator()(const core::CancelRequested& event) const { return fmt::format("cancel asked: {}", event.job.str()); }
+  std::string operator()(const core::NodeRegistered& event) const {
+    return fmt::format("node registered: {} {} {}", event.node.str(), event.instance.str(),
+                       event.boot_id.str());
+  }
+  std::string operator()(const core::NodeDeclaredDead& event) const {
+    return fmt::format("node declared dead: {}", event.node.str());
+  }
+  std::string operator()(const core::JobSubmitted& event) const {
+    return fmt::format("submitted: {} ({})", event.job.str(), event.spec.name());
+  }
+  std::string operator()(const core::CancelRequested& event) const {
+    return fmt::format("cancel asked: {}", event.job.str());
+  }
   std::string operator()(const core::AttemptPlaced& event) const {
     std::string text = fmt::format("placed: {}", run(event));
     for (const core::PlacedNode& placed : event.nodes) {
-      text += fmt::format(" {}[{}+{}]", placed.node.str(), placed.first_rank.value, placed.rank_count);
+      text +=
+          fmt::format(" {}[{}+{}]", placed.node.str(), placed.first_rank.value, placed.rank_count);
     }
     if (event.resume)
-      text += fmt::format(" resumes at {} of {}attempt {}", event.resume->step, event.resume->from_start ? "another job's " : "", event.resume->attempt.value);
+      text += fmt::format(" resumes at {} of {}attempt {}", event.resume->step,
+                          event.resume->from_start ? "another job's " : "",
+                          event.resume->attempt.value);
     return text;
   }
-  std::string operator()(const core::NodeStarted& event) const { return fmt::format("started: {} on {}", run(event), event.node.str()); }
+  std::string operator()(const core::NodeStarted& event) const {
+    return fmt::format("started: {} on {}", run(event), event.node.str());
+  }
   std::string operator()(const core::NodeStartFailed& event) const {
     return fmt::format("start failed: {} on {}: {}", run(event), event.node.str(), event.text);
   }
   std::string operator()(const core::RankExited& event) const {
-    return fmt::format("exited: {} on {}: rank {} code {} signal {}{}{}", run(event), event.node.str(), event.rank.value, event.code, event.signal,
+    return fmt::format("exited: {} on {}: rank {} code {} signal {}{}{}", run(event),
+                       event.node.str(), event.rank.value, event.code, event.signal,
                        event.lost ? " lost" : "", event.stop_requested ? " (stopped)" : "");
   }
   std::string operator()(const core::CompanionExited& event) const {
-    return fmt::format("companion exited: {} on {}: {} code {} signal {}", run(event), event.node.str(), event.name, event.code, event.signal);
+    return fmt::format("companion exited: {} on {}: {} code {} signal {}", run(event),
+                       event.node.str(), event.name, event.code, event.signal);
   }
   std::string operator()(const core::PredecessorSucceeded& event) const {
-    return fmt::format("predecessor succeeded: {} waited for {}{}", event.job.str(), event.predecessor.str(),
-                       event.checkpoint ? fmt::format(", and starts from its step {}", event.checkpoint->step) : "");
+    return fmt::format(
+        "predecessor succeeded: {} waited for {}{}", event.job.str(), event.predecessor.str(),
+        event.checkpoint ? fmt::format(", and starts from its step {}", event.checkpoint->step)
+                         : "");
   }
-  std::string operator()(const core::NodeSwept& event) const { return fmt::format("swept: {} on {}: {}", run(event), event.node.str(), event.reason); }
-  std::string operator()(const core::FirstStep& event) const { return fmt::format("first step: {}: {}", run(event), event.step); }
+  std::string operator()(const core::NodeSwept& event) const {
+    return fmt::format("swept: {} on {}: {}", run(event), event.node.str(), event.reason);
+  }
+  std::string operator()(const core::FirstStep& event) const {
+    return fmt::format("first step: {}: {}", run(event), event.step);
+  }
   std::string operator()(const core::ScriptLaunched& event) const {
-    return fmt::format("script launched: {} would save in {}{}", run(event), event.save, event.weights_alone ? ", weights alone" : "");
+    return fmt::format("script launched: {} would save in {}{}", run(event), event.save,
+                       event.weights_alone ? ", weights alone" : "");
   }
-  std::string operator()(const core::CheckpointCompleted& event) const { return fmt::format("checkpoint: {} step {}", run(event), event.step); }
+  std::string operator()(const core::CheckpointCompleted& event) const {
+    return fmt::format("checkpoint: {} step {}", run(event), event.step);
+  }
   std::string operator()(const core::CheckpointSetAside& event) const {
-    return fmt::format("checkpoint set aside: {} step {}: {}", run(event), event.step, event.reason);
+    return fmt::format("checkpoint set aside: {} step {}: {}", run(event), event.step,
+                       event.reason);
   }
-  std::string operator()(const core::AttemptBroke& event) const { return fmt::format("broke: {}: {}", run(event), event.cause); }
+  std::string operator()(const core::AttemptBroke& event) const {
+    return fmt::format("broke: {}: {}", run(event), event.cause);
+  }
   std::string operator()(const core::AttemptEnded& event) const {
-    return fmt::format("ended: {}: {}; fence: {}{}", run(event), event.verdict.reason, event.fence, event.job_ends ? "; the job ends" : "");
+    return fmt::format("ended: {}: {}; fence: {}{}", run(event), event.verdict.reason, event.fence,
+                       event.job_ends ? "; the job ends" : "");
   }
-  std::string operator()(const core::CaughtUp& event) const { return fmt::format("caught up: {}", run(event)); }
+  std::string operator()(const core::CaughtUp& event) const {
+    return fmt::format("caught up: {}", run(event));
+  }
   std::string operator()(const core::AttemptNoted& event) const {
-    return fmt::format("noted: {}: {} {}", run(event), event.note == core::Note::UnknownFiles ? "unknown files" : "loss not finite", event.text);
+    return fmt::format("noted: {}: {} {}", run(event),
+                       event.note == core::Note::UnknownFiles ? "unknown files" : "loss not finite",
+                       event.text);
   }
-  std::string operator()(const core::AttemptCompleted& event) const { return fmt::format("completed: {}", run(event)); }
-  std::string operator()(const core::JobEnded& event) const { return fmt::format("job ended: {} {}", event.job.str(), core::to_string(event.outcome)); }
-  std::string operator()(const core::LogsCollected& event) const { return fmt::format("logs collected: {} from {}", run(event), event.node.str()); }
-  std::string operator()(const core::JobArchived& event) const { return fmt::format("archived: {}", event.job.str()); }
-  std::string operator()(const core::TombstoneDropped& event) const { return fmt::format("tombstone dropped: {}", event.job.str()); }
+  std::string operator()(const core::AttemptCompleted& event) const {
+    return fmt::format("completed: {}", run(event));
+  }
+  std::string operator()(const core::JobEnded& event) const {
+    return fmt::format("job ended: {} {}", event.job.str(), core::to_string(event.outcome));
+  }
+  std::string operator()(const core::LogsCollected& event) const {
+    return fmt::format("logs collected: {} from {}", run(event), event.node.str());
+  }
+  std::string operator()(const core::JobArchived& event) const {
+    return fmt::format("archived: {}", event.job.str());
+  }
+  std::string operator()(const core::TombstoneDropped& event) const {
+    return fmt::format("tombstone dropped: {}", event.job.str());
+  }
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// One promise of the design, looked at on the ground truth. Each is an object with a name; the harness calls its hooks at every change, so that it is
-// checked after every step in which it could have been broken.
+// One promise of the design, looked at on the ground truth. Each is an object with a name; the
+// harness calls its hooks at every change, so that it is checked after every step in which it could
+// have been broken.
 #pragma once
 
 #include <optional>
@@ -24,19 +25,20 @@ class Invariant {
   Invariant& operator=(const Invariant&) = delete;
   [[nodiscard]] virtual std::string_view name() const = 0;
 
-  // --- on nodes ------------------------------------------------------------------------------------------------------------------------
+  // --- on nodes ----------------------------------------------------------------------------------
   virtual void exec(const Machine&, const Process&) {}
-  virtual void stepped(const Machine&, const agent::RunKey&, std::uint32_t /*rank*/, std::int64_t /*step*/) {}
+  virtual void stepped(const Machine&, const agent::RunKey&, std::uint32_t /*rank*/,
+                       std::int64_t /*step*/) {}
   virtual void stopping(const Machine&, const agent::RunKey&) {}
   virtual void sweeping(const Machine&, const agent::RunKey&) {}
   virtual void fact_sent(const Machine&, const v1::Fact&) {}
   virtual void orders_taken(const Machine&, Epoch, std::uint64_t /*order*/) {}
-  // --- in the controller ---------------------------------------------------------------------------------------------------------------
+  // --- in the controller -------------------------------------------------------------------------
   virtual void accepted(const core::Event&, const core::Ledger& /*before*/) {}
   virtual void folded(const core::Event&, const core::Ledger& /*after*/) {}
   virtual void synced(const std::vector<journal::Row>&) {}
   virtual void replayed(const core::Ledger&) {}
-  // --- what becomes visible --------------------------------------------------------------------------------------------------------------
+  // --- what becomes visible ----------------------------------------------------------------------
   virtual void replied(const RequestId&, const JobId&) {}
   virtual void acknowledged(const NodeName&, const InstanceId&, const v1::Fact&) {}
   virtual void ordered(const NodeName&, const v1::Orders&) {}

@@ -14,12 +14,16 @@ class DurableBeforeVisible : public Invariant {
   using Invariant::Invariant;
   [[nodiscard]] std::string_view name() const override { return "durable-before-visible"; }
   void replied(const RequestId& request, const JobId& job) override {
-    if (!world_.watch.book().durable.contains(job)) broken(fmt::format("request {} was answered with job {}, which is not durable", request.str(), job.str()));
+    if (!world_.watch.book().durable.contains(job))
+      broken(fmt::format("request {} was answered with job {}, which is not durable", request.str(),
+                         job.str()));
   }
-  void acknowledged(const NodeName& node, const InstanceId& instance, const v1::Fact& fact) override {
+  void acknowledged(const NodeName& node, const InstanceId& instance,
+                    const v1::Fact& fact) override {
     const core::Ledger& ledger = world_.controller.ledger();
     const auto job = ledger.jobs.find(JobId(fact.job_id()));
-    const core::AttemptRecord* attempt = job == ledger.jobs.end() ? nullptr : job->second.attempt(AttemptNo(fact.attempt()));
+    const core::AttemptRecord* attempt =
+        job == ledger.jobs.end() ? nullptr : job->second.attempt(AttemptNo(fact.attempt()));
     const core::NodePart* part = attempt == nullptr ? nullptr : attempt->part(node);
     if (part == nullptr) return;
     // Another instance cannot know what an earlier one ran: only that nothing of it is left.
@@ -31,13 +35,20 @@ class DurableBeforeVisible : public Invariant {
     const Book& book = world_.watch.book();
     for (const v1::Order& order : orders.orders()) {
       const auto job = book.durable.find(JobId(order.job_id()));
-      const bool known = job != book.durable.end() && job->second.attempts.contains(AttemptNo(order.attempt()));
+      const bool known =
+          job != book.durable.end() && job->second.attempts.contains(AttemptNo(order.attempt()));
       const agent::RunKey run{JobId(order.job_id()), AttemptNo(order.attempt())};
       // Of an archived job's attempt that the journal had lost before, its directory may go.
       if (!known && order.has_forget() && book.once_placed.contains(run)) continue;
-      if (!known) return broken(fmt::format("{} was given an order for {}, whose placement is not durable", node.str(), describe(run)));
-      if (order.has_stop() && !book.is_broken(run)) return broken(fmt::format("{} was told to stop {}, whose break is not durable", node.str(), describe(run)));
-      if (order.has_run() && book.is_broken(run)) return broken(fmt::format("{} was told to run {}, which is broken", node.str(), describe(run)));
+      if (!known)
+        return broken(fmt::format("{} was given an order for {}, whose placement is not durable",
+                                  node.str(), describe(run)));
+      if (order.has_stop() && !book.is_broken(run))
+        return broken(fmt::format("{} was told to stop {}, whose break is not durable", node.str(),
+                                  describe(run)));
+      if (order.has_run() && book.is_broken(run))
+        return broken(
+            fmt::format("{} was told to run {}, which is broken", node.str(), describe(run)));
     }
   }
 };
@@ -58,26 +69,38 @@ class AckedNeverLost : public Invariant {
     for (const auto& [request, job] : book.replied) {
       const auto known = ledger.request_ids.find(request);
       if (known == ledger.request_ids.end() || known->second != job)
-        return broken(fmt::format("request {} was answered with job {}; the ledger does not know it", request.str(), job.str()));
-      if (!ledger.jobs.contains(job) && !ledger.tombstones.contains(job)) return broken(fmt::format("job {} was acknowledged and is gone", job.str()));
+        return broken(
+            fmt::format("request {} was answered with job {}; the ledger does not know it",
+                        request.str(), job.str()));
+      if (!ledger.jobs.contains(job) && !ledger.tombstones.contains(job))
+        return broken(fmt::format("job {} was acknowledged and is gone", job.str()));
     }
     std::set<std::string> there;
     for (const auto& [id, job] : ledger.jobs) collect(job, there);
     for (const std::string& key : book.acked) {
-      if (there.contains(key) || !ledger.jobs.contains(JobId(key.substr(0, key.find('.'))))) continue;
+      if (there.contains(key) || !ledger.jobs.contains(JobId(key.substr(0, key.find('.')))))
+        continue;
       return broken(fmt::format("'{}' was acknowledged and is gone", key));
     }
   }
   static void collect(const core::JobRecord& job, std::set<std::string>& there) {
     for (const core::AttemptRecord& attempt : job.attempts) {
-      if (attempt.first_step) there.insert(natural_key(core::FirstStep{.job = job.id, .attempt = attempt.number}));
+      if (attempt.first_step)
+        there.insert(natural_key(core::FirstStep{.job = job.id, .attempt = attempt.number}));
       for (const core::NodePart& part : attempt.parts) {
         const NodeName& node = part.placed.node;
-        if (part.started) there.insert(natural_key(core::NodeStarted{.job = job.id, .attempt = attempt.number, .node = node}));
-        if (part.start_failed) there.insert(natural_key(core::NodeStartFailed{.job = job.id, .attempt = attempt.number, .node = node}));
-        if (part.swept) there.insert(natural_key(core::NodeSwept{.job = job.id, .attempt = attempt.number, .node = node}));
+        if (part.started)
+          there.insert(natural_key(
+              core::NodeStarted{.job = job.id, .attempt = attempt.number, .node = node}));
+        if (part.start_failed)
+          there.insert(natural_key(
+              core::NodeStartFailed{.job = job.id, .attempt = attempt.number, .node = node}));
+        if (part.swept)
+          there.insert(
+              natural_key(core::NodeSwept{.job = job.id, .attempt = attempt.number, .node = node}));
         for (const auto& [rank, exit] : part.exits)
-          there.insert(natural_key(core::RankExited{.job = job.id, .attempt = attempt.number, .node = node, .rank = rank}));
+          there.insert(natural_key(core::RankExited{
+              .job = job.id, .attempt = attempt.number, .node = node, .rank = rank}));
       }
     }
   }
@@ -95,7 +118,8 @@ class FinalIsFinal : public Invariant {
     };
     if (const auto* it = std::get_if<core::JobEnded>(&event.body); it != nullptr && ended(it->job))
       broken(fmt::format("job {} ended a second time", it->job.str()));
-    if (const auto* it = std::get_if<core::AttemptPlaced>(&event.body); it != nullptr && ended(it->job))
+    if (const auto* it = std::get_if<core::AttemptPlaced>(&event.body);
+        it != nullptr && ended(it->job))
       broken(fmt::format("job {} was placed after its end", it->job.str()));
   }
   void replayed(const core::Ledger& ledger) override {
@@ -105,11 +129,16 @@ class FinalIsFinal : public Invariant {
       const auto tombstone = ledger.tombstones.find(id);
       const bool there = live != ledger.jobs.end() || tombstone != ledger.tombstones.end();
       if (!there) return broken(fmt::format("job {} had ended and is gone", id.str()));
-      const core::JobPhase phase = live != ledger.jobs.end() ? live->second.phase : tombstone->second.phase;
-      const core::JobPhase expected = *job.outcome == core::Outcome::Succeeded
-                                          ? core::JobPhase::Succeeded
-                                          : (*job.outcome == core::Outcome::Failed ? core::JobPhase::Failed : core::JobPhase::Cancelled);
-      if (phase != expected) return broken(fmt::format("job {} had ended {}, now it is {}", id.str(), core::to_string(expected), core::to_string(phase)));
+      const core::JobPhase phase =
+          live != ledger.jobs.end() ? live->second.phase : tombstone->second.phase;
+      const core::JobPhase expected =
+          *job.outcome == core::Outcome::Succeeded
+              ? core::JobPhase::Succeeded
+              : (*job.outcome == core::Outcome::Failed ? core::JobPhase::Failed
+                                                       : core::JobPhase::Cancelled);
+      if (phase != expected)
+        return broken(fmt::format("job {} had ended {}, now it is {}", id.str(),
+                                  core::to_string(expected), core::to_string(phase)));
     }
   }
 };
@@ -121,7 +150,8 @@ class SubmitOnce : public Invariant {
   void replied(const RequestId& request, const JobId& job) override {
     const auto before = world_.watch.book().replied.find(request);
     if (before != world_.watch.book().replied.end() && before->second != job)
-      broken(fmt::format("request {} was answered with job {}, then with {}", request.str(), before->second.str(), job.str()));
+      broken(fmt::format("request {} was answered with job {}, then with {}", request.str(),
+                         before->second.str(), job.str()));
   }
 };
 
@@ -134,7 +164,8 @@ class FactsOnce : public Invariant {
     for (const journal::Row& row : rows) {
       const std::string key = natural_key(row.event.body);
       if (key.empty()) continue;
-      if (world_.watch.book().facts.contains(key) || !of_batch.insert(key).second) return broken(fmt::format("'{}' is in the journal twice", key));
+      if (world_.watch.book().facts.contains(key) || !of_batch.insert(key).second)
+        return broken(fmt::format("'{}' is in the journal twice", key));
     }
   }
 };

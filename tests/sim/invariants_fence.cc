@@ -18,7 +18,8 @@ class DeviceExclusive : public Invariant {
       if (other.run == process.run) continue;
       for (const std::uint32_t device : process.devices) {
         if (std::ranges::find(other.devices, device) == other.devices.end()) continue;
-        return broken(fmt::format("device {} of {}: {} of {} was exec'd while {} of {} lives", device, machine.name().str(), describe(process),
+        return broken(fmt::format("device {} of {}: {} of {} was exec'd while {} of {} lives",
+                                  device, machine.name().str(), describe(process),
                                   describe(process.run), describe(other), describe(other.run)));
       }
     }
@@ -29,10 +30,12 @@ class NoStepAfterNext : public Invariant {
  public:
   using Invariant::Invariant;
   [[nodiscard]] std::string_view name() const override { return "no-step-after-next-exec"; }
-  void stepped(const Machine& machine, const agent::RunKey& run, std::uint32_t rank, std::int64_t step) override {
+  void stepped(const Machine& machine, const agent::RunKey& run, std::uint32_t rank,
+               std::int64_t step) override {
     const AttemptNo newest = world_.watch.book().newest_execd(run.first);
     if (newest > run.second) {
-      broken(fmt::format("rank {} of {} on {} completed step {} after attempt {} had exec'd", rank, describe(run), machine.name().str(), step, newest.value));
+      broken(fmt::format("rank {} of {} on {} completed step {} after attempt {} had exec'd", rank,
+                         describe(run), machine.name().str(), step, newest.value));
     }
   }
 };
@@ -46,14 +49,17 @@ class NoCheckpointAfterNext : public Invariant {
     if (checkpoint == nullptr) return;
     const AttemptNo newest = world_.watch.book().newest_execd(checkpoint->job);
     // Not of one that the journal has lost: what its attempt before had saved is told again.
-    if (newest > checkpoint->attempt && before.jobs.at(checkpoint->job).attempt(newest) != nullptr) {
-      broken(fmt::format("step {} of attempt {} of {} was accepted after attempt {} had exec'd", checkpoint->step, checkpoint->attempt.value,
-                         checkpoint->job.str(), newest.value));
+    if (newest > checkpoint->attempt &&
+        before.jobs.at(checkpoint->job).attempt(newest) != nullptr) {
+      broken(fmt::format("step {} of attempt {} of {} was accepted after attempt {} had exec'd",
+                         checkpoint->step, checkpoint->attempt.value, checkpoint->job.str(),
+                         newest.value));
     }
   }
 };
 
-// At most one attempt of a job can advance: a whole gang (lockstep), or any rank at all (not in lockstep).
+// At most one attempt of a job can advance: a whole gang (lockstep), or any rank at all (not in
+// lockstep).
 class OneCurrentAttempt : public Invariant {
  public:
   using Invariant::Invariant;
@@ -65,9 +71,13 @@ class OneCurrentAttempt : public Invariant {
     if (plan.lockstep) return;
     for (const auto& other : world_.machines) {
       for (const auto& [pid, candidate] : other->processes()) {
-        if (candidate.kind != Process::Kind::Rank || candidate.run.first != process.run.first || candidate.run.second == process.run.second) continue;
-        return broken(fmt::format("{} of {} was exec'd on {} while {} of {} lives on {}, and the job is not in lockstep", describe(process),
-                                  describe(process.run), machine.name().str(), describe(candidate), describe(candidate.run), other->name().str()));
+        if (candidate.kind != Process::Kind::Rank || candidate.run.first != process.run.first ||
+            candidate.run.second == process.run.second)
+          continue;
+        return broken(fmt::format(
+            "{} of {} was exec'd on {} while {} of {} lives on {}, and the job is not in lockstep",
+            describe(process), describe(process.run), machine.name().str(), describe(candidate),
+            describe(candidate.run), other->name().str()));
       }
     }
   }
@@ -75,8 +85,11 @@ class OneCurrentAttempt : public Invariant {
     const auto* placed = std::get_if<core::AttemptPlaced>(&event.body);
     if (placed == nullptr) return;
     const core::JobRecord& job = after.jobs.at(placed->job);
-    const auto open = std::ranges::count_if(job.attempts, [](const core::AttemptRecord& attempt) { return attempt.state != core::AttemptState::Ended; });
-    if (open != 1) broken(fmt::format("job {} has {} attempts that have not ended", placed->job.str(), open));
+    const auto open = std::ranges::count_if(job.attempts, [](const core::AttemptRecord& attempt) {
+      return attempt.state != core::AttemptState::Ended;
+    });
+    if (open != 1)
+      broken(fmt::format("job {} has {} attempts that have not ended", placed->job.str(), open));
   }
 };
 
@@ -86,21 +99,27 @@ class StartOnce : public Invariant {
   [[nodiscard]] std::string_view name() const override { return "start-once"; }
   void exec(const Machine& machine, const Process& process) override {
     const auto attempt = world_.watch.book().attempts.find(process.run);
-    if (attempt != world_.watch.book().attempts.end() && attempt->second.execd.contains(process.rank)) {
-      broken(fmt::format("rank {} of {} was exec'd a second time, on {}", process.rank, describe(process.run), machine.name().str()));
+    if (attempt != world_.watch.book().attempts.end() &&
+        attempt->second.execd.contains(process.rank)) {
+      broken(fmt::format("rank {} of {} was exec'd a second time, on {}", process.rank,
+                         describe(process.run), machine.name().str()));
     }
   }
 };
 
-// A number is given once for ever: directories, logs and what was saved are found by it, also those of an attempt that the journal has lost.
+// A number is given once for ever: directories, logs and what was saved are found by it, also those
+// of an attempt that the journal has lost.
 class NumberOnce : public Invariant {
  public:
   using Invariant::Invariant;
   [[nodiscard]] std::string_view name() const override { return "number-never-given-twice"; }
   void accepted(const core::Event& event, const core::Ledger&) override {
     const auto* placed = std::get_if<core::AttemptPlaced>(&event.body);
-    if (placed == nullptr || !world_.watch.book().once_placed.contains({placed->job, placed->attempt})) return;
-    broken(fmt::format("{} was placed once before", describe(agent::RunKey{placed->job, placed->attempt})));
+    if (placed == nullptr ||
+        !world_.watch.book().once_placed.contains({placed->job, placed->attempt}))
+      return;
+    broken(fmt::format("{} was placed once before",
+                       describe(agent::RunKey{placed->job, placed->attempt})));
   }
 };
 
@@ -117,46 +136,63 @@ class RanksDense : public Invariant {
     for (const core::PlacedNode& part : placed->nodes) {
       const std::set<std::uint32_t> devices(part.devices.begin(), part.devices.end());
       if (part.rank_count > 0 && part.first_rank.value != next)
-        return broken(fmt::format("{}: ranks of {} begin at {}, not at {}", placed->job.str(), part.node.str(), part.first_rank.value, next));
-      if (!nodes.insert(part.node).second) return broken(fmt::format("{}: node {} is there twice", placed->job.str(), part.node.str()));
-      if (devices.size() != plan.devices || (!devices.empty() && *devices.rbegin() >= world_.scenario.devices))
+        return broken(fmt::format("{}: ranks of {} begin at {}, not at {}", placed->job.str(),
+                                  part.node.str(), part.first_rank.value, next));
+      if (!nodes.insert(part.node).second)
+        return broken(
+            fmt::format("{}: node {} is there twice", placed->job.str(), part.node.str()));
+      if (devices.size() != plan.devices ||
+          (!devices.empty() && *devices.rbegin() >= world_.scenario.devices))
         return broken(fmt::format("{}: wrong devices on {}", placed->job.str(), part.node.str()));
       next += part.rank_count;
     }
     const std::uint32_t world_size = plan.once ? 1 : plan.nodes * plan.devices;
     if (next != world_size || nodes.size() != plan.nodes)
-      broken(fmt::format("{}: {} ranks on {} nodes, asked for {} on {}", placed->job.str(), next, nodes.size(), world_size, plan.nodes));
+      broken(fmt::format("{}: {} ranks on {} nodes, asked for {} on {}", placed->job.str(), next,
+                         nodes.size(), world_size, plan.nodes));
   }
 };
 
-// A running rank is disturbed only by what the controller has durably asked for. The death of agents and controllers asks for nothing.
+// A running rank is disturbed only by what the controller has durably asked for. The death of
+// agents and controllers asks for nothing.
 class StopIsExplicit : public Invariant {
  public:
   using Invariant::Invariant;
   [[nodiscard]] std::string_view name() const override { return "stop-is-explicit"; }
   void stopping(const Machine& machine, const agent::RunKey& run) override {
-    if (!was_broken(run)) broken(fmt::format("{} stops {}, which nobody has broken", machine.name().str(), describe(run)));
+    if (!was_broken(run))
+      broken(
+          fmt::format("{} stops {}, which nobody has broken", machine.name().str(), describe(run)));
   }
   void sweeping(const Machine& machine, const agent::RunKey& run) override {
     if (was_broken(run)) return;
-    // Every rank has ended; what the worker still sweeps, an agent whose state directory was wiped may sweep as well.
+    // Every rank has ended; what the worker still sweeps, an agent whose state directory was wiped
+    // may sweep as well.
     const auto truth = world_.watch.book().attempts.find(run);
-    if (truth != world_.watch.book().attempts.end() && truth->second.first_exec && truth->second.deaths.size() == truth->second.execd.size()) return;
+    if (truth != world_.watch.book().attempts.end() && truth->second.first_exec &&
+        truth->second.deaths.size() == truth->second.execd.size())
+      return;
     const auto of_run = machine.of_run(run);
-    // A worker that has no claim yet has no rank, and never gets one once the agent has taken the claim.
+    // A worker that has no claim yet has no rank, and never gets one once the agent has taken the
+    // claim.
     const bool minded = std::ranges::any_of(of_run, [&](std::uint64_t pid) {
       const Process& process = machine.processes().at(pid);
       return process.kind == Process::Kind::Worker && process.claimed;
     });
-    if (minded) broken(fmt::format("{} sweeps {} under its living worker", machine.name().str(), describe(run)));
+    if (minded)
+      broken(
+          fmt::format("{} sweeps {} under its living worker", machine.name().str(), describe(run)));
   }
 
  private:
   // What an agent was told before the journal lost its end, it does.
-  [[nodiscard]] bool was_broken(const agent::RunKey& run) const { return world_.watch.book().is_broken(run) || world_.watch.book().once_broken.contains(run); }
+  [[nodiscard]] bool was_broken(const agent::RunKey& run) const {
+    return world_.watch.book().is_broken(run) || world_.watch.book().once_broken.contains(run);
+  }
 };
 
-// The controller's half of the same promise: an attempt is broken only for something that truly happened.
+// The controller's half of the same promise: an attempt is broken only for something that truly
+// happened.
 class BrokenForACause : public Invariant {
  public:
   using Invariant::Invariant;
@@ -180,19 +216,29 @@ class BrokenForACause : public Invariant {
     for (const core::NodePart& part : attempt.parts) {
       if (part.idle()) continue;
       const NodeName& node = part.placed.node;
-      if (truth == book.attempts.end() || !truth->second.execd_on.contains(node)) return;  // it never came up there
-      if (world_.machine(node).boot() != part.placed.boot_id || !world_.machine(node).on() || before.nodes.at(node).dead) return;
+      // it never came up there
+      if (truth == book.attempts.end() || !truth->second.execd_on.contains(node)) return;
+      if (world_.machine(node).boot() != part.placed.boot_id || !world_.machine(node).on() ||
+          before.nodes.at(node).dead)
+        return;
       const auto struck = book.struck.find(node);
       const auto durable = book.durable.find(broke->job);
-      if (struck != book.struck.end() && durable != book.durable.end() && struck->second >= durable->second.attempts.at(broke->attempt).placed_at) return;
-      // It came up so late that the word of it may miss the start's time-out by less than what counts as silence.
-      if (!part.started && world_.timeline.now() - *truth->second.first_exec < world_.controller.limits().silent_after.count()) return;
+      if (struck != book.struck.end() && durable != book.durable.end() &&
+          struck->second >= durable->second.attempts.at(broke->attempt).placed_at)
+        return;
+      // It came up so late that the word of it may miss the start's time-out by less than what
+      // counts as silence.
+      if (!part.started && world_.timeline.now() - *truth->second.first_exec <
+                               world_.controller.limits().silent_after.count())
+        return;
       const auto ack = book.last_ack.find(node);
       const Time silent = world_.timeline.now() - (ack == book.last_ack.end() ? 0 : ack->second);
       if (silent >= plan.orphan_grace) return;
     }
-    broken(fmt::format("attempt {} of {} was broken ({}), but no rank has ended badly, no node was struck, no grace is over", broke->attempt.value,
-                       broke->job.str(), broke->cause));
+    broken(
+        fmt::format("attempt {} of {} was broken ({}), but no rank has ended badly, no node was "
+                    "struck, no grace is over",
+                    broke->attempt.value, broke->job.str(), broke->cause));
   }
 };
 

@@ -19,15 +19,18 @@ class ExitsAreTrue : public Invariant {
     if (exited == nullptr) return;
     const Book& book = world_.watch.book();
     const auto truth = book.attempts.find({exited->job, exited->attempt});
-    const auto what = fmt::format("rank {} of {}.{}", exited->rank.value, exited->job.str(), exited->attempt.value);
-    const bool execd = truth != book.attempts.end() && truth->second.execd.contains(exited->rank.value);
+    const auto what = fmt::format("rank {} of {}.{}", exited->rank.value, exited->job.str(),
+                                  exited->attempt.value);
+    const bool execd =
+        truth != book.attempts.end() && truth->second.execd.contains(exited->rank.value);
     const bool dead = execd && truth->second.deaths.contains(exited->rank.value);
     if (execd && !dead) return broken(fmt::format("{} is filed as ended and lives", what));
     if (exited->lost) return;
     if (!dead) return broken(fmt::format("{} is filed with a status and was never exec'd", what));
     const Death& death = truth->second.deaths.at(exited->rank.value);
     if (death.code != exited->code || death.signal != exited->signal) {
-      broken(fmt::format("{} ended with code {} signal {}, filed is code {} signal {}", what, death.code, death.signal, exited->code, exited->signal));
+      broken(fmt::format("{} ended with code {} signal {}, filed is code {} signal {}", what,
+                         death.code, death.signal, exited->code, exited->signal));
     }
   }
 };
@@ -40,20 +43,25 @@ class SweptIsTrue : public Invariant {
     if (fact.has_swept()) check(machine, {JobId(fact.job_id()), AttemptNo(fact.attempt())});
   }
   void accepted(const core::Event& event, const core::Ledger&) override {
-    if (const auto* swept = std::get_if<core::NodeSwept>(&event.body)) check(world_.machine(swept->node), {swept->job, swept->attempt});
+    if (const auto* swept = std::get_if<core::NodeSwept>(&event.body))
+      check(world_.machine(swept->node), {swept->job, swept->attempt});
   }
   void exec(const Machine& machine, const Process& process) override {
-    const std::string key = natural_key(core::NodeSwept{.job = process.run.first, .attempt = process.run.second, .node = machine.name()});
+    const std::string key = natural_key(core::NodeSwept{
+        .job = process.run.first, .attempt = process.run.second, .node = machine.name()});
     if (world_.watch.book().facts.contains(key))
-      broken(fmt::format("{} of {} was exec'd on {}, which is filed as swept", describe(process), describe(process.run), machine.name().str()));
+      broken(fmt::format("{} of {} was exec'd on {}, which is filed as swept", describe(process),
+                         describe(process.run), machine.name().str()));
   }
 
  private:
   void check(const Machine& machine, const agent::RunKey& run) {
     for (const std::uint64_t pid : machine.of_run(run)) {
       const Process& process = machine.processes().at(pid);
-      if (process.kind == Process::Kind::Worker) continue;  // its last word is written by a worker that still lives
-      return broken(fmt::format("{} says that {} is swept, and {} lives", machine.name().str(), describe(run), describe(process)));
+      // its last word is written by a worker that still lives
+      if (process.kind == Process::Kind::Worker) continue;
+      return broken(fmt::format("{} says that {} is swept, and {} lives", machine.name().str(),
+                                describe(run), describe(process)));
     }
   }
 };
@@ -65,10 +73,12 @@ class CheckpointsAreTrue : public Invariant {
   void accepted(const core::Event& event, const core::Ledger& before) override {
     if (const auto* checkpoint = std::get_if<core::CheckpointCompleted>(&event.body)) {
       if (!whole({checkpoint->job, checkpoint->attempt}, checkpoint->step)) {
-        broken(fmt::format("step {} of {}.{} was accepted and is not whole", checkpoint->step, checkpoint->job.str(), checkpoint->attempt.value));
+        broken(fmt::format("step {} of {}.{} was accepted and is not whole", checkpoint->step,
+                           checkpoint->job.str(), checkpoint->attempt.value));
       }
     }
-    if (const auto* aside = std::get_if<core::CheckpointSetAside>(&event.body)) check_set_aside(*aside, before.jobs.at(aside->job));
+    if (const auto* aside = std::get_if<core::CheckpointSetAside>(&event.body))
+      check_set_aside(*aside, before.jobs.at(aside->job));
     const auto* placed = std::get_if<core::AttemptPlaced>(&event.body);
     if (placed == nullptr) return;
     const core::JobRecord& job = before.jobs.at(placed->job);
@@ -79,27 +89,40 @@ class CheckpointsAreTrue : public Invariant {
     if (!job.spec.resume().enabled()) newest = -1;
     const bool own = placed->resume && !placed->resume->from_start;  // else: starts-where-it-should
     const std::int64_t chosen = own ? placed->resume->step : -1;
-    if (chosen != newest) return broken(fmt::format("{} resumes at {}, the newest checkpoint that was accepted is {}", placed->job.str(), chosen, newest));
-    if (own && !whole({placed->job, placed->resume->attempt}, chosen)) broken(fmt::format("{} resumes at {}, which is not whole", placed->job.str(), chosen));
+    if (chosen != newest)
+      return broken(fmt::format("{} resumes at {}, the newest checkpoint that was accepted is {}",
+                                placed->job.str(), chosen, newest));
+    if (own && !whole({placed->job, placed->resume->attempt}, chosen))
+      broken(fmt::format("{} resumes at {}, which is not whole", placed->job.str(), chosen));
   }
 
  private:
-  // Only for what two attempts truly did that went on from it: ranks of theirs that failed by themselves. And never the last one.
+  // Only for what two attempts truly did that went on from it: ranks of theirs that failed by
+  // themselves. And never the last one.
   void check_set_aside(const core::CheckpointSetAside& aside, const core::JobRecord& job) {
     ++world_.coverage.seen["checkpoint set aside"];
-    const auto counts = std::ranges::count_if(job.checkpoints, [](const core::CheckpointRecord& known) { return !known.set_aside; });
+    const auto counts = std::ranges::count_if(
+        job.checkpoints, [](const core::CheckpointRecord& known) { return !known.set_aside; });
     const bool older = job.start && core::goes_on_from_start(job.spec);
-    if (counts < (older ? 1 : 2)) return broken(fmt::format("{} has {} checkpoints that count, and one is set aside", aside.job.str(), counts));
+    if (counts < (older ? 1 : 2))
+      return broken(fmt::format("{} has {} checkpoints that count, and one is set aside",
+                                aside.job.str(), counts));
     for (const core::AttemptRecord* attempt : {job.current(), job.before(*job.current())}) {
       const AttemptNo number = attempt == nullptr ? AttemptNo() : attempt->number;
-      if (attempt == nullptr || !attempt->resume || attempt->resume->from_start || attempt->resume->attempt != aside.attempt ||
-          attempt->resume->step != aside.step)
-        return broken(fmt::format("step {} of {} is set aside, but attempt {} did not go on from it", aside.step, aside.job.str(), number.value));
+      if (attempt == nullptr || !attempt->resume || attempt->resume->from_start ||
+          attempt->resume->attempt != aside.attempt || attempt->resume->step != aside.step)
+        return broken(
+            fmt::format("step {} of {} is set aside, but attempt {} did not go on from it",
+                        aside.step, aside.job.str(), number.value));
       const auto truth = world_.watch.book().attempts.find({aside.job, number});
-      const bool failed = truth != world_.watch.book().attempts.end() && std::ranges::any_of(truth->second.deaths, [](const auto& death) {
-                            return death.second.cause == DeathCause::Failed || death.second.cause == DeathCause::PeerLost;
+      const bool failed = truth != world_.watch.book().attempts.end() &&
+                          std::ranges::any_of(truth->second.deaths, [](const auto& death) {
+                            return death.second.cause == DeathCause::Failed ||
+                                   death.second.cause == DeathCause::PeerLost;
                           });
-      if (!failed) return broken(fmt::format("step {} of {} is set aside, but no rank of attempt {} failed", aside.step, aside.job.str(), number.value));
+      if (!failed)
+        return broken(fmt::format("step {} of {} is set aside, but no rank of attempt {} failed",
+                                  aside.step, aside.job.str(), number.value));
     }
   }
   [[nodiscard]] bool whole(const agent::RunKey& run, std::int64_t step) const {
@@ -119,32 +142,45 @@ class OutcomesAreTrue : public Invariant {
     const core::JobRecord& job = before.jobs.at(ended->job);
     const JobPlan& plan = world_.scenario.plan(job.spec.name());
     const Book& book = world_.watch.book();
-    if (ended->outcome == core::Outcome::Cancelled && !book.cancel_asked.contains(ended->job) && !behind_a_lost_one(job, before) && !without_start(job, before))
+    if (ended->outcome == core::Outcome::Cancelled && !book.cancel_asked.contains(ended->job) &&
+        !behind_a_lost_one(job, before) && !without_start(job, before))
       return broken(fmt::format("{} was cancelled and nobody asked", ended->job.str()));
     if (ended->outcome != core::Outcome::Succeeded) return;
     const auto truth = book.attempts.find({ended->job, job.current()->number});
     const std::uint32_t world_size = plan.once ? 1 : plan.nodes * plan.devices;
     const bool well = truth != book.attempts.end() && truth->second.deaths.size() == world_size &&
-                      std::ranges::all_of(truth->second.deaths, [](const auto& death) { return death.second.cause == DeathCause::Ended; });
-    if (!well) return broken(fmt::format("{} succeeded, but not all of its ranks ended well", ended->job.str()));
-    if (job.spec.success().has_regex() && !plan.success_shown) broken(fmt::format("{} succeeded without what success.regex asks for", ended->job.str()));
+                      std::ranges::all_of(truth->second.deaths, [](const auto& death) {
+                        return death.second.cause == DeathCause::Ended;
+                      });
+    if (!well)
+      return broken(
+          fmt::format("{} succeeded, but not all of its ranks ended well", ended->job.str()));
+    if (job.spec.success().has_regex() && !plan.success_shown)
+      broken(fmt::format("{} succeeded without what success.regex asks for", ended->job.str()));
   }
 
  private:
   // It was to start from what a stage saved, and that has ended well and saved nothing.
   static bool without_start(const core::JobRecord& job, const core::Ledger& before) {
-    if (job.phase != core::JobPhase::Queued || job.spec.start().as() == v1::START_AS_RESUME_OR_SCRATCH) return false;
+    if (job.phase != core::JobPhase::Queued ||
+        job.spec.start().as() == v1::START_AS_RESUME_OR_SCRATCH)
+      return false;
     return std::ranges::any_of(job.spec.stage().dirs(), [&](const v1::StageDir& dir) {
       const auto stage = before.jobs.find(JobId(dir.job()));
-      return job.spec.start().from() == "stage:" + dir.stage() && stage != before.jobs.end() && stage->second.phase == core::JobPhase::Succeeded &&
-             std::ranges::all_of(stage->second.checkpoints, [](const core::CheckpointRecord& known) { return known.set_aside; });
+      return job.spec.start().from() == "stage:" + dir.stage() && stage != before.jobs.end() &&
+             stage->second.phase == core::JobPhase::Succeeded &&
+             std::ranges::all_of(
+                 stage->second.checkpoints,
+                 [](const core::CheckpointRecord& known) { return known.set_aside; });
     });
   }
   // It waits for one that has ended, in another way than well.
   static bool behind_a_lost_one(const core::JobRecord& job, const core::Ledger& before) {
-    return job.phase == core::JobPhase::Queued && std::ranges::any_of(job.spec.schedule().after(), [&](const std::string& id) {
+    return job.phase == core::JobPhase::Queued &&
+           std::ranges::any_of(job.spec.schedule().after(), [&](const std::string& id) {
              const auto other = before.jobs.find(JobId(id));
-             return other != before.jobs.end() && core::is_final(other->second.phase) && other->second.phase != core::JobPhase::Succeeded;
+             return other != before.jobs.end() && core::is_final(other->second.phase) &&
+                    other->second.phase != core::JobPhase::Succeeded;
            });
   }
 };
@@ -161,78 +197,99 @@ class AllOrNoneOfAChain : public Invariant {
       if (known != world_.watch.book().chains.end()) check(id, jobs.size(), known->second.count);
     }
     for (const auto& [id, chain] : world_.watch.book().chains) {
-      if (!ledger.chains.contains(id)) return broken(fmt::format("chain {} was durable and is gone", id.str()));
+      if (!ledger.chains.contains(id))
+        return broken(fmt::format("chain {} was durable and is gone", id.str()));
     }
   }
   void replied(const RequestId&, const JobId& job) override {
     const auto chain = world_.watch.book().chains.find(job);
-    if (chain != world_.watch.book().chains.end() && !world_.watch.book().chains_cut.contains(job)) check(job, chain->second.jobs.size(), chain->second.count);
+    if (chain != world_.watch.book().chains.end() && !world_.watch.book().chains_cut.contains(job))
+      check(job, chain->second.jobs.size(), chain->second.count);
   }
 
  private:
   void check(const JobId& chain, std::size_t there, std::uint32_t count) const {
-    if (there != count) broken(fmt::format("of the {} jobs of chain {} {} are there", count, chain.str(), there));
+    if (there != count)
+      broken(fmt::format("of the {} jobs of chain {} {} are there", count, chain.str(), there));
   }
 };
 
-// A job that starts from a stage begins with the newest whole checkpoint of that, as long as it has none of its own, and not before that has succeeded. By what
-// ranks truly saved, and where.
+// A job that starts from a stage begins with the newest whole checkpoint of that, as long as it has
+// none of its own, and not before that has succeeded. By what ranks truly saved, and where.
 class StartsWhereItShould : public Invariant {
  public:
   using Invariant::Invariant;
   [[nodiscard]] std::string_view name() const override { return "starts-where-it-should"; }
   void accepted(const core::Event& event, const core::Ledger& before) override {
     if (const auto* ended = std::get_if<core::JobEnded>(&event.body)) {
-      if (ended->outcome == core::Outcome::Succeeded) saved_[ended->job] = newest_of(before.jobs.at(ended->job));
+      if (ended->outcome == core::Outcome::Succeeded)
+        saved_[ended->job] = newest_of(before.jobs.at(ended->job));
       const bool nothing_saved = ended->verdict && ended->verdict->signature == "no start";
       if (nothing_saved) ++world_.coverage.seen["cancelled: a stage saved nothing to start from"];
     }
-    if (const auto* placed = std::get_if<core::AttemptPlaced>(&event.body)) check(*placed, before.jobs.at(placed->job));
+    if (const auto* placed = std::get_if<core::AttemptPlaced>(&event.body))
+      check(*placed, before.jobs.at(placed->job));
   }
 
  private:
   using Saved = std::optional<std::pair<agent::RunKey, std::int64_t>>;  // by whom, and which step
 
-  // What was accepted of it, if it is truly whole: of what nobody has told by then, nobody can start.
+  // What was accepted of it, if it is truly whole: of what nobody has told by then, nobody can
+  // start.
   Saved newest_of(const core::JobRecord& job) const {
     Saved newest;
     for (const core::CheckpointRecord& known : job.checkpoints) {
       if (known.set_aside) continue;
-      if (!newest || std::pair(known.step, known.attempt) > std::pair(newest->second, newest->first.second)) newest = {{{job.id, known.attempt}, known.step}};
+      if (!newest ||
+          std::pair(known.step, known.attempt) > std::pair(newest->second, newest->first.second))
+        newest = {{{job.id, known.attempt}, known.step}};
     }
     return newest;
   }
 
   void check(const core::AttemptPlaced& placed, const core::JobRecord& job) {
     const JobPlan& plan = world_.scenario.plan(job.spec.name());
-    const bool own = std::ranges::any_of(job.checkpoints, [](const core::CheckpointRecord& known) { return !known.set_aside; });
+    const bool own = std::ranges::any_of(
+        job.checkpoints, [](const core::CheckpointRecord& known) { return !known.set_aside; });
     if (plan.starts_from.empty()) {
-      if (placed.resume && placed.resume->from_start) broken(fmt::format("{} begins with a checkpoint, and starts from nothing", placed.job.str()));
+      if (placed.resume && placed.resume->from_start)
+        broken(
+            fmt::format("{} begins with a checkpoint, and starts from nothing", placed.job.str()));
       return;
     }
     if (own) {
-      if (placed.resume && placed.resume->from_start) broken(fmt::format("{} begins anew, and has a checkpoint of its own", placed.job.str()));
+      if (placed.resume && placed.resume->from_start)
+        broken(fmt::format("{} begins anew, and has a checkpoint of its own", placed.job.str()));
       return;
     }
     const JobId stage = stage_of(job, plan);
     const auto saved = saved_.find(stage);
-    if (saved == saved_.end()) return broken(fmt::format("{} is placed, and {}, which it starts from, has not succeeded", placed.job.str(), stage.str()));
+    if (saved == saved_.end())
+      return broken(fmt::format("{} is placed, and {}, which it starts from, has not succeeded",
+                                placed.job.str(), stage.str()));
     if (!saved->second) {
       if (plan.as != v1::START_AS_RESUME_OR_SCRATCH)
-        return broken(fmt::format("{} is placed, and {} has saved nothing to start from", placed.job.str(), stage.str()));
-      if (placed.resume) return broken(fmt::format("{} begins with a checkpoint of {}, which has none", placed.job.str(), stage.str()));
+        return broken(fmt::format("{} is placed, and {} has saved nothing to start from",
+                                  placed.job.str(), stage.str()));
+      if (placed.resume)
+        return broken(fmt::format("{} begins with a checkpoint of {}, which has none",
+                                  placed.job.str(), stage.str()));
       ++world_.coverage.seen["started from a stage that saved nothing"];
       return;
     }
     const auto& [run, step] = *saved->second;
-    if (!placed.resume || !placed.resume->from_start || placed.resume->path != Training::path_of(run, step) || placed.resume->step != step) {
-      return broken(fmt::format("{} begins at {}, and the newest of {} is {}", placed.job.str(), placed.resume ? placed.resume->path : "the beginning",
-                                stage.str(), Training::path_of(run, step)));
+    if (!placed.resume || !placed.resume->from_start ||
+        placed.resume->path != Training::path_of(run, step) || placed.resume->step != step) {
+      return broken(fmt::format("{} begins at {}, and the newest of {} is {}", placed.job.str(),
+                                placed.resume ? placed.resume->path : "the beginning", stage.str(),
+                                Training::path_of(run, step)));
     }
     const auto& truly = world_.training.saved(run);
     if (!truly.contains(step) || !truly.at(step).whole())
-      return broken(fmt::format("{} begins with step {} of {}, which is not whole", placed.job.str(), step, stage.str()));
-    ++world_.coverage.seen[fmt::format("started from a stage's checkpoint: {}", plan.as == v1::START_AS_WEIGHTS ? "weights" : "resume")];
+      return broken(fmt::format("{} begins with step {} of {}, which is not whole",
+                                placed.job.str(), step, stage.str()));
+    ++world_.coverage.seen[fmt::format("started from a stage's checkpoint: {}",
+                                       plan.as == v1::START_AS_WEIGHTS ? "weights" : "resume")];
     if (!job.attempts.empty()) ++world_.coverage.seen["started from a stage's checkpoint again"];
   }
 
@@ -246,7 +303,8 @@ class StartsWhereItShould : public Invariant {
   std::map<JobId, Saved> saved_;
 };
 
-// No rank of a job runs before the jobs of its schedule.after have truly done their work, and their success is durable.
+// No rank of a job runs before the jobs of its schedule.after have truly done their work, and their
+// success is durable.
 class BehindPredecessors : public Invariant {
  public:
   using Invariant::Invariant;
@@ -258,8 +316,9 @@ class BehindPredecessors : public Invariant {
     for (const JobId& id : submission->second.after) {
       ++world_.coverage.seen["rank exec'd behind a predecessor"];
       if (book.once_succeeded.contains(id) && ended_well(id)) continue;
-      return broken(fmt::format("{} of {} was exec'd on {}, and job {}, which it waits for, has not succeeded", describe(process), describe(process.run),
-                                machine.name().str(), id.str()));
+      return broken(fmt::format(
+          "{} of {} was exec'd on {}, and job {}, which it waits for, has not succeeded",
+          describe(process), describe(process.run), machine.name().str(), id.str()));
     }
   }
 
@@ -268,9 +327,13 @@ class BehindPredecessors : public Invariant {
     const Book& book = world_.watch.book();
     const JobPlan& plan = world_.scenario.plan(book.submissions.at(id).name);
     const std::uint32_t world_size = plan.once ? 1 : plan.nodes * plan.devices;
-    for (auto at = book.attempts.lower_bound({id, AttemptNo(0)}); at != book.attempts.end() && at->first.first == id; ++at) {
+    for (auto at = book.attempts.lower_bound({id, AttemptNo(0)});
+         at != book.attempts.end() && at->first.first == id; ++at) {
       const auto& deaths = at->second.deaths;
-      if (deaths.size() == world_size && std::ranges::all_of(deaths, [](const auto& death) { return death.second.cause == DeathCause::Ended; })) return true;
+      if (deaths.size() == world_size && std::ranges::all_of(deaths, [](const auto& death) {
+            return death.second.cause == DeathCause::Ended;
+          }))
+        return true;
     }
     return false;
   }
@@ -287,21 +350,27 @@ class EverythingEnds : public Invariant {
       const auto job = book.durable.find(id);
       if (job != book.durable.end() && job->second.outcome) continue;
       const auto record = world_.controller.ledger().jobs.find(id);
-      if (record == world_.controller.ledger().jobs.end()) return broken(fmt::format("job {} has not ended: it is unknown", id.str()));
-      return broken(fmt::format("job {} has not ended: it is {}; {}", id.str(), core::to_string(record->second.phase), world_.controller.why(record->second)));
+      if (record == world_.controller.ledger().jobs.end())
+        return broken(fmt::format("job {} has not ended: it is unknown", id.str()));
+      return broken(fmt::format("job {} has not ended: it is {}; {}", id.str(),
+                                core::to_string(record->second.phase),
+                                world_.controller.why(record->second)));
     }
     for (const auto& [request, id] : book.replied) {
       const auto chain = book.chains.find(id);
       if (chain == book.chains.end()) continue;
       for (const JobId& stage : chain->second.jobs) {
-        if (!book.durable.at(stage).outcome) return broken(fmt::format("stage {} has not ended", stage.str()));
+        if (!book.durable.at(stage).outcome)
+          return broken(fmt::format("stage {} has not ended", stage.str()));
       }
     }
     for (const auto& machine : world_.machines) {
       for (const auto& [pid, process] : machine->processes()) {
         const auto job = book.durable.find(process.run.first);
-        return broken(fmt::format("{} of {} still lives on {}, its job {}", describe(process), describe(process.run), machine->name().str(),
-                                  job != book.durable.end() && job->second.outcome ? "has ended" : "has not ended"));
+        return broken(fmt::format(
+            "{} of {} still lives on {}, its job {}", describe(process), describe(process.run),
+            machine->name().str(),
+            job != book.durable.end() && job->second.outcome ? "has ended" : "has not ended"));
       }
     }
   }
@@ -313,7 +382,8 @@ class EverythingCloses : public Invariant {
   using Invariant::Invariant;
   [[nodiscard]] std::string_view name() const override { return "everything-closes"; }
   void finish() override {
-    if (const std::optional<std::string> open = world_.left_open()) broken(fmt::format("{} is never closed", *open));
+    if (const std::optional<std::string> open = world_.left_open())
+      broken(fmt::format("{} is never closed", *open));
   }
 };
 

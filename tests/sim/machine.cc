@@ -24,7 +24,8 @@ std::string_view to_string(DeathCause cause) {
   return "?";
 }
 
-Machine::Machine(World& world, NodeName name, std::uint32_t devices) : world_(world), name_(std::move(name)) {
+Machine::Machine(World& world, NodeName name, std::uint32_t devices)
+    : world_(world), name_(std::move(name)) {
   for (std::uint32_t id = 0; id < devices; ++id) {
     v1::Device* device = inventory_.add_devices();
     device->set_id(id);
@@ -43,7 +44,8 @@ Machine::~Machine() = default;
 
 Now Machine::clocks() const {
   const Time now = world_.timeline.now();
-  return {.wall = WallTime(Duration(kWallStart + now + wall_offset_)), .boot = BootTime(Duration(now - boot_origin_))};
+  return {.wall = WallTime(Duration(kWallStart + now + wall_offset_)),
+          .boot = BootTime(Duration(now - boot_origin_))};
 }
 
 std::vector<std::uint64_t> Machine::of_run(const agent::RunKey& run) const {
@@ -62,10 +64,12 @@ std::uint64_t Machine::spawn_worker(const agent::RunKey& run, bool heeds_claim) 
   return pid;
 }
 
-std::uint64_t Machine::exec_rank(std::uint64_t worker, const agent::RunKey& run, const v1::RankProcess& rank) {
+std::uint64_t Machine::exec_rank(std::uint64_t worker, const agent::RunKey& run,
+                                 const v1::RankProcess& rank) {
   const std::uint64_t pid = next_pid_++;
   Process& process = processes_[pid];
-  process = Process{.pid = pid, .kind = Process::Kind::Rank, .run = run, .rank = rank.rank(), .parent = worker};
+  process = Process{
+      .pid = pid, .kind = Process::Kind::Rank, .run = run, .rank = rank.rank(), .parent = worker};
   process.devices.assign(rank.devices().begin(), rank.devices().end());
   world_.watch.exec(*this, process);
   return pid;
@@ -73,7 +77,12 @@ std::uint64_t Machine::exec_rank(std::uint64_t worker, const agent::RunKey& run,
 
 void Machine::leave_child(const Process& rank) {
   const std::uint64_t pid = next_pid_++;
-  processes_[pid] = Process{.pid = pid, .kind = Process::Kind::Child, .run = rank.run, .rank = rank.rank, .parent = 0, .devices = rank.devices};
+  processes_[pid] = Process{.pid = pid,
+                            .kind = Process::Kind::Child,
+                            .run = rank.run,
+                            .rank = rank.rank,
+                            .parent = 0,
+                            .devices = rank.devices};
 }
 
 void Machine::end(std::uint64_t pid, std::int32_t code, std::int32_t signal, DeathCause cause) {
@@ -82,24 +91,28 @@ void Machine::end(std::uint64_t pid, std::int32_t code, std::int32_t signal, Dea
   const Process process = found->second;
   processes_.erase(found);
   world_.say([&] {
-    return fmt::format("{}: {} of {} ended: {} (code {}, signal {})", name_.str(), describe(process), describe(process.run), to_string(cause), code, signal);
+    return fmt::format("{}: {} of {} ended: {} (code {}, signal {})", name_.str(),
+                       describe(process), describe(process.run), to_string(cause), code, signal);
   });
   switch (process.kind) {
     case Process::Kind::Child: return;
     case Process::Kind::Rank:
       world_.watch.died(*this, process, code, signal, cause);
       world_.training.rank_ended(process, cause);
-      if (const auto worker = workers_.find(process.parent); worker != workers_.end()) worker->second->child_ended(process, code, signal);
+      if (const auto worker = workers_.find(process.parent); worker != workers_.end())
+        worker->second->child_ended(process, code, signal);
       return;
     case Process::Kind::Worker: {
-      // Not destroyed here: it may be its own call that ends it. What it had asked for in time dies now.
+      // Not destroyed here: it may be its own call that ends it. What it had asked for in time dies
+      // now.
       std::unique_ptr<WorkerModel> worker = std::move(workers_[pid]);
       workers_.erase(pid);
       worker->gone();
       world_.timeline.after(0, [kept = std::shared_ptr<WorkerModel>(std::move(worker))] {});
       std::vector<std::uint64_t> ranks;
       for (const auto& [other, candidate] : processes_) {
-        if (candidate.kind == Process::Kind::Rank && candidate.parent == pid) ranks.push_back(other);
+        if (candidate.kind == Process::Kind::Rank && candidate.parent == pid)
+          ranks.push_back(other);
       }
       for (const std::uint64_t rank : ranks) end(rank, -1, 9, DeathCause::WorkerDied);
       agent_->poke();
@@ -152,7 +165,8 @@ void Machine::power_off(bool lose_files) {
     if (rng.one_in(4)) dir.lease.reset();
     if (rng.one_in(6)) dir.launch.reset();
     if (!dir.launch) dir.launch_boot = BootId();
-    if (rng.one_in(3)) dir.events.resize(static_cast<std::size_t>(rng.below(dir.events.size() + 1)));
+    if (rng.one_in(3))
+      dir.events.resize(static_cast<std::size_t>(rng.below(dir.events.size() + 1)));
     if (rng.one_in(4)) dir.marks.resize(static_cast<std::size_t>(rng.below(dir.marks.size() + 1)));
     ++it;
   }

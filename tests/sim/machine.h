@@ -1,5 +1,6 @@
-// One node as it truly is: boot, clocks, disk, processes. Nothing in here believes anything: what agents and controllers think is compared with this.
-// Processes: workers (worker_model.h), ranks, and what ranks leave behind (children in sessions of their own, which only a sweep finds).
+// One node as it truly is: boot, clocks, disk, processes. Nothing in here believes anything: what
+// agents and controllers think is compared with this. Processes: workers (worker_model.h), ranks,
+// and what ranks leave behind (children in sessions of their own, which only a sweep finds).
 #pragma once
 
 #include <map>
@@ -17,7 +18,18 @@ class World;
 class WorkerModel;
 class AgentModel;
 
-enum class DeathCause { Ended, Failed, PeerLost, Killed, WorkerDied, PowerLost, Stopped, Orphaned, StartFailed, Swept };
+enum class DeathCause {
+  Ended,
+  Failed,
+  PeerLost,
+  Killed,
+  WorkerDied,
+  PowerLost,
+  Stopped,
+  Orphaned,
+  StartFailed,
+  Swept
+};
 std::string_view to_string(DeathCause cause);
 
 struct Process {
@@ -49,19 +61,21 @@ class Machine {
   [[nodiscard]] std::vector<std::uint64_t> of_run(const agent::RunKey& run) const;
   Disk& disk() { return disk_; }
 
-  // --- processes ---------------------------------------------------------------------------------------------------------------------
+  // --- processes ---------------------------------------------------------------------------------
   std::uint64_t spawn_worker(const agent::RunKey& run, bool heeds_claim);
   void note_claimed(std::uint64_t worker) { processes_.at(worker).claimed = true; }
-  std::uint64_t exec_rank(std::uint64_t worker, const agent::RunKey& run, const v1::RankProcess& rank);
+  std::uint64_t exec_rank(std::uint64_t worker, const agent::RunKey& run,
+                          const v1::RankProcess& rank);
   void leave_child(const Process& rank);
-  // The process is gone; its worker, if any, will notice. A worker takes its ranks with it (parent-death signal), not their children.
+  // The process is gone; its worker, if any, will notice. A worker takes its ranks with it
+  // (parent-death signal), not their children.
   void end(std::uint64_t pid, std::int32_t code, std::int32_t signal, DeathCause cause);
   void sigterm_worker(std::uint64_t pid);
   void freeze_worker(std::uint64_t pid);
   void thaw_worker(std::uint64_t pid);
   [[nodiscard]] bool frozen(std::uint64_t pid) const;
 
-  // --- faults ------------------------------------------------------------------------------------------------------------------------
+  // --- faults ------------------------------------------------------------------------------------
   void power_off(bool lose_files);
   void power_on();    // another boot id; the agent starts
   void wipe_state();  // the state directory alone: processes live on

@@ -20,7 +20,9 @@ thread_local std::uint64_t current_seed = 0;
 
 // A broken assertion of the product ends the process: say which seed it was.
 void on_abort(int) {
-  const std::string text = fmt::format("the history of seed {} ended in an assertion: muster-sim --seed {}\n", current_seed, current_seed);
+  const std::string text =
+      fmt::format("the history of seed {} ended in an assertion: muster-sim --seed {}\n",
+                  current_seed, current_seed);
   (void)!::write(STDERR_FILENO, text.data(), text.size());
 }
 
@@ -31,8 +33,10 @@ struct Sum {
   std::vector<History> broken;
 };
 
-Sum run_many(const Knobs& knobs, std::uint64_t first, std::uint64_t last, Mutant mutant, std::string_view until, unsigned threads) {
-  // `until`: names of invariants; the first history that breaks one of them is enough, and others do not count.
+Sum run_many(const Knobs& knobs, std::uint64_t first, std::uint64_t last, Mutant mutant,
+             std::string_view until, unsigned threads) {
+  // `until`: names of invariants; the first history that breaks one of them is enough, and others
+  // do not count.
   Sum sum;
   std::mutex guard;
   std::atomic<std::uint64_t> next = first;
@@ -72,13 +76,15 @@ bool print_coverage(const Coverage& coverage, std::uint64_t least) {
   for (const FaultRow& row : kFaults) {
     const std::uint64_t count = coverage.faults[static_cast<std::size_t>(row.fault)];
     enough = enough && count >= least;
-    fmt::print("  {:>9}  {}{}\n", count, row.name, count >= least ? "" : fmt::format("   <-- fewer than {}", least));
+    fmt::print("  {:>9}  {}{}\n", count, row.name,
+               count >= least ? "" : fmt::format("   <-- fewer than {}", least));
   }
   fmt::print("\narrows of a job's life\n");
   for (std::size_t i = 0; i < core::kJobMoves.size(); ++i) {
     const core::JobMove& move = core::kJobMoves[i];
     enough = enough && coverage.moves[i] > 0;
-    fmt::print("  {:>9}  {} -> {}: {}{}\n", coverage.moves[i], core::to_string(move.from), core::to_string(move.to), core::to_string(move.on),
+    fmt::print("  {:>9}  {} -> {}: {}{}\n", coverage.moves[i], core::to_string(move.from),
+               core::to_string(move.to), core::to_string(move.on),
                coverage.moves[i] > 0 ? "" : "   <-- never taken");
   }
   for (const std::string_view what : kMustBeSeen) {
@@ -95,18 +101,25 @@ bool print_coverage(const Coverage& coverage, std::uint64_t least) {
 int run_one(const Knobs& knobs, Mutant mutant) {
   current_seed = knobs.seed;
   World world(knobs, mutant, true);
-  fmt::print("seed {}: {} nodes of {} devices, {} jobs, storm for {} s{}\n", knobs.seed, world.scenario.nodes, world.scenario.devices,
-             world.scenario.jobs.size(), world.scenario.storm_until / kSecond,
-             mutant == Mutant::None ? "" : fmt::format(", broken on purpose: {}", to_string(mutant)));
+  fmt::print(
+      "seed {}: {} nodes of {} devices, {} jobs, storm for {} s{}\n", knobs.seed,
+      world.scenario.nodes, world.scenario.devices, world.scenario.jobs.size(),
+      world.scenario.storm_until / kSecond,
+      mutant == Mutant::None ? "" : fmt::format(", broken on purpose: {}", to_string(mutant)));
   for (const JobPlan& plan : world.scenario.jobs) {
-    fmt::print("  {}: {} x {}, {}, {} steps of {} ms, checkpoint every {}, grace {} s, stop grace {} s\n", plan.name, plan.nodes, plan.devices,
-               plan.once ? "once" : (plan.lockstep ? "lockstep" : "not in lockstep"), plan.total_steps, plan.step_time / kMillisecond, plan.checkpoint_every,
-               plan.orphan_grace / kSecond, plan.stop_grace / kSecond);
+    fmt::print(
+        "  {}: {} x {}, {}, {} steps of {} ms, checkpoint every {}, grace {} s, stop grace {} s\n",
+        plan.name, plan.nodes, plan.devices,
+        plan.once ? "once" : (plan.lockstep ? "lockstep" : "not in lockstep"), plan.total_steps,
+        plan.step_time / kMillisecond, plan.checkpoint_every, plan.orphan_grace / kSecond,
+        plan.stop_grace / kSecond);
     if (!plan.after.empty()) fmt::print("    after {}\n", fmt::join(plan.after, ", "));
-    if (!plan.starts_from.empty()) fmt::print("    starts from {}: {}\n", plan.starts_from, v1::StartAs_Name(plan.as));
+    if (!plan.starts_from.empty())
+      fmt::print("    starts from {}: {}\n", plan.starts_from, v1::StartAs_Name(plan.as));
   }
   const History history = world.run();
-  fmt::print("{} deeds, {:.1f} s of virtual time\n", history.deeds, static_cast<double>(history.lasted) / static_cast<double>(kSecond));
+  fmt::print("{} deeds, {:.1f} s of virtual time\n", history.deeds,
+             static_cast<double>(history.lasted) / static_cast<double>(kSecond));
   if (!history.violation) return EXIT_SUCCESS;
   fmt::print("BROKEN: {}: {}\n", history.violation->invariant, history.violation->text);
   return EXIT_FAILURE;
@@ -124,7 +137,8 @@ int run_mutants(const Knobs& knobs, std::uint64_t most, unsigned threads) {
       all = false;
       fmt::print("{:<22} {:>6}  NOT CAUGHT in {} histories\n", row.name, "", sum.histories);
     } else {
-      fmt::print("{:<22} {:>6}  {}: {}\n", row.name, sum.broken.front().seed, sum.broken.front().violation->invariant, sum.broken.front().violation->text);
+      fmt::print("{:<22} {:>6}  {}: {}\n", row.name, sum.broken.front().seed,
+                 sum.broken.front().violation->invariant, sum.broken.front().violation->text);
     }
     std::fflush(stdout);
   }
@@ -146,9 +160,11 @@ int main(int argc, char** argv) {
   app.add_option("--seed", seed, "run this history and print its trace");
   app.add_option("--seeds", seeds, "run histories A..B quietly, print what they went through");
   app.add_option("--mutant", mutant_name, "run a variant that is broken on purpose");
-  app.add_flag("--mutants", mutants, "run every broken variant until it is caught; fails when one is not");
+  app.add_flag("--mutants", mutants,
+               "run every broken variant until it is caught; fails when one is not");
   app.add_option("--mutant-seeds", mutant_seeds, "at most so many histories a variant");
-  app.add_flag("--check-coverage", check_coverage, "fail unless every kind of fault came often and every arrow was taken");
+  app.add_flag("--check-coverage", check_coverage,
+               "fail unless every kind of fault came often and every arrow was taken");
   app.add_option("--steps", knobs.steps_max, "at most so many deeds a history");
   app.add_option("--nodes", knobs.nodes, "instead of what the seed says");
   app.add_option("--jobs", knobs.jobs, "instead of what the seed says");
@@ -174,12 +190,15 @@ int main(int argc, char** argv) {
   }
   const auto dots = seeds.find("..");
   const std::uint64_t first = std::strtoull(seeds.c_str(), nullptr, 10);
-  const std::uint64_t last = dots == std::string::npos ? first : std::strtoull(seeds.c_str() + dots + 2, nullptr, 10);
+  const std::uint64_t last =
+      dots == std::string::npos ? first : std::strtoull(seeds.c_str() + dots + 2, nullptr, 10);
   const Sum sum = run_many(knobs, first, last, mutant, "", threads);
-  fmt::print("{} histories, {} deeds, {:.1f} h of virtual time, {} broken\n", sum.histories, sum.deeds,
-             static_cast<double>(sum.lasted) / static_cast<double>(60 * kMinute), sum.broken.size());
+  fmt::print("{} histories, {} deeds, {:.1f} h of virtual time, {} broken\n", sum.histories,
+             sum.deeds, static_cast<double>(sum.lasted) / static_cast<double>(60 * kMinute),
+             sum.broken.size());
   for (const History& history : sum.broken) {
-    fmt::print("  seed {}: {}: {} (at {:.3f} s)\n", history.seed, history.violation->invariant, history.violation->text,
+    fmt::print("  seed {}: {}: {} (at {:.3f} s)\n", history.seed, history.violation->invariant,
+               history.violation->text,
                static_cast<double>(history.violation->at) / static_cast<double>(kSecond));
   }
   const bool covered = print_coverage(sum.coverage, 100);

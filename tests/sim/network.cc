@@ -15,7 +15,8 @@ Time Network::delay() {
 
 bool Network::reachable(const Machine& machine) const {
   const auto cut = cut_off_.find(machine.name());
-  return machine.on() && world_.controller.listening() && (cut == cut_off_.end() || cut->second <= world_.timeline.now());
+  return machine.on() && world_.controller.listening() &&
+         (cut == cut_off_.end() || cut->second <= world_.timeline.now());
 }
 
 LinkPtr Network::newest(const Machine& machine) const {
@@ -53,19 +54,22 @@ void Network::carry(Link::Direction Link::* direction, const LinkPtr& link, Deli
 
 void Network::send_up(const LinkPtr& link, v1::ConnectRequest message) {
   if (!link->agent_open) return;
-  carry(&Link::up, link, [this, link, message = std::make_shared<v1::ConnectRequest>(std::move(message))] {
-    if (!link->controller_open || world_.controller.life() != link->controller_life) return;
-    if (newest(*link->machine) != link) world_.coverage.hit(Fault::LateOldConnection);
-    world_.controller.receive(link, message);
-  });
+  carry(&Link::up, link,
+        [this, link, message = std::make_shared<v1::ConnectRequest>(std::move(message))] {
+          if (!link->controller_open || world_.controller.life() != link->controller_life) return;
+          if (newest(*link->machine) != link) world_.coverage.hit(Fault::LateOldConnection);
+          world_.controller.receive(link, message);
+        });
 }
 
 void Network::send_down(const LinkPtr& link, std::shared_ptr<const Down> message) {
   if (!link->controller_open) return;
   carry(&Link::down, link, [this, link, message = std::move(message)] {
     AgentModel& agent = link->machine->agent();
-    // An agent that has closed a stream gets nothing of it any more; the mutant's transport hands it on.
-    const bool stale = !link->agent_open && world_.mutant == Mutant::StaleOrders && message->what.has_orders();
+    // An agent that has closed a stream gets nothing of it any more; the mutant's transport hands
+    // it on.
+    const bool stale =
+        !link->agent_open && world_.mutant == Mutant::StaleOrders && message->what.has_orders();
     if (agent.life() != link->agent_life || (!link->agent_open && !stale)) return;
     agent.receive(link, message);
   });
@@ -75,14 +79,16 @@ void Network::tell_agent(const LinkPtr& link, Time after) {
   // Behind what is still on its way: a stream ends after its last message.
   const Time when = std::max(world_.timeline.now() + after, link->down.last);
   world_.timeline.at(when, [link] {
-    if (link->agent_open && link->machine->agent().life() == link->agent_life) link->machine->agent().link_closed(link);
+    if (link->agent_open && link->machine->agent().life() == link->agent_life)
+      link->machine->agent().link_closed(link);
   });
 }
 
 void Network::tell_controller(const LinkPtr& link, Time after) {
   const Time when = std::max(world_.timeline.now() + after, link->up.last);
   world_.timeline.at(when, [this, link] {
-    if (link->controller_open && world_.controller.life() == link->controller_life) world_.controller.link_closed(link);
+    if (link->controller_open && world_.controller.life() == link->controller_life)
+      world_.controller.link_closed(link);
   });
 }
 
@@ -94,7 +100,9 @@ void Network::closed_by_agent(const LinkPtr& link) {
 
 void Network::closed_by_controller(const LinkPtr& link) {
   link->controller_open = false;
-  tell_agent(link, reachable(*link->machine) || !world_.controller.listening() ? delay() : world_.rng.between(5, 20) * kSecond);
+  tell_agent(link, reachable(*link->machine) || !world_.controller.listening()
+                       ? delay()
+                       : world_.rng.between(5, 20) * kSecond);
 }
 
 void Network::machine_off(Machine& machine) {
@@ -143,7 +151,8 @@ void Network::break_link(Machine& machine) {
       link->down.stalled_until = late;
       link->down.last = std::max(link->down.last, late);
       world_.timeline.after(rng.between(0, 2'000) * kMillisecond, [link] {
-        if (link->agent_open && link->machine->agent().life() == link->agent_life) link->machine->agent().link_closed(link);
+        if (link->agent_open && link->machine->agent().life() == link->agent_life)
+          link->machine->agent().link_closed(link);
       });
       tell_controller(link, late - now + delay());
       return;
@@ -165,7 +174,8 @@ void Network::partition(Machine& machine, Time until) {
   const LinkPtr link = newest(machine);
   if (link == nullptr) return;
   if (world_.rng.percent(50)) {
-    // Silence: both ends find out by their own keep-alive, or the cut is over before that and nothing was lost but time.
+    // Silence: both ends find out by their own keep-alive, or the cut is over before that and
+    // nothing was lost but time.
     link->up.stalled_until = link->down.stalled_until = until;
     if (until - world_.timeline.now() < 10 * kSecond) return;
   } else {

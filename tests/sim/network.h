@@ -1,5 +1,6 @@
-// The control plane's network: connections between agents and the controller, each two ordered streams. Within one, nothing is lost, doubled or
-// swapped; when it breaks, what is in flight may be lost, or come late, after the messages of the connection that replaced it; and either end may
+// The control plane's network: connections between agents and the controller, each two ordered
+// streams. Within one, nothing is lost, doubled or swapped; when it breaks, what is in flight may
+// be lost, or come late, after the messages of the connection that replaced it; and either end may
 // learn of it long after the other.
 #pragma once
 
@@ -48,7 +49,7 @@ class Network {
   [[nodiscard]] bool reachable(const Machine& machine) const;
   [[nodiscard]] Time delay();
 
-  // --- faults ------------------------------------------------------------------------------------------------------------------------
+  // --- faults ------------------------------------------------------------------------------------
   void break_link(Machine& machine);  // in one of the ways above, by chance
   void stall(Machine& machine, Time until);
   void partition(Machine& machine, Time until);

@@ -1,4 +1,5 @@
-// Chance for the simulator: the engine is the standard's, the distributions are our own, so that a seed means the same history on every machine.
+// Chance for the simulator: the engine is the standard's, the distributions are our own, so that a
+// seed means the same history on every machine.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,9 @@ class Rng {
   // 0 .. bound-1; the bias of the remainder does not matter here.
   std::uint64_t below(std::uint64_t bound) { return bound == 0 ? 0 : engine_() % bound; }
   // lo .. hi, both included.
-  std::int64_t between(std::int64_t lo, std::int64_t hi) { return lo + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(hi - lo + 1))); }
+  std::int64_t between(std::int64_t lo, std::int64_t hi) {
+    return lo + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(hi - lo + 1)));
+  }
   bool percent(std::uint64_t chance) { return below(100) < chance; }
   bool one_in(std::uint64_t n) { return below(n) == 0; }
   // Mostly short, now and then long: what delays look like.

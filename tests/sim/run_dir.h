@@ -1,5 +1,6 @@
-// A run directory as the simulator's disk keeps it: what common/rundir/layout.h says is in there, as values. A wiped or rebooted disk drops whole
-// directories or the end of them; a worker that still holds one writes into nothing.
+// A run directory as the simulator's disk keeps it: what common/rundir/layout.h says is in there,
+// as values. A wiped or rebooted disk drops whole directories or the end of them; a worker that
+// still holds one writes into nothing.
 #pragma once
 
 #include <memory>

@@ -17,7 +17,8 @@ void set(google::protobuf::Duration& to, Time from) {
 JobPlan make_plan(const Scenario& scenario, std::size_t number, Rng& rng) {
   JobPlan plan;
   plan.name = fmt::format("job-{}", number);
-  plan.nodes = static_cast<std::uint32_t>(rng.between(1, std::max<std::int64_t>(1, scenario.nodes - (rng.percent(60) ? 1 : 0))));
+  plan.nodes = static_cast<std::uint32_t>(
+      rng.between(1, std::max<std::int64_t>(1, scenario.nodes - (rng.percent(60) ? 1 : 0))));
   plan.devices = static_cast<std::uint32_t>(rng.between(1, scenario.devices));
   plan.lockstep = rng.percent(60);
   plan.once = rng.one_in(8);
@@ -27,7 +28,8 @@ JobPlan make_plan(const Scenario& scenario, std::size_t number, Rng& rng) {
   plan.save_time = rng.between(20 * kMillisecond, 1'500 * kMillisecond);
   if (plan.total_steps > 0 && rng.one_in(7)) plan.error_at = rng.between(1, plan.total_steps);
   if (rng.one_in(4)) plan.flaky = static_cast<std::uint64_t>(rng.between(20, 150));
-  if (plan.checkpoint_every > 0 && rng.one_in(3)) plan.bad_checkpoint = plan.checkpoint_every * rng.between(2, 4);
+  if (plan.checkpoint_every > 0 && rng.one_in(3))
+    plan.bad_checkpoint = plan.checkpoint_every * rng.between(2, 4);
   plan.launch_fails = rng.one_in(25);
   plan.peers_notice = rng.percent(60);
   plan.success_shown = !rng.one_in(5);
@@ -63,19 +65,21 @@ JobPlan make_plan(const Scenario& scenario, std::size_t number, Rng& rng) {
   return plan;
 }
 
-// In one history of three jobs wait for earlier ones. By chance of their own: what else a seed stands for stays what it was.
+// In one history of three jobs wait for earlier ones. By chance of their own: what else a seed
+// stands for stays what it was.
 void make_chains(Scenario& scenario) {
   Rng rng(scenario.seed * 0xD1B54A32D192ED03ULL + 7);
   if (!rng.one_in(3)) return;
   for (std::size_t job = 1; job < scenario.jobs.size(); ++job) {
     for (std::size_t before = 0; before < job; ++before) {
-      if (rng.one_in(before + 1 == job ? 2 : 4)) scenario.jobs[job].after.push_back(scenario.jobs[before].name);
+      if (rng.one_in(before + 1 == job ? 2 : 4))
+        scenario.jobs[job].after.push_back(scenario.jobs[before].name);
     }
   }
 }
 
-// In one history of three there is a chain beside them: two to four stages, each behind one or more before it, most of which begin with what one of these
-// saved.
+// In one history of three there is a chain beside them: two to four stages, each behind one or more
+// before it, most of which begin with what one of these saved.
 void make_stages(Scenario& scenario) {
   Rng rng(scenario.seed * 0x9E3779B97F4A7C15ULL + 11);
   if (!rng.one_in(3)) return;
@@ -99,11 +103,14 @@ void make_stages(Scenario& scenario) {
     if (number > 1 && plan.cancel_at && !rng.one_in(3)) plan.cancel_at.reset();
     plan.cancels_all = rng.percent(60);
     for (std::uint32_t before = 1; before < number; ++before) {
-      if (rng.percent(before + 1 == number ? 85 : 25)) plan.after.push_back(scenario.jobs[first + before - 1].name);
+      if (rng.percent(before + 1 == number ? 85 : 25))
+        plan.after.push_back(scenario.jobs[first + before - 1].name);
     }
     if (!plan.after.empty() && !rng.one_in(4)) {
       plan.starts_from = rng.pick(plan.after);
-      plan.as = rng.one_in(3) ? v1::START_AS_WEIGHTS : rng.one_in(3) ? v1::START_AS_RESUME_OR_SCRATCH : v1::START_AS_RESUME;
+      plan.as = rng.one_in(3)   ? v1::START_AS_WEIGHTS
+                : rng.one_in(3) ? v1::START_AS_RESUME_OR_SCRATCH
+                                : v1::START_AS_RESUME;
       plan.spec.mutable_resume()->set_enabled(true);
       // It may resume far beyond its own last step, and then has nothing to do.
       if (rng.one_in(2)) plan.total_steps += 40;
@@ -135,7 +142,8 @@ Scenario make_scenario(const Knobs& knobs, Rng& rng) {
   scenario.archive_after = rng.one_in(3) ? rng.between(0, 20) * kSecond : 10 * kMinute;
   scenario.slow_network = rng.one_in(5);
   scenario.loses_journal_ends = rng.one_in(4);
-  for (std::uint32_t number = 1; number <= jobs; ++number) scenario.jobs.push_back(make_plan(scenario, number, rng));
+  for (std::uint32_t number = 1; number <= jobs; ++number)
+    scenario.jobs.push_back(make_plan(scenario, number, rng));
   make_chains(scenario);
   make_stages(scenario);
   return scenario;

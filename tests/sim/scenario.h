@@ -1,4 +1,5 @@
-// What one seed stands for: how many nodes, which jobs, how hard the storm. A value; the same seed gives the same one for ever.
+// What one seed stands for: how many nodes, which jobs, how hard the storm. A value; the same seed
+// gives the same one for ever.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +24,13 @@ struct JobPlan {
   Time step_time = kSecond;
   std::int64_t checkpoint_every = 5;  // 0: none
   Time save_time = 200 * kMillisecond;
-  std::int64_t error_at = -1;           // a bug: one rank always fails here
-  std::uint64_t flaky = 0;              // one in so many steps fails; 0 = never
-  std::int64_t bad_checkpoint = -1;     // whole by all its marks, but whoever loads what attempt 1 saved at this step fails at once
-  bool launch_fails = false;            // cannot be exec'd
-  bool peers_notice = true;             // the others end with an error when one rank dies; else they hang
+  std::int64_t error_at = -1;  // a bug: one rank always fails here
+  std::uint64_t flaky = 0;     // one in so many steps fails; 0 = never
+  // whole by all its marks, but whoever loads what attempt 1 saved at this step fails at once
+  std::int64_t bad_checkpoint = -1;
+  bool launch_fails = false;  // cannot be exec'd
+  // the others end with an error when one rank dies; else they hang
+  bool peers_notice = true;
   bool success_shown = true;            // what success.regex looks for is in the log
   Time term_delay = 50 * kMillisecond;  // from SIGTERM to the end; kNever: ignores it
   bool leaves_children = false;         // data loaders that outlive their rank
@@ -39,7 +42,8 @@ struct JobPlan {
   std::string chain;  // its name; empty: a job of its own
   std::string stage;
   std::uint32_t number = 1, count = 1;  // its place in the chain, and how many there are
-  std::string starts_from;              // the stage that it begins with what that saved; empty: with nothing
+  // the stage that it begins with what that saved; empty: with nothing
+  std::string starts_from;
   v1::StartAs as = v1::START_AS_WEIGHTS;
   bool cancels_all = false;  // its cancel is the whole chain's
 };
@@ -59,7 +63,8 @@ struct Scenario {
   Time fault_gap = 4 * kSecond;  // mean time between faults
   Time archive_after = 10 * kMinute;
   bool slow_network = false;
-  // An older journal is put back now and then, and its loss accepted. Not in every history: what was lost then, no invariant can hold on to.
+  // An older journal is put back now and then, and its loss accepted. Not in every history: what
+  // was lost then, no invariant can hold on to.
   bool loses_journal_ends = false;
 
   [[nodiscard]] const JobPlan& plan(const std::string& name) const;

@@ -9,8 +9,9 @@
 
 namespace muster::sim {
 namespace {
-constexpr Time kAfterStorm = 60 * kMinute;  // longer than any budget of restarts, grace and steps of a plan takes
-constexpr Time kLogsCome = 2 * kMinute;     // of jobs that have all ended
+// longer than any budget of restarts, grace and steps of a plan takes
+constexpr Time kAfterStorm = 60 * kMinute;
+constexpr Time kLogsCome = 2 * kMinute;  // of jobs that have all ended
 }  // namespace
 
 void Storm::begin() {
@@ -26,8 +27,9 @@ void Storm::next() {
   });
 }
 
-// A node that has lost its state directory as well, or a machine that says nothing of the other one's runs, hides what the journal lost: nobody can fence
-// what nobody knows. One of the two is enough for a history.
+// A node that has lost its state directory as well, or a machine that says nothing of the other
+// one's runs, hides what the journal lost: nobody can fence what nobody knows. One of the two is
+// enough for a history.
 void Storm::strike() {
   Rng& rng = world_.rng;
   Machine& machine = *rng.pick(world_.machines);
@@ -40,7 +42,9 @@ void Storm::strike() {
     case 4:
     case 5: return world_.network.stall(machine, now + rng.between(500, 12'000) * kMillisecond);
     case 6:
-    case 7: return world_.network.partition(machine, now + rng.between(1, rng.one_in(3) ? 70 : 15) * kSecond);
+    case 7:
+      return world_.network.partition(machine,
+                                      now + rng.between(1, rng.one_in(3) ? 70 : 15) * kSecond);
     case 8:
     case 9:
     case 10: return agent_crash(machine);
@@ -64,7 +68,8 @@ void Storm::strike() {
     case 28: return rng.one_in(2) ? node_gone(machine) : kill_one(machine, Process::Kind::Rank);
     case 29: return world_.scenario.loses_journal_ends ? reboot(machine) : wipe(machine);
     case 30: return fill_disk(machine);
-    case 31: return world_.scenario.loses_journal_ends ? agent_crash(machine) : twin(machine.name());
+    case 31:
+      return world_.scenario.loses_journal_ends ? agent_crash(machine) : twin(machine.name());
     case 32:
     case 33: return freeze_worker(machine);
     default: return clock_jump(machine);
@@ -77,7 +82,8 @@ void Storm::restart_agent(Machine& machine, Time after) {
 
 void Storm::agent_died(Machine& machine) {
   world_.coverage.hit(Fault::AgentCrash);
-  restart_agent(machine, world_.rng.skewed(50 * kMillisecond, world_.rng.one_in(8) ? 60 * kSecond : 6 * kSecond));
+  restart_agent(machine, world_.rng.skewed(50 * kMillisecond,
+                                           world_.rng.one_in(8) ? 60 * kSecond : 6 * kSecond));
 }
 
 void Storm::agent_crash(Machine& machine) {
@@ -91,13 +97,17 @@ void Storm::agent_pause(Machine& machine) {
   if (!machine.agent().alive() || machine.agent().paused()) return;
   world_.coverage.hit(Fault::AgentPause);
   machine.agent().pause();
-  world_.timeline.after(world_.rng.between(100, world_.rng.one_in(6) ? 60'000 : 12'000) * kMillisecond, [&machine, life = machine.agent().life()] {
-    if (machine.agent().life() == life) machine.agent().resume();
-  });
+  world_.timeline.after(
+      world_.rng.between(100, world_.rng.one_in(6) ? 60'000 : 12'000) * kMillisecond,
+      [&machine, life = machine.agent().life()] {
+        if (machine.agent().life() == life) machine.agent().resume();
+      });
 }
 
 void Storm::controller_died() {
-  world_.timeline.after(world_.rng.skewed(20 * kMillisecond, world_.rng.one_in(12) ? 70 * kSecond : 5 * kSecond), [this] { world_.controller.launch(); });
+  world_.timeline.after(
+      world_.rng.skewed(20 * kMillisecond, world_.rng.one_in(12) ? 70 * kSecond : 5 * kSecond),
+      [this] { world_.controller.launch(); });
 }
 
 void Storm::controller_crash() {
@@ -118,19 +128,22 @@ void Storm::journal_end_may_go() {
   if (!world_.scenario.loses_journal_ends || world_.rng.one_in(20)) return;
   const auto rows = static_cast<std::size_t>(world_.rng.between(1, world_.rng.one_in(2) ? 60 : 12));
   const bool whole = world_.rng.one_in(2);
-  if (!(whole ? world_.controller.put_back_copy(rows) : world_.controller.lose_journal_end(rows))) return;
+  if (!(whole ? world_.controller.put_back_copy(rows) : world_.controller.lose_journal_end(rows)))
+    return;
   world_.coverage.hit(whole ? Fault::CopyPutBack : Fault::JournalEndLost);
   world_.client.journal_end_lost();
 }
 
-// What the operator is told to do about runs that a lost journal's end leaves behind: end their workers. Nothing else would.
+// What the operator is told to do about runs that a lost journal's end leaves behind: end their
+// workers. Nothing else would.
 void Storm::end_unknown_runs() {
   const core::Ledger& ledger = world_.controller.ledger();
   for (const auto& machine : world_.machines) {
     std::vector<std::uint64_t> victims;
     for (const auto& [pid, process] : machine->processes()) {
       const auto job = ledger.jobs.find(process.run.first);
-      const core::AttemptRecord* attempt = job == ledger.jobs.end() ? nullptr : job->second.attempt(process.run.second);
+      const core::AttemptRecord* attempt =
+          job == ledger.jobs.end() ? nullptr : job->second.attempt(process.run.second);
       const bool known = attempt != nullptr && attempt->part(machine->name()) != nullptr;
       if (!known && process.kind == Process::Kind::Worker) victims.push_back(pid);
     }
@@ -147,9 +160,10 @@ void Storm::controller_pause() {
   if (!world_.controller.alive() || world_.controller.paused()) return;
   world_.coverage.hit(Fault::ControllerPause);
   world_.controller.pause();
-  world_.timeline.after(world_.rng.between(100, 15'000) * kMillisecond, [this, life = world_.controller.life()] {
-    if (world_.controller.life() == life) world_.controller.resume();
-  });
+  world_.timeline.after(world_.rng.between(100, 15'000) * kMillisecond,
+                        [this, life = world_.controller.life()] {
+                          if (world_.controller.life() == life) world_.controller.resume();
+                        });
 }
 
 void Storm::kill_one(Machine& machine, Process::Kind kind) {
@@ -175,24 +189,32 @@ void Storm::freeze_worker(Machine& machine) {
   world_.coverage.hit(Fault::WorkerFrozen);
   world_.say([&] { return fmt::format("{}: worker {} is frozen", machine.name().str(), pid); });
   world_.watch.harmed(machine.processes().at(pid).run);
-  const Time until = world_.timeline.now() + world_.rng.between(2, world_.rng.one_in(3) ? 8 : 90) * kSecond;
+  const Time until =
+      world_.timeline.now() + world_.rng.between(2, world_.rng.one_in(3) ? 8 : 90) * kSecond;
   if (world_.rng.percent(70)) world_.network.partition(machine, until);
   machine.freeze_worker(pid);
   keep_frozen(machine, pid, until);
 }
 
-// Not beyond its agent's death: with neither of them alive nobody keeps the promise that is made to the fence.
+// Not beyond its agent's death: with neither of them alive nobody keeps the promise that is made to
+// the fence.
 void Storm::keep_frozen(Machine& machine, std::uint64_t worker, Time until) {
   if (!machine.frozen(worker)) return;
-  if (calm_ || !machine.agent().alive() || machine.agent().paused() || world_.timeline.now() >= until) return machine.thaw_worker(worker);
-  world_.timeline.after(100 * kMillisecond, [this, &machine, worker, until] { keep_frozen(machine, worker, until); });
+  if (calm_ || !machine.agent().alive() || machine.agent().paused() ||
+      world_.timeline.now() >= until)
+    return machine.thaw_worker(worker);
+  world_.timeline.after(100 * kMillisecond,
+                        [this, &machine, worker, until] { keep_frozen(machine, worker, until); });
 }
 
 void Storm::reboot(Machine& machine) {
   if (!machine.on()) return;
   const bool lose_files = world_.rng.percent(50);
   world_.coverage.hit(lose_files ? Fault::RebootLosingFiles : Fault::Reboot);
-  world_.say([&] { return fmt::format("{}: reboots{}", machine.name().str(), lose_files ? ", unsynced files are gone" : ""); });
+  world_.say([&] {
+    return fmt::format("{}: reboots{}", machine.name().str(),
+                       lose_files ? ", unsynced files are gone" : "");
+  });
   machine.power_off(lose_files);
   world_.watch.struck(machine.name());
   world_.timeline.after(world_.rng.between(500, 20'000) * kMillisecond, [this, &machine] {
@@ -216,7 +238,9 @@ void Storm::node_gone(Machine& machine) {
 void Storm::wipe(Machine& machine) {
   if (!machine.on()) return;
   world_.coverage.hit(Fault::WipedState);
-  world_.say([&] { return fmt::format("{}: the agent's state directory is wiped", machine.name().str()); });
+  world_.say([&] {
+    return fmt::format("{}: the agent's state directory is wiped", machine.name().str());
+  });
   machine.agent().crash();
   machine.wipe_state();
   world_.watch.struck(machine.name());
@@ -240,7 +264,8 @@ void Storm::fill_disk(Machine& machine) {
   });
 }
 
-// Somebody gave a second machine the name of this one: its agent tries again and again, as agents do.
+// Somebody gave a second machine the name of this one: its agent tries again and again, as agents
+// do.
 void Storm::twin(const NodeName& node) {
   world_.coverage.hit(Fault::TwinMachine);
   world_.say([&] { return fmt::format("{}: another machine has its name", node.str()); });
@@ -250,7 +275,8 @@ void Storm::twin(const NodeName& node) {
 void Storm::claim_name(const NodeName& node, std::int64_t tries) {
   if (calm_ || tries == 0) return;
   world_.controller.twin_says_hello(world_.machine(node), world_.network.strangers_connection());
-  world_.timeline.after(world_.rng.between(100, 1'500) * kMillisecond, [this, node, tries] { claim_name(node, tries - 1); });
+  world_.timeline.after(world_.rng.between(100, 1'500) * kMillisecond,
+                        [this, node, tries] { claim_name(node, tries - 1); });
 }
 
 void Storm::calm() {
@@ -273,13 +299,15 @@ void Storm::calm() {
   deadline_ = world_.timeline.now() + kAfterStorm;
   world_.timeline.after(20 * kSecond, [this] {
     for (const NodeName& node : gone_for_ever_) world_.client.declare_dead(node);
-    world_.client.cancel_wider_than(world_.scenario.nodes - static_cast<std::uint32_t>(gone_for_ever_.size()));
+    world_.client.cancel_wider_than(world_.scenario.nodes -
+                                    static_cast<std::uint32_t>(gone_for_ever_.size()));
   });
   look_for_the_end();
 }
 
 void Storm::look_for_the_end() {
-  const bool quiet = std::ranges::all_of(world_.machines, [](const auto& machine) { return machine->processes().empty(); });
+  const bool quiet = std::ranges::all_of(
+      world_.machines, [](const auto& machine) { return machine->processes().empty(); });
   const bool ended = quiet && world_.client.done();
   if (ended) deadline_ = std::min(deadline_, world_.timeline.now() + kLogsCome);
   if ((ended && !world_.left_open()) || world_.timeline.now() >= deadline_) {

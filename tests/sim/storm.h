@@ -1,5 +1,5 @@
-// What goes wrong, and when it stops. For a while faults come by chance, of every kind; then everything that can is mended, and what remains of the
-// history has to come to its end by itself.
+// What goes wrong, and when it stops. For a while faults come by chance, of every kind; then
+// everything that can is mended, and what remains of the history has to come to its end by itself.
 #pragma once
 
 #include <set>

@@ -1,4 +1,5 @@
-// Virtual time. One queue of what happens next; equal times keep the order in which they were asked for. Nothing here waits.
+// Virtual time. One queue of what happens next; equal times keep the order in which they were asked
+// for. Nothing here waits.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 namespace muster::sim {
 
 using Time = std::int64_t;  // true nanoseconds since the history began; no machine can read it
-inline constexpr Time kMicrosecond = 1'000, kMillisecond = 1'000'000, kSecond = 1'000'000'000, kMinute = 60 * kSecond;
+inline constexpr Time kMicrosecond = 1'000, kMillisecond = 1'000'000, kSecond = 1'000'000'000,
+                      kMinute = 60 * kSecond;
 inline constexpr Time kNever = INT64_MAX;
 
 using Deed = std::function<void()>;
@@ -30,15 +32,18 @@ class Timeline {
     std::uint64_t order;
     Deed deed;
   };
-  static bool later(const Entry& left, const Entry& right) { return left.when != right.when ? left.when > right.when : left.order > right.order; }
+  static bool later(const Entry& left, const Entry& right) {
+    return left.when != right.when ? left.when > right.when : left.order > right.order;
+  }
 
   Time now_ = 0;
   std::uint64_t order_ = 0;
   std::vector<Entry> heap_;
 };
 
-// Whoever does things in time and can die or be stopped on the way: a daemon, a worker. What it asked for dies with it, and waits while it is
-// paused. An Actor outlives its lives: it stays in place for the whole history.
+// Whoever does things in time and can die or be stopped on the way: a daemon, a worker. What it
+// asked for dies with it, and waits while it is paused. An Actor outlives its lives: it stays in
+// place for the whole history.
 class Actor {
  public:
   explicit Actor(Timeline& timeline) : timeline_(timeline) {}

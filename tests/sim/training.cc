@@ -9,22 +9,27 @@
 namespace muster::sim {
 
 bool Training::Gang::whole() const {
-  return ranks.size() == world_size && std::ranges::all_of(ranks, [](const auto& rank) { return rank.second.alive; });
+  return ranks.size() == world_size &&
+         std::ranges::all_of(ranks, [](const auto& rank) { return rank.second.alive; });
 }
 
 std::string Training::path_of(const agent::RunKey& run, std::int64_t step) {
   return fmt::format("/out/{}.{}/iter_{:07d}", run.first.str(), run.second.value, step);
 }
 
-void Training::rank_started(Machine& machine, const Process& process, const v1::NodeLaunch& launch) {
+void Training::rank_started(Machine& machine, const Process& process,
+                            const v1::NodeLaunch& launch) {
   Gang& gang = gangs_[process.run];
   if (gang.plan == nullptr) {
     gang.plan = &world_.scenario.plan(launch.job_name());
     gang.world_size = launch.watching().world_size();
     gang.from = launch.has_resume() ? launch.resume().step() : 0;
-    gang.from_bad = gang.from == gang.plan->bad_checkpoint && launch.resume().source() == path_of({process.run.first, AttemptNo(1)}, gang.from);
+    gang.from_bad =
+        gang.from == gang.plan->bad_checkpoint &&
+        launch.resume().source() == path_of({process.run.first, AttemptNo(1)}, gang.from);
   }
-  gang.ranks[process.rank] = Rank{.machine = &machine, .pid = process.pid, .step = -1, .alive = true};
+  gang.ranks[process.rank] =
+      Rank{.machine = &machine, .pid = process.pid, .step = -1, .alive = true};
   if (gang.plan->leaves_children) machine.leave_child(process);
   const auto run = process.run;
   const std::uint32_t rank = process.rank;
@@ -35,7 +40,8 @@ void Training::rank_started(Machine& machine, const Process& process, const v1::
       if (later.ranks.at(rank).pid == pid && later.ranks.at(rank).alive) end_well(run, later, rank);
     });
   } else if (!gang.plan->lockstep) {
-    world_.timeline.after(gang.plan->step_time, [this, run, rank, pid] { tick_rank(run, rank, pid); });
+    world_.timeline.after(gang.plan->step_time,
+                          [this, run, rank, pid] { tick_rank(run, rank, pid); });
   } else if (gang.whole()) {
     world_.timeline.after(gang.plan->step_time, [this, run] { tick_gang(run); });
   }
@@ -52,7 +58,9 @@ void Training::rank_ended(const Process& process, DeathCause cause) {
   for (const auto& [number, peer] : gang.ranks) {
     if (!peer.alive) continue;
     world_.timeline.after(world_.rng.skewed(50 * kMillisecond, 3 * kSecond),
-                          [machine = peer.machine, pid = peer.pid] { machine->end(pid, 1, 0, DeathCause::PeerLost); });
+                          [machine = peer.machine, pid = peer.pid] {
+                            machine->end(pid, 1, 0, DeathCause::PeerLost);
+                          });
   }
 }
 
@@ -73,7 +81,8 @@ bool Training::advance(const agent::RunKey& run, Gang& gang, std::uint32_t numbe
   Rank& rank = gang.ranks.at(number);
   const std::int64_t next = std::max(rank.step, gang.from) + 1;
   const JobPlan& plan = *gang.plan;
-  const bool bug = gang.from_bad || (plan.error_at == next && number == static_cast<std::uint32_t>(next) % gang.world_size);
+  const bool bug = gang.from_bad || (plan.error_at == next &&
+                                     number == static_cast<std::uint32_t>(next) % gang.world_size);
   if (bug || (plan.flaky > 0 && world_.rng.one_in(plan.flaky * gang.world_size))) {
     rank.machine->end(rank.pid, 1, 0, DeathCause::Failed);
     return false;
@@ -99,10 +108,12 @@ void Training::tick_gang(const agent::RunKey& run) {
     if (!later.whole()) return;
     if (later.ranks.begin()->second.step < later.plan->total_steps) return tick_gang(run);
     for (const auto& [number, rank] : later.ranks) {
-      world_.timeline.after(world_.rng.skewed(0, 200 * kMillisecond), [this, run, number = number, pid = rank.pid] {
-        Gang& last = gangs_.at(run);
-        if (last.ranks.at(number).alive && last.ranks.at(number).pid == pid) end_well(run, last, number);
-      });
+      world_.timeline.after(world_.rng.skewed(0, 200 * kMillisecond),
+                            [this, run, number = number, pid = rank.pid] {
+                              Gang& last = gangs_.at(run);
+                              if (last.ranks.at(number).alive && last.ranks.at(number).pid == pid)
+                                end_well(run, last, number);
+                            });
     }
   });
 }
@@ -113,9 +124,11 @@ void Training::tick_rank(const agent::RunKey& run, std::uint32_t number, std::ui
   if (!rank.alive || rank.pid != pid) return;
   if (rank.step >= gang.plan->total_steps) return end_well(run, gang, number);
   if (!advance(run, gang, number)) return;
-  const bool saves = gang.plan->checkpoint_every > 0 && rank.step % gang.plan->checkpoint_every == 0;
+  const bool saves =
+      gang.plan->checkpoint_every > 0 && rank.step % gang.plan->checkpoint_every == 0;
   if (saves) save(run, gang, number, rank.step);
-  world_.timeline.after((saves ? gang.plan->save_time : 0) + gang.plan->step_time + world_.rng.between(0, 5 * kMillisecond),
+  world_.timeline.after((saves ? gang.plan->save_time : 0) + gang.plan->step_time +
+                            world_.rng.between(0, 5 * kMillisecond),
                         [this, run, number, pid] { tick_rank(run, number, pid); });
 }
 
@@ -127,7 +140,8 @@ void Training::save(const agent::RunKey& run, Gang& gang, std::uint32_t number, 
                           if (!machine->alive(pid)) return;
                           SavedCheckpoint& checkpoint = gangs_.at(run).saved[step];
                           checkpoint.shards.insert(number);
-                          if (checkpoint.shards.size() == checkpoint.expected) checkpoint.sealed = true;
+                          if (checkpoint.shards.size() == checkpoint.expected)
+                            checkpoint.sealed = true;
                         });
 }
 

@@ -1,6 +1,8 @@
-// What the ranks do, as it truly happens: an attempt's gang advances step by step when all its ranks are alive and exec'd (the training network is not
-// the control plane's: a partition there stops no step); a program that is not in lockstep advances rank by rank. Shards go to shared storage one
-// by one; the seal comes after the last. Ranks fail by the plan's bugs, by chance, or of their peers.
+// What the ranks do, as it truly happens: an attempt's gang advances step by step when all its
+// ranks are alive and exec'd (the training network is not the control plane's: a partition there
+// stops no step); a program that is not in lockstep advances rank by rank. Shards go to shared
+// storage one by one; the seal comes after the last. Ranks fail by the plan's bugs, by chance, or
+// of their peers.
 #pragma once
 
 #include <map>
@@ -26,7 +28,8 @@ class Training {
   void rank_ended(const Process& process, DeathCause cause);
   [[nodiscard]] std::int64_t step_of(const agent::RunKey& run, std::uint32_t rank) const;
   // Shared storage, by attempt and step. Nothing here is ever lost.
-  [[nodiscard]] const std::map<std::int64_t, SavedCheckpoint>& saved(const agent::RunKey& run) const;
+  [[nodiscard]] const std::map<std::int64_t, SavedCheckpoint>& saved(
+      const agent::RunKey& run) const;
   [[nodiscard]] static std::string path_of(const agent::RunKey& run, std::int64_t step);
 
  private:

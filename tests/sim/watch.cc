@@ -19,14 +19,17 @@ Watch::Watch(World& world) : world_(world) {
 }
 
 std::vector<std::string_view> Watch::names() const {
-  std::vector<std::string_view> names = {"journal-not-behind", "propose-settles", "replay-equals-live"};
+  std::vector<std::string_view> names = {"journal-not-behind", "propose-settles",
+                                         "replay-equals-live"};
   for (const auto& one : all_) names.push_back(one->name());
   return names;
 }
 
 void Watch::report(std::string_view invariant, std::string text) {
   world_.say([&] { return fmt::format("BROKEN: {}: {}", invariant, text); });
-  if (!violation_) violation_ = Violation{.invariant = std::string(invariant), .text = std::move(text), .at = world_.timeline.now()};
+  if (!violation_)
+    violation_ = Violation{
+        .invariant = std::string(invariant), .text = std::move(text), .at = world_.timeline.now()};
 }
 
 void Watch::exec(const Machine& machine, const Process& process) {
@@ -35,15 +38,21 @@ void Watch::exec(const Machine& machine, const Process& process) {
   if (!truth.first_exec) truth.first_exec = world_.timeline.now();
   truth.execd[process.rank] = process.pid;
   truth.execd_on.insert(machine.name());
-  world_.say([&] { return fmt::format("{}: {} of {} exec'd", machine.name().str(), describe(process), describe(process.run)); });
+  world_.say([&] {
+    return fmt::format("{}: {} of {} exec'd", machine.name().str(), describe(process),
+                       describe(process.run));
+  });
 }
 
-void Watch::died(const Machine&, const Process& process, std::int32_t code, std::int32_t signal, DeathCause cause) {
-  book_.attempts[process.run].deaths[process.rank] = Death{.code = code, .signal = signal, .cause = cause};
+void Watch::died(const Machine&, const Process& process, std::int32_t code, std::int32_t signal,
+                 DeathCause cause) {
+  book_.attempts[process.run].deaths[process.rank] =
+      Death{.code = code, .signal = signal, .cause = cause};
   ++world_.coverage.seen[fmt::format("rank {}", to_string(cause))];
 }
 
-void Watch::stepped(const Machine& machine, const agent::RunKey& run, std::uint32_t rank, std::int64_t step) {
+void Watch::stepped(const Machine& machine, const agent::RunKey& run, std::uint32_t rank,
+                    std::int64_t step) {
   for (const auto& one : all_) one->stepped(machine, run, rank, step);
 }
 void Watch::stopping(const Machine& machine, const agent::RunKey& run) {
@@ -55,10 +64,14 @@ void Watch::sweeping(const Machine& machine, const agent::RunKey& run) {
 void Watch::orphaned(const Machine& machine, const agent::RunKey& run, bool had_lease) {
   book_.attempts[run].harmed = true;
   ++world_.coverage.seen[had_lease ? "worker ended by its lease" : "worker found no lease"];
-  world_.say([&] { return fmt::format("{}: worker of {} is on its own: {}", machine.name().str(), describe(run), had_lease ? "lease over" : "no lease"); });
+  world_.say([&] {
+    return fmt::format("{}: worker of {} is on its own: {}", machine.name().str(), describe(run),
+                       had_lease ? "lease over" : "no lease");
+  });
 }
 void Watch::fact_sent(const Machine& machine, const v1::Fact& fact) {
-  if (book_.facts.contains(natural_key(machine.name(), fact))) world_.coverage.hit(Fault::Duplicate);
+  if (book_.facts.contains(natural_key(machine.name(), fact)))
+    world_.coverage.hit(Fault::Duplicate);
   for (const auto& one : all_) one->fact_sent(machine, fact);
 }
 void Watch::orders_taken(const Machine& machine, Epoch epoch, std::uint64_t order) {
@@ -70,16 +83,20 @@ void Watch::accepted(const core::Event& event, const core::Ledger& before) {
   phase_before_.reset();
   const JobId* about = journal::job_of(event);
   if (about == nullptr) return;
-  if (const auto job = before.jobs.find(*about); job != before.jobs.end()) phase_before_.emplace(*about, job->second.phase);
+  if (const auto job = before.jobs.find(*about); job != before.jobs.end())
+    phase_before_.emplace(*about, job->second.phase);
 }
 
 void Watch::folded(const core::Event& event, const core::Ledger& after) {
   for (const auto& one : all_) one->folded(event, after);
   if (const auto* ended = std::get_if<core::AttemptEnded>(&event.body)) {
-    ++world_.coverage.seen[fmt::format("fence: {}", ended->fence.substr(0, ended->fence.find_first_of(":;")))];
+    ++world_.coverage
+          .seen[fmt::format("fence: {}", ended->fence.substr(0, ended->fence.find_first_of(":;")))];
   }
-  if (std::holds_alternative<core::PredecessorSucceeded>(event.body)) ++world_.coverage.seen["predecessor succeeded"];
-  if (const auto* swept = std::get_if<core::NodeSwept>(&event.body)) ++world_.coverage.seen[fmt::format("swept: {}", swept->reason)];
+  if (std::holds_alternative<core::PredecessorSucceeded>(event.body))
+    ++world_.coverage.seen["predecessor succeeded"];
+  if (const auto* swept = std::get_if<core::NodeSwept>(&event.body))
+    ++world_.coverage.seen[fmt::format("swept: {}", swept->reason)];
   if (!phase_before_) return;
   const auto job = after.jobs.find(phase_before_->first);
   if (job == after.jobs.end() || job->second.phase == phase_before_->second) return;
@@ -87,7 +104,9 @@ void Watch::folded(const core::Event& event, const core::Ledger& after) {
     const core::JobMove& move = core::kJobMoves[i];
     if (move.from != phase_before_->second || move.to != job->second.phase) continue;
     // Two arrows lead from there to there.
-    if (move.on == (job->second.cancel_requested ? core::JobStep::PredecessorLost : core::JobStep::CancelAsked)) continue;
+    if (move.on == (job->second.cancel_requested ? core::JobStep::PredecessorLost
+                                                 : core::JobStep::CancelAsked))
+      continue;
     ++world_.coverage.moves[i];
   }
 }
@@ -118,7 +137,9 @@ void Watch::ordered(const NodeName& node, const v1::Orders& orders) {
   for (const auto& one : all_) one->ordered(node, orders);
 }
 
-void Watch::pulse_acknowledged(const NodeName& node) { book_.last_ack[node] = world_.timeline.now(); }
+void Watch::pulse_acknowledged(const NodeName& node) {
+  book_.last_ack[node] = world_.timeline.now();
+}
 
 void Watch::struck(const NodeName& node) { book_.struck[node] = world_.timeline.now(); }
 
@@ -136,13 +157,15 @@ void Watch::replay_differs(const std::string& live, const std::string& replayed)
   std::istringstream left(live), right(replayed);
   std::string in_live, in_replay;
   while (true) {
-    const bool more_left = static_cast<bool>(std::getline(left, in_live)), more_right = static_cast<bool>(std::getline(right, in_replay));
+    const bool more_left = static_cast<bool>(std::getline(left, in_live)),
+               more_right = static_cast<bool>(std::getline(right, in_replay));
     if (!more_left && !more_right) break;
     if (!more_left) in_live.clear();
     if (!more_right) in_replay.clear();
     if (in_live != in_replay) break;
   }
-  report("replay-equals-live", fmt::format("the ledger says '{}', its replay '{}'", in_live, in_replay));
+  report("replay-equals-live",
+         fmt::format("the ledger says '{}', its replay '{}'", in_live, in_replay));
 }
 
 }  // namespace muster::sim

@@ -1,4 +1,5 @@
-// Hands every change to every invariant, keeps the book, counts the arrows. The first broken invariant ends the history.
+// Hands every change to every invariant, keeps the book, counts the arrows. The first broken
+// invariant ends the history.
 #pragma once
 
 #include "tests/sim/book.h"
@@ -21,10 +22,12 @@ class Watch {
   [[nodiscard]] const Book& book() const { return book_; }
   [[nodiscard]] std::vector<std::string_view> names() const;
 
-  // --- hooks, as in Invariant ------------------------------------------------------------------------------------------------------------
+  // --- hooks, as in Invariant --------------------------------------------------------------------
   void exec(const Machine& machine, const Process& process);
-  void died(const Machine& machine, const Process& process, std::int32_t code, std::int32_t signal, DeathCause cause);
-  void stepped(const Machine& machine, const agent::RunKey& run, std::uint32_t rank, std::int64_t step);
+  void died(const Machine& machine, const Process& process, std::int32_t code, std::int32_t signal,
+            DeathCause cause);
+  void stepped(const Machine& machine, const agent::RunKey& run, std::uint32_t rank,
+               std::int64_t step);
   void stopping(const Machine& machine, const agent::RunKey& run);
   void sweeping(const Machine& machine, const agent::RunKey& run);
   void orphaned(const Machine& machine, const agent::RunKey& run, bool had_lease);
@@ -39,10 +42,12 @@ class Watch {
   void ordered(const NodeName& node, const v1::Orders& orders);
   void pulse_acknowledged(const NodeName& node);
   void finish();
-  // --- said by the harness itself --------------------------------------------------------------------------------------------------------
+  // --- said by the harness itself ----------------------------------------------------------------
   void replay_differs(const std::string& live, const std::string& replayed);
   void fell_behind(const std::string& what) { report("journal-not-behind", what); }
-  void restless() { report("propose-settles", "propose() found something new 32 times in one batch"); }
+  void restless() {
+    report("propose-settles", "propose() found something new 32 times in one batch");
+  }
   void struck(const NodeName& node);
   void harmed(const agent::RunKey& run) { book_.attempts[run].harmed = true; }
   void journal_end_lost(const std::vector<journal::Row>& left);

@@ -7,12 +7,19 @@
 
 namespace muster::sim {
 
-WorkerModel::WorkerModel(World& world, Machine& machine, agent::RunKey run, std::uint64_t pid, bool heeds_claim)
-    : Actor(world.timeline), world_(world), machine_(machine), run_(std::move(run)), pid_(pid), heeds_claim_(heeds_claim) {}
+WorkerModel::WorkerModel(World& world, Machine& machine, agent::RunKey run, std::uint64_t pid,
+                         bool heeds_claim)
+    : Actor(world.timeline),
+      world_(world),
+      machine_(machine),
+      run_(std::move(run)),
+      pid_(pid),
+      heeds_claim_(heeds_claim) {}
 
 void WorkerModel::start() {
   begin_life();
-  after(world_.rng.skewed(kMillisecond, world_.rng.one_in(10) ? 3 * kSecond : 40 * kMillisecond), [this] { claim(); });
+  after(world_.rng.skewed(kMillisecond, world_.rng.one_in(10) ? 3 * kSecond : 40 * kMillisecond),
+        [this] { claim(); });
 }
 
 void WorkerModel::write(WorkerEvent event) {
@@ -24,7 +31,8 @@ void WorkerModel::write(WorkerEvent event) {
 
 void WorkerModel::claim() {
   const auto found = machine_.disk().runs.find(run_);
-  if (found == machine_.disk().runs.end() || (found->second->claim && heeds_claim_)) return machine_.end(pid_, 0, 0, DeathCause::Ended);
+  if (found == machine_.disk().runs.end() || (found->second->claim && heeds_claim_))
+    return machine_.end(pid_, 0, 0, DeathCause::Ended);
   dir_ = found->second;
   dir_->claim = Claim{.pid = pid_, .boot = machine_.boot()};
   machine_.note_claimed(pid_);
@@ -39,7 +47,8 @@ void WorkerModel::claim() {
   stop_grace_ = plan.stop_grace;
   term_delay_ = plan.term_delay;
   const std::optional<Lease> until = lease();
-  if (world_.mutant != Mutant::WorkerIgnoresLease && (!until || until->until <= machine_.clocks().boot)) {
+  if (world_.mutant != Mutant::WorkerIgnoresLease &&
+      (!until || until->until <= machine_.clocks().boot)) {
     write({.kind = WorkerEvent::Kind::StopRequested, .orphaned = true});
     stopping_ = DeathCause::Orphaned;
     return sweep_when_done();
@@ -58,7 +67,8 @@ void WorkerModel::claim() {
 void WorkerModel::exec_next(int index) {
   if (stopping_) return sweep_when_done();
   if (index == launch_.ranks_size()) {
-    // What was exec'd is reported over a pipe, what has ended by a signal: the end of a quick rank may be recorded first.
+    // What was exec'd is reported over a pipe, what has ended by a signal: the end of a quick rank
+    // may be recorded first.
     after(world_.rng.skewed(0, 30 * kMillisecond), [this] { all_execd(); });
     return;
   }
@@ -67,7 +77,8 @@ void WorkerModel::exec_next(int index) {
   running_[rank.rank()] = pid;
   write({.kind = WorkerEvent::Kind::RankStarted, .rank = rank.rank(), .pid = pid});
   world_.training.rank_started(machine_, machine_.processes().at(pid), launch_);
-  after(world_.rng.skewed(10 * kMicrosecond, 2 * kMillisecond), [this, index] { exec_next(index + 1); });
+  after(world_.rng.skewed(10 * kMicrosecond, 2 * kMillisecond),
+        [this, index] { exec_next(index + 1); });
 }
 
 void WorkerModel::all_execd() {
@@ -77,17 +88,24 @@ void WorkerModel::all_execd() {
 }
 
 void WorkerModel::child_ended(const Process& rank, std::int32_t code, std::int32_t signal) {
-  after(world_.rng.skewed(10 * kMicrosecond, 3 * kMillisecond), [this, rank, code, signal] { record_exit(rank, code, signal); });
+  after(world_.rng.skewed(10 * kMicrosecond, 3 * kMillisecond),
+        [this, rank, code, signal] { record_exit(rank, code, signal); });
 }
 
 void WorkerModel::record_exit(const Process& rank, std::int32_t code, std::int32_t signal) {
-  write({.kind = WorkerEvent::Kind::Exited, .rank = rank.rank, .pid = rank.pid, .code = code, .signal = signal, .stop_requested = stopping_.has_value()});
+  write({.kind = WorkerEvent::Kind::Exited,
+         .rank = rank.rank,
+         .pid = rank.pid,
+         .code = code,
+         .signal = signal,
+         .stop_requested = stopping_.has_value()});
   running_.erase(rank.rank);
   sweep_when_done();
 }
 
 void WorkerModel::sigterm() {
-  after(world_.rng.skewed(10 * kMicrosecond, 5 * kMillisecond), [this] { request_stop(DeathCause::Stopped); });
+  after(world_.rng.skewed(10 * kMicrosecond, 5 * kMillisecond),
+        [this] { request_stop(DeathCause::Stopped); });
 }
 
 void WorkerModel::request_stop(DeathCause why) {
@@ -99,7 +117,8 @@ void WorkerModel::request_stop(DeathCause why) {
   } else {
     for (const auto& [rank, pid] : running_) {
       if (term_delay_ == kNever) continue;
-      after(world_.rng.skewed(kMillisecond, term_delay_ + kMillisecond), [this, pid = pid, why] { machine_.end(pid, -1, 15, why); });
+      after(world_.rng.skewed(kMillisecond, term_delay_ + kMillisecond),
+            [this, pid = pid, why] { machine_.end(pid, -1, 15, why); });
     }
     after(stop_grace_, [this, why] { kill_ranks(why); });
   }
@@ -113,7 +132,9 @@ void WorkerModel::kill_ranks(DeathCause why) {
 
 std::optional<Lease> WorkerModel::lease() const {
   const auto found = machine_.disk().runs.find(run_);
-  if (found == machine_.disk().runs.end() || !found->second->lease || found->second->lease->boot != machine_.boot()) return std::nullopt;
+  if (found == machine_.disk().runs.end() || !found->second->lease ||
+      found->second->lease->boot != machine_.boot())
+    return std::nullopt;
   return found->second->lease;
 }
 
@@ -131,13 +152,14 @@ void WorkerModel::mind_lease() {
 void WorkerModel::sweep_when_done() {
   if (sweeping_ || !running_.empty() || !(all_started_ || stopping_)) return;
   sweeping_ = true;
-  after(world_.rng.skewed(kMillisecond, world_.rng.one_in(6) ? 3 * kSecond : 20 * kMillisecond), [this] {
-    for (const std::uint64_t pid : machine_.of_run(run_)) {
-      if (pid != pid_) machine_.end(pid, -1, 9, DeathCause::Swept);
-    }
-    write({.kind = WorkerEvent::Kind::Swept});
-    machine_.end(pid_, 0, 0, DeathCause::Ended);
-  });
+  after(world_.rng.skewed(kMillisecond, world_.rng.one_in(6) ? 3 * kSecond : 20 * kMillisecond),
+        [this] {
+          for (const std::uint64_t pid : machine_.of_run(run_)) {
+            if (pid != pid_) machine_.end(pid, -1, 9, DeathCause::Swept);
+          }
+          write({.kind = WorkerEvent::Kind::Swept});
+          machine_.end(pid_, 0, 0, DeathCause::Ended);
+        });
 }
 
 }  // namespace muster::sim

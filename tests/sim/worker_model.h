@@ -1,5 +1,5 @@
-// A worker as worker/supervisor.h promises it: claims, starts, records, stops with grace, minds its lease, sweeps, says so last. One rank's end stops
-// no other.
+// A worker as worker/supervisor.h promises it: claims, starts, records, stops with grace, minds its
+// lease, sweeps, says so last. One rank's end stops no other.
 #pragma once
 
 #include <map>
@@ -11,7 +11,8 @@ namespace muster::sim {
 
 class WorkerModel : public Actor {
  public:
-  WorkerModel(World& world, Machine& machine, agent::RunKey run, std::uint64_t pid, bool heeds_claim);
+  WorkerModel(World& world, Machine& machine, agent::RunKey run, std::uint64_t pid,
+              bool heeds_claim);
   void start();
   void sigterm();
   void child_ended(const Process& rank, std::int32_t code, std::int32_t signal);

@@ -5,7 +5,9 @@
 
 namespace muster::sim {
 
-std::string describe(const agent::RunKey& run) { return fmt::format("{}.{}", run.first.str(), run.second.value); }
+std::string describe(const agent::RunKey& run) {
+  return fmt::format("{}.{}", run.first.str(), run.second.value);
+}
 
 std::string describe(const Process& process) {
   switch (process.kind) {
@@ -28,7 +30,8 @@ World::World(const Knobs& knobs, Mutant broken, bool tell)
       client(*this),
       storm(*this) {
   for (std::uint32_t number = 1; number <= scenario.nodes; ++number) {
-    machines.push_back(std::make_unique<Machine>(*this, NodeName("n" + std::to_string(number)), scenario.devices));
+    machines.push_back(
+        std::make_unique<Machine>(*this, NodeName("n" + std::to_string(number)), scenario.devices));
   }
 }
 
@@ -46,19 +49,24 @@ std::optional<std::string> World::left_open() {
     for (const core::AttemptRecord& attempt : job.attempts) {
       for (const core::NodePart& part : attempt.parts) {
         if (part.idle() || part.closed() || ledger.dead_nodes.contains(part.placed.node)) continue;
-        // A power loss took the launch record and left what its worker had written: its logs are there, and nobody can name them.
+        // A power loss took the launch record and left what its worker had written: its logs are
+        // there, and nobody can name them.
         const auto& runs = machine(part.placed.node).disk().runs;
         const auto dir = runs.find({id, attempt.number});
         if (dir != runs.end() && !dir->second->launch && part.swept) continue;
-        return fmt::format("{} of {} on {}: swept {}, logs collected {}", describe(agent::RunKey{id, attempt.number}), job.spec.name(), part.placed.node.str(),
-                           part.swept, part.logs_collected);
+        return fmt::format("{} of {} on {}: swept {}, logs collected {}",
+                           describe(agent::RunKey{id, attempt.number}), job.spec.name(),
+                           part.placed.node.str(), part.swept, part.logs_collected);
       }
     }
   }
   return std::nullopt;
 }
 
-void World::print(const std::string& text) const { fmt::print("{:>11.6f} {}\n", static_cast<double>(timeline.now()) / static_cast<double>(kSecond), text); }
+void World::print(const std::string& text) const {
+  fmt::print("{:>11.6f} {}\n", static_cast<double>(timeline.now()) / static_cast<double>(kSecond),
+             text);
+}
 
 History World::run() {
   History history{.seed = scenario.seed};
@@ -66,7 +74,9 @@ History World::run() {
   for (const auto& machine : machines) machine->agent().launch();
   client.begin();
   storm.begin();
-  while (!watch.violation() && !storm.over() && history.deeds < scenario.steps_max && timeline.step()) ++history.deeds;
+  while (!watch.violation() && !storm.over() && history.deeds < scenario.steps_max &&
+         timeline.step())
+    ++history.deeds;
   if (!watch.violation()) watch.finish();
   history.lasted = timeline.now();
   history.violation = watch.violation();

@@ -50,7 +50,8 @@ class World {
   Storm storm;
 
   Machine& machine(const NodeName& name);
-  // A part of an ended job that the controller still waits for, though nobody will say more of it; nothing: every ended job may be archived.
+  // A part of an ended job that the controller still waits for, though nobody will say more of it;
+  // nothing: every ended job may be archived.
   [[nodiscard]] std::optional<std::string> left_open();
   // One line of the trace; `text` is not even made when nobody reads it.
   template <class Text>

@@ -1,4 +1,5 @@
-// A file system of a test's own, so that it can be full: a tmpfs. Needs root; problem() says so where it could not be made, and the test skips itself.
+// A file system of a test's own, so that it can be full: a tmpfs. Needs root; problem() says so
+// where it could not be made, and the test skips itself.
 #pragma once
 
 #include <fcntl.h>
@@ -18,7 +19,8 @@ class SmallDisk {
   // `options`: "size=16m", "size=16m,nr_inodes=64".
   SmallDisk(const std::filesystem::path& at, const std::string& options) : at_(at) {
     std::filesystem::create_directory(at);
-    mounted_ = ::mount("muster-test", at.c_str(), "tmpfs", 0, (options + ",mode=0700").c_str()) == 0;
+    mounted_ =
+        ::mount("muster-test", at.c_str(), "tmpfs", 0, (options + ",mode=0700").c_str()) == 0;
     error_ = errno;
   }
   SmallDisk(const SmallDisk&) = delete;
@@ -26,7 +28,11 @@ class SmallDisk {
   ~SmallDisk() {
     if (mounted_) ::umount2(at_.c_str(), MNT_DETACH);
   }
-  [[nodiscard]] std::string problem() const { return mounted_ ? "" : std::string("cannot mount a tmpfs here (needs root): ") + std::strerror(error_); }
+  [[nodiscard]] std::string problem() const {
+    return mounted_
+               ? ""
+               : std::string("cannot mount a tmpfs here (needs root): ") + std::strerror(error_);
+  }
 
  private:
   std::filesystem::path at_;

@@ -1,6 +1,8 @@
-// spawn_floor STUB RANKS RUNS [WORKER]: the time from the first posix_spawn to the last of RANKS stubs in main(), with the environment and the
-// redirections a rank gets; and, in turns with it, the same through muster-worker (from its spawn, launch record already written).
-// Prints one line a run: "floor_ms worker_ms ratio", then medians. The ratio of one interleaved run is what counts.
+// spawn_floor STUB RANKS RUNS [WORKER]: the time from the first posix_spawn to the last of RANKS
+// stubs in main(), with the environment and the redirections a rank gets; and, in turns with it,
+// the same through muster-worker (from its spawn, launch record already written).
+// Prints one line a run: "floor_ms worker_ms ratio", then medians. The ratio of one interleaved run
+// is what counts.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -31,20 +33,28 @@ constexpr int kPatienceMs = 30000;
 }
 
 std::vector<std::string> environment(std::uint32_t rank, std::uint32_t ranks) {
-  std::vector<std::string> env = {"PATH=/usr/bin:/bin", "HOME=/root", "LANG=C.UTF-8", "PYTHONUNBUFFERED=1", "MUSTER_COOKIE=floor/floor.1@floor"};
-  for (int i = 0; i < 12; ++i) env.push_back("TORCHELASTIC_VARIABLE_" + std::to_string(i) + "=value-of-a-usual-length");
+  std::vector<std::string> env = {"PATH=/usr/bin:/bin", "HOME=/root", "LANG=C.UTF-8",
+                                  "PYTHONUNBUFFERED=1", "MUSTER_COOKIE=floor/floor.1@floor"};
+  for (int i = 0; i < 12; ++i)
+    env.push_back("TORCHELASTIC_VARIABLE_" + std::to_string(i) + "=value-of-a-usual-length");
   env.push_back("RANK=" + std::to_string(rank));
   env.push_back("LOCAL_RANK=" + std::to_string(rank));
   env.push_back("WORLD_SIZE=" + std::to_string(ranks));
   return env;
 }
 
-double floor_once(const std::string& stub, std::uint32_t ranks, const fs::path& dir, ::stub::StampBoard& board, const std::string& stamps) {
+double floor_once(const std::string& stub, std::uint32_t ranks, const fs::path& dir,
+                  ::stub::StampBoard& board, const std::string& stamps) {
   board.clear();
   std::vector<process::SpawnRequest> requests(ranks);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    requests[rank] = {.path = stub, .argv = {stub, "--block", "--stamp", stamps}, .env = environment(rank, ranks), .cwd = dir.string()};
-    requests[rank].standard_out = {.path = (dir / ("floor-" + std::to_string(rank) + ".log")).string(), .flags = O_WRONLY | O_CREAT | O_APPEND};
+    requests[rank] = {.path = stub,
+                      .argv = {stub, "--block", "--stamp", stamps},
+                      .env = environment(rank, ranks),
+                      .cwd = dir.string()};
+    requests[rank].standard_out = {
+        .path = (dir / ("floor-" + std::to_string(rank) + ".log")).string(),
+        .flags = O_WRONLY | O_CREAT | O_APPEND};
     requests[rank].new_session = true;
   }
   std::vector<pid_t> pids;
@@ -63,8 +73,8 @@ double floor_once(const std::string& stub, std::uint32_t ranks, const fs::path& 
   return static_cast<double>(board.last() - began) / 1e6;
 }
 
-double worker_once(const std::string& worker, const std::string& stub, std::uint32_t ranks, const fs::path& dir, ::stub::StampBoard& board,
-                   const std::string& stamps) {
+double worker_once(const std::string& worker, const std::string& stub, std::uint32_t ranks,
+                   const fs::path& dir, ::stub::StampBoard& board, const std::string& stamps) {
   board.clear();
   const rundir::RunLayout run(dir / "job.1");
   fs::remove_all(run.root());
@@ -78,15 +88,21 @@ double worker_once(const std::string& worker, const std::string& stub, std::uint
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     auto& added = *launch.add_ranks();
     added.set_rank(rank);
-    for (const auto& argument : {stub, std::string("--block"), std::string("--stamp"), stamps}) added.add_argv(argument);
+    for (const auto& argument : {stub, std::string("--block"), std::string("--stamp"), stamps})
+      added.add_argv(argument);
     for (const auto& variable : environment(rank, ranks)) added.add_env(variable);
     added.set_cwd(dir.string());
     added.set_log(run.rank_log(rank).string());
   }
-  if (!rundir::write_launch(run, launch) || !rundir::write_lease(run, system_clock().now().boot + std::chrono::minutes(5), *boot))
+  if (!rundir::write_launch(run, launch) ||
+      !rundir::write_lease(run, system_clock().now().boot + std::chrono::minutes(5), *boot))
     give_up("writing the launch record failed");
   const auto began = ::stub::monotonic_ns();
-  const auto pid = process::spawn({.path = worker, .argv = {worker, run.root().string()}, .env = {"PATH=/usr/bin:/bin"}, .cwd = {}, .new_session = true});
+  const auto pid = process::spawn({.path = worker,
+                                   .argv = {worker, run.root().string()},
+                                   .env = {"PATH=/usr/bin:/bin"},
+                                   .cwd = {},
+                                   .new_session = true});
   if (!pid) give_up(pid.error().message);
   const bool all = board.wait_for_all(kPatienceMs);
   ::kill(*pid, SIGTERM);

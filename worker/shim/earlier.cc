@@ -27,7 +27,8 @@ std::string_view take_until(std::string_view& text, char end) {
 
 std::string steps_text(const std::vector<Earlier::Checkpoint>& checkpoints) {
   std::string text;
-  for (const Earlier::Checkpoint& one : checkpoints) text += (text.empty() ? "" : ", ") + std::to_string(one.step);
+  for (const Earlier::Checkpoint& one : checkpoints)
+    text += (text.empty() ? "" : ", ") + std::to_string(one.step);
   return text;
 }
 
@@ -39,12 +40,17 @@ Result<void> make_links(const Earlier& earlier, const std::string& dir) {
   for (const Earlier::Checkpoint& one : earlier.checkpoints) {
     struct stat info{};
     if (::stat(one.path.c_str(), &info) != 0)
-      return fail(ErrorCode::NotFound, "its checkpoint '" + one.path + "' is not there on this node; keep checkpoints on a file system that every node sees");
+      return fail(ErrorCode::NotFound, "its checkpoint '" + one.path +
+                                           "' is not there on this node; keep checkpoints on a "
+                                           "file system that every node sees");
     const std::string link = dir + "/" + fs::path(one.path).filename().string();
-    if (::symlink(one.path.c_str(), link.c_str()) != 0 && errno != EEXIST) return fail_errno("linking '" + link + "' to '" + one.path + "'", errno);
+    if (::symlink(one.path.c_str(), link.c_str()) != 0 && errno != EEXIST)
+      return fail_errno("linking '" + link + "' to '" + one.path + "'", errno);
   }
-  auto written = io::replace_file(dir + "/" + kTracker, std::to_string(earlier.checkpoints.front().step), io::Durable::No);
-  if (written && ::chmod((dir + "/" + kTracker).c_str(), 0644) != 0 && errno != ENOENT) return fail_errno("opening the tracker in '" + dir + "'", errno);
+  auto written = io::replace_file(
+      dir + "/" + kTracker, std::to_string(earlier.checkpoints.front().step), io::Durable::No);
+  if (written && ::chmod((dir + "/" + kTracker).c_str(), 0644) != 0 && errno != ENOENT)
+    return fail_errno("opening the tracker in '" + dir + "'", errno);
   return written;
 }
 
@@ -53,7 +59,8 @@ Result<void> make_links(const Earlier& earlier, const std::string& dir) {
 std::string absolute_path(const std::string& path) {
   // Of a relative path whose first part is not there it would leave a relative one.
   std::error_code error;
-  const fs::path below_here = fs::absolute(path, error), canonical = fs::weakly_canonical(below_here, error);
+  const fs::path below_here = fs::absolute(path, error),
+                 canonical = fs::weakly_canonical(below_here, error);
   std::string text = (error ? below_here.lexically_normal() : canonical).string();
   while (text.size() > 1 && text.ends_with('/')) text.pop_back();
   return text;
@@ -67,7 +74,8 @@ Earlier saved_in(std::string_view lines, std::string_view dir) {
     earlier.job = take_until(line, '\t');
     const std::string_view number = take_until(line, '\t');
     Earlier::Checkpoint one;
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), one.step);
+    const auto [end, error] =
+        std::from_chars(number.data(), number.data() + number.size(), one.step);
     if (error != std::errc() || end != number.data() + number.size() || line.empty()) continue;
     one.path = line;
     earlier.checkpoints.push_back(std::move(one));
@@ -76,25 +84,32 @@ Earlier saved_in(std::string_view lines, std::string_view dir) {
   return earlier;
 }
 
-Result<LoadAnswer> answer_load(const ScriptSaid& said, std::string_view lines, const std::string& links_dir) {
+Result<LoadAnswer> answer_load(const ScriptSaid& said, std::string_view lines,
+                               const std::string& links_dir) {
   if (said.load.empty() || lines.empty() || links_dir.empty()) return LoadAnswer();
   const std::string dir = absolute_path(said.load);
   const Earlier earlier = saved_in(lines, dir);
   if (earlier.job.empty()) return LoadAnswer();
-  const std::string doing = "--load " + said.load + ": job " + earlier.job + " would have saved there, and saved in a directory of its own";
+  const std::string doing = "--load " + said.load + ": job " + earlier.job +
+                            " would have saved there, and saved in a directory of its own";
   const bool own = !said.save.empty() && absolute_path(said.save) == dir;
   if (own && earlier.checkpoints.empty()) return LoadAnswer();
   if (own)
     return LoadAnswer{.dir = {},
                       .notice = doing +
-                                ". This launch saves there as well, and would go on from what it has saved itself: it begins without that job's; to go on from "
+                                ". This launch saves there as well, and would go on from what it "
+                                "has saved itself: it begins without that job's; to go on from "
                                 "them write start: {from: 'job:" +
                                 earlier.job + "', as: resume}"};
   if (earlier.checkpoints.empty())
-    return fail(ErrorCode::NotFound, doing + "; it has no whole checkpoint to begin with: take --load out to begin from the beginning");
+    return fail(ErrorCode::NotFound, doing +
+                                         "; it has no whole checkpoint to begin with: take --load "
+                                         "out to begin from the beginning");
   const std::string links = links_dir + "/" + earlier.job;
   if (auto made = make_links(earlier, links); !made) return fail(std::move(made).error().in(doing));
-  return LoadAnswer{.dir = links, .notice = doing + "; loaded are its checkpoints, by links in '" + links + "' (step " + steps_text(earlier.checkpoints) + ")"};
+  return LoadAnswer{.dir = links,
+                    .notice = doing + "; loaded are its checkpoints, by links in '" + links +
+                              "' (step " + steps_text(earlier.checkpoints) + ")"};
 }
 
 }  // namespace muster::shim

@@ -7,15 +7,19 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-bool named(std::string_view word, std::string_view name) { return word.starts_with(name) && (word.size() == name.size() || word[name.size()] == '='); }
+bool named(std::string_view word, std::string_view name) {
+  return word.starts_with(name) && (word.size() == name.size() || word[name.size()] == '=');
+}
 
 // An option has a value behind '=', or in a next word that is no option itself.
 bool next_is_value(const Words& words, std::size_t at, std::string_view name) {
-  return words[at].size() == name.size() && at + 1 < words.size() && !words[at + 1].starts_with("--");
+  return words[at].size() == name.size() && at + 1 < words.size() &&
+         !words[at + 1].starts_with("--");
 }
 
 bool has(const Words& words, std::string_view name) {
-  return std::any_of(words.begin() + 1, words.end(), [name](const std::string& word) { return named(word, name); });
+  return std::any_of(words.begin() + 1, words.end(),
+                     [name](const std::string& word) { return named(word, name); });
 }
 
 // False: no such option has a value.
@@ -61,7 +65,9 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-bool is_script(const Words& words, std::string_view name) { return words.front().substr(words.front().rfind('/') + 1) == name; }
+bool is_script(const Words& words, std::string_view name) {
+  return words.front().substr(words.front().rfind('/') + 1) == name;
+}
 
 // The last one counts, as argparse has it. Empty: it has none.
 std::string last_value(const Words& words, std::string_view name) {
@@ -139,15 +145,18 @@ Result<void> edit_arguments(std::string_view edits, Words& program) {
     const Done done = carry_out(line, program);
     if (done == Done::Stop) return {};
     if (done == Done::Unknown)
-      return fail(ErrorCode::InvalidArgument, "changing the training program's arguments: MUSTER_SHIM_EDITS has a line that is no change: '" +
-                                                  std::string(line.substr(0, 100)) + "'; leave the variable as muster sets it");
+      return fail(ErrorCode::InvalidArgument,
+                  "changing the training program's arguments: MUSTER_SHIM_EDITS has a line that is "
+                  "no change: '" +
+                      std::string(line.substr(0, 100)) + "'; leave the variable as muster sets it");
   }
   return {};
 }
 
 std::size_t blank_argument(const Words& program) {
   for (std::size_t i = 1; i < program.size(); ++i) {
-    if (!program[i].empty() && program[i].find_first_not_of(" \t\r\n") == std::string::npos) return i;
+    if (!program[i].empty() && program[i].find_first_not_of(" \t\r\n") == std::string::npos)
+      return i;
   }
   return 0;
 }

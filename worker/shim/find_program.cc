@@ -12,10 +12,14 @@ std::string find_program(std::string_view name, std::string_view path) {
   const bool own_known = ::stat("/proc/self/exe", &own) == 0;
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find(':', begin), path.size());
-    const std::string candidate = (end == begin ? std::string(".") : std::string(path.substr(begin, end - begin))) + "/" + std::string(name);
+    const std::string candidate =
+        (end == begin ? std::string(".") : std::string(path.substr(begin, end - begin))) + "/" +
+        std::string(name);
     struct stat info{};
-    const bool there = ::stat(candidate.c_str(), &info) == 0 && S_ISREG(info.st_mode) && ::access(candidate.c_str(), X_OK) == 0;
-    if (there && !(own_known && info.st_dev == own.st_dev && info.st_ino == own.st_ino)) return candidate;
+    const bool there = ::stat(candidate.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+                       ::access(candidate.c_str(), X_OK) == 0;
+    if (there && !(own_known && info.st_dev == own.st_dev && info.st_ino == own.st_ino))
+      return candidate;
     begin = end + 1;
   }
   return {};

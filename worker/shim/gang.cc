@@ -27,8 +27,9 @@
 namespace muster::shim {
 namespace {
 
-constexpr auto kOrphansMost = std::chrono::seconds(10);  // what was killed with its rank is waited for
-constexpr std::size_t kLineMost = 64 << 10;              // a longer one is passed on in parts
+// what was killed with its rank is waited for
+constexpr auto kOrphansMost = std::chrono::seconds(10);
+constexpr std::size_t kLineMost = 64 << 10;  // a longer one is passed on in parts
 
 // All of it, though somebody made the descriptor non-blocking. False: nobody reads it any more.
 bool write_out(int fd, std::string_view bytes) {
@@ -57,7 +58,9 @@ struct Outlet {
   }
 };
 
-bool same_file(const struct stat& one, const struct stat& other) { return one.st_dev == other.st_dev && one.st_ino == other.st_ino; }
+bool same_file(const struct stat& one, const struct stat& other) {
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
 
 // A pipe leads to the node's log as a rule (`| tee`); another file does not, nor does /dev/null.
 bool leads_elsewhere(int fd, const struct stat& node_log) {
@@ -89,7 +92,8 @@ struct Stream {
     const std::string_view bytes(room.data(), static_cast<std::size_t>(count));
     if (log >= 0) (void)write_out(log, bytes);
     pending.append(bytes);
-    if (const std::size_t end = pending.find_last_of("\n\r"); end != std::string::npos) flush(end + 1);
+    if (const std::size_t end = pending.find_last_of("\n\r"); end != std::string::npos)
+      flush(end + 1);
     if (pending.size() > kLineMost) flush(pending.size());
     return true;
   }
@@ -111,11 +115,13 @@ void make_link(const Process& process) {
   std::error_code ignored;  // for convenience: what cannot be made is done without
   std::filesystem::create_directories(std::filesystem::path(process.link).parent_path(), ignored);
   struct stat there{};
-  if (::lstat(process.link.c_str(), &there) == 0 && S_ISLNK(there.st_mode)) (void)::unlink(process.link.c_str());
+  if (::lstat(process.link.c_str(), &there) == 0 && S_ISLNK(there.st_mode))
+    (void)::unlink(process.link.c_str());
   (void)!::symlink(process.log.c_str(), process.link.c_str());
 }
 
-[[noreturn]] void become(const Process& process, pid_t parent, int out, int err, const sigset_t& signals) {
+[[noreturn]] void become(const Process& process, pid_t parent, int out, int err,
+                         const sigset_t& signals) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);
   ::setpgid(0, 0);
@@ -133,16 +139,22 @@ void make_link(const Process& process) {
   ::environ = environment.data();  // execvp looks on this PATH
   ::execvp(argv.front(), argv.data());
   const int error = errno;
-  std::fprintf(stderr, "starting %s: executing '%s': %s\n", process.name.c_str(), argv.front(), std::strerror(error));
+  std::fprintf(stderr, "starting %s: executing '%s': %s\n", process.name.c_str(), argv.front(),
+               std::strerror(error));
   ::_exit(error == ENOENT ? 127 : 126);
 }
 
-// Of ends seen together the kernel does not say which came first. A neighbour's fault makes a rank exit or abort, never die of these.
-bool dies_first(int signal) { return signal == SIGKILL || signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE; }
+// Of ends seen together the kernel does not say which came first. A neighbour's fault makes a rank
+// exit or abort, never die of these.
+bool dies_first(int signal) {
+  return signal == SIGKILL || signal == SIGSEGV || signal == SIGBUS || signal == SIGILL ||
+         signal == SIGFPE;
+}
 
 class Gang {
  public:
-  Gang(const std::vector<Process>& processes, const GangOptions& options) : processes_(processes), options_(options) {}
+  Gang(const std::vector<Process>& processes, const GangOptions& options)
+      : processes_(processes), options_(options) {}
 
   Result<Ended> run() {
     if (auto opened = open(); !opened) return fail(std::move(opened.error()));
@@ -170,7 +182,8 @@ class Gang {
   Result<void> open() {
     ::sigset_t watched;
     ::sigemptyset(&watched);
-    for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT}) ::sigaddset(&watched, number);
+    for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT})
+      ::sigaddset(&watched, number);
     ::sigprocmask(SIG_BLOCK, &watched, &before_);
     ::signal(SIGPIPE, SIG_IGN);
     ::signal(SIGCHLD, SIG_DFL);
@@ -178,7 +191,8 @@ class Gang {
     epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
     signals_.reset(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
     timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-    if (!epoll_ || !signals_ || !timer_) return fail_errno("opening the launcher's descriptors", errno);
+    if (!epoll_ || !signals_ || !timer_)
+      return fail_errno("opening the launcher's descriptors", errno);
     open_node_log();
     watch(signals_.get(), nullptr);
     watch(timer_.get(), nullptr);
@@ -213,7 +227,9 @@ class Gang {
     child->err.fd.reset(err[0]);
     child->log.reset(::open(process.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
     if (!child->log)
-      say("muster: " + options_.launcher + ": " + fail_errno("opening log '" + process.log + "'", errno).error().message + "; going on without it");
+      say("muster: " + options_.launcher + ": " +
+          fail_errno("opening log '" + process.log + "'", errno).error().message +
+          "; going on without it");
     make_link(process);
     const pid_t parent = ::getpid(), pid = ::fork();
     if (pid < 0) return fail_errno("starting " + process.name + ": forking", errno);
@@ -242,7 +258,8 @@ class Gang {
       }
       read_signals();
       std::uint64_t ticks = 0;
-      if (::read(timer_.get(), &ticks, sizeof ticks) == static_cast<ssize_t>(sizeof ticks)) signal_all(SIGKILL);
+      if (::read(timer_.get(), &ticks, sizeof ticks) == static_cast<ssize_t>(sizeof ticks))
+        signal_all(SIGKILL);
       reap();
     }
   }
@@ -252,8 +269,10 @@ class Gang {
     while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
       const int number = static_cast<int>(info.ssi_signo);
       if (number == SIGCHLD) continue;
-      if (ended_.name.empty()) ended_ = {.name = "the launch", .code = -1, .signal = number, .stopped = true};
-      if (passed_on_.insert(number).second) signal_all(number);  // a stop comes to the group and by the end of the shell in it, too
+      if (ended_.name.empty())
+        ended_ = {.name = "the launch", .code = -1, .signal = number, .stopped = true};
+      // a stop comes to the group and by the end of the shell in it, too
+      if (passed_on_.insert(number).second) signal_all(number);
       arm();
     }
   }
@@ -262,24 +281,30 @@ class Gang {
     std::optional<Ended> bad;
     for (const auto& child : children_) {
       siginfo_t info{};
-      if (child->pid == 0 || ::waitid(P_PID, static_cast<id_t>(child->pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) continue;
+      if (child->pid == 0 ||
+          ::waitid(P_PID, static_cast<id_t>(child->pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+          info.si_pid == 0)
+        continue;
       ::kill(-child->pid, SIGKILL);
       (void)::waitid(P_PID, static_cast<id_t>(child->pid), &info, WEXITED | WNOHANG);
       groups_.insert(child->pid);
       child->pid = 0;
       --running_;
       if (child->process->rank) --ranks_running_;
-      const int code = info.si_code == CLD_EXITED ? info.si_status : -1, signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
+      const int code = info.si_code == CLD_EXITED ? info.si_status : -1,
+                signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
       const bool late_scheduler = !child->process->rank && ranks_running_ == 0;
       if ((code == 0 && signal == 0) || late_scheduler) continue;
-      if (!bad || (dies_first(signal) && !dies_first(bad->signal))) bad = {.name = child->process->name, .code = code, .signal = signal};
+      if (!bad || (dies_first(signal) && !dies_first(bad->signal)))
+        bad = {.name = child->process->name, .code = code, .signal = signal};
     }
     if (bad) decide(std::move(*bad));
     if (ranks_running_ == 0 && running_ > 0) arm();  // the scheduler ends by itself, or is ended
     reap_orphans();
   }
 
-  // What a rank left (a DataLoader's workers, a resource tracker) and was killed with its group is nobody else's: who takes us in must not judge by it.
+  // What a rank left (a DataLoader's workers, a resource tracker) and was killed with its group is
+  // nobody else's: who takes us in must not judge by it.
   void reap_orphans() {
     for (;;) {
       siginfo_t info{};
@@ -294,7 +319,8 @@ class Gang {
   [[nodiscard]] bool awaits_orphans() {
     std::erase_if(groups_, [](pid_t group) {
       siginfo_t info{};
-      return ::waitid(P_PGID, static_cast<id_t>(group), &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
+      return ::waitid(P_PGID, static_cast<id_t>(group), &info, WEXITED | WNOHANG | WNOWAIT) != 0 &&
+             errno == ECHILD;
     });
     return !groups_.empty();
   }
@@ -302,7 +328,9 @@ class Gang {
   void await_orphans() {
     const auto end = std::chrono::steady_clock::now() + kOrphansMost;
     for (reap_orphans(); awaits_orphans(); reap_orphans()) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+                            end - std::chrono::steady_clock::now())
+                            .count();
       if (left <= 0) return;
       pollfd wait{.fd = signals_.get(), .events = POLLIN, .revents = 0};
       (void)::poll(&wait, 1, static_cast<int>(left));
@@ -331,7 +359,8 @@ class Gang {
     if (armed_) return;
     armed_ = true;
     const std::int64_t ms = std::max<std::int64_t>(options_.grace_ms, 1);
-    const itimerspec spec{.it_interval = {}, .it_value = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1'000'000}};
+    const itimerspec spec{.it_interval = {},
+                          .it_value = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1'000'000}};
     ::timerfd_settime(timer_.get(), 0, &spec, nullptr);
   }
 
@@ -352,6 +381,8 @@ class Gang {
 
 }  // namespace
 
-Result<Ended> run_gang(const std::vector<Process>& processes, const GangOptions& options) { return Gang(processes, options).run(); }
+Result<Ended> run_gang(const std::vector<Process>& processes, const GangOptions& options) {
+  return Gang(processes, options).run();
+}
 
 }  // namespace muster::shim

@@ -1,14 +1,19 @@
-// The ranks of one adopted launch: children of the shim, which stays in the script's process tree, so that what the script puts behind it (`| tee`, `&`, a test
-// of its status) works as with the real launcher. One thread, one epoll.
+// The ranks of one adopted launch: children of the shim, which stays in the script's process tree,
+// so that what the script puts behind it (`| tee`, `&`, a test of its status) works as with the
+// real launcher. One thread, one epoll.
 //
-//   - Every rank leads a process group and dies with the shim (parent-death signal). SIGTERM, SIGINT, SIGHUP and SIGQUIT go on to all of them,
-//     each once.
-//   - What a rank writes goes line by line into its own log and on through the shim's stdout and stderr; where the script has sent these into a file, a copy
+//   - Every rank leads a process group and dies with the shim (parent-death signal). SIGTERM,
+//     SIGINT, SIGHUP and SIGQUIT go on to all of them, each once.
+//   - What a rank writes goes line by line into its own log and on through the shim's stdout and
+//     stderr; where the script has sent these into a file, a copy
 //   goes
 //     to the node's log, where progress is read.
-//   - The first bad end stops the others: SIGTERM, grace, SIGKILL. A group is killed before its leader is reaped.
-//   - It is the subreaper of what its ranks leave: what was killed with a rank's group is reaped here. What left the group goes on.
-//   - msrun's scheduler ends by itself after the ranks, or is ended then; a bad end of it before is as a rank's.
+//   - The first bad end stops the others: SIGTERM, grace, SIGKILL. A group is killed before its
+//     leader is reaped.
+//   - It is the subreaper of what its ranks leave: what was killed with a rank's group is reaped
+//     here. What left the group goes on.
+//   - msrun's scheduler ends by itself after the ranks, or is ended then; a bad end of it before is
+//     as a rank's.
 #pragma once
 
 #include <cstdint>

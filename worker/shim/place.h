@@ -1,8 +1,10 @@
-// What every rank of an adopted launch gets: its number, its environment and its command line, from the node's place in the job (variables that muster set for
-// the script), the launcher's options and the environment that the script has made. Pure.
+// What every rank of an adopted launch gets: its number, its environment and its command line, from
+// the node's place in the job (variables that muster set for the script), the launcher's options
+// and the environment that the script has made. Pure.
 //
-// The job's placement decides how many ranks there are, their numbers and the master; what the script says of these is replaced, and told in notice(). What the
-// script exports goes to every rank, less what is the shim's own: a launcher that a rank itself calls is not adopted again.
+// The job's placement decides how many ranks there are, their numbers and the master; what the
+// script says of these is replaced, and told in notice(). What the script exports goes to every
+// rank, less what is the shim's own: a launcher that a rank itself calls is not adopted again.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +23,8 @@ using launcher::Call;
 using launcher::Launcher;
 
 using Environment = std::map<std::string, std::string, std::less<>>;
-std::string_view value_of(const Environment& environment, std::string_view name);  // empty: not set, or set to nothing
+// empty: not set, or set to nothing
+std::string_view value_of(const Environment& environment, std::string_view name);
 
 struct Place {
   std::uint32_t world = 0, first = 0;  // ranks of the training; the first one of this node
@@ -38,7 +41,9 @@ std::optional<Place> read_place(const Environment& environment);
 struct Process {
   std::string name;  // "rank 3", "scheduler"
   std::string log;   // absolute
-  std::string link;  // where the launcher itself would have put its log, relative to the working directory; empty: nowhere
+  // where the launcher itself would have put its log, relative to the working directory; empty:
+  // nowhere
+  std::string link;
   std::vector<std::string> argv;
   Environment environment;
   bool rank = true;
@@ -47,11 +52,15 @@ struct Process {
 
 struct Interpreter {
   std::string path;
-  bool dashed_local_rank = false;  // torch.distributed.launch of PyTorch 2.0 and later gives --local-rank, before it was --local_rank
+  // torch.distributed.launch of PyTorch 2.0 and later gives --local-rank, before it was
+  // --local_rank
+  bool dashed_local_rank = false;
 };
 
 // Errors (InvalidArgument): an argument edit that is none.
-Result<std::vector<Process>> plan_processes(const Call& call, const Place& place, const Environment& environment, const Interpreter& interpreter);
+Result<std::vector<Process>> plan_processes(const Call& call, const Place& place,
+                                            const Environment& environment,
+                                            const Interpreter& interpreter);
 
 // One line: which ranks, and what of the launcher's options was replaced.
 std::string notice(const Call& call, const Place& place);

@@ -32,7 +32,8 @@ Environment environment_here() {
   for (char** at = ::environ; *at != nullptr; ++at) {
     const std::string_view variable(*at);
     const std::size_t equals = variable.find('=');
-    if (equals != std::string_view::npos) environment.emplace(variable.substr(0, equals), variable.substr(equals + 1));
+    if (equals != std::string_view::npos)
+      environment.emplace(variable.substr(0, equals), variable.substr(equals + 1));
   }
   return environment;
 }
@@ -42,14 +43,16 @@ int say(int status, const std::string& text) {
   return status;
 }
 
-// A launch that does not begin. In words that the verdict's evidence is found by, and reported: the script's own status may be that of a `tee` behind it.
+// A launch that does not begin. In words that the verdict's evidence is found by, and reported: the
+// script's own status may be that of a `tee` behind it.
 int refuse(const Environment& environment, int status, const std::string& text) {
   const Report report(std::string(value_of(environment, "MUSTER_SHIM_REPORT")));
   report.end({.name = "the launch", .code = status});
   return say(status, "muster: error: " + text);
 }
 
-// The next program of that name, by its whole path: python finds its own prefix, and a venv's, by it.
+// The next program of that name, by its whole path: python finds its own prefix, and a venv's, by
+// it.
 int become(std::string_view name, const Environment& environment, char** argv) {
   std::string program = find_program(name, value_of(environment, "PATH"));
   if (program.empty()) return say(kNotFound, std::string(name) + ": command not found");
@@ -59,8 +62,8 @@ int become(std::string_view name, const Environment& environment, char** argv) {
   return say(error == ENOENT ? kNotFound : 126, program + ": " + std::strerror(error));
 }
 
-// PyTorch 2.0 gives --local-rank to a program of torch.distributed.launch, what was before it --local_rank. Its own word is not asked for: importing it takes
-// seconds.
+// PyTorch 2.0 gives --local-rank to a program of torch.distributed.launch, what was before it
+// --local_rank. Its own word is not asked for: importing it takes seconds.
 bool is_dashed(const std::string& python) {
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return false;
@@ -74,7 +77,8 @@ bool is_dashed(const std::string& python) {
       ::dup2(null, 0);
       ::dup2(null, 2);
     }
-    ::execlp(python.c_str(), python.c_str(), "-c", "from importlib.metadata import version; print(version('torch'))", nullptr);
+    ::execlp(python.c_str(), python.c_str(), "-c",
+             "from importlib.metadata import version; print(version('torch'))", nullptr);
     ::_exit(kNotFound);
   }
   write_end.reset();
@@ -83,42 +87,56 @@ bool is_dashed(const std::string& python) {
   read_end.reset();
   ::waitpid(pid, nullptr, 0);
   const std::string_view version(room.data(), count > 0 ? static_cast<std::size_t>(count) : 0);
-  return version.find('.') != std::string_view::npos && !version.starts_with("0.") && !version.starts_with("1.");
+  return version.find('.') != std::string_view::npos && !version.starts_with("0.") &&
+         !version.starts_with("1.");
 }
 
-// In bash `torchrun ... &` is a function in a subshell, whose number the script has as $!: what ends that is for us.
+// In bash `torchrun ... &` is a function in a subshell, whose number the script has as $!: what
+// ends that is for us.
 void end_with_subshell(const Environment& environment) {
   if (value_of(environment, "MUSTER_SHIM_PARENT") != std::to_string(::getppid())) return;
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (value_of(environment, "MUSTER_SHIM_PARENT") != std::to_string(::getppid())) (void)::raise(SIGTERM);
+  if (value_of(environment, "MUSTER_SHIM_PARENT") != std::to_string(::getppid()))
+    (void)::raise(SIGTERM);
 }
 
 std::string told(const Ended& ended, const std::string& launcher) {
   std::string text = "muster: " + launcher + ": " + ended.name;
   if (ended.stopped) return text + " was stopped by signal " + std::to_string(ended.signal);
-  text += ended.signal != 0 ? " was ended by signal " + std::to_string(ended.signal) : " ended with status " + std::to_string(ended.code);
+  text += ended.signal != 0 ? " was ended by signal " + std::to_string(ended.signal)
+                            : " ended with status " + std::to_string(ended.code);
   return text + "; the others were stopped";
 }
 
 int launch(Call call, const Place& place, const Environment& environment, std::string python) {
   const std::string launcher(name_of(call.launcher));
   const ScriptSaid said = said_by_script(value_of(environment, "MUSTER_SHIM_EDITS"), call.program);
-  const auto answer = answer_load(said, value_of(environment, "MUSTER_SHIM_SAVED"), std::string(value_of(environment, "MUSTER_SHIM_LINKS")));
+  const auto answer = answer_load(said, value_of(environment, "MUSTER_SHIM_SAVED"),
+                                  std::string(value_of(environment, "MUSTER_SHIM_LINKS")));
   if (!answer) return refuse(environment, 1, launcher + ": " + answer.error().message);
   if (!answer->dir.empty()) {
-    if (auto edited = edit_arguments("set --load " + answer->dir, call.program); !edited) return refuse(environment, kUsage, edited.error().message);
+    if (auto edited = edit_arguments("set --load " + answer->dir, call.program); !edited)
+      return refuse(environment, kUsage, edited.error().message);
   }
-  if (python.empty()) python = find_python(value_of(environment, "PYTHON_EXEC"), value_of(environment, "PATH"));
+  if (python.empty())
+    python = find_python(value_of(environment, "PYTHON_EXEC"), value_of(environment, "PATH"));
   const bool asks_version = call.launcher == Launcher::TorchLaunch && !call.has("use_env");
-  const Interpreter interpreter{.path = python, .dashed_local_rank = asks_version && is_dashed(python)};
+  const Interpreter interpreter{.path = python,
+                                .dashed_local_rank = asks_version && is_dashed(python)};
   const auto processes = plan_processes(call, place, environment, interpreter);
   if (!processes) return refuse(environment, kUsage, launcher + ": " + processes.error().message);
   std::fprintf(stderr, "%s\n", notice(call, place).c_str());
-  if (!answer->notice.empty()) std::fprintf(stderr, "muster: %s: %s\n", launcher.c_str(), answer->notice.c_str());
+  if (!answer->notice.empty())
+    std::fprintf(stderr, "muster: %s: %s\n", launcher.c_str(), answer->notice.c_str());
   if (said.weights_alone)
-    std::fprintf(stderr, "muster: %s: --no-save-optim: checkpoints hold weights alone, and no attempt goes on from them\n", launcher.c_str());
+    std::fprintf(stderr,
+                 "muster: %s: --no-save-optim: checkpoints hold weights alone, and no attempt goes "
+                 "on from them\n",
+                 launcher.c_str());
   if (const std::size_t blank = blank_argument(call.program); blank != 0)
-    std::fprintf(stderr, "muster: %s: argument %zu of '%s' is a lone blank: in the script a line ends with a backslash and a blank behind it\n",
+    std::fprintf(stderr,
+                 "muster: %s: argument %zu of '%s' is a lone blank: in the script a line ends with "
+                 "a backslash and a blank behind it\n",
                  launcher.c_str(), blank, call.program.front().c_str());
   end_with_subshell(environment);
   Launched launched{.first_rank = place.first,
@@ -129,8 +147,10 @@ int launch(Call call, const Place& place, const Environment& environment, std::s
   for (const Process& process : *processes)
     if (process.rank) launched.logs.emplace_back(process.number, process.log);
   const Report report(std::string(value_of(environment, "MUSTER_SHIM_REPORT")), launched);
-  const auto ended =
-      run_gang(*processes, {.launcher = launcher, .grace_ms = place.grace_ms, .node_log = std::string(value_of(environment, "MUSTER_SHIM_NODE_LOG"))});
+  const auto ended = run_gang(
+      *processes, {.launcher = launcher,
+                   .grace_ms = place.grace_ms,
+                   .node_log = std::string(value_of(environment, "MUSTER_SHIM_NODE_LOG"))});
   if (!ended) {
     report.end({.name = "the launch", .code = 1});
     return say(1, "muster: error: " + launcher + ": " + ended.error().message);
@@ -145,7 +165,8 @@ int launch(Call call, const Place& place, const Environment& environment, std::s
 
 bool is_shim_name(std::string_view name) {
   if (name == "torchrun" || name == "msrun") return true;
-  return name.starts_with("python") && name.find_first_not_of("0123456789.", 6) == std::string_view::npos;
+  return name.starts_with("python") &&
+         name.find_first_not_of("0123456789.", 6) == std::string_view::npos;
 }
 
 int run_shim(std::string_view name, int argc, char** argv) {
@@ -158,7 +179,8 @@ int run_shim(std::string_view name, int argc, char** argv) {
     if (!found.launches) return become(name, environment, argv);
     launcher = found.launcher;
     python = find_program(name, value_of(environment, "PATH"));
-    if (const auto own = value_of(environment, "PYTHON_EXEC"); !own.empty()) python = own;  // as torch.distributed.run has it
+    // as torch.distributed.run has it
+    if (const auto own = value_of(environment, "PYTHON_EXEC"); !own.empty()) python = own;
     if (python.empty()) return say(kNotFound, std::string(name) + ": command not found");
     words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(found.rest));
   }

@@ -17,7 +17,9 @@ constexpr std::uint32_t kHalf = 8;   // of a 910b
 using Cards = std::vector<std::uint32_t>;
 using Parts = std::array<Cards, 2>;
 
-std::string devices_text(std::size_t count) { return fmt::format("{} device{}", count, count == 1 ? "" : "s"); }
+std::string devices_text(std::size_t count) {
+  return fmt::format("{} device{}", count, count == 1 ? "" : "s");
+}
 
 // Below `size`, and from there to twice as many.
 Parts split(std::span<const std::uint32_t> cards, std::uint32_t size) {
@@ -29,7 +31,9 @@ Parts split(std::span<const std::uint32_t> cards, std::uint32_t size) {
   return parts;
 }
 
-Cards first_of(const Cards& cards, std::size_t count) { return {cards.begin(), cards.begin() + static_cast<std::ptrdiff_t>(count)}; }
+Cards first_of(const Cards& cards, std::size_t count) {
+  return {cards.begin(), cards.begin() + static_cast<std::ptrdiff_t>(count)};
+}
 
 // Out of the part that has fewest left and still enough.
 Cards out_of_one(const Parts& parts, std::size_t count) {
@@ -59,7 +63,8 @@ Cards whole_dies(std::span<const std::uint32_t> free, std::size_t count) {
   Cards sorted(free.begin(), free.end());
   std::ranges::sort(sorted);
   Cards chosen, single, pairs;
-  for (const std::uint32_t die : sorted) (std::ranges::binary_search(sorted, die ^ 1U) ? pairs : single).push_back(die);
+  for (const std::uint32_t die : sorted)
+    (std::ranges::binary_search(sorted, die ^ 1U) ? pairs : single).push_back(die);
   const std::size_t even = std::min(count - count % 2, pairs.size());
   chosen = first_of(pairs, even);
   pairs.erase(pairs.begin(), pairs.begin() + static_cast<std::ptrdiff_t>(even));
@@ -77,10 +82,18 @@ std::uint32_t cards_of(Chip chip) { return chip == Chip::A910 ? 2 * kGroup : 2 *
 
 std::string count_problem(Chip chip, std::size_t count) {
   if (chip == Chip::A910)
-    return count > 2 * kGroup || !std::has_single_bit(count) ? fmt::format("{}; on 910 a server takes part with 1, 2, 4 or 8", devices_text(count)) : "";
-  if (count > cards_of(chip)) return fmt::format("{}; a {} server has {} at most", devices_text(count), to_string(chip), cards_of(chip));
+    return count > 2 * kGroup || !std::has_single_bit(count)
+               ? fmt::format("{}; on 910 a server takes part with 1, 2, 4 or 8",
+                             devices_text(count))
+               : "";
+  if (count > cards_of(chip))
+    return fmt::format("{}; a {} server has {} at most", devices_text(count), to_string(chip),
+                       cards_of(chip));
   if (chip == Chip::A910B && count > kHalf && count % 2 != 0)
-    return fmt::format("{}; on 910b more than 8 are the same positions of both halves (0-7 and 8-15), an even number", devices_text(count));
+    return fmt::format(
+        "{}; on 910b more than 8 are the same positions of both halves (0-7 and 8-15), an even "
+        "number",
+        devices_text(count));
   return {};
 }
 
@@ -88,9 +101,12 @@ std::string cards_problem(Chip chip, std::span<const std::uint32_t> cards) {
   switch (chip) {
     case Chip::A910: {
       if (std::string wrong = count_problem(chip, cards.size()); !wrong.empty()) return wrong;
-      const auto low = static_cast<std::size_t>(std::ranges::count_if(cards, [](std::uint32_t card) { return card < kGroup; }));
+      const auto low = static_cast<std::size_t>(
+          std::ranges::count_if(cards, [](std::uint32_t card) { return card < kGroup; }));
       if (cards.size() == 2 * kGroup || low == 0 || low == cards.size()) return {};
-      return fmt::format("{} devices out of both groups of a 910 server; take them out of 0-3 or out of 4-7", cards.size());
+      return fmt::format(
+          "{} devices out of both groups of a 910 server; take them out of 0-3 or out of 4-7",
+          cards.size());
     }
     case Chip::A910B: {
       // HCCL joins the two boards card by card.
@@ -100,7 +116,8 @@ std::string cards_problem(Chip chip, std::span<const std::uint32_t> cards) {
         if (card >= kHalf && card < 2 * kHalf) high |= 1U << (card - kHalf);
       }
       if (low == 0 || high == 0 || low == high) return {};
-      return "uses different positions of the two halves of a 910b server (0-7 and 8-15); use the same ones of each (HCCL takes others only with "
+      return "uses different positions of the two halves of a 910b server (0-7 and 8-15); use the "
+             "same ones of each (HCCL takes others only with "
              "HCCL_INTRA_ROCE_ENABLE=1)";
     }
     case Chip::A910_93: return {};
@@ -108,10 +125,12 @@ std::string cards_problem(Chip chip, std::span<const std::uint32_t> cards) {
   return {};
 }
 
-std::vector<std::uint32_t> choose_cards(Chip chip, std::span<const std::uint32_t> free, std::size_t count) {
+std::vector<std::uint32_t> choose_cards(Chip chip, std::span<const std::uint32_t> free,
+                                        std::size_t count) {
   if (count == 0 || !count_problem(chip, count).empty()) return {};
   Cards known;
-  std::ranges::copy_if(free, std::back_inserter(known), [chip](std::uint32_t card) { return card < cards_of(chip); });
+  std::ranges::copy_if(free, std::back_inserter(known),
+                       [chip](std::uint32_t card) { return card < cards_of(chip); });
   if (known.size() < count) return {};
   switch (chip) {
     case Chip::A910: {
@@ -131,7 +150,8 @@ std::vector<std::uint32_t> choose_cards(Chip chip, std::span<const std::uint32_t
 
 std::string together(Chip chip, std::size_t count) {
   if (chip == Chip::A910 && (count == 2 || count == kGroup)) return " of one group (0-3 or 4-7)";
-  if (chip == Chip::A910B && count > kHalf) return " at the same positions of both halves (0-7 and 8-15)";
+  if (chip == Chip::A910B && count > kHalf)
+    return " at the same positions of both halves (0-7 and 8-15)";
   return {};
 }
 
@@ -139,7 +159,8 @@ std::string tally(Chip chip, std::span<const std::uint32_t> cards) {
   const std::uint32_t size = chip == Chip::A910 ? kGroup : chip == Chip::A910B ? kHalf : 0;
   const Parts parts = split(cards, size);
   const bool halves = chip == Chip::A910 || (chip == Chip::A910B && !parts[1].empty());
-  return halves ? fmt::format("{}+{}", parts[0].size(), parts[1].size()) : std::to_string(cards.size());
+  return halves ? fmt::format("{}+{}", parts[0].size(), parts[1].size())
+                : std::to_string(cards.size());
 }
 
 }  // namespace muster::ranktable

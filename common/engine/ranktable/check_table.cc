@@ -13,7 +13,9 @@
 namespace muster::ranktable {
 namespace {
 
-std::string devices(std::size_t count) { return fmt::format("{} device{}", count, count == 1 ? "" : "s"); }
+std::string devices(std::size_t count) {
+  return fmt::format("{} device{}", count, count == 1 ? "" : "s");
+}
 
 struct Place {
   std::size_t server = 0, device = 0;
@@ -21,11 +23,15 @@ struct Place {
 
 class Checker {
  public:
-  Checker(const RankTable& table, const Names& names, Findings& found) : table_(table), names_(names), found_(found), ranks_(table.rank_count()) {}
+  Checker(const RankTable& table, const Names& names, Findings& found)
+      : table_(table), names_(names), found_(found), ranks_(table.rank_count()) {}
 
   void common() {
-    if (table_.servers.empty()) found_.problem(std::string(names_.servers), "is empty; a table has at least one server");
-    if (ranks_ > kRanksMax) found_.problem(std::string(names_.servers), fmt::format("has {} devices; muster reads at most {}", ranks_, kRanksMax));
+    if (table_.servers.empty())
+      found_.problem(std::string(names_.servers), "is empty; a table has at least one server");
+    if (ranks_ > kRanksMax)
+      found_.problem(std::string(names_.servers),
+                     fmt::format("has {} devices; muster reads at most {}", ranks_, kRanksMax));
     if (table_.servers.empty() || ranks_ > kRanksMax) return;
     servers();
     ranks();
@@ -41,7 +47,10 @@ class Checker {
       device_ids(s, Chip::A910, "a 910 server has devices 0 to 7");
       const std::size_t have = server.devices.size();
       if (have != count)
-        found_.problem(at_server(s, names_.devices), fmt::format("{}, but the first server has {}; on 910 every server has as many", devices(have), count));
+        found_.problem(
+            at_server(s, names_.devices),
+            fmt::format("{}, but the first server has {}; on 910 every server has as many",
+                        devices(have), count));
       if (have == 0) continue;
       cards(s, Chip::A910);
     }
@@ -55,13 +64,16 @@ class Checker {
   }
 
   void of_910_93() {
-    for (std::size_t s = 0; s < table_.servers.size(); ++s) device_ids(s, Chip::A910_93, "servers have devices 0 to 15 at most");
+    for (std::size_t s = 0; s < table_.servers.size(); ++s)
+      device_ids(s, Chip::A910_93, "servers have devices 0 to 15 at most");
   }
 
   [[nodiscard]] bool may_be_910() const {
     if (table_.version == Version::SuperPods) return false;
-    return std::ranges::all_of(
-        table_.servers, [](const Server& server) { return std::ranges::all_of(server.devices, [](const Device& device) { return device.device_id < 8; }); });
+    return std::ranges::all_of(table_.servers, [](const Server& server) {
+      return std::ranges::all_of(server.devices,
+                                 [](const Device& device) { return device.device_id < 8; });
+    });
   }
 
   // Two ranks of one device need ports of their own; a 910 takes one rank a device.
@@ -74,11 +86,14 @@ class Checker {
         const auto [place, added] = first.try_emplace(id, d);
         if (added) continue;
         if (refused)
-          found_.problem(at_device(s, d, "device_id"), fmt::format("device {} is twice on this server, first at {}", id, at_device(s, place->second)));
+          found_.problem(at_device(s, d, "device_id"),
+                         fmt::format("device {} is twice on this server, first at {}", id,
+                                     at_device(s, place->second)));
         else
           found_.note(at_device(s, d, "device_id"),
-                      fmt::format("device {} is twice on this server, first at {}; its ranks need different device_port and host_port", id,
-                                  at_device(s, place->second)));
+                      fmt::format("device {} is twice on this server, first at {}; its ranks need "
+                                  "different device_port and host_port",
+                                  id, at_device(s, place->second)));
       }
     }
   }
@@ -87,20 +102,24 @@ class Checker {
   [[nodiscard]] std::string at_server(std::size_t server, std::string_view key = {}) const {
     return fmt::format("{}[{}]{}{}", names_.servers, server, key.empty() ? "" : ".", key);
   }
-  [[nodiscard]] std::string at_device(std::size_t server, std::size_t device, std::string_view key = {}) const {
-    return fmt::format("{}[{}].{}[{}]{}{}", names_.servers, server, names_.devices, device, key.empty() ? "" : ".", key);
+  [[nodiscard]] std::string at_device(std::size_t server, std::size_t device,
+                                      std::string_view key = {}) const {
+    return fmt::format("{}[{}].{}[{}]{}{}", names_.servers, server, names_.devices, device,
+                       key.empty() ? "" : ".", key);
   }
 
   void cards(std::size_t s, Chip chip) {
     std::vector<std::uint32_t> ids;
     for (const Device& device : table_.servers[s].devices) ids.push_back(device.device_id);
-    if (std::string wrong = cards_problem(chip, ids); !wrong.empty()) found_.problem(at_server(s, names_.devices), std::move(wrong));
+    if (std::string wrong = cards_problem(chip, ids); !wrong.empty())
+      found_.problem(at_server(s, names_.devices), std::move(wrong));
   }
 
   void device_ids(std::size_t s, Chip chip, std::string_view what) {
     for (std::size_t d = 0; d < table_.servers[s].devices.size(); ++d) {
       const std::uint32_t id = table_.servers[s].devices[d].device_id;
-      if (id != kUnknown && id >= cards_of(chip)) found_.problem(at_device(s, d, "device_id"), fmt::format("'{}': {}", id, what));
+      if (id != kUnknown && id >= cards_of(chip))
+        found_.problem(at_device(s, d, "device_id"), fmt::format("'{}': {}", id, what));
     }
   }
 
@@ -111,14 +130,20 @@ class Checker {
       if (!server.spoiled) {
         if (server.server_id.empty()) found_.problem(at_server(s, "server_id"), "is empty");
         if (server.server_id.size() > kServerIdBytesMax) {
-          found_.problem(at_server(s, "server_id"),
-                         fmt::format("'{}' has {} bytes; HCCL takes at most {}", shown(server.server_id), server.server_id.size(), kServerIdBytesMax));
+          found_.problem(
+              at_server(s, "server_id"),
+              fmt::format("'{}' has {} bytes; HCCL takes at most {}", shown(server.server_id),
+                          server.server_id.size(), kServerIdBytesMax));
         }
         const auto [place, added] = first.try_emplace(server.server_id, s);
         if (!added && !server.server_id.empty()) {
-          found_.problem(at_server(s, "server_id"), fmt::format("'{}' is there twice, first at {}", shown(server.server_id), at_server(place->second)));
+          found_.problem(at_server(s, "server_id"),
+                         fmt::format("'{}' is there twice, first at {}", shown(server.server_id),
+                                     at_server(place->second)));
         }
-        if (server.devices.empty()) found_.problem(at_server(s, names_.devices), "is empty; a server without devices has no part");
+        if (server.devices.empty())
+          found_.problem(at_server(s, names_.devices),
+                         "is empty; a server without devices has no part");
       }
     }
   }
@@ -137,12 +162,17 @@ class Checker {
         least = std::min(least, rank);
         most = std::max(most, rank);
         if (rank >= ranks_) {
-          found_.problem(at_device(s, d, "rank_id"), fmt::format("'{}': the table has {} ranks, so they are 0 to {}", rank, ranks_, ranks_ - 1));
+          found_.problem(at_device(s, d, "rank_id"),
+                         fmt::format("'{}': the table has {} ranks, so they are 0 to {}", rank,
+                                     ranks_, ranks_ - 1));
           continue;
         }
         if (seen[rank].server != kUnknown) {
-          found_.problem(at_device(s, d, "rank_id"), fmt::format("rank {} is there twice, first at {}; every rank from 0 to {} is there once", rank,
-                                                                 at_device(seen[rank].server, seen[rank].device), ranks_ - 1));
+          found_.problem(
+              at_device(s, d, "rank_id"),
+              fmt::format(
+                  "rank {} is there twice, first at {}; every rank from 0 to {} is there once",
+                  rank, at_device(seen[rank].server, seen[rank].device), ranks_ - 1));
           continue;
         }
         seen[rank] = {s, d};
@@ -150,8 +180,11 @@ class Checker {
       if (whole && most - least + 1 != server.devices.size() && mixed++ == 0) first_mixed = s;
     }
     if (mixed > 0) {
-      found_.note(at_server(first_mixed), fmt::format("ranks of '{}'{} are mixed with those of other servers; HCCL reads it, but its documentation forbids it",
-                                                      shown(table_.servers[first_mixed].server_id), mixed > 1 ? fmt::format(" and {} more", mixed - 1) : ""));
+      found_.note(at_server(first_mixed),
+                  fmt::format("ranks of '{}'{} are mixed with those of other servers; HCCL reads "
+                              "it, but its documentation forbids it",
+                              shown(table_.servers[first_mixed].server_id),
+                              mixed > 1 ? fmt::format(" and {} more", mixed - 1) : ""));
     }
   }
 
@@ -169,9 +202,13 @@ class Checker {
         if (device.spoiled) continue;
         if (device.device_ip.empty()) {
           ++without;
-          if (many && table_.servers[s].host_ip.empty() && (table_.version == Version::Servers || pod_count > 1)) {
-            found_.problem(at_device(s, d, "device_ip"), pod_count > 1 ? "is missing; with more than one super-pod every device needs its address"
-                                                                       : "is missing; with more than one server every device needs its address");
+          if (many && table_.servers[s].host_ip.empty() &&
+              (table_.version == Version::Servers || pod_count > 1)) {
+            found_.problem(
+                at_device(s, d, "device_ip"),
+                pod_count > 1
+                    ? "is missing; with more than one super-pod every device needs its address"
+                    : "is missing; with more than one server every device needs its address");
           }
           continue;
         }
@@ -185,42 +222,50 @@ class Checker {
         ++addresses_here;
         if (!count) count = addresses_here;
         if (*count != addresses_here)
-          found_.problem(at_device(s, d, "device_ip"),
-                         fmt::format("has {} addresses, but the first device has {}; every device has as many", addresses_here, *count));
+          found_.problem(
+              at_device(s, d, "device_ip"),
+              fmt::format("has {} addresses, but the first device has {}; every device has as many",
+                          addresses_here, *count));
       }
     }
     if (without == 0) return;
     if (!many)
       found_.note(
-          "",
-          fmt::format(
-              "{} of {} devices have no device_ip; one server may do without, but 910 documentation calls it mandatory and HCCL_INTRA_ROCE_ENABLE=1 needs it",
-              without, ranks_));
+          "", fmt::format("{} of {} devices have no device_ip; one server may do without, but 910 "
+                          "documentation calls it mandatory and HCCL_INTRA_ROCE_ENABLE=1 needs it",
+                          without, ranks_));
     else if (table_.version == Version::SuperPods && pod_count <= 1)
       found_.note(
-          "",
-          fmt::format("{} of {} devices have no device_ip; readers of 2024 insist on it with more than one server, and HCCL_INTER_HCCS_DISABLE=TRUE needs it",
-                      without, ranks_));
+          "", fmt::format("{} of {} devices have no device_ip; readers of 2024 insist on it with "
+                          "more than one server, and HCCL_INTER_HCCS_DISABLE=TRUE needs it",
+                          without, ranks_));
   }
 
-  void one_address(std::size_t s, std::size_t d, std::string_view text, bool many, std::unordered_map<std::string, Place>& first, std::optional<bool>& family) {
+  void one_address(std::size_t s, std::size_t d, std::string_view text, bool many,
+                   std::unordered_map<std::string, Place>& first, std::optional<bool>& family) {
     const auto address = parse_address(text);
     if (!address || is_unspecified(*address)) {
-      found_.problem(at_device(s, d, "device_ip"), fmt::format("'{}' is not an IPv4 or IPv6 address of a card", shown(text)));
+      found_.problem(at_device(s, d, "device_ip"),
+                     fmt::format("'{}' is not an IPv4 or IPv6 address of a card", shown(text)));
       return;
     }
     if (many) {
       if (!family) family = address->v6;
       if (*family != address->v6)
-        found_.problem(at_device(s, d, "device_ip"), fmt::format("'{}' is {}, but others are {}; a table has one kind", shown(text),
-                                                                 address->v6 ? "IPv6" : "IPv4", address->v6 ? "IPv4" : "IPv6"));
+        found_.problem(
+            at_device(s, d, "device_ip"),
+            fmt::format("'{}' is {}, but others are {}; a table has one kind", shown(text),
+                        address->v6 ? "IPv6" : "IPv4", address->v6 ? "IPv4" : "IPv6"));
     }
     std::string key(reinterpret_cast<const char*>(address->bytes.data()), address->v6 ? 16 : 4);
     key += address->scope;
     const auto [place, added] = first.try_emplace(std::move(key), Place{s, d});
     if (!added) {
-      found_.problem(at_device(s, d, "device_ip"), fmt::format("'{}' is there twice, first at {}; every card of the cluster has its own address", shown(text),
-                                                               at_device(place->second.server, place->second.device)));
+      found_.problem(
+          at_device(s, d, "device_ip"),
+          fmt::format(
+              "'{}' is there twice, first at {}; every card of the cluster has its own address",
+              shown(text), at_device(place->second.server, place->second.device)));
     }
   }
 
@@ -232,20 +277,25 @@ class Checker {
       const Server& server = table_.servers[s];
       if (server.spoiled) continue;
       if (server.host_ip.empty()) {
-        found_.problem(at_server(s, "host_ip"), "is missing, but other servers have one; all have it or none");
+        found_.problem(at_server(s, "host_ip"),
+                       "is missing, but other servers have one; all have it or none");
         continue;
       }
       const auto address = parse_address(server.host_ip);
       if (!address || is_unspecified(*address)) {
-        found_.problem(at_server(s, "host_ip"), fmt::format("'{}' is not an IPv4 or IPv6 address", shown(server.host_ip)));
+        found_.problem(at_server(s, "host_ip"),
+                       fmt::format("'{}' is not an IPv4 or IPv6 address", shown(server.host_ip)));
         continue;
       }
       if (!family) family = address->v6;
-      if (*family != address->v6) found_.problem(at_server(s, "host_ip"), "is of another kind (IPv4, IPv6) than that of the first server");
+      if (*family != address->v6)
+        found_.problem(at_server(s, "host_ip"),
+                       "is of another kind (IPv4, IPv6) than that of the first server");
     }
     if (table_.version == Version::Servers)
-      found_.note(
-          "", "servers have a host_ip: older readers then leave the cards' own addresses aside and use the host's network; leave it out unless that is meant");
+      found_.note("",
+                  "servers have a host_ip: older readers then leave the cards' own addresses aside "
+                  "and use the host's network; leave it out unless that is meant");
   }
 
   void pods() {
@@ -257,39 +307,50 @@ class Checker {
     for (std::size_t s = 0; s < table_.servers.size(); ++s) {
       const Server& server = table_.servers[s];
       if (server.super_pod_id.empty() && !server.spoiled)
-        found_.problem(at_server(s), fmt::format("'{}' is in no super-pod; every server is in one", shown(server.server_id)));
+        found_.problem(at_server(s), fmt::format("'{}' is in no super-pod; every server is in one",
+                                                 shown(server.server_id)));
     }
     for (const SuperPod& pod : all) {
       if (pod.servers.size() != all.front().servers.size()) {
-        found_.problem("super_pod_list", fmt::format("super-pod '{}' has {} of the servers, but '{}' has {}; all have as many", shown(pod.id),
-                                                     pod.servers.size(), shown(all.front().id), all.front().servers.size()));
+        found_.problem(
+            "super_pod_list",
+            fmt::format("super-pod '{}' has {} of the servers, but '{}' has {}; all have as many",
+                        shown(pod.id), pod.servers.size(), shown(all.front().id),
+                        all.front().servers.size()));
       }
       if (pod.servers.back() - pod.servers.front() + 1 != pod.servers.size()) {
-        found_.note("super_pod_list", fmt::format("servers of super-pod '{}' are mixed with those of others; HCCL's documentation forbids it", shown(pod.id)));
+        found_.note("super_pod_list", fmt::format("servers of super-pod '{}' are mixed with those "
+                                                  "of others; HCCL's documentation forbids it",
+                                                  shown(pod.id)));
       }
       std::unordered_map<std::uint32_t, Place> first;
       for (const std::size_t s : pod.servers) super_devices(s, pod, first);
     }
   }
 
-  void super_devices(std::size_t s, const SuperPod& pod, std::unordered_map<std::uint32_t, Place>& first) {
+  void super_devices(std::size_t s, const SuperPod& pod,
+                     std::unordered_map<std::uint32_t, Place>& first) {
     for (std::size_t d = 0; d < table_.servers[s].devices.size(); ++d) {
       const Device& device = table_.servers[s].devices[d];
       if (device.spoiled) continue;
       if (device.super_device_id.empty()) {
-        found_.problem(at_device(s, d, "super_device_id"), "is missing; `npu-smi info -t spod-info -i NPU -c CHIP` shows it as SDID");
+        found_.problem(at_device(s, d, "super_device_id"),
+                       "is missing; `npu-smi info -t spod-info -i NPU -c CHIP` shows it as SDID");
         continue;
       }
       const auto number = parse_number(device.super_device_id);
       if (!number) {
         found_.problem(at_device(s, d, "super_device_id"),
-                       fmt::format("'{}' is not a decimal number; write the SDID in decimal", shown(device.super_device_id)));
+                       fmt::format("'{}' is not a decimal number; write the SDID in decimal",
+                                   shown(device.super_device_id)));
         continue;
       }
       const auto [place, added] = first.try_emplace(*number, Place{s, d});
       if (!added) {
-        found_.problem(at_device(s, d, "super_device_id"), fmt::format("'{}' is there twice in super-pod '{}', first at {}", *number, shown(pod.id),
-                                                                       at_device(place->second.server, place->second.device)));
+        found_.problem(
+            at_device(s, d, "super_device_id"),
+            fmt::format("'{}' is there twice in super-pod '{}', first at {}", *number,
+                        shown(pod.id), at_device(place->second.server, place->second.device)));
       }
     }
   }
@@ -304,7 +365,8 @@ class Checker {
 void note_refusal(const Findings& of_chip, Chip chip, Findings& found) {
   if (of_chip.problems.empty()) return;
   const Finding& first = of_chip.problems.front();
-  found.note("", fmt::format("a {} refuses it: {}: {}", to_string(chip), first.where, first.message));
+  found.note("",
+             fmt::format("a {} refuses it: {}: {}", to_string(chip), first.where, first.message));
 }
 
 }  // namespace
@@ -316,7 +378,8 @@ Findings check(const RankTable& table, std::optional<Chip> chip, const Names& na
   if (table.servers.empty() || table.rank_count() > kRanksMax) return found;
   checker.shared_devices(chip == Chip::A910);
   if (chip && chip != Chip::A910_93 && table.version == Version::SuperPods) {
-    found.note("version", fmt::format("1.2: a {} reads it without its super-pods", to_string(*chip)));
+    found.note("version",
+               fmt::format("1.2: a {} reads it without its super-pods", to_string(*chip)));
   }
   if (chip == Chip::A910) checker.of_910();
   if (chip == Chip::A910B) checker.of_910b();

@@ -1,5 +1,6 @@
-// The rules by which HCCL, the library that reads rank tables, takes or refuses one. From CANN's open sources (topoinfo_ranktable*.cc, config.cc,
-// hccl_communicator_attrs.cc) and hicann/hccl's pages on rank tables; where releases differ, a table has to suit the older ones too. Pure.
+// The rules by which HCCL, the library that reads rank tables, takes or refuses one. From CANN's
+// open sources (topoinfo_ranktable*.cc, config.cc, hccl_communicator_attrs.cc) and hicann/hccl's
+// pages on rank tables; where releases differ, a table has to suit the older ones too. Pure.
 #pragma once
 
 #include <optional>
@@ -17,7 +18,8 @@ struct Names {
   std::string_view devices = "device";
 };
 
-// Without a chip: the rules that hold on all of them are problems; that one refuses what others take is a note.
+// Without a chip: the rules that hold on all of them are problems; that one refuses what others
+// take is a note.
 Findings check(const RankTable& table, std::optional<Chip> chip, const Names& names = {});
 
 }  // namespace muster::ranktable

@@ -7,8 +7,11 @@ namespace {
 std::optional<Chip> chip_of_model(std::string_view model) {
   if (model.starts_with("Ascend")) model.remove_prefix(6);
   if (model.starts_with("910_93")) return Chip::A910_93;
-  if (model.starts_with("910B") && model.size() > 4 && model[4] >= '1' && model[4] <= '9') return Chip::A910B;
-  if (model == "910A" || model == "910B" || model == "910ProA" || model == "910ProB" || model == "910PremiumA") return Chip::A910;
+  if (model.starts_with("910B") && model.size() > 4 && model[4] >= '1' && model[4] <= '9')
+    return Chip::A910B;
+  if (model == "910A" || model == "910B" || model == "910ProA" || model == "910ProB" ||
+      model == "910PremiumA")
+    return Chip::A910;
   return std::nullopt;
 }
 

@@ -7,12 +7,13 @@
 
 namespace muster::ranktable {
 
-enum class Chip : std::uint8_t { A910, A910B, A910_93 };  // "910", "910b", "910_93": Atlas training, A2, A3
+// "910", "910b", "910_93": Atlas training, A2, A3
+enum class Chip : std::uint8_t { A910, A910B, A910_93 };
 std::optional<Chip> parse_chip(std::string_view text);
 std::string_view to_string(Chip chip);
 
-// Of a device: by npu-smi's name ("910B3", "Ascend910B3"; may be empty), else by the type that its agent gives it ("ascend910b"). Nothing: none of these, or
-// a newer one.
+// Of a device: by npu-smi's name ("910B3", "Ascend910B3"; may be empty), else by the type that its
+// agent gives it ("ascend910b"). Nothing: none of these, or a newer one.
 std::optional<Chip> chip_of(std::string_view model, std::string_view type);
 
 }  // namespace muster::ranktable

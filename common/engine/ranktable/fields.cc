@@ -19,9 +19,12 @@ const std::string* Fields::text(std::string_view key, bool required) {
   }
   if (value->is(Json::Kind::String)) return &value->text;
   if (value->is(Json::Kind::Number))
-    problem(key, fmt::format("is the number {}; every value of a rank table is a string: write \"{}\"", shown(value->text), shown(value->text)));
+    problem(key,
+            fmt::format("is the number {}; every value of a rank table is a string: write \"{}\"",
+                        shown(value->text), shown(value->text)));
   else
-    problem(key, fmt::format("is {}; every value of a rank table is a string", kind_name(value->kind)));
+    problem(key,
+            fmt::format("is {}; every value of a rank table is a string", kind_name(value->kind)));
   return nullptr;
 }
 
@@ -49,7 +52,8 @@ const Json* Fields::objects(std::string_view key) {
   }
   for (std::size_t i = 0; i < value->items.size(); ++i) {
     if (value->items[i].is(Json::Kind::Object)) continue;
-    problem(fmt::format("{}[{}]", key, i), fmt::format("is {}; it must be an object", kind_name(value->items[i].kind)));
+    problem(fmt::format("{}[{}]", key, i),
+            fmt::format("is {}; it must be an object", kind_name(value->items[i].kind)));
     return nullptr;
   }
   return value;
@@ -57,7 +61,8 @@ const Json* Fields::objects(std::string_view key) {
 
 void Fields::port(std::string_view key) {
   const auto value = number(key, false);
-  if (value && (*value == 0 || *value > 65535)) problem(key, fmt::format("'{}' is not a port (1 to 65535)", *value));
+  if (value && (*value == 0 || *value > 65535))
+    problem(key, fmt::format("'{}' is not a port (1 to 65535)", *value));
 }
 
 }  // namespace muster::ranktable

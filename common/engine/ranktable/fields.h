@@ -14,9 +14,12 @@ namespace muster::ranktable {
 class Fields {
  public:
   // `where` is the place of `object`: "server_list[0]", or "" for the whole.
-  Fields(const Json& object, std::string where, Findings& found) : object_(object), where_(std::move(where)), found_(found) {}
+  Fields(const Json& object, std::string where, Findings& found)
+      : object_(object), where_(std::move(where)), found_(found) {}
 
-  [[nodiscard]] std::string at(std::string_view key) const { return where_.empty() ? std::string(key) : where_ + "." + std::string(key); }
+  [[nodiscard]] std::string at(std::string_view key) const {
+    return where_.empty() ? std::string(key) : where_ + "." + std::string(key);
+  }
   [[nodiscard]] bool has(std::string_view key) const { return object_.get(key) != nullptr; }
   // Whether this object has reported anything.
   [[nodiscard]] bool spoiled() const { return spoiled_; }

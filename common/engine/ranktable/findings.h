@@ -1,4 +1,5 @@
-// What was found in a rank table: problems, for which HCCL or an engine refuses it, and notes, which it reads but a person should know. Pure.
+// What was found in a rank table: problems, for which HCCL or an engine refuses it, and notes,
+// which it reads but a person should know. Pure.
 #pragma once
 
 #include <cstddef>

@@ -15,12 +15,15 @@ void put_key(Json& object, const char* key, Json value) {
   object.keys.emplace_back(key);
   object.items.push_back(std::move(value));
 }
-void put_key(Json& object, const char* key, std::string text) { put_key(object, key, text_value(std::move(text))); }
+void put_key(Json& object, const char* key, std::string text) {
+  put_key(object, key, text_value(std::move(text)));
+}
 
 }  // namespace
 
 Result<std::string> group_list_text(const RankTable& table, std::string_view pods) {
-  if (table.version == Version::SuperPods) return fail(ErrorCode::InvalidArgument, "a group list has no place for super-pods");
+  if (table.version == Version::SuperPods)
+    return fail(ErrorCode::InvalidArgument, "a group list has no place for super-pods");
   const auto order = by_rank(table);
   if (!order) return fail(order.error());
   Json instances{.kind = Json::Kind::Array};
@@ -31,8 +34,9 @@ Result<std::string> group_list_text(const RankTable& table, std::string_view pod
     for (const std::size_t place : one.devices) {
       const Device& device = server.devices[place];
       if (device.device_id > kGroupDeviceMost)
-        return fail(ErrorCode::InvalidArgument, fmt::format("device {} of server '{}': a group list has devices 0 to {} only", device.device_id,
-                                                            shown(server.server_id), kGroupDeviceMost));
+        return fail(ErrorCode::InvalidArgument,
+                    fmt::format("device {} of server '{}': a group list has devices 0 to {} only",
+                                device.device_id, shown(server.server_id), kGroupDeviceMost));
       Json entry{.kind = Json::Kind::Object};
       put_key(entry, "device_id", std::to_string(device.device_id));
       if (!device.device_ip.empty()) put_key(entry, "device_ip", device.device_ip);

@@ -47,7 +47,8 @@ Result<std::map<std::uint32_t, std::string>> addresses_of_conf(std::string_view 
     const auto [place, added] = addresses.try_emplace(*device, address);
     if (!added && place->second != address) {
       return fail(ErrorCode::InvalidArgument,
-                  fmt::format("line {}: device {} gets the address '{}' here and '{}' before", number, *device, shown(address), shown(place->second)));
+                  fmt::format("line {}: device {} gets the address '{}' here and '{}' before",
+                              number, *device, shown(address), shown(place->second)));
     }
   }
   return addresses;

@@ -11,14 +11,22 @@
 namespace muster::ranktable {
 namespace {
 
-// nlohmann's texts are "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while ...".
+// nlohmann's texts are "[json.exception.parse_error.101] parse error at line 1, column 2: syntax
+// error while ...".
 std::string plain(std::string_view what) {
-  if (const std::size_t end = what.find("] "); what.starts_with('[') && end != std::string_view::npos) what.remove_prefix(end + 2);
+  if (const std::size_t end = what.find("] ");
+      what.starts_with('[') && end != std::string_view::npos)
+    what.remove_prefix(end + 2);
   constexpr std::string_view kAt = "parse error at ";
   if (what.starts_with(kAt)) what.remove_prefix(kAt.size());
   constexpr std::size_t kMost = 200;
   std::string out(what.substr(0, kMost));
-  std::ranges::replace_if(out, [](char c) { return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F; }, '?');
+  std::ranges::replace_if(
+      out,
+      [](char c) {
+        return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F;
+      },
+      '?');
   return what.size() > kMost ? out + "..." : out;
 }
 
@@ -26,9 +34,15 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
   bool null() override { return scalar(Json::Kind::Null, {}); }
   bool boolean(bool value) override { return scalar(Json::Kind::Bool, value ? "true" : "false"); }
-  bool number_integer(std::int64_t value) override { return scalar(Json::Kind::Number, std::to_string(value)); }
-  bool number_unsigned(std::uint64_t value) override { return scalar(Json::Kind::Number, std::to_string(value)); }
-  bool number_float(double, const std::string& text) override { return scalar(Json::Kind::Number, text); }
+  bool number_integer(std::int64_t value) override {
+    return scalar(Json::Kind::Number, std::to_string(value));
+  }
+  bool number_unsigned(std::uint64_t value) override {
+    return scalar(Json::Kind::Number, std::to_string(value));
+  }
+  bool number_float(double, const std::string& text) override {
+    return scalar(Json::Kind::Number, text);
+  }
   bool string(std::string& value) override { return scalar(Json::Kind::String, std::move(value)); }
   bool binary(binary_t&) override { return false; }
   bool start_object(std::size_t) override { return open(Json::Kind::Object); }
@@ -37,13 +51,17 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
   bool key(std::string& name) override {
     auto& keys = levels_.back().keys;
-    if (keys.size() >= kJsonKeysMax) return refuse(fmt::format("one object has more than {} keys", kJsonKeysMax));
+    if (keys.size() >= kJsonKeysMax)
+      return refuse(fmt::format("one object has more than {} keys", kJsonKeysMax));
     if (std::ranges::find(keys, name) != keys.end())
-      return refuse(fmt::format("key '{}' is twice in one object, and readers disagree on which of them counts", shown(name)));
+      return refuse(fmt::format(
+          "key '{}' is twice in one object, and readers disagree on which of them counts",
+          shown(name)));
     keys.push_back(std::move(name));
     return true;
   }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& error) override {
+  bool parse_error(std::size_t, const std::string&,
+                   const nlohmann::json::exception& error) override {
     return refuse("this is not JSON: " + plain(error.what()));
   }
 
@@ -62,7 +80,8 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     return add(std::move(value));
   }
   bool open(Json::Kind kind) {
-    if (levels_.size() >= kJsonDepthMax) return refuse(fmt::format("it is nested deeper than {} levels", kJsonDepthMax));
+    if (levels_.size() >= kJsonDepthMax)
+      return refuse(fmt::format("it is nested deeper than {} levels", kJsonDepthMax));
     levels_.emplace_back().kind = kind;
     return true;
   }
@@ -72,7 +91,8 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     return add(std::move(value));
   }
   bool add(Json value) {
-    if (++values_ > kJsonValuesMax) return refuse(fmt::format("it has more than {} values", kJsonValuesMax));
+    if (++values_ > kJsonValuesMax)
+      return refuse(fmt::format("it has more than {} values", kJsonValuesMax));
     if (levels_.empty())
       root = std::move(value);
     else
@@ -84,7 +104,9 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   std::size_t values_ = 0;
 };
 
-void append_unit(std::string& out, std::uint32_t unit) { fmt::format_to(std::back_inserter(out), "\\u{:04x}", unit); }
+void append_unit(std::string& out, std::uint32_t unit) {
+  fmt::format_to(std::back_inserter(out), "\\u{:04x}", unit);
+}
 
 void append_code_point(std::string& out, std::uint32_t code) {
   if (code < 0x10000) {
@@ -97,10 +119,19 @@ void append_code_point(std::string& out, std::uint32_t code) {
 
 // The code point at text[at], moving `at` behind it; a byte that begins none is U+FFFD.
 std::uint32_t next_code_point(std::string_view text, std::size_t& at) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
   const std::uint32_t lead = byte(at);
-  const std::size_t length = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3 : lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
-  std::uint32_t code = length == 1 ? lead : length == 2 ? lead & 0x1F : length == 3 ? lead & 0x0F : lead & 0x07;
+  const std::size_t length = lead < 0x80                   ? 1
+                             : lead >= 0xC2 && lead < 0xE0 ? 2
+                             : lead >= 0xE0 && lead < 0xF0 ? 3
+                             : lead >= 0xF0 && lead < 0xF5 ? 4
+                                                           : 0;
+  std::uint32_t code = length == 1   ? lead
+                       : length == 2 ? lead & 0x1F
+                       : length == 3 ? lead & 0x0F
+                                     : lead & 0x07;
   bool sound = length > 0;
   for (std::size_t i = 1; i < length; ++i) {
     sound = sound && (byte(at + i) & 0xC0) == 0x80;
@@ -160,10 +191,14 @@ std::string_view kind_name(Json::Kind kind) {
 }
 
 Result<Json> read_json(std::string_view text) {
-  if (text.size() > kTextBytesMax) return fail(ErrorCode::InvalidArgument, fmt::format("it is longer than {} MiB", kTextBytesMax >> 20));
+  if (text.size() > kTextBytesMax)
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("it is longer than {} MiB", kTextBytesMax >> 20));
   if (trimmed(text).empty()) return fail(ErrorCode::InvalidArgument, "it is empty");
   Builder builder;
-  if (!nlohmann::json::sax_parse(text, &builder)) return fail(ErrorCode::InvalidArgument, builder.refusal.empty() ? "this is not JSON" : builder.refusal);
+  if (!nlohmann::json::sax_parse(text, &builder))
+    return fail(ErrorCode::InvalidArgument,
+                builder.refusal.empty() ? "this is not JSON" : builder.refusal);
   return std::move(builder.root);
 }
 
@@ -175,9 +210,14 @@ std::string json_text(const Json& value) {
 
 void append_json_string(std::string& out, std::string_view text) {
   out += '"';
-  const auto plain_char = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7F && c != '"' && c != '\\'; };
+  const auto plain_char = [](char c) {
+    return static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7F &&
+           c != '"' && c != '\\';
+  };
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = static_cast<std::size_t>(std::find_if_not(text.begin() + static_cast<std::ptrdiff_t>(at), text.end(), plain_char) - text.begin());
+    const std::size_t end = static_cast<std::size_t>(
+        std::find_if_not(text.begin() + static_cast<std::ptrdiff_t>(at), text.end(), plain_char) -
+        text.begin());
     out.append(text.substr(at, end - at));
     at = end;
     if (at == text.size()) break;

@@ -1,5 +1,6 @@
-// JSON text -> a plain tree, and back. The one user of nlohmann-json here: its exceptions end in json_tree.cc. What a table has no use for and an
-// attacker has (endless nesting, endless values, a key twice, numbers beyond counting) is an error, not a feature. Pure.
+// JSON text -> a plain tree, and back. The one user of nlohmann-json here: its exceptions end in
+// json_tree.cc. What a table has no use for and an attacker has (endless nesting, endless values, a
+// key twice, numbers beyond counting) is an error, not a feature. Pure.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +37,8 @@ Result<Json> read_json(std::string_view text);
 
 // As Python's json.dump(..., indent=4) writes it.
 std::string json_text(const Json& value);
-// The string with its quotes, ASCII only, as Python's json.dump escapes it; what is not UTF-8 becomes U+FFFD.
+// The string with its quotes, ASCII only, as Python's json.dump escapes it; what is not UTF-8
+// becomes U+FFFD.
 void append_json_string(std::string& out, std::string_view text);
 
 }  // namespace muster::ranktable

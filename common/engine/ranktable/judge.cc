@@ -19,21 +19,27 @@ void judge_group_list(const Json& document, std::optional<Chip> chip, Judgement&
   judgement.ranks = table.rank_count();
   // The rules name places of a table of version 1.0, which this file is not: the server says more.
   const Findings rules = check(table, chip.value_or(Chip::A910));
-  for (const Finding& finding : rules.problems) found.problem("", fmt::format("as HCCL numbers it: {}: {}", finding.where, finding.message));
+  for (const Finding& finding : rules.problems)
+    found.problem("", fmt::format("as HCCL numbers it: {}: {}", finding.where, finding.message));
   found.left_out += rules.left_out;
   if (!list.lab)
     found.note("",
-               "it has no rank ids: HCCL numbers by server_id and device_id, the cloud's launcher by pod; `muster ranktable convert` writes the launcher's "
+               "it has no rank ids: HCCL numbers by server_id and device_id, the cloud's launcher "
+               "by pod; `muster ranktable convert` writes the launcher's "
                "order down");
 }
 
-void judge_table(const Json& document, const std::string& version, std::optional<Chip> chip, Judgement& judgement) {
+void judge_table(const Json& document, const std::string& version, std::optional<Chip> chip,
+                 Judgement& judgement) {
   judgement.form = fmt::format("version {}", shown(version));
   Findings& found = judgement.findings;
   const bool pods = version == to_string(Version::SuperPods);
   if (!pods && version != to_string(Version::Servers)) {
-    const std::string_view who = version == "2.0" ? ", which only A5 reads" : version == "1.1" ? ", which mixes hosts and cards" : "";
-    found.problem("version", fmt::format("'{}'{}: 910, 910b and 910_93 read 1.0 and 1.2", shown(version), who));
+    const std::string_view who = version == "2.0"   ? ", which only A5 reads"
+                                 : version == "1.1" ? ", which mixes hosts and cards"
+                                                    : "";
+    found.problem("version", fmt::format("'{}'{}: 910, 910b and 910_93 read 1.0 and 1.2",
+                                         shown(version), who));
     return;
   }
   const RankTable table = read_table(document, pods ? Version::SuperPods : Version::Servers, found);

@@ -1,4 +1,5 @@
-// One file, whole: would HCCL take it? What `muster ranktable check` says, and what a table of the user's own has to pass. Pure.
+// One file, whole: would HCCL take it? What `muster ranktable check` says, and what a table of the
+// user's own has to pass. Pure.
 #pragma once
 
 #include <optional>
@@ -25,7 +26,8 @@ struct Judgement {
   Findings findings;
 };
 
-// `chip` none: the rules that hold on all of them. A group list is a 910's unless another chip is named.
+// `chip` none: the rules that hold on all of them. A group list is a 910's unless another chip is
+// named.
 Judgement judge(std::string_view text, std::optional<Chip> chip);
 
 }  // namespace muster::ranktable

@@ -13,7 +13,8 @@ struct ServerRanks {
   std::vector<std::size_t> devices;  // places in its devices, by rank
 };
 
-// Of a table that check() found sound. Error: ranks of one server do not follow each other, which HCCL reads and its documentation forbids.
+// Of a table that check() found sound. Error: ranks of one server do not follow each other, which
+// HCCL reads and its documentation forbids.
 Result<std::vector<ServerRanks>> by_rank(const RankTable& table);
 
 }  // namespace muster::ranktable

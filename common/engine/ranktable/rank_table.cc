@@ -47,14 +47,20 @@ Result<RankTable> merge(std::span<const RankTable> tables) {
   std::size_t base = 0;
   for (const RankTable& table : tables) {
     if (table.version != merged.version) {
-      return fail(ErrorCode::InvalidArgument, fmt::format("merging rank tables: one has version {}, another {}; make them all the same version",
-                                                          to_string(merged.version), to_string(table.version)));
+      return fail(
+          ErrorCode::InvalidArgument,
+          fmt::format(
+              "merging rank tables: one has version {}, another {}; make them all the same version",
+              to_string(merged.version), to_string(table.version)));
     }
     const std::size_t count = table.rank_count();
-    if (base + count > kRanksMax) return fail(ErrorCode::InvalidArgument, fmt::format("merging rank tables: more than {} ranks together", kRanksMax));
+    if (base + count > kRanksMax)
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("merging rank tables: more than {} ranks together", kRanksMax));
     for (const Server& server : table.servers) {
       merged.servers.push_back(server);
-      for (Device& device : merged.servers.back().devices) device.rank_id += static_cast<std::uint32_t>(base);
+      for (Device& device : merged.servers.back().devices)
+        device.rank_id += static_cast<std::uint32_t>(base);
     }
     base += count;
   }
@@ -78,6 +84,8 @@ std::string server_file_name(std::span<const std::uint32_t> logic_ids, std::stri
   return fmt::format("hccl_{}p_{}_{}.json", logic_ids.size(), fmt::join(logic_ids, ""), server_id);
 }
 
-std::string merged_file_name(const RankTable& table) { return fmt::format("hccl_{}s_{}p.json", table.servers.size(), table.rank_count()); }
+std::string merged_file_name(const RankTable& table) {
+  return fmt::format("hccl_{}s_{}p.json", table.servers.size(), table.rank_count());
+}
 
 }  // namespace muster::ranktable

@@ -1,13 +1,17 @@
-// The HCCL rank table: which rank runs on which device of which server, and at which address. Pure; any thread.
+// The HCCL rank table: which rank runs on which device of which server, and at which address. Pure;
+// any thread.
 //
-//   table_text.h   its bytes, as the vendor's tools write them, and their hash      read_table.h    bytes -> table
-//   check_table.h  the rules of the library that reads it                           group_list.h    the older form without a version
-//   judge.h        all of these on one file                                         device_range.h  "[0,8)", lists of devices
-//   hccn.h         where addresses come from                                        words.h         numbers, ids, paths
-//   chip.h         whose rules a table keeps                                        cards.h         which cards of a server HCCL takes together
+//   table_text.h   its bytes, as the vendor's tools write them, and their hash read_table.h bytes
+//                  -> table
+//   check_table.h  the rules of the library that reads it group_list.h the older form without a
+//                  version
+//   judge.h        all of these on one file device_range.h "[0,8)", lists of devices
+//   hccn.h         where addresses come from words.h numbers, ids, paths
+//   chip.h         whose rules a table keeps cards.h which cards of a server HCCL takes together
 //   rank_order.h   servers and devices by rank
 //
-// A rank is a number of its own and not a position: files may list servers and devices in any order.
+// A rank is a number of its own and not a position: files may list servers and devices in any
+// order.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +28,16 @@ namespace muster::ranktable {
 enum class Version : std::uint8_t { Servers, SuperPods };  // "1.0", "1.2"
 std::string_view to_string(Version version);
 
-// A key that muster does not interpret (device_port, hardware_type ...) with its value as JSON: kept from reading to writing.
+// A key that muster does not interpret (device_port, hardware_type ...) with its value as JSON:
+// kept from reading to writing.
 struct Kept {
   std::string key;
   std::string json;
   friend bool operator==(const Kept&, const Kept&) = default;
 };
 
-inline constexpr std::uint32_t kUnknown = 0xFFFFFFFF;  // a number that could not be read; the reader has reported it
+// a number that could not be read; the reader has reported it
+inline constexpr std::uint32_t kUnknown = 0xFFFFFFFF;
 inline constexpr std::uint32_t kRanksMax = 65'536;
 inline constexpr std::size_t kServerIdBytesMax = 64;
 
@@ -41,7 +47,8 @@ struct Device {
   std::string super_device_id;  // decimal; empty = none
   std::uint32_t rank_id = 0;
   std::vector<Kept> kept;
-  bool spoiled = false;  // it has a reported problem: what only follows from that is not reported too
+  // it has a reported problem: what only follows from that is not reported too
+  bool spoiled = false;
   friend bool operator==(const Device&, const Device&) = default;
 };
 
@@ -49,8 +56,9 @@ struct Server {
   std::string server_id;  // a name, unique; by custom the host's address
   std::vector<Device> devices;
   std::string super_pod_id;  // version 1.2; empty = none
-  std::string host_nic_ip;   // "reserve" in tables of the vendor's tools; nobody reads it; empty = not written
-  std::string host_ip;       // empty = none
+  // "reserve" in tables of the vendor's tools; nobody reads it; empty = not written
+  std::string host_nic_ip;
+  std::string host_ip;  // empty = none
   std::vector<Kept> kept;
   bool spoiled = false;
   friend bool operator==(const Server&, const Server&) = default;
@@ -77,15 +85,16 @@ inline constexpr std::string_view kReserved = "reserve";
 // Ranks 0, 1, 2 ... in the order of servers and devices.
 void number_ranks(RankTable& table);
 
-// Tables of single servers (or already merged ones) as one: servers in the order given, the ranks of each behind those of the one before, in the
-// order that they had. Errors: no table, different versions, too many ranks. The result still has to pass check(): two may name the same server.
+// Tables of single servers (or already merged ones) as one: servers in the order given, the ranks
+// of each behind those of the one before, in the order that they had. Errors: no table, different
+// versions, too many ranks. The result still has to pass check(): two may name the same server.
 Result<RankTable> merge(std::span<const RankTable> tables);
 
 // The opposite: one table a server, ranks from 0 in the order that they had.
 std::vector<RankTable> per_server(const RankTable& table);
 
-// Names that the vendor's tools give: "hccl_8p_01234567_10.20.0.11.json" (numbers as asked for, before visible devices remap them),
-// "hccl_2s_16p.json".
+// Names that the vendor's tools give: "hccl_8p_01234567_10.20.0.11.json" (numbers as asked for,
+// before visible devices remap them), "hccl_2s_16p.json".
 std::string server_file_name(std::span<const std::uint32_t> logic_ids, std::string_view server_id);
 std::string merged_file_name(const RankTable& table);
 

@@ -1,5 +1,6 @@
-// Bytes of a rank table of version 1.0 or 1.2 -> RankTable, as HCCL's reader takes them: every scalar is a JSON string, unknown keys are kept and
-// ignored. Every problem is reported at once with its place. Pure.
+// Bytes of a rank table of version 1.0 or 1.2 -> RankTable, as HCCL's reader takes them: every
+// scalar is a JSON string, unknown keys are kept and ignored. Every problem is reported at once
+// with its place. Pure.
 #pragma once
 
 #include <optional>
@@ -25,13 +26,15 @@ struct Head {
 // Errors: not JSON, not an object, no status, a version that is no string.
 Result<Head> read_head(const Json& document);
 
-// The reader's rules on types, numbers and counts; check() has the others. The table is whole only when there is no problem.
+// The reader's rules on types, numbers and counts; check() has the others. The table is whole only
+// when there is no problem.
 RankTable read_table(const Json& document, Version version, Findings& found);
 
 // Adds what check() says to what reading found; nothing where the reader found no server at all.
 void add_rules(const RankTable& table, std::optional<Chip> chip, Findings& found);
 
-// A completed and sound table of version 1.0 or 1.2, or one sentence with every problem. What is not completed yet is ErrorCode::Unsatisfiable.
+// A completed and sound table of version 1.0 or 1.2, or one sentence with every problem. What is
+// not completed yet is ErrorCode::Unsatisfiable.
 Result<RankTable> load_table(std::string_view text);
 
 }  // namespace muster::ranktable

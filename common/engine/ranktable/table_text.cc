@@ -13,7 +13,8 @@
 namespace muster::ranktable {
 namespace {
 
-// Python's json.dump: with an indent every value is on its own line; without one it is ", " and ": " on one line.
+// Python's json.dump: with an indent every value is on its own line; without one it is ", " and ":
+// " on one line.
 class Emitter {
  public:
   explicit Emitter(bool indented, std::size_t room) : indented_(indented) { out_.reserve(room); }
@@ -78,7 +79,8 @@ void write_device(Emitter& out, const Device& device, Version version, Layout la
   out.open('{');
   out.number("device_id", device.device_id);
   if (!device.device_ip.empty()) out.text("device_ip", device.device_ip);
-  if (version == Version::SuperPods && !device.super_device_id.empty()) out.text("super_device_id", device.super_device_id);
+  if (version == Version::SuperPods && !device.super_device_id.empty())
+    out.text("super_device_id", device.super_device_id);
   if (layout == Layout::Tool) {
     for (const Kept& kept : device.kept) out.raw(kept);
   }
@@ -136,7 +138,8 @@ void write_pods(Emitter& out, const RankTable& table) {
 
 std::string table_text(const RankTable& table, Layout layout) {
   constexpr std::size_t kDeviceBytes = 160;
-  Emitter out(layout == Layout::Tool, 512 + table.rank_count() * kDeviceBytes + table.servers.size() * 256);
+  Emitter out(layout == Layout::Tool,
+              512 + table.rank_count() * kDeviceBytes + table.servers.size() * 256);
   out.open('{');
   const bool status_first = layout == Layout::Launcher || table.version == Version::SuperPods;
   if (status_first) out.text("status", "completed");

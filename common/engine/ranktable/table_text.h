@@ -1,5 +1,6 @@
-// A rank table's bytes: the same table gives the same bytes everywhere, and for tables of the vendor's tools the very same bytes as theirs
-// (key order, four blanks an indent, no line end behind the last brace, ASCII only). Pure.
+// A rank table's bytes: the same table gives the same bytes everywhere, and for tables of the
+// vendor's tools the very same bytes as theirs (key order, four blanks an indent, no line end
+// behind the last brace, ASCII only). Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,11 @@
 namespace muster::ranktable {
 
 enum class Layout : std::uint8_t {
-  Tool,      // hccl_tools.py and merge_hccl.py; version 1.2 as the vendor's documents order its keys
-  Launcher,  // the cloud launcher's conversion of a group list: one line; a server has only server_id and device
+  // hccl_tools.py and merge_hccl.py; version 1.2 as the vendor's documents order its keys
+  Tool,
+  // the cloud launcher's conversion of a group list: one line; a server has only server_id and
+  // device
+  Launcher,
 };
 
 std::string table_text(const RankTable& table, Layout layout = Layout::Tool);
@@ -20,8 +24,8 @@ struct TableFile {
   std::string bytes;
   std::string hash;  // SHA-256
 };
-// From servers and devices in rank order to what every node of an attempt gets: numbers the ranks, checks, writes, hashes. Errors: InvalidArgument
-// with every problem a line.
+// From servers and devices in rank order to what every node of an attempt gets: numbers the ranks,
+// checks, writes, hashes. Errors: InvalidArgument with every problem a line.
 Result<TableFile> make_table_file(RankTable table);
 
 }  // namespace muster::ranktable

@@ -9,12 +9,14 @@
 
 namespace muster::ranktable {
 
-// For messages: at most 60 bytes, whole characters; control characters and what is not UTF-8 as '?'.
+// For messages: at most 60 bytes, whole characters; control characters and what is not UTF-8 as
+// '?'.
 std::string shown(std::string_view text);
 // Blanks and line ends off both ends.
 std::string_view trimmed(std::string_view text);
 
-// Digits only, at most `most`. The reader itself takes "1x" for 1; that is a wrong number waiting to happen, so it is none here.
+// Digits only, at most `most`. The reader itself takes "1x" for 1; that is a wrong number waiting
+// to happen, so it is none here.
 std::optional<std::uint32_t> parse_number(std::string_view text, std::uint32_t most = 0xFFFFFFFE);
 
 // An address as HCCL reads one: IPv4, or IPv6 (two colons at least) with an optional %interface.
@@ -32,7 +34,8 @@ bool is_unspecified(const Address& address);
 // What is wrong with a name for a server, which becomes part of a file name; empty = nothing.
 std::string server_id_problem(std::string_view id);
 
-// What is wrong with a path for HCCL, which takes a file only when the first ".json" in its path is also the end; empty = nothing.
+// What is wrong with a path for HCCL, which takes a file only when the first ".json" in its path is
+// also the end; empty = nothing.
 std::string path_problem(std::string_view path);
 
 }  // namespace muster::ranktable

@@ -1,6 +1,7 @@
-// Whatever an agent may say: Hello, facts, pulses, of two nodes to a controller with a few jobs. Text, so that it can be read: "== n0" opens a ConnectRequest
-// of node n0 (protobuf's text format), "== later 10" lets ten seconds pass. Nothing of it may reach an assertion, make what the journal cannot read again, give
-// a device away twice, or keep proposals from coming to rest.
+// Whatever an agent may say: Hello, facts, pulses, of two nodes to a controller with a few jobs.
+// Text, so that it can be read: "== n0" opens a ConnectRequest of node n0 (protobuf's text format),
+// "== later 10" lets ten seconds pass. Nothing of it may reach an assertion, make what the journal
+// cannot read again, give a device away twice, or keep proposals from coming to rest.
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
@@ -22,7 +23,8 @@ using namespace muster::core;
 
 constexpr int kRoundsMost = 500;  // of proposals that follow one word
 
-v1::JobSpec job_of(const std::string& name, std::uint32_t nodes, std::uint32_t devices, const std::string& engine) {
+v1::JobSpec job_of(const std::string& name, std::uint32_t nodes, std::uint32_t devices,
+                   const std::string& engine) {
   v1::JobSpec spec;
   spec.set_name(name);
   spec.set_engine(engine);
@@ -76,7 +78,8 @@ class Cluster {
   void put(EventBody body) {
     const Event event{.at = now_.wall, .body = std::move(body)};
     const auto again = journal::decode(journal::encode(event));
-    require(again.has_value(), "what is written can be read again", again ? "" : again.error().message);
+    require(again.has_value(), "what is written can be read again",
+            again ? "" : again.error().message);
     apply(ledger_, JournalIndex(++index_), event);
   }
   void accept(const Input& input) {
@@ -85,7 +88,8 @@ class Cluster {
   }
   void see(const Observation& observation) { observe(presence_, ledger_, observation, now_); }
   void submit(const std::string& id, const v1::JobSpec& spec) {
-    accept(SubmitJob{.job = JobId(id), .request_id = RequestId(), .spec = spec, .spec_hash = "hash"});
+    accept(
+        SubmitJob{.job = JobId(id), .request_id = RequestId(), .spec = spec, .spec_hash = "hash"});
     settle();
   }
   void settle() {
@@ -100,14 +104,18 @@ class Cluster {
   // As the hub does.
   void hello(const std::string& node, v1::Hello hello) {
     hello.set_node(node);
-    if (!controller::judge_hello(hello, ledger_, JournalIndex(index_), JournalIndex(index_), true).status.ok()) return;
+    if (!controller::judge_hello(hello, ledger_, JournalIndex(index_), JournalIndex(index_), true)
+             .status.ok())
+      return;
     const RegisterNode input{.node = NodeName(node),
                              .instance = InstanceId(hello.instance()),
                              .boot_id = BootId(hello.boot_id()),
                              .inventory = hello.inventory(),
                              .version = hello.version()};
     Decision decision = decide(ledger_, presence_, input, now_, limits_);
-    if (decision.refusal) return require(is_message(decision.refusal->message), "a refusal is a sentence", decision.refusal->message);
+    if (decision.refusal)
+      return require(is_message(decision.refusal->message), "a refusal is a sentence",
+                     decision.refusal->message);
     for (EventBody& body : decision.events) put(std::move(body));
     const ConnectionId connection(++connections_);
     connected_[node] = {connection, input.instance};
@@ -122,19 +130,24 @@ class Cluster {
     if (from == connected_.end()) return;
     accept(ReportFact{.node = NodeName(node), .instance = from->second.second, .fact = fact});
     if (fact.has_swept())
-      see(SweptHeard{.node = NodeName(node), .connection = from->second.first, .job = JobId(fact.job_id()), .attempt = AttemptNo(fact.attempt())});
+      see(SweptHeard{.node = NodeName(node),
+                     .connection = from->second.first,
+                     .job = JobId(fact.job_id()),
+                     .attempt = AttemptNo(fact.attempt())});
   }
   void look() const {
     for (const auto& [node, holders] : ledger_.device_holders) {
       for (const auto& [device, key] : holders) {
         const AttemptRecord* attempt = ledger_.jobs.at(key.first).attempt(key.second);
-        require(attempt != nullptr && attempt->part(node) != nullptr, "who holds a device has a part there");
+        require(attempt != nullptr && attempt->part(node) != nullptr,
+                "who holds a device has a part there");
       }
     }
     for (const auto& [id, job] : ledger_.jobs) {
       for (const AttemptRecord& attempt : job.attempts) {
         for (const NodePart& part : attempt.parts) {
-          const std::set<std::uint32_t> each(part.placed.devices.begin(), part.placed.devices.end());
+          const std::set<std::uint32_t> each(part.placed.devices.begin(),
+                                             part.placed.devices.end());
           require(each.size() == part.placed.devices.size(), "a part has each of its devices once");
         }
       }
@@ -144,7 +157,8 @@ class Cluster {
 
   Ledger ledger_;
   Presence presence_;
-  Now now_{.wall = WallTime(std::chrono::seconds(1'800'000'000)), .boot = BootTime(std::chrono::hours(1))};
+  Now now_{.wall = WallTime(std::chrono::seconds(1'800'000'000)),
+           .boot = BootTime(std::chrono::hours(1))};
   Limits limits_;
   std::uint64_t index_ = 0, connections_ = 0;
   std::map<std::string, std::pair<ConnectionId, InstanceId>> connected_;
@@ -178,7 +192,8 @@ void agents(std::string_view input) {
       v1::ConnectRequest request;
       if (!parser.ParseFromString(std::string(part), &request)) continue;
       v1::ConnectRequest sent;  // as it comes from the wire
-      if (sent.ParseFromString(request.SerializeAsString())) cluster.hear(std::string(title.substr(3)), sent);
+      if (sent.ParseFromString(request.SerializeAsString()))
+        cluster.hear(std::string(title.substr(3)), sent);
     }
   }
 }

@@ -13,13 +13,17 @@ namespace {
 
 using namespace muster::engine;
 
-std::string_view tail_of(std::string_view file, std::size_t most) { return file.substr(file.size() - std::min(file.size(), most)); }
+std::string_view tail_of(std::string_view file, std::size_t most) {
+  return file.substr(file.size() - std::min(file.size(), most));
+}
 
 void look_at_zip(std::string_view file) {
   const bool whole = zip_is_whole(tail_of(file, kZipTailBytes), file.size());
   require(!whole || file.size() >= 22 + 46, "an archive has a record at its end and one a file");
-  require(!zip_is_whole(file, file.size() + 1) || file.size() >= kZipTailBytes, "a file that grew meanwhile is not whole");
-  // The end of a file that is too long to be looked at whole. Only with an end record: to look for one in vain takes a thousand times as long.
+  require(!zip_is_whole(file, file.size() + 1) || file.size() >= kZipTailBytes,
+          "a file that grew meanwhile is not whole");
+  // The end of a file that is too long to be looked at whole. Only with an end record: to look for
+  // one in vain takes a thousand times as long.
   if (file.find("PK\5\6") != std::string_view::npos && file.size() < kZipTailBytes) {
     std::string tail(kZipTailBytes - file.size(), '\0');
     tail += file;
@@ -29,17 +33,22 @@ void look_at_zip(std::string_view file) {
 
 void look_at_ckpt(std::string_view file) {
   const CkptEnd end = read_ckpt_end(tail_of(file, kCkptTailBytes), file.size());
-  require(end.framed || (!end.closed && !end.epoch_num && !end.step_num && !end.global_step), "a file without values says nothing");
+  require(end.framed || (!end.closed && !end.epoch_num && !end.step_num && !end.global_step),
+          "a file without values says nothing");
 }
 
 void look_at_safetensors(std::string_view file) {
   const auto bytes = safetensors_header_bytes(file.substr(0, 8), file.size());
   if (!bytes) return;
   require(*bytes <= file.size() - 8, "a header is in its file");
-  const SafetensorsHeader header = read_safetensors_header(file.substr(8, static_cast<std::size_t>(*bytes)), file.size());
+  const SafetensorsHeader header =
+      read_safetensors_header(file.substr(8, static_cast<std::size_t>(*bytes)), file.size());
   if (!header.whole) return;
-  for (const auto& scalar : {header.epoch_num, header.step_num, header.global_step, header.loss_scale}) {
-    if (scalar) require(scalar->at >= 8 + *bytes && scalar->at + scalar->bytes <= file.size(), "a value stands in the file");
+  for (const auto& scalar :
+       {header.epoch_num, header.step_num, header.global_step, header.loss_scale}) {
+    if (scalar)
+      require(scalar->at >= 8 + *bytes && scalar->at + scalar->bytes <= file.size(),
+              "a value stands in the file");
   }
 }
 
@@ -53,8 +62,11 @@ void checkpoint(std::string_view input) {
   for (const std::uint64_t behind : {std::uint64_t{0}, std::uint64_t{4}, std::uint64_t{1} << 40}) {
     const std::uint64_t size = 8 + input.size() + behind;
     const SafetensorsHeader header = read_safetensors_header(input, size);
-    for (const auto& scalar : {header.epoch_num, header.step_num, header.global_step, header.loss_scale})
-      if (header.whole && scalar) require(scalar->at >= 8 + input.size() && scalar->at + scalar->bytes <= size, "a value stands in the file");
+    for (const auto& scalar :
+         {header.epoch_num, header.step_num, header.global_step, header.loss_scale})
+      if (header.whole && scalar)
+        require(scalar->at >= 8 + input.size() && scalar->at + scalar->bytes <= size,
+                "a value stands in the file");
   }
 }
 

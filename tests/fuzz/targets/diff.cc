@@ -1,4 +1,5 @@
-// What a unified diff says that it changes: names stay below the code, counts within the diff, and errors are sentences with their line.
+// What a unified diff says that it changes: names stay below the code, counts within the diff, and
+// errors are sentences with their line.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -15,8 +16,9 @@ using code_patch::DiffFile;
 bool is_below_the_code(const std::string& name) { return code_patch::wrong_name(name).empty(); }
 
 bool same(const DiffFile& one, const DiffFile& other) {
-  return one.name == other.name && one.old_name == other.old_name && one.created == other.created && one.deleted == other.deleted && one.added == other.added &&
-         one.removed == other.removed && one.hunks == other.hunks;
+  return one.name == other.name && one.old_name == other.old_name && one.created == other.created &&
+         one.deleted == other.deleted && one.added == other.added && one.removed == other.removed &&
+         one.hunks == other.hunks;
 }
 
 void look_at_files(std::string_view input, const std::vector<DiffFile>& files) {
@@ -25,8 +27,10 @@ void look_at_files(std::string_view input, const std::vector<DiffFile>& files) {
   std::uint64_t counted = 0;
   for (const DiffFile& file : files) {
     require(is_below_the_code(file.name), "a name is of a file below the code", file.name);
-    require(file.old_name.empty() || is_below_the_code(file.old_name), "so is its old one", file.old_name);
-    require(!file.hunks.empty() || (file.added == 0 && file.removed == 0), "lines stand in hunks", file.name);
+    require(file.old_name.empty() || is_below_the_code(file.old_name), "so is its old one",
+            file.old_name);
+    require(!file.hunks.empty() || (file.added == 0 && file.removed == 0), "lines stand in hunks",
+            file.name);
     counted += file.added + file.removed + file.hunks.size();
   }
   require(counted <= lines, "no more lines than the diff has");
@@ -40,8 +44,11 @@ void diff(std::string_view input) {
     look_at_files(input, *files);
   } else {
     const std::string& text = files.error().message;
-    require(files.error().code == ErrorCode::InvalidArgument && is_message(text) && text.find('\n') == std::string::npos, "an error is a sentence", text);
-    require(text.starts_with("line ") || text.starts_with("there is no change"), "and names its line", text);
+    require(files.error().code == ErrorCode::InvalidArgument && is_message(text) &&
+                text.find('\n') == std::string::npos,
+            "an error is a sentence", text);
+    require(text.starts_with("line ") || text.starts_with("there is no change"),
+            "and names its line", text);
   }
   if (input.empty() || input.ends_with('\n')) return;
   // The end of the last line says nothing.

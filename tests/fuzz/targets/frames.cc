@@ -1,4 +1,5 @@
-// Append files of run directories: bytes -> frames -> records, read at once and in small reads, torn at any byte, damaged at any byte.
+// Append files of run directories: bytes -> frames -> records, read at once and in small reads,
+// torn at any byte, damaged at any byte.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -29,7 +30,9 @@ class MemoryFile {
       bytes.remove_prefix(static_cast<std::size_t>(written));
     }
   }
-  [[nodiscard]] std::filesystem::path path() const { return "/proc/self/fd/" + std::to_string(fd_.get()); }
+  [[nodiscard]] std::filesystem::path path() const {
+    return "/proc/self/fd/" + std::to_string(fd_.get());
+  }
 
  private:
   UniqueFd fd_;
@@ -43,7 +46,8 @@ std::string encoded(const Decoded& decoded) {
 
 void look_at_bytes(std::string_view bytes) {
   const Decoded decoded = decode_frames(bytes);
-  require(decoded.used <= bytes.size() && encoded(decoded) == bytes.substr(0, decoded.used), "frames are what was written");
+  require(decoded.used <= bytes.size() && encoded(decoded) == bytes.substr(0, decoded.used),
+          "frames are what was written");
   require((decoded.tail == Tail::Clean) == (decoded.used == bytes.size()), "a clean tail is none");
 }
 
@@ -62,15 +66,19 @@ void look_at_file(std::string_view bytes, std::size_t most) {
     more = read->more;
     if (!more) require(read->tail == decoded.tail, "small reads say the same of the tail");
   }
-  require(next == decoded.used && std::ranges::equal(frames, decoded.payloads), "small reads give the same frames");
+  require(next == decoded.used && std::ranges::equal(frames, decoded.payloads),
+          "small reads give the same frames");
 
   rundir::EventReader events(file.path());
-  require(events.read().has_value() && events.offset() <= decoded.used, "events are read, or damage is told");
+  require(events.read().has_value() && events.offset() <= decoded.used,
+          "events are read, or damage is told");
   rundir::MarkReader marks(file.path());
-  require(marks.read().has_value() && marks.offset() <= decoded.used, "marks are read, or damage is told");
+  require(marks.read().has_value() && marks.offset() <= decoded.used,
+          "marks are read, or damage is told");
 }
 
-// The input as payloads, one a line: sound frames, which bytes by chance never are. Then torn and damaged where the input says.
+// The input as payloads, one a line: sound frames, which bytes by chance never are. Then torn and
+// damaged where the input says.
 void look_at_payloads(std::string_view input) {
   std::string bytes;
   std::vector<std::string_view> payloads;
@@ -84,20 +92,23 @@ void look_at_payloads(std::string_view input) {
   }
   if (payloads.empty()) return;
   const Decoded whole = decode_frames(bytes);
-  require(whole.tail == Tail::Clean && std::ranges::equal(whole.payloads, payloads), "what is written is read");
+  require(whole.tail == Tail::Clean && std::ranges::equal(whole.payloads, payloads),
+          "what is written is read");
 
   std::size_t number = 0;
   for (const char c : input.substr(0, 4)) number = number << 8 | static_cast<unsigned char>(c);
   const std::size_t at = number % bytes.size();
   const Decoded torn = decode_frames(std::string_view(bytes).substr(0, at));
   require(torn.tail != Tail::Damaged, "a torn file is not damaged");
-  require(std::ranges::equal(torn.payloads, std::span(payloads).first(torn.payloads.size())), "a torn file has the frames before");
+  require(std::ranges::equal(torn.payloads, std::span(payloads).first(torn.payloads.size())),
+          "a torn file has the frames before");
 
   std::string damaged = bytes;
   damaged[at] = static_cast<char>(damaged[at] ^ (1 << (number % 8)));
   const Decoded rest = decode_frames(damaged);
   require(rest.used <= at && rest.tail != Tail::Clean, "a flipped bit is noticed");
-  require(std::ranges::equal(rest.payloads, std::span(payloads).first(rest.payloads.size())), "frames before the damage stand");
+  require(std::ranges::equal(rest.payloads, std::span(payloads).first(rest.payloads.size())),
+          "frames before the damage stand");
   look_at_file(damaged, 1 + number % 64);
 }
 

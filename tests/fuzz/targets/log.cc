@@ -1,4 +1,5 @@
-// Logs: bytes in pieces of any size -> lines -> what every grammar and the evidence say of them. Pieces must not change what is said.
+// Logs: bytes in pieces of any size -> lines -> what every grammar and the evidence say of them.
+// Pieces must not change what is said.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -33,28 +34,34 @@ std::unique_ptr<Grammar> row(const char* name) {
 const std::vector<std::unique_ptr<Grammar>>& grammars() {
   static const std::vector<std::unique_ptr<Grammar>> all = [] {
     std::vector<std::unique_ptr<Grammar>> made;
-    for (const char* name : {"auto", "megatron", "mindspeed-mm", "mindformers", "custom"}) made.push_back(row(name));
+    for (const char* name : {"auto", "megatron", "mindspeed-mm", "mindformers", "custom"})
+      made.push_back(row(name));
     return made;
   }();
   return all;
 }
 
 bool within(std::string_view part, std::string_view line) {
-  return part.empty() || (part.data() >= line.data() && part.data() + part.size() <= line.data() + line.size());
+  return part.empty() ||
+         (part.data() >= line.data() && part.data() + part.size() <= line.data() + line.size());
 }
 
 // Nothing, or what is wrong with what was read.
 const char* wrong_with(const LogLine& found) {
   const StepLine& step = found.step;
   for (const std::int64_t count :
-       {step.total, step.epoch, step.epochs, step.step_in_epoch, step.steps_per_epoch, step.covers, step.samples, step.batch, step.skipped, step.not_finite}) {
+       {step.total, step.epoch, step.epochs, step.step_in_epoch, step.steps_per_epoch, step.covers,
+        step.samples, step.batch, step.skipped, step.not_finite}) {
     if (count < 0) return "a count is negative";
   }
   if (step.step < -1) return "a step is negative";
   if (found.said == Said::Step && step.step < 0) return "a step line has no step";
-  if (step.has_loss && (!std::isfinite(step.loss) || step.loss_not_finite)) return "a loss is no number";
-  for (const double value : {step.seconds, step.span_seconds, step.learning_rate, step.loss_scale, step.gradient_norm, step.samples_per_second,
-                             step.tokens_per_second, step.device_samples_per_second, step.device_tflops, step.remaining_seconds}) {
+  if (step.has_loss && (!std::isfinite(step.loss) || step.loss_not_finite))
+    return "a loss is no number";
+  for (const double value :
+       {step.seconds, step.span_seconds, step.learning_rate, step.loss_scale, step.gradient_norm,
+        step.samples_per_second, step.tokens_per_second, step.device_samples_per_second,
+        step.device_tflops, step.remaining_seconds}) {
     if (!std::isfinite(value)) return "a number is not finite";
   }
   return nullptr;
@@ -68,7 +75,8 @@ void look_at_line(std::string_view line) {
   }
   const Evidence evidence = evidence_in(line);
   require(within(evidence.code, line), "a code stands in the line");
-  require(evidence.rank >= 0 && (evidence.rank > 0 || evidence.trouble == Trouble::None), "no evidence is of no trouble");
+  require(evidence.rank >= 0 && (evidence.rank > 0 || evidence.trouble == Trouble::None),
+          "no evidence is of no trouble");
 }
 
 // `pieces`: sizes of the pieces, over and over.
@@ -96,7 +104,8 @@ std::vector<std::size_t> sizes_of(std::string_view input) {
 void look_at_patterns(std::string_view text) {
   static const std::vector<std::string_view> patterns = [] {
     std::vector<std::string_view> texts;
-    for (const auto& heads : {megatron_heads(), mindspeed_mm_heads(), mindformers_heads(), common_heads()})
+    for (const auto& heads :
+         {megatron_heads(), mindspeed_mm_heads(), mindformers_heads(), common_heads()})
       for (const LineHead& head : heads) texts.push_back(head.text);
     return texts;
   }();
@@ -109,7 +118,9 @@ void look_at_patterns(std::string_view text) {
   });
   for (std::size_t i = 0; i < patterns.size(); ++i) {
     std::size_t count = 0;
-    for (std::size_t at = text.find(patterns[i]); at != std::string_view::npos; at = text.find(patterns[i], at + 1)) ++count;
+    for (std::size_t at = text.find(patterns[i]); at != std::string_view::npos;
+         at = text.find(patterns[i], at + 1))
+      ++count;
     require(found[i] == count, "a pattern is found once wherever it stands", patterns[i]);
   }
 }
@@ -122,14 +133,21 @@ void log(std::string_view input) {
   require(lines_of(input, {1}) == whole, "bytes one by one make the same lines");
   require(lines_of(input, sizes_of(input)) == whole, "pieces make the same lines");
   for (const std::string& line : whole) {
-    require(!line.empty() && line.size() <= agent::LineScanner::kMost && line.find_first_of("\r\n") == std::string::npos, "a line is one");
+    require(!line.empty() && line.size() <= agent::LineScanner::kMost &&
+                line.find_first_of("\r\n") == std::string::npos,
+            "a line is one");
     look_at_line(line);
   }
-  const std::string_view tail = input.substr(input.size() - std::min(input.size(), agent::kEvidenceTail));
-  for (const Grammar* grammar : {static_cast<const Grammar*>(nullptr), static_cast<const Grammar*>(grammars().front().get())}) {
+  const std::string_view tail =
+      input.substr(input.size() - std::min(input.size(), agent::kEvidenceTail));
+  for (const Grammar* grammar : {static_cast<const Grammar*>(nullptr),
+                                 static_cast<const Grammar*>(grammars().front().get())}) {
     const agent::FoundEvidence found = agent::find_evidence(tail, grammar);
-    require(found.line.size() <= agent::kEvidenceMost && (found.line.empty() || is_message(found.line)), "evidence can be sent and shown", found.line);
-    require(!found.line.empty() || found.kind == v1::EVIDENCE_KIND_UNSPECIFIED, "no line speaks of nothing");
+    require(
+        found.line.size() <= agent::kEvidenceMost && (found.line.empty() || is_message(found.line)),
+        "evidence can be sent and shown", found.line);
+    require(!found.line.empty() || found.kind == v1::EVIDENCE_KIND_UNSPECIFIED,
+            "no line speaks of nothing");
   }
   look_at_patterns(input.substr(0, 4096));
 }

@@ -1,4 +1,5 @@
-// Changed copies of configurations and scripts: the file is the input, its lines "#at PLACE: VALUE" the changes, "#var NAME=VALUE" the assignments.
+// Changed copies of configurations and scripts: the file is the input, its lines "#at PLACE: VALUE"
+// the changes, "#var NAME=VALUE" the assignments.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -14,14 +15,18 @@ namespace {
 
 constexpr std::size_t kChangesMax = 16;
 
-void look_at_file(std::string_view input, const char* name, const std::vector<patch::Change>& changes) {
+void look_at_file(std::string_view input, const char* name,
+                  const std::vector<patch::Change>& changes) {
   const auto changed = patch::changed_file(name, input, changes);
-  if (!changed) return require(is_message(changed.error().message), "an error is a sentence", changed.error().message);
+  if (!changed)
+    return require(is_message(changed.error().message), "an error is a sentence",
+                   changed.error().message);
   require(is_utf8(*changed), "a copy is text");
   const auto again = patch::changed_file(name, *changed, {});
   if (!again) {
     // Values of changes may have made it deeper than a file may be.
-    return require(!changes.empty() && is_message(again.error().message), "a copy can be read", again.error().message);
+    return require(!changes.empty() && is_message(again.error().message), "a copy can be read",
+                   again.error().message);
   }
   require(*again == *changed, "a copy of a copy is the copy", *changed);
 }
@@ -31,13 +36,15 @@ void look_at_file(std::string_view input, const char* name, const std::vector<pa
 void patch(std::string_view input) {
   std::vector<patch::Change> changes;
   patch::Variables variables;
-  for (std::size_t at = 0; at < input.size() && changes.size() < kChangesMax && variables.size() < kChangesMax;) {
+  for (std::size_t at = 0;
+       at < input.size() && changes.size() < kChangesMax && variables.size() < kChangesMax;) {
     const std::size_t end = std::min(input.find('\n', at), input.size());
     const std::string_view line = input.substr(at, end - at);
     at = end + 1;
     const std::size_t colon = line.find(": "), equals = line.find('=');
     if (line.starts_with("#at ") && colon != std::string_view::npos)
-      changes.push_back({std::string(line.substr(4, colon - 4)), std::string(line.substr(colon + 2))});
+      changes.push_back(
+          {std::string(line.substr(4, colon - 4)), std::string(line.substr(colon + 2))});
     if (line.starts_with("#var ") && equals != std::string_view::npos && equals > 5)
       variables[std::string(line.substr(5, equals - 5))] = std::string(line.substr(equals + 1));
   }
@@ -47,15 +54,19 @@ void patch(std::string_view input) {
   }
   for (const patch::Change& change : changes) {
     const auto steps = patch::parse_path(change.at);
-    if (!steps) require(is_message(steps.error().message), "an error is a sentence", steps.error().message);
-    if (steps && 2 * change.at.size() <= patch::kPathBytesMax) {  // what has to be escaped gets longer
+    if (!steps)
+      require(is_message(steps.error().message), "an error is a sentence", steps.error().message);
+    // what has to be escaped gets longer
+    if (steps && 2 * change.at.size() <= patch::kPathBytesMax) {
       const auto again = patch::parse_path(patch::path_text(*steps, steps->size()));
       require(again && again->size() == steps->size(), "a place is read back as it is", change.at);
     }
   }
   const auto script = patch::replaced_assignments("a.sh", input, variables);
-  if (!script) require(is_message(script.error().message), "an error is a sentence", script.error().message);
-  if (script && variables.empty()) require(*script == input, "nothing to replace is nothing replaced");
+  if (!script)
+    require(is_message(script.error().message), "an error is a sentence", script.error().message);
+  if (script && variables.empty())
+    require(*script == input, "nothing to replace is nothing replaced");
 }
 
 }  // namespace muster::fuzz

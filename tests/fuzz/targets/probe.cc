@@ -1,5 +1,6 @@
-// Device tools: one machine's npu-smi, hccn_tool and nvidia-smi as recorded in tests/fixtures/probe ("== TOOL ARGUMENTS" opens what a call prints, whose last
-// line may be "=> status N"), through the sources of devices; the whole input through every parser.
+// Device tools: one machine's npu-smi, hccn_tool and nvidia-smi as recorded in tests/fixtures/probe
+// ("== TOOL ARGUMENTS" opens what a call prints, whose last line may be "=> status N"), through the
+// sources of devices; the whole input through every parser.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -67,11 +68,14 @@ class Machine {
     if (found != answers_.end()) {
       answer.output = found->second.output;
       answer.status = found->second.status;
-      if (*answer.status != 0) answer.why = "it ended with status " + std::to_string(*answer.status);
+      if (*answer.status != 0)
+        answer.why = "it ended with status " + std::to_string(*answer.status);
       return answer;
     }
-    answer.absent = std::ranges::none_of(answers_, [&](const auto& one) { return one.first.starts_with(request.program + " "); });
-    answer.why = answer.absent ? "there is no " + request.program + " on PATH" : "it ended with status 64";
+    answer.absent = std::ranges::none_of(
+        answers_, [&](const auto& one) { return one.first.starts_with(request.program + " "); });
+    answer.why =
+        answer.absent ? "there is no " + request.program + " on PATH" : "it ended with status 64";
     if (!answer.absent) answer.status = 64;
     return answer;
   }
@@ -80,36 +84,50 @@ class Machine {
 };
 
 void look_at_occupant(const Occupant& occupant) {
-  require(is_plain(occupant.name) && is_plain(occupant.user), "a process has a name that can be shown", occupant.name);
+  require(is_plain(occupant.name) && is_plain(occupant.user),
+          "a process has a name that can be shown", occupant.name);
   require(occupant.pid >= 0, "a pid is a pid");
 }
 
 void look_at_found(const Found& found) {
   require(found.devices.size() <= kDevicesMax, "devices are bounded");
-  require(!found.asked || found.none || !found.devices.empty() || !found.findings.empty(), "a tool that gives no device is spoken of");
+  require(!found.asked || found.none || !found.devices.empty() || !found.findings.empty(),
+          "a tool that gives no device is spoken of");
   require(!found.none || found.devices.empty(), "a node without devices has none");
   std::set<std::uint32_t> ids;
   std::size_t occupants = 0;
   for (const Device& device : found.devices) {
     require(ids.insert(device.id).second, "a device is there once", to_text(device));
-    require(is_plain(device.name) && is_plain(device.bus_id) && is_plain(device.uuid) && is_plain(device.health.text), "a device can be shown",
-            to_text(device));
-    for (const std::string& address : device.addresses) require(ranktable::parse_address(address).has_value(), "a card's address is one", address);
-    for (const auto* id : {&device.super_device_id, &device.super_pod_id}) require(!*id || is_plain(**id), "an id can be shown");
+    require(is_plain(device.name) && is_plain(device.bus_id) && is_plain(device.uuid) &&
+                is_plain(device.health.text),
+            "a device can be shown", to_text(device));
+    for (const std::string& address : device.addresses)
+      require(ranktable::parse_address(address).has_value(), "a card's address is one", address);
+    for (const auto* id : {&device.super_device_id, &device.super_pod_id})
+      require(!*id || is_plain(**id), "an id can be shown");
     occupants += device.occupants.size();
     std::ranges::for_each(device.occupants, look_at_occupant);
   }
   require(occupants <= kOccupantsMax, "processes are bounded");
-  for (const std::string& finding : found.findings) require(is_message(finding) && finding.find('\n') == std::string::npos, "a finding is a sentence", finding);
+  for (const std::string& finding : found.findings)
+    require(is_message(finding) && finding.find('\n') == std::string::npos,
+            "a finding is a sentence", finding);
 }
 
 void look_at_parsers(std::string_view input) {
   const NpuInfo info = parse_npu_info(input);
-  require(info.chips.size() <= kDevicesMax && info.processes.size() <= kOccupantsMax && info.said.size() <= 8, "a table is bounded");
-  for (const NpuChip& chip : info.chips) require(is_plain(chip.name) && is_plain(chip.health) && is_plain(chip.bus_id), "a chip can be shown", chip.name);
+  require(info.chips.size() <= kDevicesMax && info.processes.size() <= kOccupantsMax &&
+              info.said.size() <= 8,
+          "a table is bounded");
+  for (const NpuChip& chip : info.chips)
+    require(is_plain(chip.name) && is_plain(chip.health) && is_plain(chip.bus_id),
+            "a chip can be shown", chip.name);
   for (const NpuProcess& process : info.processes) look_at_occupant(process.occupant);
-  for (const std::string& line : info.said) require(is_plain(line), "what a tool says can be shown", line);
-  require(parse_npu_mapping(input).size() <= kDevicesMax && parse_npu_list(input).cards.size() <= kDevicesMax, "a list is bounded");
+  for (const std::string& line : info.said)
+    require(is_plain(line), "what a tool says can be shown", line);
+  require(parse_npu_mapping(input).size() <= kDevicesMax &&
+              parse_npu_list(input).cards.size() <= kDevicesMax,
+          "a list is bounded");
   const NpuHealth health = parse_npu_health(input);
   require(is_plain(health.status) && is_plain(health.error), "health can be shown", health.error);
   const NpuBoard board = parse_npu_board(input);
@@ -117,21 +135,30 @@ void look_at_parsers(std::string_view input) {
   (void)parse_npu_usages(input);
   (void)parse_npu_super_pod(input);
   (void)parse_link(input);
-  if (const auto wrong = parse_net_health(input)) require(is_plain(*wrong), "a card's trouble can be shown", *wrong);
+  if (const auto wrong = parse_net_health(input))
+    require(is_plain(*wrong), "a card's trouble can be shown", *wrong);
   (void)says_no_card(input);
   (void)says_no_gpu(input);
   (void)says_no_address(input);
-  require(parse_gpus(input).devices.size() <= kDevicesMax && parse_gpu_processes(input).size() <= kOccupantsMax, "a list is bounded");
-  if (const auto address = ranktable::address_of_tool(input)) require(ranktable::parse_address(*address).has_value(), "an address is one", *address);
-  if (const auto conf = ranktable::addresses_of_conf(input); !conf) require(is_message(conf.error().message), "an error is a sentence", conf.error().message);
+  require(parse_gpus(input).devices.size() <= kDevicesMax &&
+              parse_gpu_processes(input).size() <= kOccupantsMax,
+          "a list is bounded");
+  if (const auto address = ranktable::address_of_tool(input))
+    require(ranktable::parse_address(*address).has_value(), "an address is one", *address);
+  if (const auto conf = ranktable::addresses_of_conf(input); !conf)
+    require(is_message(conf.error().message), "an error is a sentence", conf.error().message);
 }
 
 void look_at_inventory(std::string_view input) {
   const auto devices = parse_fixed_inventory(input);
-  if (!devices) return require(is_message(devices.error().message), "an error is a sentence", devices.error().message);
+  if (!devices)
+    return require(is_message(devices.error().message), "an error is a sentence",
+                   devices.error().message);
   require(devices->size() <= kDevicesMax, "devices are bounded");
-  for (std::size_t i = 1; i < devices->size(); ++i) require((*devices)[i - 1].id < (*devices)[i].id, "devices are by number, each once");
-  for (const Device& device : *devices) require(is_utf8(to_text(device)), "a device can be shown", to_text(device));
+  for (std::size_t i = 1; i < devices->size(); ++i)
+    require((*devices)[i - 1].id < (*devices)[i].id, "devices are by number, each once");
+  for (const Device& device : *devices)
+    require(is_utf8(to_text(device)), "a device can be shown", to_text(device));
 }
 
 }  // namespace
@@ -142,7 +169,8 @@ void probe(std::string_view input) {
   look_at_found(ask_nvidia(machine.ask()));
   look_at_parsers(input);
   look_at_inventory(input);
-  require(is_plain(clean(input)) && is_utf8(printed(input)), "what a tool printed can be shown", printed(input));
+  require(is_plain(clean(input)) && is_utf8(printed(input)), "what a tool printed can be shown",
+          printed(input));
 }
 
 }  // namespace muster::fuzz

@@ -1,5 +1,5 @@
-// Rank tables and what is around them: bytes -> JSON tree -> table -> judgement, and back to bytes; group lists and their conversions; the words of
-// device ranges, addresses and paths.
+// Rank tables and what is around them: bytes -> JSON tree -> table -> judgement, and back to bytes;
+// group lists and their conversions; the words of device ranges, addresses and paths.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -21,10 +21,12 @@ namespace {
 
 using namespace muster::ranktable;
 
-constexpr std::array<std::optional<Chip>, 4> kChips = {std::nullopt, Chip::A910, Chip::A910B, Chip::A910_93};
+constexpr std::array<std::optional<Chip>, 4> kChips = {std::nullopt, Chip::A910, Chip::A910B,
+                                                       Chip::A910_93};
 
 void look_at_findings(const Findings& findings) {
-  require(findings.problems.size() <= kFindingsMax && findings.notes.size() <= kNotesMax, "findings are bounded");
+  require(findings.problems.size() <= kFindingsMax && findings.notes.size() <= kNotesMax,
+          "findings are bounded");
   for (const auto* list : {&findings.problems, &findings.notes}) {
     for (const Finding& finding : *list) {
       require(is_message(finding.message), "a finding is a sentence", finding.message);
@@ -56,16 +58,20 @@ void look_at_table(const RankTable& table) {
   const std::string text = table_text(table);
   const auto again = load_table(text);
   require(again.has_value(), "a sound table is read back", again ? "" : again.error().message);
-  require(*again == table && table_text(*again) == text, "a table stays the same when it is written and read", text);
+  require(*again == table && table_text(*again) == text,
+          "a table stays the same when it is written and read", text);
 
   const std::vector<RankTable> parts = per_server(table);
   require(parts.size() == table.servers.size(), "a table has one part a server");
-  for (const RankTable& part : parts) require(dense(part) && part.servers.size() == 1, "a part has the ranks of one server");
+  for (const RankTable& part : parts)
+    require(dense(part) && part.servers.size() == 1, "a part has the ranks of one server");
   const auto whole = merge(parts);
-  require(whole && whole->rank_count() == table.rank_count() && dense(*whole), "parts make a table again");
+  require(whole && whole->rank_count() == table.rank_count() && dense(*whole),
+          "parts make a table again");
 
   if (const auto file = make_table_file(table)) {
-    require(file->hash == sha256_hex(file->bytes) && file->hash.size() == 64, "the hash is that of the bytes");
+    require(file->hash == sha256_hex(file->bytes) && file->hash.size() == 64,
+            "the hash is that of the bytes");
     require(load_table(file->bytes).has_value(), "what is given to ranks is sound");
   } else {
     require(is_message(file.error().message), "an error is a sentence", file.error().message);
@@ -80,9 +86,12 @@ void look_at_group_list(const Json& tree) {
   const RankTable by_hccl = as_hccl_reads(list);
   if (!list.lab) require(dense(by_hccl), "HCCL's ranks of a group list are 0, 1, 2 ...");
   const auto by_launcher = as_launcher_reads(list);
-  if (!by_launcher) return require(is_message(by_launcher.error().message), "an error is a sentence", by_launcher.error().message);
+  if (!by_launcher)
+    return require(is_message(by_launcher.error().message), "an error is a sentence",
+                   by_launcher.error().message);
   require(by_launcher->rank_count() == by_hccl.rank_count(), "no device is lost or doubled");
-  if (const auto again = load_table(table_text(*by_launcher, Layout::Launcher))) require(*again == *by_launcher, "a conversion is read back as it is");
+  if (const auto again = load_table(table_text(*by_launcher, Layout::Launcher)))
+    require(*again == *by_launcher, "a conversion is read back as it is");
 }
 
 void look_at_words(std::string_view input) {
@@ -91,11 +100,13 @@ void look_at_words(std::string_view input) {
     if (!range)
       require(is_message(range.error().message), "an error is a sentence", range.error().message);
     else
-      require(range->first < range->end && range->end <= kDevicesPerServerMax, "a range is within its server");
+      require(range->first < range->end && range->end <= kDevicesPerServerMax,
+              "a range is within its server");
   }
   if (const auto visible = parse_visible_devices(input)) {
     require(!visible->empty() && visible->size() <= 4096, "a list of devices is bounded");
-    if (const auto picked = pick_devices({.first = 0, .end = 1}, *visible)) require(picked->size() == 1, "one device is asked for");
+    if (const auto picked = pick_devices({.first = 0, .end = 1}, *visible))
+      require(picked->size() == 1, "one device is asked for");
   } else {
     require(is_message(visible.error().message), "an error is a sentence", visible.error().message);
   }
@@ -104,7 +115,10 @@ void look_at_words(std::string_view input) {
   }
   require(is_utf8(server_id_problem(input)) && is_utf8(path_problem(input)), "a problem is text");
   const std::string word = shown(input);
-  require(word.size() <= 64 && std::ranges::none_of(word, [](char c) { return static_cast<unsigned char>(c) < 0x20; }), "a word is fit to be shown", word);
+  require(
+      word.size() <= 64 &&
+          std::ranges::none_of(word, [](char c) { return static_cast<unsigned char>(c) < 0x20; }),
+      "a word is fit to be shown", word);
 }
 
 }  // namespace
@@ -117,8 +131,10 @@ void ranktable(std::string_view input) {
   for (const auto& chip : kChips) {
     const Judgement judgement = judge(input, chip);
     look_at_findings(judgement.findings);
-    require((judgement.verdict == Verdict::Rejected) == !judgement.findings.problems.empty(), "what is rejected has a problem");
-    require(judgement.verdict != Verdict::Acceptable || judgement.ranks > 0, "what is acceptable has ranks");
+    require((judgement.verdict == Verdict::Rejected) == !judgement.findings.problems.empty(),
+            "what is rejected has a problem");
+    require(judgement.verdict != Verdict::Acceptable || judgement.ranks > 0,
+            "what is acceptable has ranks");
     if (judgement.form.starts_with("version") && judgement.verdict == Verdict::Acceptable)
       require(common.verdict == Verdict::Acceptable, "what one chip takes is right on all");
   }
@@ -129,7 +145,8 @@ void ranktable(std::string_view input) {
     look_at_table(*table);
   } else {
     require(is_message(table.error().message), "an error is a sentence", table.error().message);
-    require(common.verdict != Verdict::Acceptable || common.form == "group list", "what is acceptable is loaded", table.error().message);
+    require(common.verdict != Verdict::Acceptable || common.form == "group list",
+            "what is acceptable is loaded", table.error().message);
   }
 
   if (tree) {

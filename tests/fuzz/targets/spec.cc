@@ -1,5 +1,6 @@
-// Job specs: YAML bytes -> JobSpec, the controller's second look at it, and the plan of a placement that fits. Lines "#set KEY=VALUE" and "#env NAME=VALUE",
-// which YAML takes for comments, are handed in as overrides as well.
+// Job specs: YAML bytes -> JobSpec, the controller's second look at it, and the plan of a placement
+// that fits. Lines "#set KEY=VALUE" and "#env NAME=VALUE", which YAML takes for comments, are
+// handed in as overrides as well.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -18,22 +19,27 @@ constexpr std::size_t kOverridesMax = 16;
 
 spec::ParseOptions options_of(std::string_view text) {
   spec::ParseOptions options{.base_dir = "/home/ada/exp"};
-  for (std::size_t at = 0; at < text.size() && options.set.size() + options.env.size() < kOverridesMax;) {
+  for (std::size_t at = 0;
+       at < text.size() && options.set.size() + options.env.size() < kOverridesMax;) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::string_view line = text.substr(at, end - at);
     at = end + 1;
     const std::size_t equals = line.find('=');
     if (equals == std::string_view::npos || equals < 5) continue;
-    if (line.starts_with("#set ")) options.set.emplace_back(line.substr(5, equals - 5), line.substr(equals + 1));
-    if (line.starts_with("#env ")) options.env.emplace_back(line.substr(5, equals - 5), line.substr(equals + 1));
+    if (line.starts_with("#set "))
+      options.set.emplace_back(line.substr(5, equals - 5), line.substr(equals + 1));
+    if (line.starts_with("#env "))
+      options.env.emplace_back(line.substr(5, equals - 5), line.substr(equals + 1));
   }
   return options;
 }
 
 // Up to four nodes of what the spec asks for.
 std::vector<engine::NodeSlot> nodes_for(const v1::JobSpec& spec) {
-  std::vector<std::uint32_t> devices(spec.resources().device_ids().begin(), spec.resources().device_ids().end());
-  for (std::uint32_t id = 0; devices.empty() && id < std::max(1U, spec.resources().devices()); ++id) devices.push_back(id);
+  std::vector<std::uint32_t> devices(spec.resources().device_ids().begin(),
+                                     spec.resources().device_ids().end());
+  for (std::uint32_t id = 0; devices.empty() && id < std::max(1U, spec.resources().devices()); ++id)
+    devices.push_back(id);
   const bool once = spec.launch().per() == v1::LAUNCH_PER_ONCE;
   std::vector<engine::NodeSlot> nodes;
   for (std::uint32_t n = 0; n < std::max(1U, spec.resources().nodes()); ++n) {
@@ -43,7 +49,9 @@ std::vector<engine::NodeSlot> nodes_for(const v1::JobSpec& spec) {
                           .device_type = "ascend",
                           .interface = "eth2",
                           .device_model = "910B3"};
-    for (const std::uint32_t id : devices) node.device_ips.push_back("192." + std::to_string(id % 256) + ".11." + std::to_string(10 + n));
+    for (const std::uint32_t id : devices)
+      node.device_ips.push_back("192." + std::to_string(id % 256) + ".11." +
+                                std::to_string(10 + n));
     node.first_rank = once ? 0 : n * static_cast<std::uint32_t>(devices.size());
     node.rank_count = once ? (n == 0 ? 1 : 0) : static_cast<std::uint32_t>(devices.size());
     nodes.push_back(std::move(node));
@@ -63,9 +71,14 @@ v1::JobSpec resolved(v1::JobSpec spec, const std::vector<v1::JobSpec>& stages) {
 }
 
 void look_at_plan(const v1::JobSpec& spec) {
-  if (spec.resources().nodes() > 4 || spec.resources().devices() > 16 || spec.resources().device_ids_size() > 16) return;
+  if (spec.resources().nodes() > 4 || spec.resources().devices() > 16 ||
+      spec.resources().device_ids_size() > 16)
+    return;
   for (const bool resuming : {false, true}) {
-    engine::LaunchRequest request{.spec = &spec, .job_id = "01j8x4a0b7c2d", .attempt = resuming ? 2U : 1U, .master_port = 29500};
+    engine::LaunchRequest request{.spec = &spec,
+                                  .job_id = "01j8x4a0b7c2d",
+                                  .attempt = resuming ? 2U : 1U,
+                                  .master_port = 29500};
     request.nodes = nodes_for(spec);
     request.out_dir = engine::out_dir(spec, request.job_id, "/shared/muster");
     request.save_dir = engine::save_dir(spec, request.out_dir, request.attempt);
@@ -80,31 +93,40 @@ void look_at_plan(const v1::JobSpec& spec) {
       // What only a placement can tell: the rules of rank tables, and of Ascend's runtime.
       const std::string& why = plan.error().message;
       require(is_message(why), "an error is a sentence", why);
-      require(why.find(": launch.launcher: ") != std::string::npos || why.find(": resources.devices: ") != std::string::npos, "a sound spec can be planned",
-              why);
+      require(why.find(": launch.launcher: ") != std::string::npos ||
+                  why.find(": resources.devices: ") != std::string::npos,
+              "a sound spec can be planned", why);
       continue;
     }
     require(plan->ranks.size() == request.world_size(), "a plan has every rank");
-    for (const engine::RankPlan& rank : plan->ranks) require(!rank.argv.empty() && !rank.argv.front().empty() && !rank.cwd.empty(), "a rank can be started");
+    for (const engine::RankPlan& rank : plan->ranks)
+      require(!rank.argv.empty() && !rank.argv.front().empty() && !rank.cwd.empty(),
+              "a rank can be started");
     std::string bytes;
-    require(engine::node_launch(request, *plan, 0).SerializeToString(&bytes), "an order can be sent");
+    require(engine::node_launch(request, *plan, 0).SerializeToString(&bytes),
+            "an order can be sent");
   }
 }
 
 void look_at_values(std::string_view input) {
   const auto sentence = [](const auto& result) {
-    if (!result) require(is_message(result.error().message), "an error is a sentence", result.error().message);
+    if (!result)
+      require(is_message(result.error().message), "an error is a sentence", result.error().message);
     return result.has_value();
   };
   if (const auto duration = spec::parse_duration(input); sentence(duration)) {
     const auto again = spec::parse_duration(spec::format_duration(*duration));
-    require(again && *again == *duration, "a duration is read back as it is", spec::format_duration(*duration));
+    require(again && *again == *duration, "a duration is read back as it is",
+            spec::format_duration(*duration));
   }
   sentence(spec::parse_size(input));
-  if (const auto number = spec::parse_number(input, 3, 1'000'000); sentence(number)) require(*number >= 3 && *number <= 1'000'000, "a number is in its range");
+  if (const auto number = spec::parse_number(input, 3, 1'000'000); sentence(number))
+    require(*number >= 3 && *number <= 1'000'000, "a number is in its range");
   if (const auto devices = spec::parse_device_range(input); sentence(devices))
-    require(!devices->empty() && devices->size() <= 1024 && std::ranges::is_sorted(*devices), "a range of devices is one");
-  (void)engine::template_names(input);  // its words are made fit to be shown where they are reported
+    require(!devices->empty() && devices->size() <= 1024 && std::ranges::is_sorted(*devices),
+            "a range of devices is one");
+  // its words are made fit to be shown where they are reported
+  (void)engine::template_names(input);
 }
 
 }  // namespace
@@ -116,7 +138,8 @@ void spec(std::string_view input) {
     require(is_message(problem.message), "a problem is a sentence", problem.message);
     require(is_utf8(problem.key), "a key is text", problem.key);
   }
-  require(parsed.problems.empty() || is_message(spec::format(parsed.problems, "job.yaml")), "problems can be printed");
+  require(parsed.problems.empty() || is_message(spec::format(parsed.problems, "job.yaml")),
+          "problems can be printed");
   std::vector<v1::JobSpec> specs = parsed.stages;
   if (parsed.stages.empty()) specs.push_back(parsed.spec);
   require(parsed.stages.size() <= 32, "stages are bounded");
@@ -124,7 +147,8 @@ void spec(std::string_view input) {
     if (!parsed.problems.empty()) break;
     v1::JobSpec again = one;
     const auto problems = spec::complete(again);
-    require(problems.empty(), "a sound spec is sound for the controller", problems.empty() ? "" : spec::format(problems, ""));
+    require(problems.empty(), "a sound spec is sound for the controller",
+            problems.empty() ? "" : spec::format(problems, ""));
     require(spec::spec_hash(again) == spec::spec_hash(one), "a complete spec is complete");
     look_at_plan(resolved(one, parsed.stages));
   }

@@ -26,15 +26,18 @@ void put(std::string& out, std::uint64_t value, unsigned bytes) {
 
 std::uint64_t get(const std::string& bytes, std::size_t at, unsigned count) {
   std::uint64_t value = 0;
-  for (unsigned i = 0; i < count; ++i) value |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
+  for (unsigned i = 0; i < count; ++i)
+    value |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
   return value;
 }
 
 std::uint32_t checksum(const std::string& bytes) {
-  return static_cast<std::uint32_t>(::crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
+  return static_cast<std::uint32_t>(
+      ::crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
 }
 
-// Fields that the local and the central header share: version, flags, method (stored), time, date, crc, sizes, name length, extra length.
+// Fields that the local and the central header share: version, flags, method (stored), time, date,
+// crc, sizes, name length, extra length.
 void put_common(std::string& out, const std::string& payload) {
   put(out, 20, 2);
   put(out, 0, 2);
@@ -91,7 +94,10 @@ std::string shard_dir(const Options& options, const std::string& dir, std::int64
 void write_piece(const Options& options, int fd, const char* data, std::size_t size) {
   while (size > 0) {
     const ssize_t count = ::write(fd, data, size);
-    if (count <= 0) die_like_python(options, "[enforce fail at inline_container.cc] . unexpected pos: no space left on device");
+    if (count <= 0)
+      die_like_python(
+          options,
+          "[enforce fail at inline_container.cc] . unexpected pos: no space left on device");
     data += count;
     size -= static_cast<std::size_t>(count);
   }
@@ -102,7 +108,8 @@ std::string read_all(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return bytes;
   char room[65536];
-  for (ssize_t count = 0; (count = ::read(fd, room, sizeof room)) > 0;) bytes.append(room, static_cast<std::size_t>(count));
+  for (ssize_t count = 0; (count = ::read(fd, room, sizeof room)) > 0;)
+    bytes.append(room, static_cast<std::size_t>(count));
   ::close(fd);
   return bytes;
 }
@@ -121,22 +128,27 @@ void save_shard(const Options& options, const State& state) {
   put(payload, options.seed, 8);
   put(payload, state.shared, 8);
   put(payload, state.local, 8);
-  if (payload.size() < options.shard_bytes) payload.resize(options.shard_bytes, static_cast<char>(state.local & 0x7fU));
+  if (payload.size() < options.shard_bytes)
+    payload.resize(options.shard_bytes, static_cast<char>(state.local & 0x7fU));
   const auto bytes = zip_of(payload);
-  const int fd = ::open((dir + "/model_optim_rng.pt").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int fd =
+      ::open((dir + "/model_optim_rng.pt").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) die_like_python(options, ("Parent directory " + dir + " does not exist").c_str());
   const std::size_t piece = bytes.size() / kPieces + 1;
   for (std::size_t at = 0; at < bytes.size(); at += piece) {
     write_piece(options, fd, bytes.data() + at, std::min(piece, bytes.size() - at));
-    if (options.save_ms > 0) ::poll(nullptr, 0, std::max(1, static_cast<int>(options.save_ms / kPieces)));
+    if (options.save_ms > 0)
+      ::poll(nullptr, 0, std::max(1, static_cast<int>(options.save_ms / kPieces)));
   }
   ::close(fd);
 }
 
 void write_tracker(const Options& options, std::int64_t step) {
-  const int fd = ::open((options.save + "/latest_checkpointed_iteration.txt").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int fd = ::open((options.save + "/latest_checkpointed_iteration.txt").c_str(),
+                        O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   const auto text = std::to_string(step);
-  if (fd < 0) die_like_python(options, "No such file or directory: latest_checkpointed_iteration.txt");
+  if (fd < 0)
+    die_like_python(options, "No such file or directory: latest_checkpointed_iteration.txt");
   write_piece(options, fd, text.data(), text.size());
   ::close(fd);
 }
@@ -150,14 +162,27 @@ State load_shard(const Options& options, std::int64_t step) {
   const auto path = shard_dir(options, options.load, step) + "/model_optim_rng.pt";
   const auto bytes = read_all(path);
   const std::size_t head = kLocalHead + std::strlen(kEntry);
-  if (bytes.size() < head + 40) die_like_python(options, ("PytorchStreamReader failed reading zip archive: failed finding central directory: " + path).c_str());
+  if (bytes.size() < head + 40)
+    die_like_python(
+        options,
+        ("PytorchStreamReader failed reading zip archive: failed finding central directory: " +
+         path)
+            .c_str());
   const auto size = static_cast<std::size_t>(get(bytes, 18, 4));
   if (bytes.size() < head + size + 22 || zip_of(bytes.substr(head, size)) != bytes) {
-    die_like_python(options, ("PytorchStreamReader failed reading zip archive: failed finding central directory: " + path).c_str());
+    die_like_python(
+        options,
+        ("PytorchStreamReader failed reading zip archive: failed finding central directory: " +
+         path)
+            .c_str());
   }
-  State state{.step = static_cast<std::int64_t>(get(bytes, head, 8)), .shared = get(bytes, head + 24, 8), .local = get(bytes, head + 32, 8)};
-  if (state.step != step || get(bytes, head + 8, 4) != options.rank || get(bytes, head + 12, 4) != options.world || get(bytes, head + 16, 8) != options.seed) {
-    die_like_python(options, ("the checkpoint is of another step, rank, world or seed: " + path).c_str());
+  State state{.step = static_cast<std::int64_t>(get(bytes, head, 8)),
+              .shared = get(bytes, head + 24, 8),
+              .local = get(bytes, head + 32, 8)};
+  if (state.step != step || get(bytes, head + 8, 4) != options.rank ||
+      get(bytes, head + 12, 4) != options.world || get(bytes, head + 16, 8) != options.seed) {
+    die_like_python(options,
+                    ("the checkpoint is of another step, rank, world or seed: " + path).c_str());
   }
   return state;
 }

@@ -1,5 +1,6 @@
-// The stub's checkpoints: Megatron's tree (iter_%07d/mp_rank_%02d/model_optim_rng.pt, a shard a rank, and the tracker), each shard a stored zip.
-// Written the way Megatron writes: in place, in pieces, the zip's end last, so that a kill leaves a torn one.
+// The stub's checkpoints: Megatron's tree (iter_%07d/mp_rank_%02d/model_optim_rng.pt, a shard a
+// rank, and the tracker), each shard a stored zip. Written the way Megatron writes: in place, in
+// pieces, the zip's end last, so that a kill leaves a torn one.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@ namespace stub {
 struct State {
   std::int64_t step = 0;
   std::uint64_t shared = 0;  // the same in all ranks
-  std::uint64_t local = 0;   // this rank's: a shard of another step or rank changes every later loss
+  // this rank's: a shard of another step or rank changes every later loss
+  std::uint64_t local = 0;
   friend bool operator==(const State&, const State&) = default;
 };
 

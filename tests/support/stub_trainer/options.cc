@@ -30,7 +30,8 @@ Options parse(int argc, char** argv) {
       {"--save", [&](const char* v) { options.save = v; }},
       {"--load", [&](const char* v) { options.load = v; }},
       {"--save-interval", [&](const char* v) { options.save_interval = std::atoll(v); }},
-      {"--shard-bytes", [&](const char* v) { options.shard_bytes = std::strtoull(v, nullptr, 10); }},
+      {"--shard-bytes",
+       [&](const char* v) { options.shard_bytes = std::strtoull(v, nullptr, 10); }},
       {"--save-ms", [&](const char* v) { options.save_ms = std::atof(v); }},
       {"--exit-code-at",
        [&](const char* v) {
@@ -39,8 +40,10 @@ Options parse(int argc, char** argv) {
          if (*rest == ':') options.exit_code = std::atoi(rest + 1);
        }},
       {"--hang-at", [&](const char* v) { options.hang_at = std::atoll(v); }},
-      {"--fail-rank", [&](const char* v) { options.fail_rank = static_cast<std::uint32_t>(std::atoll(v)); }},
-      {"--children", [&](const char* v) { options.children = static_cast<unsigned>(std::atoi(v)); }},
+      {"--fail-rank",
+       [&](const char* v) { options.fail_rank = static_cast<std::uint32_t>(std::atoll(v)); }},
+      {"--children",
+       [&](const char* v) { options.children = static_cast<unsigned>(std::atoi(v)); }},
       {"--lines", [&](const char* v) { options.lines = std::strtoull(v, nullptr, 10); }},
       {"--line-bytes", [&](const char* v) { options.line_bytes = std::strtoull(v, nullptr, 10); }},
       {"--truncate-at", [&](const char* v) { options.truncate_at = std::atoll(v); }},
@@ -65,9 +68,11 @@ Options parse(int argc, char** argv) {
   }
   if (options.line_bytes < 40) usage("--line-bytes: at least 40, for the numbers");
   options.rank = static_cast<std::uint32_t>(std::atoll(from_environment("RANK", "0").c_str()));
-  options.world = static_cast<std::uint32_t>(std::atoll(from_environment("WORLD_SIZE", "1").c_str()));
+  options.world =
+      static_cast<std::uint32_t>(std::atoll(from_environment("WORLD_SIZE", "1").c_str()));
   options.master_address = from_environment("MASTER_ADDR", "127.0.0.1");
-  options.master_port = static_cast<std::uint16_t>(std::atoi(from_environment("MASTER_PORT", "0").c_str()));
+  options.master_port =
+      static_cast<std::uint16_t>(std::atoi(from_environment("MASTER_PORT", "0").c_str()));
   if (options.rank >= options.world) usage("RANK is not below WORLD_SIZE");
   return options;
 }

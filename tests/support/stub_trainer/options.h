@@ -1,4 +1,5 @@
-// Arguments of the stub trainer, and its place in the gang from the environment (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT).
+// Arguments of the stub trainer, and its place in the gang from the environment (RANK, WORLD_SIZE,
+// MASTER_ADDR, MASTER_PORT).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,9 @@ namespace stub {
 
 struct Options {
   std::int64_t steps = 10;
-  std::string end_file;  // once it is there it holds the last step, in place of --steps: a test ends the training when it has done its own part
+  // once it is there it holds the last step, in place of --steps: a test ends the training when it
+  // has done its own part
+  std::string end_file;
   double step_ms = 0;
   std::string save;
   std::string load;

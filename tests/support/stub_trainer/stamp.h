@@ -1,5 +1,7 @@
-// Moments of main(), shared between the processes that are started and the one that waits for all of them: a file in memory,
-//   u32 count of stamps made (a futex), u32 unused, then u64 CLOCK_MONOTONIC nanoseconds by rank (0 = not yet).
+// Moments of main(), shared between the processes that are started and the one that waits for all
+// of them: a file in memory,
+//   u32 count of stamps made (a futex), u32 unused, then u64 CLOCK_MONOTONIC nanoseconds by rank (0
+//   = not yet).
 #pragma once
 
 #include <cstdint>

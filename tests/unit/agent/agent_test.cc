@@ -1,4 +1,5 @@
-// The whole agent in this process: real worker, real ranks, real files, a fake controller on a unix socket.
+// The whole agent in this process: real worker, real ranks, real files, a fake controller on a unix
+// socket.
 #include <signal.h>
 
 #include <atomic>
@@ -15,10 +16,12 @@
 namespace muster::agent {
 namespace {
 
-// What the fake wants of the node, changed by tests; told to every stream at its Hello and when it changes (the next request's answer carries it).
+// What the fake wants of the node, changed by tests; told to every stream at its Hello and when it
+// changes (the next request's answer carries it).
 class Wishes {
  public:
-  std::optional<grpc::Status> answer(FakeController::Stream& stream, const v1::ConnectRequest& request) {
+  std::optional<grpc::Status> answer(FakeController::Stream& stream,
+                                     const v1::ConnectRequest& request) {
     const std::lock_guard lock(mutex_);
     if (request.has_hello()) {
       if (refusal_) return refusal_;
@@ -49,7 +52,8 @@ class Wishes {
     if (changed_ && !request.has_hello()) tell(stream);
     return std::nullopt;
   }
-  void want(const v1::Order& order, const std::string& cluster = kCluster.str(), std::uint64_t epoch = 1) {
+  void want(const v1::Order& order, const std::string& cluster = kCluster.str(),
+            std::uint64_t epoch = 1) {
     const std::lock_guard lock(mutex_);
     orders_.Clear();
     *orders_.add_orders() = order;
@@ -103,7 +107,9 @@ class AgentTest : public ::testing::Test {
     EXPECT_TRUE(logging);
     address_ = "unix:" + (dir_.path() / "s").string();
     controller_ = std::make_unique<FakeController>(
-        address_, [this](FakeController::Stream& stream, const v1::ConnectRequest& request) { return wishes_.answer(stream, request); });
+        address_, [this](FakeController::Stream& stream, const v1::ConnectRequest& request) {
+          return wishes_.answer(stream, request);
+        });
   }
   ~AgentTest() override {
     leave();
@@ -115,17 +121,20 @@ class AgentTest : public ::testing::Test {
     ASSERT_TRUE(state) << state.error().message;
     instance_ = state->identity().instance;
     loop_ = std::make_unique<async::Loop>("test-agent");
-    AgentOptions options{.host = {.layout = state->layout(),
-                                  .self = {.instance = instance_, .boot_id = *process::boot_id()},
-                                  .node = kNode,
-                                  .worker = worker_binary(),
-                                  .devices = {0, 1, 2, 3},
-                                  .min_free_bytes = 1,
-                                  .prepare = prepare_},
-                         .version = "test",
-                         .endpoint = [this]() -> Result<rpc::Endpoint> { return rpc::Endpoint{.address = address_}; },
-                         .on_permanent = [this](const Error& error) { permanent_.set_value(error.message); },
-                         .clock = clock_};
+    AgentOptions options{
+        .host = {.layout = state->layout(),
+                 .self = {.instance = instance_, .boot_id = *process::boot_id()},
+                 .node = kNode,
+                 .worker = worker_binary(),
+                 .devices = {0, 1, 2, 3},
+                 .min_free_bytes = 1,
+                 .prepare = prepare_},
+        .version = "test",
+        .endpoint = [this]() -> Result<rpc::Endpoint> {
+          return rpc::Endpoint{.address = address_};
+        },
+        .on_permanent = [this](const Error& error) { permanent_.set_value(error.message); },
+        .clock = clock_};
     agent_ = std::make_unique<Agent>(*loop_, std::move(*state), std::move(options));
     auto started = agent_->start();
     ASSERT_TRUE(started) << started.error().message;
@@ -156,12 +165,17 @@ class AgentTest : public ::testing::Test {
   }
   std::optional<v1::Fact> fact(v1::Fact::WhatCase what) {
     auto request = controller_->wait_for([&](const v1::ConnectRequest& heard) {
-      return heard.has_facts() && std::ranges::any_of(heard.facts().facts(), [&](const v1::Fact& one) { return one.what_case() == what; });
+      return heard.has_facts() &&
+             std::ranges::any_of(heard.facts().facts(),
+                                 [&](const v1::Fact& one) { return one.what_case() == what; });
     });
     if (!request) return std::nullopt;
-    return *std::ranges::find_if(request->facts().facts(), [&](const v1::Fact& one) { return one.what_case() == what; });
+    return *std::ranges::find_if(request->facts().facts(),
+                                 [&](const v1::Fact& one) { return one.what_case() == what; });
   }
-  [[nodiscard]] std::filesystem::path run_dir() const { return rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second); }
+  [[nodiscard]] std::filesystem::path run_dir() const {
+    return rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second);
+  }
 
   TempDir dir_;
   std::string address_;
@@ -175,7 +189,8 @@ class AgentTest : public ::testing::Test {
   std::function<StartPrepared(StartRequest)> prepare_ = prepare_start;
 };
 
-// Its boot time hardly moves: a bad exit waits a second at most for its evidence, and a busy machine may take longer to run the thread that brings it.
+// Its boot time hardly moves: a bad exit waits a second at most for its evidence, and a busy
+// machine may take longer to run the thread that brings it.
 class SlowClock final : public Clock {
  public:
   [[nodiscard]] Now now() const override {
@@ -198,7 +213,8 @@ TEST_F(AgentTest, RunsAnOrderAndReportsItToTheEnd) {
   ASSERT_TRUE(exited);
   EXPECT_EQ(exited->exited().code(), 3);
   ASSERT_TRUE(fact(v1::Fact::kSwept));
-  // The fold of what was heard: each fact once, in an order that makes sense, sequence numbers without holes.
+  // The fold of what was heard: each fact once, in an order that makes sense, sequence numbers
+  // without holes.
   std::uint64_t sequence = 0;
   std::multiset<int> kinds;
   bool swept = false;
@@ -213,7 +229,8 @@ TEST_F(AgentTest, RunsAnOrderAndReportsItToTheEnd) {
       EXPECT_EQ(request.facts().sequence(), sequence);
     }
   }
-  EXPECT_EQ(kinds, (std::multiset<int>{v1::Fact::kStarted, v1::Fact::kExited, v1::Fact::kExited, v1::Fact::kSwept}));
+  EXPECT_EQ(kinds, (std::multiset<int>{v1::Fact::kStarted, v1::Fact::kExited, v1::Fact::kExited,
+                                       v1::Fact::kSwept}));
 }
 
 TEST_F(AgentTest, NextLifeTellsTheSameFactsAgain) {
@@ -235,8 +252,9 @@ TEST_F(AgentTest, NextLifeTellsTheSameFactsAgain) {
   const auto first = told();
   leave();
   begin();
-  ASSERT_TRUE(controller_->wait_for(
-      [](const v1::ConnectRequest& heard) { return heard.has_hello() && heard.hello().held_size() == 1 && heard.hello().held(0).swept(); }));
+  ASSERT_TRUE(controller_->wait_for([](const v1::ConnectRequest& heard) {
+    return heard.has_hello() && heard.hello().held_size() == 1 && heard.hello().held(0).swept();
+  }));
   // The facts of the second life are one message, sent with its Welcome.
   std::size_t facts = 0;
   ASSERT_TRUE(controller_->wait_for([&](const v1::ConnectRequest& heard) {
@@ -244,7 +262,9 @@ TEST_F(AgentTest, NextLifeTellsTheSameFactsAgain) {
     return facts == 2 * first.size();
   }));
   const auto all = told();
-  EXPECT_EQ(std::vector<std::string>(all.begin() + static_cast<std::ptrdiff_t>(first.size()), all.end()), first);
+  EXPECT_EQ(
+      std::vector<std::string>(all.begin() + static_cast<std::ptrdiff_t>(first.size()), all.end()),
+      first);
 }
 
 TEST_F(AgentTest, AgentDeathDisturbsNoRank) {
@@ -257,7 +277,9 @@ TEST_F(AgentTest, AgentDeathDisturbsNoRank) {
   leave();
   EXPECT_EQ(process::identify(rank).value(), before);
   begin();
-  ASSERT_TRUE(controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_hello() && heard.hello().held_size() == 1; }));
+  ASSERT_TRUE(controller_->wait_for([](const v1::ConnectRequest& heard) {
+    return heard.has_hello() && heard.hello().held_size() == 1;
+  }));
   EXPECT_EQ(process::identify(rank).value(), before);
   wishes_.want(stop_order());
   const auto exited = fact(v1::Fact::kExited);
@@ -277,14 +299,18 @@ TEST_F(AgentTest, StopBeforeRunNeverStarts) {
   wishes_.want(run_order("touch ran"));
   v1::Order forget = stop_order();
   forget.mutable_forget();
-  // The run order has been obeyed (by nothing) when a later order has: its answer travels behind it.
-  ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 4; }));
+  // The run order has been obeyed (by nothing) when a later order has: its answer travels behind
+  // it.
+  ASSERT_TRUE(controller_->wait_for(
+      [n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 4; }));
   wishes_.want(forget);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   int pulses = 4;
   while (std::filesystem::exists(run_dir()) && std::chrono::steady_clock::now() < deadline) {
     ++pulses;
-    controller_->wait_for([n = 0, pulses](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == pulses; });
+    controller_->wait_for([n = 0, pulses](const v1::ConnectRequest& heard) mutable {
+      return heard.has_pulse() && ++n == pulses;
+    });
   }
   EXPECT_FALSE(std::filesystem::exists(run_dir()));
   EXPECT_FALSE(std::filesystem::exists(dir_.path() / "ran"));
@@ -319,8 +345,9 @@ TEST_F(AgentTest, KilledWorkerEndsSwept) {
   EXPECT_EQ(living(), 0U);
 }
 
-// A job was archived without its run on this node: the order to forget it was there before the run's end, and the end was never told. The controller kept the
-// node free of other jobs until the agent connected anew.
+// A job was archived without its run on this node: the order to forget it was there before the
+// run's end, and the end was never told. The controller kept the node free of other jobs until the
+// agent connected anew.
 TEST_F(AgentTest, WhatIsForgottenAsSoonAsItIsSweptIsToldBefore) {
   begin();
   v1::Order run = run_order("exec sleep 1000");
@@ -340,7 +367,10 @@ TEST_F(AgentTest, EvidenceAndSuccessComeWithTheExit) {
   static const SlowClock clock;
   clock_ = &clock;
   begin();
-  v1::Order order = run_order("if [ $RANK = 0 ]; then echo training done; exit 0; fi; echo 'ValueError: bad batch' >&2; exit 1", 2);
+  v1::Order order = run_order(
+      "if [ $RANK = 0 ]; then echo training done; exit 0; fi; echo 'ValueError: bad batch' >&2; "
+      "exit 1",
+      2);
   order.mutable_run()->mutable_watching()->set_success_regex("training done");
   wishes_.want(order);
   ASSERT_TRUE(fact(v1::Fact::kSwept));
@@ -355,12 +385,14 @@ TEST_F(AgentTest, EvidenceAndSuccessComeWithTheExit) {
   EXPECT_NE(exits.at(1).evidence().find("ValueError: bad batch"), std::string::npos);
 }
 
-// An agent that was out of descriptors when the run began never looked at its logs again: no progress, no success, and the run was never collected.
+// An agent that was out of descriptors when the run began never looked at its logs again: no
+// progress, no success, and the run was never collected.
 TEST_F(AgentTest, ALogThatCouldNotBeWatchedIsTriedAgain) {
   begin();
   const auto in_the_way = rundir::RunLayout(run_dir()).rank_cursor(0);
   std::filesystem::create_directories(in_the_way);
-  v1::Order order = run_order("while [ -d " + in_the_way.string() + " ]; do sleep 0.01; done; echo training done");
+  v1::Order order = run_order("while [ -d " + in_the_way.string() +
+                              " ]; do sleep 0.01; done; echo training done");
   order.mutable_run()->mutable_watching()->set_success_regex("training done");
   wishes_.want(order);
   ASSERT_TRUE(fact(v1::Fact::kStarted));
@@ -370,16 +402,19 @@ TEST_F(AgentTest, ALogThatCouldNotBeWatchedIsTriedAgain) {
   EXPECT_TRUE(exited->exited().success_seen());
 }
 
-// A rank ended right after its save: the sweep was heard before the checkpoint was, and the next attempt began from an older one.
+// A rank ended right after its save: the sweep was heard before the checkpoint was, and the next
+// attempt began from an older one.
 TEST_F(AgentTest, WhatWasSavedLastIsToldBeforeTheSweep) {
   begin();
   // The least that the layout takes for a whole archive.
   std::string whole("PK\x01\x02", 4);
   whole.resize(46);
-  whole += std::string("PK\x05\x06", 4) + std::string(4, '\0') + std::string("\x01\0\x01\0\x2e\0\0\0\0\0\0\0\0\0", 14);
+  whole += std::string("PK\x05\x06", 4) + std::string(4, '\0') +
+           std::string("\x01\0\x01\0\x2e\0\0\0\0\0\0\0\0\0", 14);
   dir_.write("shard", whole);
   v1::Order order = run_order(
-      "mkdir -p save/iter_0000010/mp_rank_00 && cp shard save/iter_0000010/mp_rank_00/model_optim_rng.pt && "
+      "mkdir -p save/iter_0000010/mp_rank_00 && cp shard "
+      "save/iter_0000010/mp_rank_00/model_optim_rng.pt && "
       "printf 10 > save/latest_checkpointed_iteration.txt; kill -KILL $$");
   order.mutable_run()->mutable_watching()->set_layout("megatron");
   order.mutable_run()->mutable_watching()->set_save_dir((dir_.path() / "save").string());
@@ -388,7 +423,8 @@ TEST_F(AgentTest, WhatWasSavedLastIsToldBeforeTheSweep) {
   bool saved = false, swept = false;
   for (const auto& request : controller_->heard()) {
     for (const auto& reading : request.pulse().readings()) {
-      for (const auto& shard : reading.shards()) saved = saved || (shard.step() == 10 && shard.finished() && shard.sealed());
+      for (const auto& shard : reading.shards())
+        saved = saved || (shard.step() == 10 && shard.finished() && shard.sealed());
     }
     for (const auto& one : request.facts().facts()) {
       swept = swept || one.has_swept();
@@ -407,7 +443,9 @@ TEST_F(AgentTest, GraceEndsWhenPulsesAreNoLongerAcknowledged) {
   ASSERT_TRUE(started);
   // Pulses for three seconds: without renewal the two of the grace would be over.
   const std::int64_t begin = started->at().seconds();
-  ASSERT_TRUE(controller_->wait_for([&](const v1::ConnectRequest& heard) { return heard.has_pulse() && heard.pulse().sent_at().seconds() >= begin + 4; }));
+  ASSERT_TRUE(controller_->wait_for([&](const v1::ConnectRequest& heard) {
+    return heard.has_pulse() && heard.pulse().sent_at().seconds() >= begin + 4;
+  }));
   EXPECT_GT(living(), 0U);
   wishes_.stop_acks();
   const auto swept = fact(v1::Fact::kSwept);
@@ -428,7 +466,8 @@ class SetClock final : public Clock {
   mutable std::atomic<std::uint64_t> readings_ = 0;
 };
 
-// Somebody sets the node's clock while a job runs: leases, the bounds of facts that wait for a log, pulses and stops go on as ever.
+// Somebody sets the node's clock while a job runs: leases, the bounds of facts that wait for a log,
+// pulses and stops go on as ever.
 TEST_F(AgentTest, AClockThatIsSetChangesNothing) {
   static const SetClock clock;
   clock_ = &clock;
@@ -441,8 +480,10 @@ TEST_F(AgentTest, AClockThatIsSetChangesNothing) {
   ASSERT_TRUE(exited);
   EXPECT_TRUE(exited->exited().success_seen());
   EXPECT_TRUE(exited->has_age());
-  EXPECT_LT(exited->age().seconds(), 60) << "how long ago it was is told by the clock that nobody sets";
-  ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 20; }));
+  EXPECT_LT(exited->age().seconds(), 60)
+      << "how long ago it was is told by the clock that nobody sets";
+  ASSERT_TRUE(controller_->wait_for(
+      [n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 20; }));
   EXPECT_GT(living(), 0U);
   wishes_.want(stop_order());
   const auto swept = fact(v1::Fact::kSwept);
@@ -454,17 +495,22 @@ TEST_F(AgentTest, AClockThatIsSetChangesNothing) {
 TEST_F(AgentTest, OrdersOfAnotherClusterOrALowerEpochAreIgnored) {
   wishes_.be(kCluster.str(), 5);
   begin();
-  ASSERT_TRUE(controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_pulse(); }));
+  ASSERT_TRUE(
+      controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_pulse(); }));
   wishes_.want(run_order("touch ran"), kCluster.str(), 4);
-  ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 3; }));
+  ASSERT_TRUE(controller_->wait_for(
+      [n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 3; }));
   wishes_.want(run_order("touch ran"), "c-other", 5);
-  ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 5; }));
+  ASSERT_TRUE(controller_->wait_for(
+      [n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 5; }));
   EXPECT_FALSE(std::filesystem::exists(run_dir()));
-  // And the epoch outlives this life: a controller that says a lower one is refused in the Hello's answer.
+  // And the epoch outlives this life: a controller that says a lower one is refused in the Hello's
+  // answer.
   leave();
   wishes_.be(kCluster.str(), 4);
   begin();
-  const auto hello = controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_hello() && ++n == 2; });
+  const auto hello = controller_->wait_for(
+      [n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_hello() && ++n == 2; });
   ASSERT_TRUE(hello);
   EXPECT_EQ(hello->hello().highest_epoch(), 5U);
   EXPECT_EQ(hello->hello().cluster_id(), kCluster.str());
@@ -473,13 +519,16 @@ TEST_F(AgentTest, OrdersOfAnotherClusterOrALowerEpochAreIgnored) {
 // Else a kill in between let the next life obey a controller that had been replaced.
 TEST_F(AgentTest, AnEpochIsOnDiskBeforeItsOrdersAreObeyed) {
   begin();
-  ASSERT_TRUE(controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_pulse(); }));
+  ASSERT_TRUE(
+      controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_pulse(); }));
   leave();
   std::promise<std::uint64_t> on_disk;
   prepare_ = [&](StartRequest request) {
     rundir::v1::Identity record;
-    const auto bytes = io::read_file(rundir::AgentLayout(dir_.path() / "state").identity(), 64 << 10);
-    if (const auto decoded = io::decode_frames(*bytes); decoded.payloads.size() == 1) record.ParseFromString(std::string(decoded.payloads[0]));
+    const auto bytes =
+        io::read_file(rundir::AgentLayout(dir_.path() / "state").identity(), 64 << 10);
+    if (const auto decoded = io::decode_frames(*bytes); decoded.payloads.size() == 1)
+      record.ParseFromString(std::string(decoded.payloads[0]));
     on_disk.set_value(record.highest_epoch());
     return prepare_start(std::move(request));
   };
@@ -492,11 +541,13 @@ TEST_F(AgentTest, AnEpochIsOnDiskBeforeItsOrdersAreObeyed) {
   EXPECT_TRUE(fact(v1::Fact::kSwept));
 }
 
-// Beside writers that kept the disk busy 3 of 4 queued jobs failed after the controller's restart, "did not start its part within 1m": their starts came, each
-// in a message of its own, while the agent wrote the new epoch down, and it kept the last.
+// Beside writers that kept the disk busy 3 of 4 queued jobs failed after the controller's restart,
+// "did not start its part within 1m": their starts came, each in a message of its own, while the
+// agent wrote the new epoch down, and it kept the last.
 TEST_F(AgentTest, StartsThatComeWhileTheEpochIsWrittenDownAllStart) {
   begin();
-  ASSERT_TRUE(controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_pulse(); }));
+  ASSERT_TRUE(
+      controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_pulse(); }));
   leave();
   wishes_.be(kCluster.str(), 7);
   std::vector<v1::Order> starts;
@@ -520,10 +571,12 @@ TEST_F(AgentTest, StartsThatComeWhileTheEpochIsWrittenDownAllStart) {
 
 TEST_F(AgentTest, AnotherClustersAgentGivesUpWithTheSentence) {
   begin();
-  ASSERT_TRUE(controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_pulse(); }));
+  ASSERT_TRUE(
+      controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_pulse(); }));
   leave();
   const std::string text =
-      "connecting node 'n1': it belongs to cluster '" + kCluster.str() + "', this is 'c-2'; give the agent another state directory to move it here";
+      "connecting node 'n1': it belongs to cluster '" + kCluster.str() +
+      "', this is 'c-2'; give the agent another state directory to move it here";
   wishes_.refuse({grpc::StatusCode::PERMISSION_DENIED, text});
   begin();
   auto permanent = permanent_.get_future();

@@ -1,4 +1,5 @@
-// The whole agent with stand-in tools on its path: what it tells a controller of its devices, and when.
+// The whole agent with stand-in tools on its path: what it tells a controller of its devices, and
+// when.
 #include <poll.h>
 #include <sys/inotify.h>
 
@@ -31,7 +32,8 @@ class FolderEvents {
   bool wait_for(std::uint32_t what, const std::string& part) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     for (;;) {
-      const auto left = std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
+      const auto left =
+          std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
       pollfd one{.fd = fd_.get(), .events = POLLIN, .revents = 0};
       if (left.count() <= 0 || ::poll(&one, 1, static_cast<int>(left.count())) <= 0) return false;
       alignas(inotify_event) std::array<char, 4096> bytes{};
@@ -41,7 +43,8 @@ class FolderEvents {
         inotify_event event{};
         std::memcpy(&event, bytes.data() + at, sizeof(event));
         const char* const name = bytes.data() + at + sizeof(event);
-        seen = seen || ((event.mask & what) != 0 && event.len > 0 && std::string_view(name).find(part) != std::string_view::npos);
+        seen = seen || ((event.mask & what) != 0 && event.len > 0 &&
+                        std::string_view(name).find(part) != std::string_view::npos);
         at += static_cast<ssize_t>(sizeof(event) + event.len);
       }
       if (seen) return true;
@@ -58,21 +61,22 @@ class AgentDevices : public ::testing::Test {
     static const auto logging = log::set_up({.daemon = "test", .level = "off"});
     EXPECT_TRUE(logging);
     address_ = "unix:" + (dir_.path() / "s").string();
-    controller_ = std::make_unique<FakeController>(address_, [this](FakeController::Stream& stream, const v1::ConnectRequest& request) {
-      v1::ConnectResponse response;
-      if (request.has_hello()) {
-        response = welcome_message();
-        response.mutable_welcome()->mutable_pulse_interval()->set_seconds(0);
-        response.mutable_welcome()->mutable_pulse_interval()->set_nanos(20'000'000);
-      } else if (request.has_pulse() && acks_) {
-        response.mutable_pulse_ack()->set_number(request.pulse().number());
-        response.mutable_pulse_ack()->set_epoch(1);
-      } else {
-        return std::optional<grpc::Status>();
-      }
-      stream.Write(response);
-      return std::optional<grpc::Status>();
-    });
+    controller_ = std::make_unique<FakeController>(
+        address_, [this](FakeController::Stream& stream, const v1::ConnectRequest& request) {
+          v1::ConnectResponse response;
+          if (request.has_hello()) {
+            response = welcome_message();
+            response.mutable_welcome()->mutable_pulse_interval()->set_seconds(0);
+            response.mutable_welcome()->mutable_pulse_interval()->set_nanos(20'000'000);
+          } else if (request.has_pulse() && acks_) {
+            response.mutable_pulse_ack()->set_number(request.pulse().number());
+            response.mutable_pulse_ack()->set_epoch(1);
+          } else {
+            return std::optional<grpc::Status>();
+          }
+          stream.Write(response);
+          return std::optional<grpc::Status>();
+        });
     machine("910b_container");
     for (const char* tool : {"npu-smi", "hccn_tool"}) tools_.tool(tool, "recorded");
   }
@@ -98,7 +102,8 @@ class AgentDevices : public ::testing::Test {
     agent_.reset();
     loop_.reset();
   }
-  void begin(Duration interval, Duration bound = std::chrono::seconds(120), const BootId& boot = *process::boot_id()) {
+  void begin(Duration interval, Duration bound = std::chrono::seconds(120),
+             const BootId& boot = *process::boot_id()) {
     auto state = StateDir::open(dir_.path() / "state");
     ASSERT_TRUE(state) << state.error().message;
     loop_ = std::make_unique<async::Loop>("test-agent");
@@ -109,29 +114,40 @@ class AgentDevices : public ::testing::Test {
                  .worker = worker_binary(),
                  .min_free_bytes = 1},
         .network = network_,
-        .probe = probe::ProbeOptions{.path = tools_.path().string() + ":/usr/bin:/bin", .each = milliseconds(120'000), .total = milliseconds(120'000)},
+        .probe = probe::ProbeOptions{.path = tools_.path().string() + ":/usr/bin:/bin",
+                                     .each = milliseconds(120'000),
+                                     .total = milliseconds(120'000)},
         .probe_interval = interval,
         .first_look_bound = bound,
         .version = "test",
-        .endpoint = [this]() -> Result<rpc::Endpoint> { return rpc::Endpoint{.address = address_}; }};
+        .endpoint = [this]() -> Result<rpc::Endpoint> {
+          return rpc::Endpoint{.address = address_};
+        }};
     agent_ = std::make_unique<Agent>(*loop_, std::move(*state), std::move(options));
     auto started = agent_->start();
     ASSERT_TRUE(started) << started.error().message;
   }
   std::optional<v1::Inventory> told(const std::function<bool(const v1::Inventory&)>& fits) {
-    const auto heard = controller_->wait_for([&](const v1::ConnectRequest& request) { return request.has_hello() && fits(request.hello().inventory()); },
-                                             std::chrono::seconds(60));
+    const auto heard = controller_->wait_for(
+        [&](const v1::ConnectRequest& request) {
+          return request.has_hello() && fits(request.hello().inventory());
+        },
+        std::chrono::seconds(60));
     if (!heard) return std::nullopt;
     return heard->hello().inventory();
   }
   // The first pulse with such a reading of the device.
   bool read(std::uint32_t device, v1::DeviceHealth health, const std::string& part = "") {
     const auto fits = [&](const v1::DeviceReading& one) {
-      return one.id() == device && one.health() == health && one.health_text().find(part) != std::string::npos;
+      return one.id() == device && one.health() == health &&
+             one.health_text().find(part) != std::string::npos;
     };
     return controller_
-        ->wait_for([&](const v1::ConnectRequest& request) { return request.has_pulse() && std::ranges::any_of(request.pulse().devices(), fits); },
-                   std::chrono::seconds(60))
+        ->wait_for(
+            [&](const v1::ConnectRequest& request) {
+              return request.has_pulse() && std::ranges::any_of(request.pulse().devices(), fits);
+            },
+            std::chrono::seconds(60))
         .has_value();
   }
 
@@ -168,9 +184,12 @@ TEST_F(AgentDevices, ComeWithTheHelloAndTheirReadingsWithTheFirstPulse) {
   EXPECT_EQ(inventory->devices(0).physical_id(), 4U);
   EXPECT_EQ(inventory->devices(0).addresses(0), "192.168.4.21");
   ASSERT_TRUE(read(3, v1::DEVICE_HEALTH_OK));
-  ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& request) mutable { return request.has_pulse() && ++n == 10; }));
+  ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& request) mutable {
+    return request.has_pulse() && ++n == 10;
+  }));
   const auto heard = controller_->heard();
-  const auto first = std::ranges::find_if(heard, [](const v1::ConnectRequest& request) { return request.has_pulse(); });
+  const auto first = std::ranges::find_if(
+      heard, [](const v1::ConnectRequest& request) { return request.has_pulse(); });
   EXPECT_EQ(first->pulse().devices_size(), 4) << "nothing may be placed before it";
   EXPECT_FALSE(heard.back().pulse().devices_size() > 0) << "said, and acknowledged";
 }
@@ -178,8 +197,9 @@ TEST_F(AgentDevices, ComeWithTheHelloAndTheirReadingsWithTheFirstPulse) {
 TEST_F(AgentDevices, ALookIsSaidUntilItIsAcknowledged) {
   acks_ = false;
   begin(Duration::zero());
-  EXPECT_TRUE(controller_->wait_for(
-      [n = 0](const v1::ConnectRequest& request) mutable { return request.has_pulse() && request.pulse().devices_size() == 4 && ++n == 5; }));
+  EXPECT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& request) mutable {
+    return request.has_pulse() && request.pulse().devices_size() == 4 && ++n == 5;
+  }));
 }
 
 TEST_F(AgentDevices, TheHelloDoesNotWaitForAToolThatHangs) {
@@ -189,7 +209,8 @@ TEST_F(AgentDevices, TheHelloDoesNotWaitForAToolThatHangs) {
   ASSERT_TRUE(inventory);
   EXPECT_EQ(inventory->devices_size(), 0) << "not CPU slots";
   ASSERT_EQ(inventory->findings_size(), 1);
-  EXPECT_EQ(inventory->findings(0), "the tools have not answered yet: the devices are told as soon as they are known");
+  EXPECT_EQ(inventory->findings(0),
+            "the tools have not answered yet: the devices are told as soon as they are known");
 }
 
 TEST_F(AgentDevices, WhatComesLateIsToldWithAnotherHello) {
@@ -198,7 +219,8 @@ TEST_F(AgentDevices, WhatComesLateIsToldWithAnotherHello) {
   EXPECT_TRUE(read(0, v1::DEVICE_HEALTH_OK));
 }
 
-// A tool that hung kept an agent that was started again from its controller, and ranks with a short grace from its word.
+// A tool that hung kept an agent that was started again from its controller, and ranks with a short
+// grace from its word.
 TEST_F(AgentDevices, OfTheLastLifeAreToldWhileAToolHangs) {
   first_life();
   tools_.tool("npu-smi", "hang");
@@ -208,10 +230,12 @@ TEST_F(AgentDevices, OfTheLastLifeAreToldWhileAToolHangs) {
     return hellos == 2 && request.has_pulse();
   });
   ASSERT_TRUE(pulse);
-  EXPECT_EQ(pulse->pulse().devices_size(), 0) << "nobody has looked at them: nothing is placed on them";
+  EXPECT_EQ(pulse->pulse().devices_size(), 0)
+      << "nobody has looked at them: nothing is placed on them";
   const auto told = hellos();
   ASSERT_EQ(told.size(), 2U);
-  EXPECT_EQ(told[1].SerializeAsString(), told[0].SerializeAsString()) << "no other node than before";
+  EXPECT_EQ(told[1].SerializeAsString(), told[0].SerializeAsString())
+      << "no other node than before";
   EXPECT_EQ(std::ranges::count(told[1].features(), probe::kDeviceReadings), 1);
 }
 
@@ -227,7 +251,9 @@ TEST_F(AgentDevices, OfTheLastLifeAreConfirmedByTheFirstLook) {
   ASSERT_TRUE(pulse);
   leave();
   EXPECT_EQ(hellos().size(), 2U) << "there was nothing else to say";
-  const auto again = probe::load_kept(dir_.path() / "state/devices", StateDir::open(dir_.path() / "state")->identity().instance, other);
+  const auto again =
+      probe::load_kept(dir_.path() / "state/devices",
+                       StateDir::open(dir_.path() / "state")->identity().instance, other);
   ASSERT_TRUE(again && *again);
   EXPECT_TRUE((*again)->this_boot) << "they are this boot's since that look";
   EXPECT_NE(read_text(dir_.path() / "state/devices"), kept);
@@ -237,7 +263,9 @@ TEST_F(AgentDevices, OfTheLastLifeAreReplacedByTheFirstLook) {
   first_life();
   machine("910b_alarm");
   begin(std::chrono::hours(1));
-  ASSERT_TRUE(told([](const v1::Inventory& inventory) { return inventory.devices_size() == 4 && inventory.devices(3).id() == 7; }));
+  ASSERT_TRUE(told([](const v1::Inventory& inventory) {
+    return inventory.devices_size() == 4 && inventory.devices(3).id() == 7;
+  }));
   const auto told = hellos();
   ASSERT_EQ(told.size(), 3U);
   EXPECT_EQ(told[1].devices(3).id(), 3U);
@@ -245,11 +273,13 @@ TEST_F(AgentDevices, OfTheLastLifeAreReplacedByTheFirstLook) {
 
 TEST_F(AgentDevices, WhatWasKeptAndIsNoUseIsIgnored) {
   first_life();
-  ASSERT_EQ(std::filesystem::status(dir_.path() / "state/devices").permissions(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  ASSERT_EQ(std::filesystem::status(dir_.path() / "state/devices").permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   dir_.write("state/devices", "rubbish");
   tools_.tool("npu-smi", "hang");
   begin(Duration::zero(), milliseconds(1));
-  ASSERT_TRUE(told([](const v1::Inventory& inventory) { return inventory.devices_size() == 0; })) << "it waited for the look, and no longer than its bound";
+  ASSERT_TRUE(told([](const v1::Inventory& inventory) { return inventory.devices_size() == 0; }))
+      << "it waited for the look, and no longer than its bound";
   EXPECT_EQ(hellos().size(), 2U);
 }
 
@@ -260,11 +290,13 @@ TEST_F(AgentDevices, WhatTheDiskDidNotTakeIsKeptAfterALaterLook) {
   std::filesystem::create_directories(file / "in-the-way");
   FolderEvents events(dir_.path() / "state");
   begin(milliseconds(20));
-  ASSERT_TRUE(events.wait_for(IN_DELETE, "devices")) << "what was written beside it goes when it cannot take its place";
+  ASSERT_TRUE(events.wait_for(IN_DELETE, "devices"))
+      << "what was written beside it goes when it cannot take its place";
   std::filesystem::remove_all(file);
   ASSERT_TRUE(events.wait_for(IN_MOVED_TO, "devices"));
   leave();
-  const auto kept = probe::load_kept(file, StateDir::open(dir_.path() / "state")->identity().instance, *process::boot_id());
+  const auto kept = probe::load_kept(
+      file, StateDir::open(dir_.path() / "state")->identity().instance, *process::boot_id());
   ASSERT_TRUE(kept && *kept);
   EXPECT_EQ((*kept)->inventory.devices_size(), 4);
 }
@@ -309,7 +341,9 @@ TEST_F(AgentDevices, ACardThatVanishesAndComesBack) {
   tools_.write("next.txt", whole);
   show();
   ASSERT_TRUE(controller_->wait_for(
-      [n = 0](const v1::ConnectRequest& request) mutable { return request.has_hello() && request.hello().inventory().devices_size() == 4 && ++n == 2; },
+      [n = 0](const v1::ConnectRequest& request) mutable {
+        return request.has_hello() && request.hello().inventory().devices_size() == 4 && ++n == 2;
+      },
       std::chrono::seconds(60)));
   EXPECT_GT(controller_->connections(), before);
 }

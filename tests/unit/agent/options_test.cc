@@ -16,12 +16,16 @@ Result<std::optional<CommandLine>> parse(std::vector<std::string> more) {
 // It went into the Hello, which the controller could not read: the agent knocked for ever.
 TEST(CommandLine, BytesThatAreNoTextAreAUsageError) {
   EXPECT_TRUE(parse({"--label", "rack=m\xc3\xbcnchen", "--address", "127.0.0.1"}));
-  for (const std::vector<std::string>& bad : {std::vector<std::string>{"--label", "rack=\xff"}, {"--address", "10.0.0.\xff"}, {"--name", "n\xff"}}) {
+  for (const std::vector<std::string>& bad : {std::vector<std::string>{"--label", "rack=\xff"},
+                                              {"--address", "10.0.0.\xff"},
+                                              {"--name", "n\xff"}}) {
     const auto line = parse(bad);
     ASSERT_FALSE(line) << bad[0];
     EXPECT_EQ(line.error().code, ErrorCode::InvalidArgument);
   }
-  EXPECT_NE(parse({"--address", "10.0.0.\xff"}).error().message.find("'10.0.0.?' is not UTF-8 text"), std::string::npos);
+  EXPECT_NE(
+      parse({"--address", "10.0.0.\xff"}).error().message.find("'10.0.0.?' is not UTF-8 text"),
+      std::string::npos);
 }
 
 TEST(CommandLine, WhereTheDevicesAreFrom) {
@@ -38,17 +42,21 @@ TEST(CommandLine, WhereTheDevicesAreFrom) {
   ASSERT_TRUE(written && *written);
   EXPECT_EQ((*written)->devices_from, "cards.txt");
   EXPECT_EQ((*written)->probe_interval, Duration::zero());
-  for (const std::vector<std::string>& bad : {std::vector<std::string>{"--devices", "8", "--devices-from", "x"},
-                                              {"--probe-interval", "-1"},
-                                              {"--probe-interval", "often"},
-                                              {"--probe-interval", "2d"}}) {
+  for (const std::vector<std::string>& bad :
+       {std::vector<std::string>{"--devices", "8", "--devices-from", "x"},
+        {"--probe-interval", "-1"},
+        {"--probe-interval", "often"},
+        {"--probe-interval", "2d"}}) {
     const auto line = parse(bad);
     ASSERT_FALSE(line) << bad[0];
     EXPECT_EQ(line.error().code, ErrorCode::InvalidArgument);
   }
   // It was read as seconds, while every other flag of the kind wanted its unit.
-  EXPECT_NE(parse({"--probe-interval", "30"}).error().message.find("--probe-interval: '30' is a number without a unit; write 30s, 30m or 30h"),
-            std::string::npos);
+  EXPECT_NE(
+      parse({"--probe-interval", "30"})
+          .error()
+          .message.find("--probe-interval: '30' is a number without a unit; write 30s, 30m or 30h"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -47,14 +47,17 @@ TEST(Outbox, OnlyWellAndStoppedExitsMayBeGathered) {
   Outbox outbox;
   EXPECT_FALSE(outbox.gather(kRun, {exited(0, 0), exited(1, 15, true)}, kAll));
   EXPECT_FALSE(outbox.empty());
-  EXPECT_TRUE(outbox.gather(kRun, {exited(0, 0), exited(1, 15, true), exited(2, 1)}, kAll)) << "a bad one takes the others along";
+  EXPECT_TRUE(outbox.gather(kRun, {exited(0, 0), exited(1, 15, true), exited(2, 1)}, kAll))
+      << "a bad one takes the others along";
   EXPECT_EQ(outbox.take().facts_size(), 3);
   EXPECT_TRUE(outbox.gather(kRun, {swept()}, kAll));
   outbox.take();
-  EXPECT_FALSE(outbox.gather(RunKey{kRun.first, AttemptNo(2)}, {exited(0, 0)}, kAll)) << "urgency ends with the message";
+  EXPECT_FALSE(outbox.gather(RunKey{kRun.first, AttemptNo(2)}, {exited(0, 0)}, kAll))
+      << "urgency ends with the message";
 }
 
-// After a reconnect all is told again: of a node with many runs that was longer than a message may be, and the stream ended with each of them.
+// After a reconnect all is told again: of a node with many runs that was longer than a message may
+// be, and the stream ended with each of them.
 TEST(Outbox, WhatIsLongerThanAMessageGoesInSeveral) {
   Outbox outbox;
   std::vector<v1::Fact> many;

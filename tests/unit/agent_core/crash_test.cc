@@ -1,7 +1,9 @@
-// A scripted node: disk and processes outlive the agent, everything else dies with it. Every history is run once undisturbed and once with
-// the agent killed after each single effect (and, for the worker, with each of its own steps held back until after the restart). Ground truth is
-// what the model node did, not what the agent believes: at most one worker wins the claim, ranks are exec'd at most once, "swept" is said only when
-// nothing lives, a stopped run never starts afterwards, and every history ends swept.
+// A scripted node: disk and processes outlive the agent, everything else dies with it. Every
+// history is run once undisturbed and once with the agent killed after each single effect (and, for
+// the worker, with each of its own steps held back until after the restart). Ground truth is what
+// the model node did, not what the agent believes: at most one worker wins the claim, ranks are
+// exec'd at most once, "swept" is said only when nothing lives, a stopped run never starts
+// afterwards, and every history ends swept.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -45,7 +47,8 @@ class Node {
     return std::ranges::any_of(workers, [](const Worker& worker) { return worker.ranks_alive; });
   }
   [[nodiscard]] bool may_still_claim() const {
-    return std::ranges::any_of(workers, [](const Worker& worker) { return worker.at == Worker::At::Spawned; });
+    return std::ranges::any_of(
+        workers, [](const Worker& worker) { return worker.at == Worker::At::Spawned; });
   }
 
   // One step of each worker.
@@ -81,7 +84,8 @@ class Node {
   }
   void kill_worker() {
     for (Worker& worker : workers) {
-      if (worker.at != Worker::At::Ended) worker.at = Worker::At::Ended;  // its ranks stay: that is what a sweep is for
+      // its ranks stay: that is what a sweep is for
+      if (worker.at != Worker::At::Ended) worker.at = Worker::At::Ended;
     }
   }
   void reboot() {
@@ -104,7 +108,9 @@ class Agent {
   bool step(const v1::Orders* orders) {
     std::map<RunKey, RunSeen> seen;
     if (node_.dir) seen[kRun] = look();
-    const auto actions = reconcile({.instance = InstanceId(node_.instance), .boot_id = BootId(node_.boot)}, orders, seen, starting_up_);
+    const auto actions =
+        reconcile({.instance = InstanceId(node_.instance), .boot_id = BootId(node_.boot)}, orders,
+                  seen, starting_up_);
     starting_up_ = false;
     for (const Action& action : actions) std::visit([this](const auto& one) { act(one); }, action);
     return !actions.empty();
@@ -122,9 +128,12 @@ class Agent {
     seen.stop_requested = dir.stop_requested;
     seen.swept = dir.swept;
     seen.refused = dir.refused;
-    const bool lives = std::ranges::any_of(node_.workers, [](const Worker& w) { return w.at != Worker::At::Ended; });
+    const bool lives = std::ranges::any_of(
+        node_.workers, [](const Worker& w) { return w.at != Worker::At::Ended; });
     if (dir.claimed_by_worker) {
-      seen.worker = !*dir.claimed_by_worker ? WorkerState::Never : lives ? WorkerState::Alive : WorkerState::Dead;
+      seen.worker = !*dir.claimed_by_worker ? WorkerState::Never
+                    : lives                 ? WorkerState::Alive
+                                            : WorkerState::Dead;
     } else {
       seen.worker = spawned_ && lives ? WorkerState::Spawned : WorkerState::None;
     }
@@ -164,7 +173,8 @@ class Agent {
     node_.effect();
   }
   void act(const MarkSwept& mark) {
-    EXPECT_FALSE(node_.may_still_claim() && !node_.dir->claimed_by_worker) << "said swept while a worker may still claim";
+    EXPECT_FALSE(node_.may_still_claim() && !node_.dir->claimed_by_worker)
+        << "said swept while a worker may still claim";
     node_.say_swept(mark.reason);
     node_.effect();
   }
@@ -241,18 +251,23 @@ bool play(const History& history, int kill_after, Node& node) {
 TEST(CrashPoints, EveryHistoryKeepsTheRules) {
   int runs = 0, started = 0;
   std::set<std::string> reasons;
-  for (const auto& wants : std::vector<std::vector<Want>>{
-           {Want::Run, Want::Stop}, {Want::Stop}, {Want::Stop, Want::Run}, {Want::Run, Want::Nothing, Want::Stop}, {Want::Run, Want::Stop, Want::Run}}) {
+  for (const auto& wants : std::vector<std::vector<Want>>{{Want::Run, Want::Stop},
+                                                          {Want::Stop},
+                                                          {Want::Stop, Want::Run},
+                                                          {Want::Run, Want::Nothing, Want::Stop},
+                                                          {Want::Run, Want::Stop, Want::Run}}) {
     for (int lag = 0; lag < 10; ++lag) {
       for (const Fault fault : {Fault::None, Fault::KillWorker, Fault::Reboot, Fault::LoseClaim}) {
         for (int fault_round = 0; fault_round < (fault == Fault::None ? 1 : 14); ++fault_round) {
           for (int kill_after = -1; kill_after < 12; ++kill_after) {
             Node node;
-            const History history{.wants = wants, .worker_lag = lag, .fault = fault, .fault_round = fault_round};
+            const History history{
+                .wants = wants, .worker_lag = lag, .fault = fault, .fault_round = fault_round};
             const bool killed = play(history, kill_after, node);
             ++runs;
             started += node.execs;
-            SCOPED_TRACE("wants " + std::to_string(wants.size()) + " lag " + std::to_string(lag) + " fault " + std::to_string(static_cast<int>(fault)) + "@" +
+            SCOPED_TRACE("wants " + std::to_string(wants.size()) + " lag " + std::to_string(lag) +
+                         " fault " + std::to_string(static_cast<int>(fault)) + "@" +
                          std::to_string(fault_round) + " kill " + std::to_string(kill_after));
             EXPECT_LE(node.spawns, 1);
             EXPECT_LE(node.execs, 1);
@@ -272,11 +287,13 @@ TEST(CrashPoints, EveryHistoryKeepsTheRules) {
   }
   EXPECT_GT(runs, 1000);
   EXPECT_GT(started, 100) << "the histories must really start something";
-  EXPECT_EQ(reasons, (std::set<std::string>{"stopped", "worker died", "rebooted", "never started", "its claim was lost"}));
+  EXPECT_EQ(reasons, (std::set<std::string>{"stopped", "worker died", "rebooted", "never started",
+                                            "its claim was lost"}));
 }
 
 TEST(CrashPoints, WipedStateDirectoryIsSweptByLooking) {
-  // The old instance's worker and ranks live; the new instance has an empty directory and is told to stop the attempt, or to run it.
+  // The old instance's worker and ranks live; the new instance has an empty directory and is told
+  // to stop the attempt, or to run it.
   for (const Want want : {Want::Stop, Want::Run}) {
     Node node;
     play({.wants = {Want::Run}}, -1, node);

@@ -47,10 +47,13 @@ TEST(Facts, StartedCarriesPidsInLocalOrderAndTheWorker) {
   EXPECT_EQ(facts[0].at().seconds(), 1'700'000'000);
   EXPECT_EQ(facts[0].at().nanos(), 1'000'000);
   EXPECT_EQ(facts[0].started().worker_pid(), 77U);
-  EXPECT_EQ(std::vector<std::uint64_t>(facts[0].started().pids().begin(), facts[0].started().pids().end()), (std::vector<std::uint64_t>{104, 105, 106}));
+  EXPECT_EQ(std::vector<std::uint64_t>(facts[0].started().pids().begin(),
+                                       facts[0].started().pids().end()),
+            (std::vector<std::uint64_t>{104, 105, 106}));
 }
 
-// The node's clock was set back between two exits: the rank that died of the first one's death looked like the cause.
+// The node's clock was set back between two exits: the rank that died of the first one's death
+// looked like the cause.
 TEST(Facts, TheFirstToEndComesFirstWhateverTheWallClockSays) {
   RunSeen seen = started_run();
   const auto boot = [](int ms) { return BootTime(milliseconds(ms)); };
@@ -62,31 +65,43 @@ TEST(Facts, TheFirstToEndComesFirstWhateverTheWallClockSays) {
   EXPECT_EQ(facts[2].exited().rank(), 4U);
 }
 
-// Nodes' wall clocks differ by seconds, and are set while ranks run: how long ago something ended is told by the clock that nobody sets.
+// Nodes' wall clocks differ by seconds, and are set while ranks run: how long ago something ended
+// is told by the clock that nobody sets.
 TEST(Facts, AnAgeIsByTheBootClockWhereThatCanTell) {
   const Self self{.instance = InstanceId("i"), .boot_id = BootId("b")};
   RunSeen seen = started_run();
   seen.boot_id = self.boot_id;
-  seen.exits[4] = {.rank = 4, .code = 1, .killed_unasked = true, .at = at(3'600'000), .boot = BootTime(milliseconds(5'000))};
-  seen.companion_exits = {{.name = "scheduler", .code = 2, .at = at(3'600'000), .boot = BootTime(milliseconds(5'500))}};
+  seen.exits[4] = {.rank = 4,
+                   .code = 1,
+                   .killed_unasked = true,
+                   .at = at(3'600'000),
+                   .boot = BootTime(milliseconds(5'000))};
+  seen.companion_exits = {
+      {.name = "scheduler", .code = 2, .at = at(3'600'000), .boot = BootTime(milliseconds(5'500))}};
   const Now now{.wall = at(9'000), .boot = BootTime(milliseconds(6'250))};
   const auto ages = [&] {
     v1::Facts facts;
     for (v1::Fact& fact : facts_of(kRun, seen)) *facts.add_facts() = std::move(fact);
     set_ages(facts, self, {{kRun, seen}}, now);
     std::vector<std::int64_t> ms;
-    for (const v1::Fact& fact : facts.facts()) ms.push_back(fact.age().seconds() * 1000 + fact.age().nanos() / 1'000'000);
+    for (const v1::Fact& fact : facts.facts())
+      ms.push_back(fact.age().seconds() * 1000 + fact.age().nanos() / 1'000'000);
     return ms;
   };
-  EXPECT_EQ(ages(), (std::vector<std::int64_t>{8'999, 1'250, 750})) << "started, the exit, the companion's";
+  EXPECT_EQ(ages(), (std::vector<std::int64_t>{8'999, 1'250, 750}))
+      << "started, the exit, the companion's";
   EXPECT_TRUE(facts_of(kRun, seen)[1].exited().killed_unasked());
-  seen.boot_id = BootId("before");  // that clock began anew: the wall clock has to do, and nothing lies ahead
+  // that clock began anew: the wall clock has to do, and nothing lies ahead
+  seen.boot_id = BootId("before");
   EXPECT_EQ(ages(), (std::vector<std::int64_t>{8'999, 0, 0}));
 }
 
 TEST(Facts, AnExitCarriesWhatItsEvidenceSpeaksOf) {
   RunSeen seen = started_run();
-  seen.exits[4] = {.rank = 4, .code = 1, .evidence = "Connection reset by peer", .evidence_kind = v1::EVIDENCE_KIND_CONSEQUENCE};
+  seen.exits[4] = {.rank = 4,
+                   .code = 1,
+                   .evidence = "Connection reset by peer",
+                   .evidence_kind = v1::EVIDENCE_KIND_CONSEQUENCE};
   EXPECT_EQ(facts_of(kRun, seen).back().exited().evidence_kind(), v1::EVIDENCE_KIND_CONSEQUENCE);
 }
 
@@ -102,28 +117,51 @@ TEST(Facts, ACompanionsEndIsOneWhenItBreaksTheAttempt) {
   const ExitSeen before{.boot = boot(10)}, after{.boot = boot(30)};
   const Row rows[] = {
       {"status 3 while ranks run", {.name = "s", .code = 3, .boot = boot(20)}, {}, true},
-      {"a signal while one runs", {.name = "s", .code = -1, .signal = 6, .boot = boot(20)}, {{4, before}, {5, before}}, true},
-      {"they ended of it", {.name = "s", .code = 3, .boot = boot(20)}, {{4, after}, {5, after}, {6, after}}, true},
+      {"a signal while one runs",
+       {.name = "s", .code = -1, .signal = 6, .boot = boot(20)},
+       {{4, before}, {5, before}},
+       true},
+      {"they ended of it",
+       {.name = "s", .code = 3, .boot = boot(20)},
+       {{4, after}, {5, after}, {6, after}},
+       true},
       {"a good end", {.name = "s", .code = 0, .boot = boot(20)}, {}, false},
-      {"muster's stop", {.name = "s", .code = -1, .signal = 15, .stop_requested = true, .boot = boot(20)}, {}, false},
-      {"after all ranks", {.name = "s", .code = 1, .boot = boot(20)}, {{4, before}, {5, before}, {6, before}}, false},
+      {"muster's stop",
+       {.name = "s", .code = -1, .signal = 15, .stop_requested = true, .boot = boot(20)},
+       {},
+       false},
+      {"after all ranks",
+       {.name = "s", .code = 1, .boot = boot(20)},
+       {{4, before}, {5, before}, {6, before}},
+       false},
   };
   for (const Row& row : rows) {
     RunSeen seen = started_run();
     seen.exits = row.exits;
     seen.companion_exits = {row.exit};
     const auto facts = facts_of(kRun, seen);
-    EXPECT_EQ(std::ranges::count_if(facts, &v1::Fact::has_companion_exited), row.told ? 1 : 0) << row.story;
+    EXPECT_EQ(std::ranges::count_if(facts, &v1::Fact::has_companion_exited), row.told ? 1 : 0)
+        << row.story;
   }
 }
 
 TEST(Facts, ACompanionsEndStandsInItsPlaceAmongTheExits) {
   RunSeen seen = started_run();
   seen.exits[4] = {.rank = 4, .code = 1, .at = at(10), .boot = BootTime(milliseconds(10))};
-  seen.exits[5] = {.rank = 5, .code = -1, .signal = 15, .stop_requested = true, .at = at(30), .boot = BootTime(milliseconds(30))};
-  seen.companion_exits = {{.name = "scheduler", .code = 2, .at = at(20), .boot = BootTime(milliseconds(20)), .evidence = "Bind failed"}};
+  seen.exits[5] = {.rank = 5,
+                   .code = -1,
+                   .signal = 15,
+                   .stop_requested = true,
+                   .at = at(30),
+                   .boot = BootTime(milliseconds(30))};
+  seen.companion_exits = {{.name = "scheduler",
+                           .code = 2,
+                           .at = at(20),
+                           .boot = BootTime(milliseconds(20)),
+                           .evidence = "Bind failed"}};
   const auto facts = facts_of(kRun, seen);
-  ASSERT_EQ(kinds(facts), (std::vector<int>{v1::Fact::kStarted, v1::Fact::kExited, v1::Fact::kCompanionExited, v1::Fact::kExited}));
+  ASSERT_EQ(kinds(facts), (std::vector<int>{v1::Fact::kStarted, v1::Fact::kExited,
+                                            v1::Fact::kCompanionExited, v1::Fact::kExited}));
   EXPECT_EQ(facts[2].companion_exited().name(), "scheduler");
   EXPECT_EQ(facts[2].companion_exited().code(), 2);
   EXPECT_EQ(facts[2].companion_exited().evidence(), "Bind failed");
@@ -139,7 +177,8 @@ TEST(Facts, RanksThatWereNeverStartedAreNotLost) {
   seen.stop_requested = true;
   seen.swept = true;
   const auto facts = facts_of(kRun, seen);
-  ASSERT_EQ(kinds(facts), (std::vector<int>{v1::Fact::kStartFailed, v1::Fact::kExited, v1::Fact::kSwept}));
+  ASSERT_EQ(kinds(facts),
+            (std::vector<int>{v1::Fact::kStartFailed, v1::Fact::kExited, v1::Fact::kSwept}));
   EXPECT_EQ(facts[1].exited().rank(), 5U) << "this one was forked before another could not be";
   EXPECT_TRUE(facts[1].exited().lost());
   EXPECT_TRUE(facts[2].swept().logs_follow()) << "the setup's log is still to come";
@@ -152,7 +191,8 @@ TEST(Facts, NorAreRanksOfARunThatWasStoppedInItsSetup) {
   seen.pids.clear();
   seen.stop_requested = true;
   seen.swept = true;
-  EXPECT_EQ(kinds(facts_of(kRun, seen)), (std::vector<int>{v1::Fact::kExited, v1::Fact::kExited, v1::Fact::kExited, v1::Fact::kSwept}))
+  EXPECT_EQ(kinds(facts_of(kRun, seen)), (std::vector<int>{v1::Fact::kExited, v1::Fact::kExited,
+                                                           v1::Fact::kExited, v1::Fact::kSwept}))
       << "the worker died: nobody knows";
   seen.swept_by_worker = true;
   EXPECT_EQ(kinds(facts_of(kRun, seen)), (std::vector<int>{v1::Fact::kSwept}));
@@ -163,13 +203,22 @@ TEST(Facts, ExitsOldestFirstThenLostOnesThenSwept) {
   seen.first_step = 12;
   seen.first_step_at = at(2);
   seen.exits[4] = {.rank = 4, .code = 0, .at = at(30)};
-  seen.exits[6] = {.rank = 6, .code = -1, .signal = 9, .oom = true, .at = at(20), .evidence = "Killed", .success_seen = true, .step = 40, .total = 100};
+  seen.exits[6] = {.rank = 6,
+                   .code = -1,
+                   .signal = 9,
+                   .oom = true,
+                   .at = at(20),
+                   .evidence = "Killed",
+                   .success_seen = true,
+                   .step = 40,
+                   .total = 100};
   seen.swept = true;
   seen.swept_reason = "worker died";
   seen.swept_at = at(40);
   const auto facts = facts_of(kRun, seen);
   ASSERT_EQ(kinds(facts),
-            (std::vector<int>{v1::Fact::kStarted, v1::Fact::kFirstStep, v1::Fact::kExited, v1::Fact::kExited, v1::Fact::kExited, v1::Fact::kSwept}));
+            (std::vector<int>{v1::Fact::kStarted, v1::Fact::kFirstStep, v1::Fact::kExited,
+                              v1::Fact::kExited, v1::Fact::kExited, v1::Fact::kSwept}));
   EXPECT_EQ(facts[1].first_step().step(), 12);
   EXPECT_EQ(facts[2].exited().rank(), 6U);
   EXPECT_EQ(facts[2].exited().signal(), 9);
@@ -178,7 +227,8 @@ TEST(Facts, ExitsOldestFirstThenLostOnesThenSwept) {
   EXPECT_TRUE(facts[2].exited().success_seen());
   EXPECT_EQ(facts[2].exited().step(), 40);
   EXPECT_EQ(facts[2].exited().total(), 100);
-  EXPECT_FALSE(facts[3].exited().has_step() || facts[3].exited().has_total()) << "nobody has read it";
+  EXPECT_FALSE(facts[3].exited().has_step() || facts[3].exited().has_total())
+      << "nobody has read it";
   EXPECT_EQ(facts[3].exited().rank(), 4U);
   EXPECT_FALSE(facts[3].exited().lost());
   EXPECT_EQ(facts[4].exited().rank(), 5U);
@@ -247,8 +297,9 @@ TEST(Facts, WantOfProcessesOrRoomIsTheNodesFault) {
   seen.started = false;
   seen.start_failed = "forking rank 3: Resource temporarily unavailable";
   for (const auto& [error, why] :
-       {std::pair(EAGAIN, v1::START_FAILURE_NODE), std::pair(ENOMEM, v1::START_FAILURE_NODE), std::pair(ENOSPC, v1::START_FAILURE_DISK),
-        std::pair(EACCES, v1::START_FAILURE_LAUNCH), std::pair(0, v1::START_FAILURE_NODE)}) {
+       {std::pair(EAGAIN, v1::START_FAILURE_NODE), std::pair(ENOMEM, v1::START_FAILURE_NODE),
+        std::pair(ENOSPC, v1::START_FAILURE_DISK), std::pair(EACCES, v1::START_FAILURE_LAUNCH),
+        std::pair(0, v1::START_FAILURE_NODE)}) {
     seen.start_failed_error = error;
     EXPECT_EQ(facts_of(kRun, seen).at(0).start_failed().why(), why) << error;
   }
@@ -256,12 +307,14 @@ TEST(Facts, WantOfProcessesOrRoomIsTheNodesFault) {
 
 TEST(Facts, TheSameDirectoryGivesTheSameFacts) {
   RunSeen seen = started_run();
-  for (const std::uint32_t rank : seen.ranks) seen.exits[rank] = {.rank = rank, .code = 1, .at = at(7)};
+  for (const std::uint32_t rank : seen.ranks)
+    seen.exits[rank] = {.rank = rank, .code = 1, .at = at(7)};
   seen.swept = true;
   const auto once = facts_of(kRun, seen);
   const auto again = facts_of(kRun, seen);
   ASSERT_EQ(once.size(), again.size());
-  for (std::size_t i = 0; i < once.size(); ++i) EXPECT_EQ(once[i].SerializeAsString(), again[i].SerializeAsString());
+  for (std::size_t i = 0; i < once.size(); ++i)
+    EXPECT_EQ(once[i].SerializeAsString(), again[i].SerializeAsString());
 }
 
 TEST(Facts, TimesBeforeTheEpochKeepNanosPositive) {

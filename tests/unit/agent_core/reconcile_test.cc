@@ -1,4 +1,5 @@
-// One look at one directory: which action follows. The crash points between actions are in crash_test.cc.
+// One look at one directory: which action follows. The crash points between actions are in
+// crash_test.cc.
 #include "agent/core/reconcile.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +46,8 @@ RunSeen run_in(WorkerState worker) {
   return seen;
 }
 
-std::vector<Action> look(const std::optional<RunSeen>& seen, const std::vector<v1::Order>& list, bool starting_up = false) {
+std::vector<Action> look(const std::optional<RunSeen>& seen, const std::vector<v1::Order>& list,
+                         bool starting_up = false) {
   v1::Orders orders;
   for (const auto& order : list) *orders.add_orders() = order;
   std::map<RunKey, RunSeen> all;
@@ -57,7 +59,8 @@ template <class T>
 T only(const std::vector<Action>& actions) {
   EXPECT_EQ(actions.size(), 1U);
   if (actions.size() != 1 || !std::holds_alternative<T>(actions[0])) {
-    ADD_FAILURE() << "expected one action of another kind, got " << actions.size() << " (index " << (actions.empty() ? 99 : actions[0].index()) << ")";
+    ADD_FAILURE() << "expected one action of another kind, got " << actions.size() << " (index "
+                  << (actions.empty() ? 99 : actions[0].index()) << ")";
     return {};
   }
   return std::get<T>(actions[0]);
@@ -65,7 +68,8 @@ T only(const std::vector<Action>& actions) {
 
 TEST(Reconcile, RunStartsOnceOnItsBootAndInstance) {
   EXPECT_EQ(only<StartRun>(look(std::nullopt, {order_run()})).run, kRun);
-  for (const WorkerState worker : {WorkerState::Spawned, WorkerState::Alive}) EXPECT_TRUE(look(run_in(worker), {order_run()}).empty());
+  for (const WorkerState worker : {WorkerState::Spawned, WorkerState::Alive})
+    EXPECT_TRUE(look(run_in(worker), {order_run()}).empty());
 }
 
 TEST(Reconcile, AnotherBootOrInstanceIsGone) {
@@ -87,14 +91,17 @@ TEST(Reconcile, NotMentionedIsLeftAlone) {
 
 TEST(Reconcile, WithoutOrdersNothingStartsAndProofsAreGathered) {
   EXPECT_TRUE(reconcile(kSelf, nullptr, {}, true).empty());
-  EXPECT_EQ(only<SweepRun>(reconcile(kSelf, nullptr, {{kRun, run_in(WorkerState::Dead)}}, true)).reason, "worker died");
+  EXPECT_EQ(
+      only<SweepRun>(reconcile(kSelf, nullptr, {{kRun, run_in(WorkerState::Dead)}}, true)).reason,
+      "worker died");
   RunSeen old = run_in(WorkerState::Dead);
   old.boot_id = BootId("b-0");
   EXPECT_EQ(only<MarkSwept>(reconcile(kSelf, nullptr, {{kRun, old}}, true)).reason, "rebooted");
 }
 
 TEST(Reconcile, ChangedBootIsProofForEveryWorkerState) {
-  for (const WorkerState worker : {WorkerState::None, WorkerState::Spawned, WorkerState::Alive, WorkerState::Dead, WorkerState::Never}) {
+  for (const WorkerState worker : {WorkerState::None, WorkerState::Spawned, WorkerState::Alive,
+                                   WorkerState::Dead, WorkerState::Never}) {
     RunSeen old = run_in(worker);
     old.boot_id = BootId("b-0");
     EXPECT_EQ(only<MarkSwept>(look(old, {order_stop()})).reason, "rebooted");
@@ -108,24 +115,31 @@ TEST(Reconcile, StopBeforeRunLeavesADirectoryThatNeverStarts) {
   RunSeen seen;  // as RefuseRun leaves it: no launch
   seen.worker = WorkerState::Never;
   seen.refused = {refused.why, refused.text};
-  // A wiped state directory looks the same: the earlier directory's ranks may live, so it is proven by looking.
+  // A wiped state directory looks the same: the earlier directory's ranks may live, so it is proven
+  // by looking.
   EXPECT_EQ(only<SweepRun>(look(seen, {order_stop()})).reason, "never started");
   seen.swept = true;
   EXPECT_TRUE(look(seen, {order_run()}).empty()) << "run after stop must never start";
 }
 
 TEST(Reconcile, UnclaimedDirectoryIsClaimedByTheAgentAndNeverStarted) {
-  EXPECT_EQ(only<RefuseRun>(look(run_in(WorkerState::None), {order_run()}, true)).why, v1::START_FAILURE_GONE);
-  EXPECT_EQ(only<RefuseRun>(reconcile(kSelf, nullptr, {{kRun, run_in(WorkerState::None)}}, true)).why, v1::START_FAILURE_GONE);
-  EXPECT_EQ(only<RefuseRun>(look(run_in(WorkerState::None), {order_stop()}, true)).why, v1::START_FAILURE_UNSPECIFIED);
-  EXPECT_EQ(only<RefuseRun>(look(run_in(WorkerState::None), {order_run()}, false)).why, v1::START_FAILURE_GONE);
+  EXPECT_EQ(only<RefuseRun>(look(run_in(WorkerState::None), {order_run()}, true)).why,
+            v1::START_FAILURE_GONE);
+  EXPECT_EQ(
+      only<RefuseRun>(reconcile(kSelf, nullptr, {{kRun, run_in(WorkerState::None)}}, true)).why,
+      v1::START_FAILURE_GONE);
+  EXPECT_EQ(only<RefuseRun>(look(run_in(WorkerState::None), {order_stop()}, true)).why,
+            v1::START_FAILURE_UNSPECIFIED);
+  EXPECT_EQ(only<RefuseRun>(look(run_in(WorkerState::None), {order_run()}, false)).why,
+            v1::START_FAILURE_GONE);
 }
 
-// With a launch record it was proven without a look. When somebody had removed the worker's claim the agent took it, and the next attempt started beside the
-// living ranks.
+// With a launch record it was proven without a look. When somebody had removed the worker's claim
+// the agent took it, and the next attempt started beside the living ranks.
 TEST(Reconcile, NeverIsProvenByLooking) {
   RunSeen seen = run_in(WorkerState::Never);
-  EXPECT_EQ(only<RefuseRun>(look(seen, {order_run()})).why, v1::START_FAILURE_GONE) << "claimed by a life that did not say why";
+  EXPECT_EQ(only<RefuseRun>(look(seen, {order_run()})).why, v1::START_FAILURE_GONE)
+      << "claimed by a life that did not say why";
   seen.refused = {v1::START_FAILURE_PORT, "taken"};
   EXPECT_EQ(only<SweepRun>(look(seen, {order_run()})).reason, "never started");
 }
@@ -135,10 +149,12 @@ TEST(Reconcile, AClaimThatWasTakenAndIsGoneIsSweptNotRefused) {
     RunSeen spoke = run_in(WorkerState::None);
     spoke.worker_spoke = true;
     EXPECT_EQ(only<SweepRun>(look(spoke, {order_run()}, starting_up)).reason, "its claim was lost");
-    EXPECT_EQ(only<SweepRun>(look(spoke, {order_stop()}, starting_up)).reason, "its claim was lost");
+    EXPECT_EQ(only<SweepRun>(look(spoke, {order_stop()}, starting_up)).reason,
+              "its claim was lost");
     RunSeen refused = run_in(WorkerState::None);
     refused.refused = {v1::START_FAILURE_PORT, "taken"};
-    EXPECT_EQ(only<SweepRun>(look(refused, {order_run()}, starting_up)).reason, "its claim was lost");
+    EXPECT_EQ(only<SweepRun>(look(refused, {order_run()}, starting_up)).reason,
+              "its claim was lost");
     refused.swept = true;
     EXPECT_TRUE(look(refused, {order_run()}, starting_up).empty());
     EXPECT_EQ(only<ForgetRun>(look(refused, {order_forget()}, starting_up)).run, kRun);
@@ -150,15 +166,18 @@ TEST(Reconcile, StopSignalsALivingWorkerUntilItHasWrittenIt) {
   EXPECT_EQ(only<SignalStop>(look(seen, {order_stop()})).run, kRun);
   seen.stop_requested = true;
   EXPECT_TRUE(look(seen, {order_stop()}).empty());
-  EXPECT_EQ(only<RefuseRun>(look(run_in(WorkerState::Spawned), {order_stop()})).why, v1::START_FAILURE_UNSPECIFIED);
+  EXPECT_EQ(only<RefuseRun>(look(run_in(WorkerState::Spawned), {order_stop()})).why,
+            v1::START_FAILURE_UNSPECIFIED);
 }
 
 TEST(Reconcile, DeadWorkerIsSweptUnlessItsLastWordIsThere) {
   RunSeen seen = run_in(WorkerState::Dead);
-  for (const auto& order : {order_run(), order_stop(), order_forget()}) EXPECT_EQ(only<SweepRun>(look(seen, {order})).reason, "worker died");
+  for (const auto& order : {order_run(), order_stop(), order_forget()})
+    EXPECT_EQ(only<SweepRun>(look(seen, {order})).reason, "worker died");
   seen.exits[0] = {};
   seen.exits[1] = {};
-  EXPECT_EQ(only<SweepRun>(look(seen, {})).reason, "worker died") << "all exits known is not yet swept";
+  EXPECT_EQ(only<SweepRun>(look(seen, {})).reason, "worker died")
+      << "all exits known is not yet swept";
   seen.swept = true;
   EXPECT_TRUE(look(seen, {order_stop()}).empty());
 }
@@ -177,11 +196,13 @@ TEST(Reconcile, UnknownOrderIsReportedNotIgnored) {
   const auto refused = only<RefuseRun>(look(std::nullopt, {order_unknown()}));
   EXPECT_EQ(refused.why, v1::START_FAILURE_LAUNCH);
   EXPECT_EQ(refused.text.rfind("unsupported", 0), 0U);
-  EXPECT_TRUE(look(run_in(WorkerState::Alive), {order_unknown()}).empty()) << "a living run is not harmed by it";
+  EXPECT_TRUE(look(run_in(WorkerState::Alive), {order_unknown()}).empty())
+      << "a living run is not harmed by it";
 }
 
 TEST(Reconcile, TornEventsLeaveARunThatIsOnlySweptWhenTheWorkerIsGone) {
-  // The events file ends in half a frame after rank 0's exit: the worker is alive and will write on; its death makes it a sweep.
+  // The events file ends in half a frame after rank 0's exit: the worker is alive and will write
+  // on; its death makes it a sweep.
   RunSeen seen = run_in(WorkerState::Alive);
   seen.started = true;
   seen.exits[0] = {.rank = 0, .code = 1};
@@ -200,8 +221,9 @@ TEST(Reconcile, StartsComeAfterEverythingElse) {
   EXPECT_TRUE(std::holds_alternative<StartRun>(actions[1]));
 }
 
-// A controller came back with several starts for a node: it says each in a message of its own, and all but the last were lost while the agent wrote the new
-// epoch down. Their jobs failed with "did not start its part within 1m".
+// A controller came back with several starts for a node: it says each in a message of its own, and
+// all but the last were lost while the agent wrote the new epoch down. Their jobs failed with "did
+// not start its part within 1m".
 class Merged : public ::testing::Test {
  protected:
   static v1::Order of(const std::string& job, v1::Order order) {
@@ -217,7 +239,9 @@ class Merged : public ::testing::Test {
   }
   static std::map<std::string, v1::Order::WantCase> wanted(const v1::Orders& orders) {
     std::map<std::string, v1::Order::WantCase> wants;
-    for (const v1::Order& order : orders.orders()) EXPECT_TRUE(wants.emplace(order.job_id(), order.want_case()).second) << order.job_id() << " twice";
+    for (const v1::Order& order : orders.orders())
+      EXPECT_TRUE(wants.emplace(order.job_id(), order.want_case()).second)
+          << order.job_id() << " twice";
     return wants;
   }
   using Wanted = std::map<std::string, v1::Order::WantCase>;
@@ -227,21 +251,27 @@ TEST_F(Merged, RunsOfAllMessagesStay) {
   v1::Orders all = merged({}, message({of("a", order_run())}), {});
   all = merged(all, message({of("b", order_run())}), {});
   all = merged(all, message({of("x", order_stop()), of("c", order_run())}), {});
-  EXPECT_EQ(wanted(all), (Wanted{{"a", v1::Order::kRun}, {"b", v1::Order::kRun}, {"c", v1::Order::kRun}, {"x", v1::Order::kStop}}));
+  EXPECT_EQ(wanted(all), (Wanted{{"a", v1::Order::kRun},
+                                 {"b", v1::Order::kRun},
+                                 {"c", v1::Order::kRun},
+                                 {"x", v1::Order::kStop}}));
   EXPECT_EQ(all.epoch(), 7U);
   EXPECT_EQ(all.cluster_id(), "c-1");
 }
 
 TEST_F(Merged, ARunIsDroppedOnceItIsThereOrAnotherWordIsSaidOfIt) {
-  const v1::Orders runs = message({of("a", order_run()), of("b", order_run()), of("c", order_run()), of("d", order_run())});
+  const v1::Orders runs = message(
+      {of("a", order_run()), of("b", order_run()), of("c", order_run()), of("d", order_run())});
   const std::map<RunKey, RunSeen> there{{{JobId("a"), AttemptNo(2)}, run_in(WorkerState::Spawned)}};
   EXPECT_EQ(wanted(merged(runs, message({of("b", order_stop()), of("c", order_forget())}), there)),
             (Wanted{{"b", v1::Order::kStop}, {"c", v1::Order::kForget}, {"d", v1::Order::kRun}}));
 }
 
 TEST_F(Merged, OfWhatIsToBeStoppedAndForgottenTheLatestMessageHasAll) {
-  const v1::Orders earlier = message({of("a", order_stop()), of("b", order_forget()), of("c", order_unknown())});
-  EXPECT_EQ(wanted(merged(earlier, message({of("b", order_forget())}), {})), (Wanted{{"b", v1::Order::kForget}}));
+  const v1::Orders earlier =
+      message({of("a", order_stop()), of("b", order_forget()), of("c", order_unknown())});
+  EXPECT_EQ(wanted(merged(earlier, message({of("b", order_forget())}), {})),
+            (Wanted{{"b", v1::Order::kForget}}));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// An order of a kind that this agent does not know was passed over in silence when the node had the attempt: a newer controller waited for what would never
-// come. Now it is told, and what the node has stays as it is.
+// An order of a kind that this agent does not know was passed over in silence when the node had the
+// attempt: a newer controller waited for what would never come. Now it is told, and what the node
+// has stays as it is.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +26,8 @@ TEST(Unsupported, NamesEachAttemptOnceAndLeavesItAlone) {
   *orders.add_orders() = order("j2", 1);
   *orders.add_orders() = order("j3", 1);
   orders.mutable_orders(3)->mutable_stop();
-  EXPECT_THAT(unsupported(orders), ElementsAre(RunKey(JobId("j1"), AttemptNo(2)), RunKey(JobId("j2"), AttemptNo(1))));
+  EXPECT_THAT(unsupported(orders),
+              ElementsAre(RunKey(JobId("j1"), AttemptNo(2)), RunKey(JobId("j2"), AttemptNo(1))));
   EXPECT_THAT(unsupported(v1::Orders()), IsEmpty());
 
   RunSeen running;
@@ -33,7 +35,9 @@ TEST(Unsupported, NamesEachAttemptOnceAndLeavesItAlone) {
   running.boot_id = BootId("b");
   running.worker = WorkerState::Alive;
   orders.mutable_orders()->DeleteSubrange(1, 3);
-  EXPECT_THAT(reconcile({.instance = InstanceId("i"), .boot_id = BootId("b")}, &orders, {{RunKey(JobId("j1"), AttemptNo(2)), running}}, false), IsEmpty());
+  EXPECT_THAT(reconcile({.instance = InstanceId("i"), .boot_id = BootId("b")}, &orders,
+                        {{RunKey(JobId("j1"), AttemptNo(2)), running}}, false),
+              IsEmpty());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Control groups where this machine lets us have them; the choice between them and cookies everywhere. The base was muster-<node>: two clusters with nodes
-// of one name shared it, and a killed agent left it behind.
+// Control groups where this machine lets us have them; the choice between them and cookies
+// everywhere. The base was muster-<node>: two clusters with nodes of one name shared it, and a
+// killed agent left it behind.
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -13,7 +14,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // Of this test's process: other builds' tests may run beside it.
-InstanceId instance(const std::string& name) { return InstanceId(name + std::to_string(::getpid())); }
+InstanceId instance(const std::string& name) {
+  return InstanceId(name + std::to_string(::getpid()));
+}
 
 std::optional<fs::path> writable_parent() {
   const auto own = process::own_cgroup();
@@ -41,8 +44,11 @@ bool eventually(const std::function<bool()>& holds) {
 
 class CgroupTest : public ::testing::Test {
  protected:
-  void TearDown() override { EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000)); }
-  static std::function<void(HostOptions&)> with(const fs::path& base, const ClusterId& cluster = kCluster) {
+  void TearDown() override {
+    EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000));
+  }
+  static std::function<void(HostOptions&)> with(const fs::path& base,
+                                                const ClusterId& cluster = kCluster) {
     return [base, cluster](HostOptions& options) {
       options.cgroup_base = base;
       options.cluster = cluster;
@@ -71,20 +77,26 @@ TEST_F(CgroupTest, AutoAlwaysSaysWhatItDidAndLeavesNothingUntilThereIsARun) {
   }
 }
 
-// Two private clusters on one machine, both with a node n1 and a job of the same id, or one job with two nodes on one machine and one --cgroup directory:
-// ending the one run killed the other's ranks.
+// Two private clusters on one machine, both with a node n1 and a job of the same id, or one job
+// with two nodes on one machine and one --cgroup directory: ending the one run killed the other's
+// ranks.
 TEST_F(CgroupTest, AgentsOfOneNodeNameDoNotShare) {
   NEEDS_CGROUPS(parent);
-  for (const std::string& wanted : {std::string("auto"), (*parent / ("muster-test-" + std::to_string(::getpid()))).string()}) {
-    const auto one = choose_cgroup_base(wanted, kNode, instance("one")), two = choose_cgroup_base(wanted, kNode, instance("two"));
+  for (const std::string& wanted :
+       {std::string("auto"), (*parent / ("muster-test-" + std::to_string(::getpid()))).string()}) {
+    const auto one = choose_cgroup_base(wanted, kNode, instance("one")),
+               two = choose_cgroup_base(wanted, kNode, instance("two"));
     ASSERT_TRUE(one && two) << one.error().message;
     ASSERT_TRUE(one->base && two->base) << one->note;
     EXPECT_NE(*one->base, *two->base);
     {
-      HostLife first(dir_.path() / "one", with(*one->base)), second(dir_.path() / "two", with(*two->base, ClusterId("c-other")));
+      HostLife first(dir_.path() / "one", with(*one->base)),
+          second(dir_.path() / "two", with(*two->base, ClusterId("c-other")));
       for (HostLife* life : {&first, &second}) {
-        life->perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-        ASSERT_TRUE(life->wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+        life->perform(
+            StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+        ASSERT_TRUE(life->wait_for(
+            [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
       }
       const fs::path kept = *two->base / (kRun.first.str() + ".1");
       EXPECT_EQ(process::Cgroup::make(kept)->count(), 1U);
@@ -110,10 +122,14 @@ TEST_F(CgroupTest, SweepFindsWhatHasEmptiedItsEnvironment) {
   ASSERT_TRUE(choice && choice->base);
   {
     HostLife life(dir_.path() / "state", with(*choice->base));
-    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "setsid env -i sleep 1000 & exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    life.perform(StartRun{
+        .run = kRun,
+        .launch = shell_launch(dir_.path(), "setsid env -i sleep 1000 & exec sleep 1000")});
+    ASSERT_TRUE(life.wait_for(
+        [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
     ::kill(static_cast<pid_t>(life.seen().worker_pid), SIGKILL);
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
+    ASSERT_TRUE(
+        life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
     life.perform(SweepRun{.run = kRun, .reason = "worker died"});
     EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
   }
@@ -129,7 +145,8 @@ TEST_F(CgroupTest, TheWorkerRemovesTheBaseOfAnAgentThatIsGone) {
   {
     HostLife life(dir_.path() / "state", with(*choice->base));
     life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    ASSERT_TRUE(life.wait_for(
+        [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
     worker = static_cast<pid_t>(life.seen().worker_pid);
   }
   EXPECT_TRUE(fs::exists(*choice->base));
@@ -143,9 +160,12 @@ TEST_F(CgroupTest, AStartRemovesTheEmptyLeftoversOfItsOwnInstanceOnly) {
   const InstanceId own = instance("own");
   const auto choice = choose_cgroup_base("auto", kNode, own);
   ASSERT_TRUE(choice && choice->base);
-  const fs::path stale = *choice->base / "0000000000abc.7", renamed = *parent / ("muster-othername-" + own.str()),
+  const fs::path stale = *choice->base / "0000000000abc.7",
+                 renamed = *parent / ("muster-othername-" + own.str()),
                  foreign = *parent / ("muster-n1-" + instance("foreign").str());
-  for (const fs::path& path : {stale / "made by a rank", renamed / "0000000000abc.1", foreign / "0000000000abc.1"}) fs::create_directories(path);
+  for (const fs::path& path :
+       {stale / "made by a rank", renamed / "0000000000abc.1", foreign / "0000000000abc.1"})
+    fs::create_directories(path);
   ASSERT_TRUE(choose_cgroup_base("auto", kNode, own));
   {
     const HostLife life(dir_.path() / "state", with(*choice->base));
@@ -164,18 +184,21 @@ TEST_F(CgroupTest, AStartLeavesTheGroupOfALivingRunAlone) {
   {
     HostLife life(dir_.path() / "state", with(*choice->base));
     life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    ASSERT_TRUE(life.wait_for(
+        [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
   }
   ASSERT_TRUE(choose_cgroup_base("auto", kNode, instance("a")));
   HostLife life(dir_.path() / "state", with(*choice->base));
   EXPECT_EQ(process::Cgroup::make(*choice->base / (kRun.first.str() + ".1"))->count(), 1U);
   EXPECT_EQ(life.seen().worker, WorkerState::Alive);
   life.perform(SignalStop{.run = kRun});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   EXPECT_FALSE(fs::exists(*choice->base));
 }
 
-// The run's directory is gone, its group and processes are not. Its sweep went by the cookie alone: what had thrown that away lived on, and so did the group.
+// The run's directory is gone, its group and processes are not. Its sweep went by the cookie alone:
+// what had thrown that away lived on, and so did the group.
 TEST_F(CgroupTest, AnAgentPutBackFromBeforeARunSweepsItsGroup) {
   NEEDS_CGROUPS(parent);
   const auto choice = choose_cgroup_base("auto", kNode, instance("a"));
@@ -183,39 +206,54 @@ TEST_F(CgroupTest, AnAgentPutBackFromBeforeARunSweepsItsGroup) {
   pid_t worker = 0;
   {
     HostLife life(dir_.path() / "state", with(*choice->base));
-    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "setsid env -i sleep 1000 & exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    life.perform(StartRun{
+        .run = kRun,
+        .launch = shell_launch(dir_.path(), "setsid env -i sleep 1000 & exec sleep 1000")});
+    ASSERT_TRUE(life.wait_for(
+        [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
     worker = static_cast<pid_t>(life.seen().worker_pid);
     fs::remove_all(life.run_dir());
   }
   HostLife life(dir_.path() / "state", with(*choice->base));
   EXPECT_FALSE(life.holds());
   EXPECT_TRUE(fs::exists(*choice->base / (kRun.first.str() + ".1"))) << "somebody is in it";
-  life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_UNSPECIFIED, .text = "asked to stop before it was started"});
+  life.perform(RefuseRun{.run = kRun,
+                         .why = v1::START_FAILURE_UNSPECIFIED,
+                         .text = "asked to stop before it was started"});
   life.perform(SweepRun{.run = kRun, .reason = "never started"});
   EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
   EXPECT_FALSE(fs::exists(*choice->base)) << "the group is empty and gone, and the base with it";
   EXPECT_EQ(::waitpid(worker, nullptr, 0), worker);
 }
 
-// The state directory was removed under a run, and what that had started had thrown its environment away: the next instance looked in groups of its own alone,
-// said that nothing was left, and the devices were given out.
+// The state directory was removed under a run, and what that had started had thrown its environment
+// away: the next instance looked in groups of its own alone, said that nothing was left, and the
+// devices were given out.
 TEST_F(CgroupTest, ANewInstanceSweepsTheGroupOfTheOneBefore) {
   NEEDS_CGROUPS(parent);
   const fs::path state = dir_.path() / "state";
-  const auto base_of = [&] { return choose_cgroup_base("auto", kNode, StateDir::open(state)->identity().instance); };
+  const auto base_of = [&] {
+    return choose_cgroup_base("auto", kNode, StateDir::open(state)->identity().instance);
+  };
   const auto before = base_of();
   ASSERT_TRUE(before && before->base);
   pid_t worker = 0;
   {
     HostLife life(state, with(*before->base));
-    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "setsid env -i sleep 1000 & echo $! > left; exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    life.perform(
+        StartRun{.run = kRun,
+                 .launch = shell_launch(
+                     dir_.path(), "setsid env -i sleep 1000 & echo $! > left; exec sleep 1000")});
+    ASSERT_TRUE(life.wait_for(
+        [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
     worker = static_cast<pid_t>(life.seen().worker_pid);
-    ASSERT_TRUE(
-        eventually([&] { return process::Cgroup::make(*before->base / (kRun.first.str() + ".1"))->count() == 2 && !read_text(dir_.path() / "left").empty(); }));
+    ASSERT_TRUE(eventually([&] {
+      return process::Cgroup::make(*before->base / (kRun.first.str() + ".1"))->count() == 2 &&
+             !read_text(dir_.path() / "left").empty();
+    }));
   }
-  const auto left = process::Pidfd::open(*process::identify(std::stoi(read_text(dir_.path() / "left"))));
+  const auto left =
+      process::Pidfd::open(*process::identify(std::stoi(read_text(dir_.path() / "left"))));
   ASSERT_TRUE(left);
   ::kill(worker, SIGKILL);
   ASSERT_EQ(::waitpid(worker, nullptr, 0), worker);
@@ -227,7 +265,9 @@ TEST_F(CgroupTest, ANewInstanceSweepsTheGroupOfTheOneBefore) {
   {
     HostLife life(state, with(*after->base));
     // As the controller asks for it.
-    life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_UNSPECIFIED, .text = "asked to stop before it was started"});
+    life.perform(RefuseRun{.run = kRun,
+                           .why = v1::START_FAILURE_UNSPECIFIED,
+                           .text = "asked to stop before it was started"});
     life.perform(SweepRun{.run = kRun, .reason = "never started"});
     EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
     EXPECT_TRUE(left->exited()) << "swept, and it lived";
@@ -240,17 +280,21 @@ TEST_F(CgroupTest, ANewInstanceSweepsTheGroupOfTheOneBefore) {
 TEST_F(CgroupTest, ANewInstanceEndsWhatNobodyAsksFor) {
   NEEDS_CGROUPS(parent);
   const fs::path state = dir_.path() / "state";
-  const auto base_of = [&] { return choose_cgroup_base("auto", kNode, StateDir::open(state)->identity().instance); };
+  const auto base_of = [&] {
+    return choose_cgroup_base("auto", kNode, StateDir::open(state)->identity().instance);
+  };
   const auto before = base_of();
   ASSERT_TRUE(before && before->base);
   pid_t worker = 0;
   {
     HostLife life(state, with(*before->base));
     life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    ASSERT_TRUE(life.wait_for(
+        [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
     worker = static_cast<pid_t>(life.seen().worker_pid);
   }
-  fs::create_directories(*before->base / "0000000000abc.7");  // empty, of a worker that was killed at its last step
+  // empty, of a worker that was killed at its last step
+  fs::create_directories(*before->base / "0000000000abc.7");
   fs::remove_all(state);
   const auto after = base_of();
   ASSERT_TRUE(after && after->base);
@@ -261,20 +305,26 @@ TEST_F(CgroupTest, ANewInstanceEndsWhatNobodyAsksFor) {
   EXPECT_FALSE(fs::exists(*before->base));
 }
 
-// Many agents on one machine (`muster local up`), one of them away for a moment: its runs are nobody else's to end.
+// Many agents on one machine (`muster local up`), one of them away for a moment: its runs are
+// nobody else's to end.
 TEST_F(CgroupTest, AnotherStateDirectorysAgentMayComeBack) {
   NEEDS_CGROUPS(parent);
-  const auto choice = choose_cgroup_base("auto", kNode, StateDir::open(dir_.path() / "one")->identity().instance);
-  const auto other = choose_cgroup_base("auto", kNode, StateDir::open(dir_.path() / "two")->identity().instance);
+  const auto choice =
+      choose_cgroup_base("auto", kNode, StateDir::open(dir_.path() / "one")->identity().instance);
+  const auto other =
+      choose_cgroup_base("auto", kNode, StateDir::open(dir_.path() / "two")->identity().instance);
   ASSERT_TRUE(choice && choice->base && other && other->base);
   {
     HostLife life(dir_.path() / "one", with(*choice->base));
     life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    ASSERT_TRUE(life.wait_for(
+        [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
   }
   {
     HostLife life(dir_.path() / "two", with(*other->base, ClusterId("c-other")));
-    life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_UNSPECIFIED, .text = "asked to stop before it was started"});
+    life.perform(RefuseRun{.run = kRun,
+                           .why = v1::START_FAILURE_UNSPECIFIED,
+                           .text = "asked to stop before it was started"});
     life.perform(SweepRun{.run = kRun, .reason = "never started"});
     EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
   }
@@ -282,27 +332,34 @@ TEST_F(CgroupTest, AnotherStateDirectorysAgentMayComeBack) {
   EXPECT_EQ(life.seen().worker, WorkerState::Alive);
   EXPECT_EQ(process::Cgroup::make(*choice->base / (kRun.first.str() + ".1"))->count(), 1U);
   life.perform(SignalStop{.run = kRun});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
 }
 
-// The state directories of two lives of a node, and what the first left in its group: a rank whose agent is not there any more.
+// The state directories of two lives of a node, and what the first left in its group: a rank whose
+// agent is not there any more.
 class LeftBehindTest : public CgroupTest {
  protected:
   void leave_one() {
-    const auto choice = choose_cgroup_base("auto", kNode, StateDir::open(one_)->identity().instance);
+    const auto choice =
+        choose_cgroup_base("auto", kNode, StateDir::open(one_)->identity().instance);
     ASSERT_TRUE(choice && choice->base);
     base_ = *choice->base;
     HostLife life(one_, with(base_));
     life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    ASSERT_TRUE(life.wait_for(
+        [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
     worker_ = static_cast<pid_t>(life.seen().worker_pid);
   }
   // An agent of this node starts with the other directory, and is told to sweep the run.
   void start_two() {
-    const auto choice = choose_cgroup_base("auto", kNode, StateDir::open(two_)->identity().instance);
+    const auto choice =
+        choose_cgroup_base("auto", kNode, StateDir::open(two_)->identity().instance);
     ASSERT_TRUE(choice && choice->base);
     HostLife life(two_, with(*choice->base, ClusterId("c-other")));
-    life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_UNSPECIFIED, .text = "asked to stop before it was started"});
+    life.perform(RefuseRun{.run = kRun,
+                           .why = v1::START_FAILURE_UNSPECIFIED,
+                           .text = "asked to stop before it was started"});
     life.perform(SweepRun{.run = kRun, .reason = "never started"});
     EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
   }
@@ -325,7 +382,8 @@ class LeftBehindTest : public CgroupTest {
   pid_t worker_ = 0;
 };
 
-// The node was started again with another --state-dir: it said that nothing was left, and the devices were given out.
+// The node was started again with another --state-dir: it said that nothing was left, and the
+// devices were given out.
 TEST_F(LeftBehindTest, AnotherStateDirectorysAgentEndsWhatARemovedOneLeft) {
   NEEDS_CGROUPS(parent);
   ASSERT_NO_FATAL_FAILURE(leave_one());
@@ -378,8 +436,12 @@ TEST_F(CgroupTest, ARunsGroupCanBeDiscardedWithAllThatIsInIt) {
   pid_t worker = 0;
   {
     HostLife life(dir_.path() / "state", with(*choice->base));
-    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "setsid env -i sleep 1000 & touch ready; exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    life.perform(StartRun{
+        .run = kRun,
+        .launch =
+            shell_launch(dir_.path(), "setsid env -i sleep 1000 & touch ready; exec sleep 1000")});
+    ASSERT_TRUE(life.wait_for(
+        [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
     worker = static_cast<pid_t>(life.seen().worker_pid);
   }
   ::kill(worker, SIGKILL);

@@ -1,4 +1,5 @@
-// A node's copy of the code: what comes along, what patches do to it and what they cannot, and that a half is never taken for a whole.
+// A node's copy of the code: what comes along, what patches do to it and what they cannot, and that
+// a half is never taken for a whole.
 #include "agent/host/code_copy.h"
 
 #include <fcntl.h>
@@ -19,8 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kTrain = "import os\nSTEPS = 3\nprint('a')\nprint('b')\nprint('c')\nprint('d')\nprint('e')\nLAST = 1\n";
-const std::string kFix = "--- a/train.py\n+++ b/train.py\n@@ -1,3 +1,3 @@\n import os\n-STEPS = 3\n+STEPS = 5\n print('a')\n";
+const std::string kTrain =
+    "import os\nSTEPS = 3\nprint('a')\nprint('b')\nprint('c')\nprint('d')\nprint('e')\nLAST = 1\n";
+const std::string kFix =
+    "--- a/train.py\n+++ b/train.py\n@@ -1,3 +1,3 @@\n import os\n-STEPS = 3\n+STEPS = 5\n "
+    "print('a')\n";
 
 class CodeCopy : public ::testing::Test {
  protected:
@@ -36,8 +40,12 @@ class CodeCopy : public ::testing::Test {
     order_.mutable_code()->set_path(copy());
     order_.mutable_code()->set_sha256("s1");
   }
-  [[nodiscard]] std::string at(const std::string& name) const { return (dir_.path() / name).string(); }
-  [[nodiscard]] std::string copy(const std::string& name = "") const { return at("out/code/node-0/code") + (name.empty() ? "" : "/" + name); }
+  [[nodiscard]] std::string at(const std::string& name) const {
+    return (dir_.path() / name).string();
+  }
+  [[nodiscard]] std::string copy(const std::string& name = "") const {
+    return at("out/code/node-0/code") + (name.empty() ? "" : "/" + name);
+  }
   void patch(const std::string& name, const std::string& content) {
     v1::CodeCopyPatch& one = *order_.mutable_code()->add_patches();
     one.set_name(name);
@@ -53,11 +61,14 @@ class CodeCopy : public ::testing::Test {
   // What lies beside the copies: nothing, whatever became of a start.
   [[nodiscard]] std::vector<std::string> beside() const {
     std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(at("out/code"))) names.push_back(entry.path().filename().string());
+    for (const auto& entry : fs::directory_iterator(at("out/code")))
+      names.push_back(entry.path().filename().string());
     std::ranges::sort(names);
     return names;
   }
-  [[nodiscard]] std::string putting(const std::string& name) const { return "code.patches: putting '" + name + "' on a copy of '" + at("code") + "'"; }
+  [[nodiscard]] std::string putting(const std::string& name) const {
+    return "code.patches: putting '" + name + "' on a copy of '" + at("code") + "'";
+  }
 
   TempDir dir_;
   v1::NodeLaunch order_;
@@ -68,26 +79,33 @@ class CodeCopy : public ::testing::Test {
 TEST_F(CodeCopy, ThePatchedCopyIsBesideTheSourceWhichStays) {
   patch("fix.diff", kFix);
   patch("more.diff",
-        "diff --git a/lib/new.py b/lib/new.py\nnew file mode 100644\nindex 0..1\n--- /dev/null\n+++ b/lib/new.py\n@@ -0,0 +1 @@\n+Y = 2\n"
+        "diff --git a/lib/new.py b/lib/new.py\nnew file mode 100644\nindex 0..1\n--- "
+        "/dev/null\n+++ b/lib/new.py\n@@ -0,0 +1 @@\n+Y = 2\n"
         "--- a/train.py\n+++ b/train.py\n@@ -8 +8,2 @@ print('e')\n LAST = 1\n+MORE = 2\n");
   fs::permissions(at("code/train.py"), static_cast<fs::perms>(0640));
   ASSERT_EQ(make(), "");
   EXPECT_NE(read_text(copy("train.py")).find("STEPS = 5\n"), std::string::npos);
-  EXPECT_TRUE(read_text(copy("train.py")).ends_with("LAST = 1\nMORE = 2\n")) << "the second one is put on what the first has made";
+  EXPECT_TRUE(read_text(copy("train.py")).ends_with("LAST = 1\nMORE = 2\n"))
+      << "the second one is put on what the first has made";
   EXPECT_EQ(read_text(copy("lib/new.py")), "Y = 2\n");
-  EXPECT_EQ(fs::status(copy("train.py")).permissions(), static_cast<fs::perms>(0640)) << "git alone would make it 0644";
+  EXPECT_EQ(fs::status(copy("train.py")).permissions(), static_cast<fs::perms>(0640))
+      << "git alone would make it 0644";
   EXPECT_EQ(read_text(at("code/train.py")), kTrain);
   EXPECT_FALSE(fs::exists(at("code/lib/new.py")));
   EXPECT_EQ(beside(), std::vector<std::string>{"node-0"});
 }
 
-// A user's repository around the output directory: git would take the tree for a part of it, and leave out what it does not know, without a word.
+// A user's repository around the output directory: git would take the tree for a part of it, and
+// leave out what it does not know, without a word.
 TEST_F(CodeCopy, ARepositoryAroundItChangesNothing) {
   fs::create_directories(at(".git/objects"));
   fs::create_directories(at(".git/refs"));
   dir_.write(".git/HEAD", "ref: refs/heads/main\n");
-  dir_.write(".git/config", "[core]\n\trepositoryformatversion = 0\n[apply]\n\twhitespace = error\n");
-  patch("fix.diff", "--- a/train.py\n+++ b/train.py\n@@ -1,3 +1,3 @@\n import os\n-STEPS = 3\n+STEPS = 5 \t \n print('a')\n");
+  dir_.write(".git/config",
+             "[core]\n\trepositoryformatversion = 0\n[apply]\n\twhitespace = error\n");
+  patch("fix.diff",
+        "--- a/train.py\n+++ b/train.py\n@@ -1,3 +1,3 @@\n import os\n-STEPS = 3\n+STEPS = 5 \t \n "
+        "print('a')\n");
   ASSERT_EQ(make(), "");
   EXPECT_NE(read_text(copy("train.py")).find("STEPS = 5"), std::string::npos);
 }
@@ -107,15 +125,20 @@ TEST_F(CodeCopy, ModesTimesAndLinksComeAlong) {
   dir_.write("code/.git/config", "x");
   dir_.write("code/lib/__pycache__/util.pyc", "x");
   ASSERT_EQ(make(), "");
-  EXPECT_EQ(fs::status(copy("run.sh")).permissions(), static_cast<fs::perms>(0755)) << "no set-uid bit";
-  EXPECT_EQ(fs::status(copy("closed")).permissions(), static_cast<fs::perms>(0755)) << "a copy can be written to, and removed";
+  EXPECT_EQ(fs::status(copy("run.sh")).permissions(), static_cast<fs::perms>(0755))
+      << "no set-uid bit";
+  EXPECT_EQ(fs::status(copy("closed")).permissions(), static_cast<fs::perms>(0755))
+      << "a copy can be written to, and removed";
   EXPECT_EQ(fs::last_write_time(copy("run.sh")), fs::last_write_time(at("code/run.sh")));
-  EXPECT_EQ(fs::read_symlink(copy("relative_out")), at("elsewhere/data.txt")) << "it leads to where it led";
+  EXPECT_EQ(fs::read_symlink(copy("relative_out")), at("elsewhere/data.txt"))
+      << "it leads to where it led";
   EXPECT_EQ(fs::read_symlink(copy("absolute_out")), at("elsewhere"));
   EXPECT_EQ(fs::read_symlink(copy("lib/inside")), "../train.py");
-  EXPECT_EQ(fs::read_symlink(copy("absolute_in")), copy("lib/util.py")) << "and not to the file without the patches";
+  EXPECT_EQ(fs::read_symlink(copy("absolute_in")), copy("lib/util.py"))
+      << "and not to the file without the patches";
   EXPECT_EQ(fs::read_symlink(copy("broken")), "nowhere");
-  for (const char* left_out : {"pipe", ".git", "lib/__pycache__"}) EXPECT_FALSE(fs::exists(fs::symlink_status(copy(left_out)))) << left_out;
+  for (const char* left_out : {"pipe", ".git", "lib/__pycache__"})
+    EXPECT_FALSE(fs::exists(fs::symlink_status(copy(left_out)))) << left_out;
   fs::permissions(at("code/closed"), static_cast<fs::perms>(0755));
 }
 
@@ -147,7 +170,8 @@ TEST_F(CodeCopy, AWholeOneIsUsedAgainAndAnotherMadeAnew) {
   dir_.write("out/code/node-0/code/written_by_the_job", "x");
   order_.set_job_id("another");
   ASSERT_EQ(make(), "");
-  EXPECT_FALSE(fs::exists(copy("written_by_the_job"))) << "another job with the same output directory";
+  EXPECT_FALSE(fs::exists(copy("written_by_the_job")))
+      << "another job with the same output directory";
   EXPECT_EQ(beside(), std::vector<std::string>{"node-0"});
 }
 
@@ -193,14 +217,16 @@ TEST_F(CodeCopy, AttemptsThatAreAtItTogetherEndWithOneWholeCopy) {
 TEST_F(CodeCopy, ATreeThatIsTooBigNamesItsLargestFiles) {
   for (int i = 1; i <= 12; ++i) {
     dir_.write(fmt::format("code/ckpt/part-{:02}.bin", i), "");
-    ASSERT_EQ(::truncate(at(fmt::format("code/ckpt/part-{:02}.bin", i)).c_str(), i * (50 << 20)), 0);
+    ASSERT_EQ(::truncate(at(fmt::format("code/ckpt/part-{:02}.bin", i)).c_str(), i * (50 << 20)),
+              0);
   }
   dir_.write("code/.git/huge.pack", "");
   ASSERT_EQ(::truncate(at("code/.git/huge.pack").c_str(), 4LL << 30), 0);
   std::string text = make();
   EXPECT_EQ(failure_, v1::START_FAILURE_LAUNCH) << "on every node it is too big";
   const std::string begin = "copying the code '" + at("code") +
-                            "': it has 3900 MiB, at most 500 MiB can be copied for code.patches; move data and checkpoints out of it. The largest: "
+                            "': it has 3900 MiB, at most 500 MiB can be copied for code.patches; "
+                            "move data and checkpoints out of it. The largest: "
                             "'ckpt/part-12.bin' (600 MiB), 'ckpt/part-11.bin' (550 MiB), ";
   EXPECT_EQ(text.substr(0, begin.size()), begin);
   EXPECT_TRUE(text.ends_with("'ckpt/part-03.bin' (150 MiB)")) << text;
@@ -208,10 +234,13 @@ TEST_F(CodeCopy, ATreeThatIsTooBigNamesItsLargestFiles) {
 }
 
 TEST_F(CodeCopy, BoundsOnEntriesAndTime) {
-  const TreeCopy tree{.source = at("code"), .target = at("out/x"), .place = at("out/x"), .left_out = {}};
+  const TreeCopy tree{
+      .source = at("code"), .target = at("out/x"), .place = at("out/x"), .left_out = {}};
   auto done = copy_tree(tree, {.entries = 2});
   ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().message, "copying the code '" + at("code") + "': it has more than 2 files and directories; move data out of it");
+  EXPECT_EQ(done.error().message,
+            "copying the code '" + at("code") +
+                "': it has more than 2 files and directories; move data out of it");
   done = copy_tree(tree, {.until = std::chrono::steady_clock::now() - std::chrono::seconds(1)});
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::TimedOut);
@@ -225,7 +254,8 @@ TEST_F(CodeCopy, BoundsOnEntriesAndTime) {
 
 TEST_F(CodeCopy, CodeThatIsNotThere) {
   order_.mutable_code()->set_source(at("cod"));
-  EXPECT_EQ(make(), "code.at: '" + at("cod") + "' is not there on this node; nearest: '" + at("code") + "'; what only an image has cannot be patched");
+  EXPECT_EQ(make(), "code.at: '" + at("cod") + "' is not there on this node; nearest: '" +
+                        at("code") + "'; what only an image has cannot be patched");
   EXPECT_EQ(failure_, v1::START_FAILURE_LAUNCH);
   order_.mutable_code()->set_source(at("code/train.py"));
   EXPECT_EQ(make(), "code.at: '" + at("code/train.py") + "' is not a directory");
@@ -234,9 +264,11 @@ TEST_F(CodeCopy, CodeThatIsNotThere) {
 }
 
 TEST_F(CodeCopy, APatchThatDoesNotApplyIsTheJobsFaultAndSaysWhere) {
-  patch("fix.diff", kFix + "@@ -6,3 +6,3 @@ print('c')\n print('d')\n print('x')\n-LAST = 1\n+LAST = 2\n");
+  patch("fix.diff",
+        kFix + "@@ -6,3 +6,3 @@ print('c')\n print('d')\n print('x')\n-LAST = 1\n+LAST = 2\n");
   EXPECT_EQ(make(), putting("fix.diff") +
-                        ": it does not apply: 'train.py', hunk 2 of 2 (line 6): git: patch failed: train.py:6; train.py: patch does not apply; the code is "
+                        ": it does not apply: 'train.py', hunk 2 of 2 (line 6): git: patch failed: "
+                        "train.py:6; train.py: patch does not apply; the code is "
                         "another one than it was made for: make the patch anew");
   EXPECT_EQ(failure_, v1::START_FAILURE_LAUNCH);
   EXPECT_TRUE(beside().empty());
@@ -244,18 +276,23 @@ TEST_F(CodeCopy, APatchThatDoesNotApplyIsTheJobsFaultAndSaysWhere) {
   order_.mutable_code()->clear_patches();
   patch("gone.diff", "--- a/lib/gone.py\n+++ b/lib/gone.py\n@@ -1 +1 @@\n-a\n+b\n");
   EXPECT_EQ(make(), putting("gone.diff") +
-                        ": it does not apply: git: lib/gone.py: No such file or directory; the code is another one than it was made for: make the patch anew");
+                        ": it does not apply: git: lib/gone.py: No such file or directory; the "
+                        "code is another one than it was made for: make the patch anew");
 
   order_.mutable_code()->clear_patches();
   dir_.write("code/train.py", "import os\nSTEPS = 5\n" + kTrain.substr(kTrain.find("print")));
   patch("fix.diff", kFix);
-  EXPECT_EQ(make(), putting("fix.diff") + ": the code has it already; leave it out of code.patches");
+  EXPECT_EQ(make(),
+            putting("fix.diff") + ": the code has it already; leave it out of code.patches");
   EXPECT_EQ(failure_, v1::START_FAILURE_LAUNCH);
 }
 
-// No context is taken that is not there word for word: a change beside a change would be somebody's wrong training. Lines that have only moved are found.
+// No context is taken that is not there word for word: a change beside a change would be somebody's
+// wrong training. Lines that have only moved are found.
 TEST_F(CodeCopy, LinesMayMoveButMustBeThere) {
-  patch("fix.diff", "--- a/train.py\n+++ b/train.py\n@@ -4,3 +4,3 @@\n print('b')\n-print('c')\n+print('C')\n print('d')\n");
+  patch("fix.diff",
+        "--- a/train.py\n+++ b/train.py\n@@ -4,3 +4,3 @@\n print('b')\n-print('c')\n+print('C')\n "
+        "print('d')\n");
   dir_.write("code/train.py", "# one\n# two\n" + kTrain);
   ASSERT_EQ(make(), "");
   EXPECT_NE(read_text(copy("train.py")).find("print('C')"), std::string::npos);
@@ -281,25 +318,38 @@ TEST_F(CodeCopy, HostilePatchesChangeNothingOutside) {
     return text;
   };
   const std::string change = "@@ -1 +1 @@\n-untouched\n+touched\n", fresh = "@@ -0,0 +1 @@\n+x\n";
-  EXPECT_NE(refused("--- /dev/null\n+++ b/link/new\n" + fresh).find("is beyond a symbolic link"), std::string::npos);
-  EXPECT_NE(refused("--- a/link/file\n+++ b/link/file\n" + change).find("is beyond a symbolic link"), std::string::npos);
+  EXPECT_NE(refused("--- /dev/null\n+++ b/link/new\n" + fresh).find("is beyond a symbolic link"),
+            std::string::npos);
+  EXPECT_NE(
+      refused("--- a/link/file\n+++ b/link/file\n" + change).find("is beyond a symbolic link"),
+      std::string::npos);
   EXPECT_NE(refused("--- a/file\n+++ b/file\n" + change).find("does not apply"), std::string::npos);
   refused("--- /dev/null\n+++ b/../../../../victim/new\n" + fresh);
   refused("--- /dev/null\n+++ " + at("victim/new") + "\n" + fresh);
   refused("--- /dev/null\n+++ b/" + at("victim/new") + "\n" + fresh);
   refused("--- /dev/null\n+++ b/.git/hooks/x\n" + fresh);
-  refused("diff --git a/s b/s\nnew file mode 120000\nindex 0..1\n--- /dev/null\n+++ b/s\n@@ -0,0 +1 @@\n+" + at("victim") +
-          "\n\\ No newline at end of file\n"
-          "diff --git a/s/new b/s/new\nnew file mode 100644\nindex 0..1\n--- /dev/null\n+++ b/s/new\n" +
-          fresh);
-  refused("diff --git a/s b/s\nnew file mode 100644\n--- /dev/null\n+++ b/s\nnew file mode 120000\n" + fresh);
-  refused("diff --git a/train.py b/link/train.py\nsimilarity index 100%\nrename from train.py\nrename to link/train.py\n");
-  refused("diff --git a/file b/moved\nsimilarity index 100%\nrename from ../../../../victim/file\nrename to moved\n");
+  refused(
+      "diff --git a/s b/s\nnew file mode 120000\nindex 0..1\n--- /dev/null\n+++ b/s\n@@ -0,0 +1 "
+      "@@\n+" +
+      at("victim") +
+      "\n\\ No newline at end of file\n"
+      "diff --git a/s/new b/s/new\nnew file mode 100644\nindex 0..1\n--- /dev/null\n+++ b/s/new\n" +
+      fresh);
+  refused(
+      "diff --git a/s b/s\nnew file mode 100644\n--- /dev/null\n+++ b/s\nnew file mode 120000\n" +
+      fresh);
+  refused(
+      "diff --git a/train.py b/link/train.py\nsimilarity index 100%\nrename from train.py\nrename "
+      "to link/train.py\n");
+  refused(
+      "diff --git a/file b/moved\nsimilarity index 100%\nrename from "
+      "../../../../victim/file\nrename to moved\n");
   refused("0a\n!touch " + at("victim/new") + "\n.\n");
 }
 
 TEST_F(CodeCopy, OrdersThatLeadElsewhereAreRefused) {
-  for (const std::string& path : {at("out/code/../../victim/x"), std::string("relative/x"), at("elsewhere/node-0/code"), at("out/code/node-0/code/")}) {
+  for (const std::string& path : {at("out/code/../../victim/x"), std::string("relative/x"),
+                                  at("elsewhere/node-0/code"), at("out/code/node-0/code/")}) {
     order_.mutable_code()->set_path(path);
     EXPECT_FALSE(make().empty()) << path;
     EXPECT_EQ(failure_, v1::START_FAILURE_LAUNCH) << path;
@@ -316,54 +366,70 @@ TEST_F(CodeCopy, OrdersThatLeadElsewhereAreRefused) {
 TEST_F(CodeCopy, WithoutGitItSaysWhatToInstall) {
   patch("fix.diff", kFix);
   path_ = at("bin");
-  EXPECT_EQ(make(),
-            putting("fix.diff") + ": there is no git on the agent's PATH '" + at("bin") + "', which puts patches on; install it on this node (package git)");
+  EXPECT_EQ(make(), putting("fix.diff") + ": there is no git on the agent's PATH '" + at("bin") +
+                        "', which puts patches on; install it on this node (package git)");
   EXPECT_EQ(failure_, v1::START_FAILURE_NODE) << "another node may have it";
 }
 
 TEST_F(CodeCopy, AGitThatHangsIsGivenUp) {
   patch("fix.diff", kFix);
-  fs::permissions(dir_.write("bin/git", "#!/bin/sh\nexec /bin/sleep 600\n"), static_cast<fs::perms>(0755));
+  fs::permissions(dir_.write("bin/git", "#!/bin/sh\nexec /bin/sleep 600\n"),
+                  static_cast<fs::perms>(0755));
   path_ = at("bin");
   const auto made = make_code_copy(order_, path_, nullptr, std::chrono::milliseconds(500));
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, ErrorCode::TimedOut);
-  EXPECT_NE(made.error().message.find(putting("fix.diff") + ": git: it did not end within"), std::string::npos) << made.error().message;
+  EXPECT_NE(made.error().message.find(putting("fix.diff") + ": git: it did not end within"),
+            std::string::npos)
+      << made.error().message;
 }
 
 TEST_F(CodeCopy, AFullDiskUnderGitIsTheNodesFault) {
   patch("fix.diff", kFix);
-  fs::permissions(dir_.write("bin/git", "#!/bin/sh\necho \"error: failed to write to 'train.py': No space left on device\" >&2\nexit 128\n"),
+  fs::permissions(dir_.write("bin/git",
+                             "#!/bin/sh\necho \"error: failed to write to 'train.py': No space "
+                             "left on device\" >&2\nexit 128\n"),
                   static_cast<fs::perms>(0755));
   path_ = at("bin");
-  EXPECT_NE(make().find(putting("fix.diff") + ": git: failed to write to 'train.py': No space left on device"), std::string::npos);
+  EXPECT_NE(make().find(putting("fix.diff") +
+                        ": git: failed to write to 'train.py': No space left on device"),
+            std::string::npos);
   EXPECT_EQ(failure_, v1::START_FAILURE_DISK);
   EXPECT_TRUE(beside().empty());
 }
 
 TEST_F(CodeCopy, MustersOwnAreMadeOnTheTree) {
   patch("builtin:node-local-index", "");
-  EXPECT_NE(
-      make().find(putting("builtin:node-local-index") + ": 'megatron/core/datasets/gpt_dataset.py' is not there: code.from has to be the Megatron-LM tree"),
-      std::string::npos);
+  EXPECT_NE(make().find(putting("builtin:node-local-index") +
+                        ": 'megatron/core/datasets/gpt_dataset.py' is not there: code.from has to "
+                        "be the Megatron-LM tree"),
+            std::string::npos);
   EXPECT_EQ(failure_, v1::START_FAILURE_LAUNCH);
   fs::remove_all(at("code"));
-  fs::copy(test::checkout("tests/fixtures/megatron-lm/core_v0.12.0"), at("code"), fs::copy_options::recursive);
+  fs::copy(test::checkout("tests/fixtures/megatron-lm/core_v0.12.0"), at("code"),
+           fs::copy_options::recursive);
   fs::permissions(at("code/megatron/core/datasets/gpt_dataset.py"), static_cast<fs::perms>(0444));
   ASSERT_EQ(make(), "");
-  EXPECT_NE(read_text(copy("megatron/core/datasets/gpt_dataset.py")).find("one_builder_a_node(GPTDataset."), std::string::npos);
-  EXPECT_NE(read_text(copy("megatron/training/initialize.py")).find("LOCAL_RANK"), std::string::npos);
+  EXPECT_NE(read_text(copy("megatron/core/datasets/gpt_dataset.py"))
+                .find("one_builder_a_node(GPTDataset."),
+            std::string::npos);
+  EXPECT_NE(read_text(copy("megatron/training/initialize.py")).find("LOCAL_RANK"),
+            std::string::npos);
   EXPECT_TRUE(fs::exists(copy("megatron/core/datasets/muster_node_local_index.py")));
-  EXPECT_EQ(read_text(at("code/megatron/core/datasets/gpt_dataset.py")).find("one_builder"), std::string::npos);
+  EXPECT_EQ(read_text(at("code/megatron/core/datasets/gpt_dataset.py")).find("one_builder"),
+            std::string::npos);
 
   // Behind a link it would be the original that is changed.
   order_.mutable_code()->set_sha256("s2");
   fs::rename(at("code/megatron/core"), at("core"));
   fs::create_symlink(at("core"), at("code/megatron/core"));
-  EXPECT_NE(make().find("'megatron/core/datasets/gpt_dataset.py' is, or is behind, a symbolic link"), std::string::npos);
+  EXPECT_NE(
+      make().find("'megatron/core/datasets/gpt_dataset.py' is, or is behind, a symbolic link"),
+      std::string::npos);
   EXPECT_EQ(read_text(at("core/datasets/gpt_dataset.py")).find("one_builder"), std::string::npos);
   order_.mutable_code()->mutable_patches(0)->set_name("builtin:of-tomorrow");
-  EXPECT_EQ(make(), putting("builtin:of-tomorrow") + ": this node's agent does not have it; upgrade it");
+  EXPECT_EQ(make(),
+            putting("builtin:of-tomorrow") + ": this node's agent does not have it; upgrade it");
   EXPECT_EQ(failure_, v1::START_FAILURE_NODE);
 }
 
@@ -376,7 +442,8 @@ TEST_F(CodeCopy, AStartMakesItBeforeItLooksForScripts) {
   EXPECT_TRUE(is_nodes_own(order_, copy("train.py")));
   rundir::RunLayout run(dir_.path() / "run");
   ASSERT_TRUE(rundir::make_run(run));
-  StartRequest request{.order = order_, .node = {.state_dir = dir_.path()}, .layout = run, .context = {}};
+  StartRequest request{
+      .order = order_, .node = {.state_dir = dir_.path()}, .layout = run, .context = {}};
   request.context.path = path_;
   const auto prepared = prepare_start(request);
   ASSERT_TRUE(prepared) << prepared.error().text;
@@ -385,7 +452,8 @@ TEST_F(CodeCopy, AStartMakesItBeforeItLooksForScripts) {
   const auto missing = prepare_start(request);
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().why, v1::START_FAILURE_LAUNCH);
-  EXPECT_EQ(missing.error().text, "launch.run: 'train_it.py' is not in the code '" + at("code") + "' with its patches; nearest: 'train.py'");
+  EXPECT_EQ(missing.error().text, "launch.run: 'train_it.py' is not in the code '" + at("code") +
+                                      "' with its patches; nearest: 'train.py'");
 }
 
 }  // namespace

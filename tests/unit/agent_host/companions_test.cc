@@ -34,7 +34,11 @@ TEST_F(Companions, ABadEndIsToldWithWhatItsLogSays) {
   std::vector<v1::Fact> facts;
   {
     HostLife life(dir_.path() / "state");
-    life.perform(StartRun{.run = kRun, .launch = with_companion("exec sleep 60", "echo 'RuntimeError: Bind to 10.0.0.1:8118 failed'; echo end; exit 3")});
+    life.perform(StartRun{
+        .run = kRun,
+        .launch =
+            with_companion("exec sleep 60",
+                           "echo 'RuntimeError: Bind to 10.0.0.1:8118 failed'; echo end; exit 3")});
     ASSERT_TRUE(life.wait_for(over));
     facts = facts_of(kRun, life.seen());
     EXPECT_TRUE(life.troubles().empty()) << life.troubles().front();
@@ -50,19 +54,26 @@ TEST_F(Companions, ABadEndIsToldWithWhatItsLogSays) {
   EXPECT_LT(std::ranges::find_if(facts, &v1::Fact::has_companion_exited), rank);
 
   // The log is gone: the mark has the line.
-  std::filesystem::remove(rundir::RunLayout(rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second)).companion_log("scheduler"));
+  std::filesystem::remove(
+      rundir::RunLayout(rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second))
+          .companion_log("scheduler"));
   HostLife life(dir_.path() / "state");
   const auto again = facts_of(kRun, life.seen());
   ASSERT_EQ(again.size(), facts.size());
-  for (std::size_t i = 0; i < facts.size(); ++i) EXPECT_EQ(again[i].SerializeAsString(), facts[i].SerializeAsString());
+  for (std::size_t i = 0; i < facts.size(); ++i)
+    EXPECT_EQ(again[i].SerializeAsString(), facts[i].SerializeAsString());
 }
 
-// The release was taken back after a companion's bad end: what was in rank and line then must be there still.
+// The release was taken back after a companion's bad end: what was in rank and line then must be
+// there still.
 TEST_F(Companions, AnAgentOfTheReleaseBeforeReadsItsEvidence) {
-  const rundir::RunLayout layout(rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second));
+  const rundir::RunLayout layout(
+      rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second));
   {
     HostLife life(dir_.path() / "state");
-    life.perform(StartRun{.run = kRun, .launch = with_companion("exec sleep 60", "echo 'RuntimeError: of the log'; exit 3")});
+    life.perform(StartRun{
+        .run = kRun,
+        .launch = with_companion("exec sleep 60", "echo 'RuntimeError: of the log'; exit 3")});
     ASSERT_TRUE(life.wait_for(over));
   }
   rundir::MarkReader reader(layout.mark());
@@ -78,10 +89,13 @@ TEST_F(Companions, AnAgentOfTheReleaseBeforeReadsItsEvidence) {
 
 // Agents of before 0.4 wrote it as that of a rank that there cannot be.
 TEST_F(Companions, AnOldMarkOfItsEvidenceIsRead) {
-  const rundir::RunLayout layout(rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second));
+  const rundir::RunLayout layout(
+      rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second));
   {
     HostLife life(dir_.path() / "state");
-    life.perform(StartRun{.run = kRun, .launch = with_companion("exec sleep 60", "echo 'RuntimeError: of the log'; exit 3")});
+    life.perform(StartRun{
+        .run = kRun,
+        .launch = with_companion("exec sleep 60", "echo 'RuntimeError: of the log'; exit 3")});
     ASSERT_TRUE(life.wait_for(over));
   }
   std::filesystem::remove(layout.mark());
@@ -114,18 +128,21 @@ TEST_F(Companions, TheOrderKeepsTheNamesOfTheLogsAlone) {
     const v1::NodeLaunch* order = life.host().order(kRun);
     ASSERT_NE(order, nullptr);
     EXPECT_EQ(companion_logs(*order), (std::vector<std::string>{"scheduler", "setup"}));
-    EXPECT_EQ(order->companions(0).argv_size() + static_cast<int>(order->companions(0).env().size()), 0);
+    EXPECT_EQ(
+        order->companions(0).argv_size() + static_cast<int>(order->companions(0).env().size()), 0);
   });
 }
 
 TEST_F(Companions, AGoodEndAndAStopAreNoFacts) {
   {
     HostLife life(dir_.path() / "good");
-    life.perform(StartRun{.run = kRun, .launch = with_companion("true", "echo $MS_ROLE $RANK; exit 0")});
+    life.perform(
+        StartRun{.run = kRun, .launch = with_companion("true", "echo $MS_ROLE $RANK; exit 0")});
     ASSERT_TRUE(life.wait_for(over));
     EXPECT_EQ(told(facts_of(kRun, life.seen())), nullptr);
     ASSERT_EQ(life.seen().companion_exits.size(), 1U);
-    EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).companion_log("scheduler")), "MS_SCHED\n") << "the ranks' variables are not its own";
+    EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).companion_log("scheduler")), "MS_SCHED\n")
+        << "the ranks' variables are not its own";
     EXPECT_EQ(life.seen().swept_reason, "ended");
   }
   HostLife life(dir_.path() / "stopped");
@@ -137,7 +154,8 @@ TEST_F(Companions, AGoodEndAndAStopAreNoFacts) {
 }
 
 TEST_F(Companions, NamesThatAreNoNamesAreRefused) {
-  for (const std::string& name : {std::string(), std::string("../x"), std::string("a b"), std::string(65, 'x')}) {
+  for (const std::string& name :
+       {std::string(), std::string("../x"), std::string("a b"), std::string(65, 'x')}) {
     const TempDir dir;
     HostLife life(dir.path() / "state");
     v1::NodeLaunch launch = with_companion("true", "true");
@@ -145,31 +163,41 @@ TEST_F(Companions, NamesThatAreNoNamesAreRefused) {
     life.perform(StartRun{.run = kRun, .launch = launch});
     ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
     EXPECT_EQ(life.seen().refused->first, v1::START_FAILURE_LAUNCH);
-    EXPECT_EQ(life.seen().refused->second, "starting companion '" + name + "': its name may have 1 to 64 letters, digits, '-' and '_'");
+    EXPECT_EQ(life.seen().refused->second,
+              "starting companion '" + name +
+                  "': its name may have 1 to 64 letters, digits, '-' and '_'");
   }
 }
 
 TEST_F(Companions, AProgramThatIsNotThereIsRefusedByName) {
-  HostLife life(dir_.path() / "state", [](HostOptions& options) { options.path = "/usr/bin:/bin"; });
+  HostLife life(dir_.path() / "state",
+                [](HostOptions& options) { options.path = "/usr/bin:/bin"; });
   v1::NodeLaunch launch = with_companion("true", "true");
   launch.mutable_companions(0)->set_argv(0, "no-such-program");
   life.perform(StartRun{.run = kRun, .launch = launch});
   ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
-  EXPECT_EQ(life.seen().refused->second, "starting companion 'scheduler': executing 'no-such-program': there is no 'no-such-program' on PATH '/usr/bin:/bin'");
+  EXPECT_EQ(life.seen().refused->second,
+            "starting companion 'scheduler': executing 'no-such-program': there is no "
+            "'no-such-program' on PATH '/usr/bin:/bin'");
 }
 
 class SetupOfARun : public Companions {};
 
 TEST_F(SetupOfARun, TheOrderIsOverWhatItLeftAndTheBaseBelow) {
-  HostLife life(dir_.path() / "state", [](HostOptions& options) { options.path = "/usr/bin:/bin:/agents"; });
-  v1::NodeLaunch launch = with_companion("printf '%s\\n' \"$PATH\" \"$A\" \"$B\" \"$LANG\" \"$PYTHONUNBUFFERED\"", "echo $A; exit 0");
+  HostLife life(dir_.path() / "state",
+                [](HostOptions& options) { options.path = "/usr/bin:/bin:/agents"; });
+  v1::NodeLaunch launch = with_companion(
+      "printf '%s\\n' \"$PATH\" \"$A\" \"$B\" \"$LANG\" \"$PYTHONUNBUFFERED\"", "echo $A; exit 0");
   (*launch.mutable_env())["B"] = "order";
   launch.mutable_setup()->set_cwd(dir_.path().string());
-  for (const char* command : {"a=(setup)", "export A=${a[0]} B=setup LANG=de_DE", "export PATH=/venv:$PATH"}) launch.mutable_setup()->add_commands(command);
+  for (const char* command :
+       {"a=(setup)", "export A=${a[0]} B=setup LANG=de_DE", "export PATH=/venv:$PATH"})
+    launch.mutable_setup()->add_commands(command);
   life.perform(StartRun{.run = kRun, .launch = launch});
   ASSERT_TRUE(life.wait_for(over));
   EXPECT_FALSE(life.seen().start_failed) << *life.seen().start_failed;
-  EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).rank_log(0)), "/venv:/usr/bin:/bin:/agents\nsetup\norder\nde_DE\n1\n");
+  EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).rank_log(0)),
+            "/venv:/usr/bin:/bin:/agents\nsetup\norder\nde_DE\n1\n");
   EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).companion_log("scheduler")), "setup\n");
 }
 
@@ -196,7 +224,8 @@ TEST_F(SetupOfARun, ABadEndIsAFailureOfTheLaunch) {
   const auto failed = std::ranges::find_if(facts, &v1::Fact::has_start_failed);
   ASSERT_NE(failed, facts.end());
   EXPECT_EQ(failed->start_failed().why(), v1::START_FAILURE_LAUNCH);
-  EXPECT_EQ(failed->start_failed().text(), "running runtime.setup: 'exit 4' ended with status 4: no licence");
+  EXPECT_EQ(failed->start_failed().text(),
+            "running runtime.setup: 'exit 4' ended with status 4: no licence");
   EXPECT_FALSE(life.seen().setting_up);
 }
 
@@ -215,7 +244,8 @@ TEST_F(SetupOfARun, IsSeenWhileItRunsAndEndsWithAStop) {
 
 // The run directory is closed to him: script and environment are handed to him open.
 TEST_F(SetupOfARun, OfAnotherUser) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root starts processes as another user; this is user " << ::geteuid();
+  if (::geteuid() != 0)
+    GTEST_SKIP() << "only root starts processes as another user; this is user " << ::geteuid();
   std::filesystem::permissions(dir_.path(), static_cast<std::filesystem::perms>(0755));
   HostLife life(dir_.path() / "state");
   v1::NodeLaunch launch = with_companion("echo $WHO", "id -un; exit 0");
@@ -229,12 +259,13 @@ TEST_F(SetupOfARun, OfAnotherUser) {
   EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).companion_log("scheduler")), "nobody\n");
 }
 
-// A power cut took the launch record, the exits were with the controller already: it waited for logs that the agent could not name, and the job was never
-// archived.
+// A power cut took the launch record, the exits were with the controller already: it waited for
+// logs that the agent could not name, and the job was never archived.
 TEST(LostRecord, LogsOfTheRanksThatLeftATraceAreStillNamed) {
   for (const bool zeros : {false, true}) {
     const TempDir dir;
-    const rundir::RunLayout layout(rundir::AgentLayout(dir.path() / "state").run(kRun.first, kRun.second));
+    const rundir::RunLayout layout(
+        rundir::AgentLayout(dir.path() / "state").run(kRun.first, kRun.second));
     std::filesystem::create_directories(layout.root().parent_path());
     ASSERT_TRUE(rundir::make_run(layout));
     if (zeros) std::ofstream(layout.launch()) << std::string(4096, '\0');
@@ -245,35 +276,45 @@ TEST(LostRecord, LogsOfTheRanksThatLeftATraceAreStillNamed) {
     ASSERT_TRUE(rundir::write_claim(layout, claim));
     auto events = rundir::EventWriter::open(layout.events());
     ASSERT_TRUE(events);
-    rundir::v1::Event exited = rundir::stamped_event({.now = system_clock().now(), .boot = BootId("another-boot")});
+    rundir::v1::Event exited =
+        rundir::stamped_event({.now = system_clock().now(), .boot = BootId("another-boot")});
     exited.mutable_exited()->set_rank(6);
     ASSERT_TRUE(events->append(exited));
-    for (const char* name : {"rank-4.log", "rank-7.log", "rank-x.log", "worker.log", "setup.log", "companion-scheduler.log", "companion-.log", "setup.cursor"})
+    for (const char* name : {"rank-4.log", "rank-7.log", "rank-x.log", "worker.log", "setup.log",
+                             "companion-scheduler.log", "companion-.log", "setup.cursor"})
       std::ofstream(layout.logs() / name) << "line\n";
 
     HostLife life(dir.path() / "state");
     const Self self{.instance = life.state().identity().instance, .boot_id = *process::boot_id()};
     life.on_loop([&] {
       EXPECT_EQ(life.host().order(kRun), nullptr) << "not before it is over";
-      for (const Action& action : reconcile(self, nullptr, life.host().seen(), true)) life.host().perform(action);
+      for (const Action& action : reconcile(self, nullptr, life.host().seen(), true))
+        life.host().perform(action);
     });
     EXPECT_EQ(life.seen().swept_reason, "rebooted");
-    EXPECT_EQ(life.seen().ranks, (std::vector<std::uint32_t>{4, 5, 6, 7})) << "and those between them";
+    EXPECT_EQ(life.seen().ranks, (std::vector<std::uint32_t>{4, 5, 6, 7}))
+        << "and those between them";
     life.on_loop([&] {
       ASSERT_NE(life.host().order(kRun), nullptr);
       EXPECT_EQ(life.host().order(kRun)->watching().grammar(), "none");
-      EXPECT_EQ(companion_logs(*life.host().order(kRun)), (std::vector<std::string>{"scheduler", "setup"}));
+      EXPECT_EQ(companion_logs(*life.host().order(kRun)),
+                (std::vector<std::string>{"scheduler", "setup"}));
     });
-    EXPECT_EQ(facts_of(kRun, life.seen()).size(), 5U) << "one exit, three that nobody saw, the sweep";
+    EXPECT_EQ(facts_of(kRun, life.seen()).size(), 5U)
+        << "one exit, three that nobody saw, the sweep";
   }
 }
 
 // Names of files are anybody's: the highest number there is, and two that no node has between them.
 TEST(LostRecord, NamesOfLogsHaveBounds) {
-  for (const auto& [names, ranks] : {std::pair(std::vector<std::string>{"rank-4294967295.log"}, std::vector<std::uint32_t>{4'294'967'295}),
-                                     std::pair(std::vector<std::string>{"rank-4294967295.log", "rank-0.log"}, std::vector<std::uint32_t>{})}) {
+  for (const auto& [names, ranks] :
+       {std::pair(std::vector<std::string>{"rank-4294967295.log"},
+                  std::vector<std::uint32_t>{4'294'967'295}),
+        std::pair(std::vector<std::string>{"rank-4294967295.log", "rank-0.log"},
+                  std::vector<std::uint32_t>{})}) {
     const TempDir dir;
-    const rundir::RunLayout layout(rundir::AgentLayout(dir.path() / "state").run(kRun.first, kRun.second));
+    const rundir::RunLayout layout(
+        rundir::AgentLayout(dir.path() / "state").run(kRun.first, kRun.second));
     std::filesystem::create_directories(layout.root().parent_path());
     ASSERT_TRUE(rundir::make_run(layout));
     rundir::v1::Claim claim;
@@ -292,7 +333,9 @@ TEST(LostRecord, WithoutATraceThereIsNothingToName) {
   HostLife life(dir.path() / "state");
   life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_GONE, .text = "gone"});
   life.on_loop([&] {
-    for (const Action& action : reconcile({.instance = life.state().identity().instance, .boot_id = *process::boot_id()}, nullptr, life.host().seen(), false))
+    for (const Action& action :
+         reconcile({.instance = life.state().identity().instance, .boot_id = *process::boot_id()},
+                   nullptr, life.host().seen(), false))
       life.host().perform(action);
   });
   ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));

@@ -1,4 +1,5 @@
-// What a configuration on the node must not say: looked up in it and in the files that it is based on, before anything starts.
+// What a configuration on the node must not say: looked up in it and in the files that it is based
+// on, before anything starts.
 #include "agent/host/config_checks.h"
 
 #include "agent/host/patched_files.h"
@@ -25,7 +26,8 @@ class ConfigChecks : public ::testing::Test {
     return outcome.error().message;
   }
   [[nodiscard]] std::string said(const std::string& file, const std::string& word = "False") const {
-    return "launch.config: '" + (dir_.path() / file).string() + "': runner_config.sink_mode is " + word + ": because; and what helps";
+    return "launch.config: '" + (dir_.path() / file).string() + "': runner_config.sink_mode is " +
+           word + ": because; and what helps";
   }
 
   TempDir dir_;
@@ -36,8 +38,8 @@ TEST_F(ConfigChecks, NamesFileKeyAndRemedy) {
   EXPECT_EQ(refusal(), said("a.yaml"));
   dir_.write("a.yaml", "runner_config: {sink_mode: no}\n");
   EXPECT_EQ(refusal(), said("a.yaml", "no"));
-  for (const char* well :
-       {"runner_config: {sink_mode: True}\n", "runner_config: {epochs: 2}\n", "epochs: 1\n", "runner_config: {sink_mode: \"False\"}\n", ""}) {
+  for (const char* well : {"runner_config: {sink_mode: True}\n", "runner_config: {epochs: 2}\n",
+                           "epochs: 1\n", "runner_config: {sink_mode: \"False\"}\n", ""}) {
     dir_.write("a.yaml", well);
     EXPECT_EQ(refusal(), "") << well;
   }

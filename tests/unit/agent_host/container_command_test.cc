@@ -32,7 +32,8 @@ v1::NodeLaunch boxed() {
   return order;
 }
 
-void mount(v1::NodeLaunch& order, const std::string& source, const std::string& target, bool read_only = false) {
+void mount(v1::NodeLaunch& order, const std::string& source, const std::string& target,
+           bool read_only = false) {
   v1::ContainerMount& out = *order.mutable_container()->add_mounts();
   out.set_source(source);
   out.set_target(target);
@@ -40,11 +41,13 @@ void mount(v1::NodeLaunch& order, const std::string& source, const std::string& 
 }
 
 // One option and its value a line.
-std::string command_of(const v1::NodeLaunch& order, const ContainerTool& tool, const ContainerNode& node) {
+std::string command_of(const v1::NodeLaunch& order, const ContainerTool& tool,
+                       const ContainerNode& node) {
   const auto words = container_command(order, tool, node, kContainer);
   if (!words) return "refused: " + words.error().message;
   std::string text;
-  for (const std::string& word : *words) text += (text.empty() ? "" : word.starts_with("--") ? "\n" : " ") + word;
+  for (const std::string& word : *words)
+    text += (text.empty() ? "" : word.starts_with("--") ? "\n" : " ") + word;
   return text;
 }
 
@@ -56,7 +59,10 @@ TEST(ContainerCommand, PodmanOnANodeWithoutCards) {
   mount(order, "/data/wiki", "/data", true);
   mount(order, "/home/ada/exp", "");
   EXPECT_EQ(
-      command_of(order, kPodman, {.there = {"/etc/localtime", "/home/ada/exp"}, .limits = {{.name = "nofile", .soft = 1024, .hard = 4096}}, .user = "0:0"}),
+      command_of(order, kPodman,
+                 {.there = {"/etc/localtime", "/home/ada/exp"},
+                  .limits = {{.name = "nofile", .soft = 1024, .hard = 4096}},
+                  .user = "0:0"}),
       "/usr/bin/podman\n"
       "--runtime runc run\n"
       "--rm\n"
@@ -75,8 +81,11 @@ TEST(ContainerCommand, PodmanOnANodeWithoutCards) {
       "--workdir /\n"
       "--env MUSTER_COOKIE=c0ffee/job.1@n1\n"
       "--ulimit nofile=1024:4096\n"
-      "--mount type=bind,source=/var/lib/muster/agent/runs/job.1,target=/var/lib/muster/agent/runs/job.1\n"
-      "--mount type=bind,source=/opt/muster/bin/muster-worker,target=/opt/muster/bin/muster-worker,readonly\n"
+      "--mount "
+      "type=bind,source=/var/lib/muster/agent/runs/job.1,target=/var/lib/muster/agent/runs/job.1\n"
+      "--mount "
+      "type=bind,source=/opt/muster/bin/muster-worker,target=/opt/muster/bin/"
+      "muster-worker,readonly\n"
       "--mount type=bind,source=/data/wiki,target=/data,readonly\n"
       "--mount type=bind,source=/home/ada/exp,target=/home/ada/exp\n"
       "--mount type=bind,source=/out/job,target=/out/job\n"
@@ -86,10 +95,13 @@ TEST(ContainerCommand, PodmanOnANodeWithoutCards) {
 
 TEST(ContainerCommand, LimitsOfMemoryAndProcessors) {
   v1::NodeLaunch order = boxed();
-  EXPECT_THAT(command_of(order, kDocker, {}), Not(AnyOf(HasSubstr("--memory"), HasSubstr("--cpus"))));
+  EXPECT_THAT(command_of(order, kDocker, {}),
+              Not(AnyOf(HasSubstr("--memory"), HasSubstr("--cpus"))));
   order.mutable_container()->set_memory(200ULL << 30U);
   order.mutable_container()->set_millicpus(48'050);
-  for (const ContainerTool& tool : {kPodman, kDocker}) EXPECT_THAT(command_of(order, tool, {}), HasSubstr("\n--memory 214748364800b\n--cpus 48.050\n"));
+  for (const ContainerTool& tool : {kPodman, kDocker})
+    EXPECT_THAT(command_of(order, tool, {}),
+                HasSubstr("\n--memory 214748364800b\n--cpus 48.050\n"));
 }
 
 // By the command that a run was started with, the innermost mount.
@@ -118,12 +130,14 @@ TEST(ContainerCommand, WhatIsMountedHasAPathOnTheNode) {
 TEST(ContainerCommand, DockerOnAscend) {
   v1::NodeLaunch order = boxed();
   mount(order, "/srv/logs", "/usr/slog");
-  const std::string text = command_of(order, kDocker,
-                                      {.cards = {"/dev/davinci0", "/dev/davinci1"},
-                                       .there = {"/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc", "/usr/local/Ascend/driver",
-                                                 "/usr/local/bin/npu-smi", "/usr/local/dcmi", "/etc/ascend_install.info", "/etc/hccn.conf", "/var/log/npu"},
-                                       .limits = {{.name = "memlock", .soft = UINT64_MAX, .hard = UINT64_MAX}},
-                                       .user = "1000:1000"});
+  const std::string text =
+      command_of(order, kDocker,
+                 {.cards = {"/dev/davinci0", "/dev/davinci1"},
+                  .there = {"/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc",
+                            "/usr/local/Ascend/driver", "/usr/local/bin/npu-smi", "/usr/local/dcmi",
+                            "/etc/ascend_install.info", "/etc/hccn.conf", "/var/log/npu"},
+                  .limits = {{.name = "memlock", .soft = UINT64_MAX, .hard = UINT64_MAX}},
+                  .user = "1000:1000"});
   EXPECT_THAT(text, HasSubstr("/usr/bin/docker run\n--rm\n"));
   EXPECT_THAT(text, HasSubstr("--user 1000:1000\n"));
   EXPECT_THAT(text, HasSubstr("--ulimit memlock=-1:-1\n"
@@ -132,25 +146,33 @@ TEST(ContainerCommand, DockerOnAscend) {
                               "--device /dev/davinci_manager\n"
                               "--device /dev/devmm_svm\n"
                               "--device /dev/hisi_hdc\n"));
-  EXPECT_THAT(text, HasSubstr("--mount type=bind,source=/usr/local/Ascend/driver,target=/usr/local/Ascend/driver,readonly\n"
-                              "--mount type=bind,source=/usr/local/bin/npu-smi,target=/usr/local/bin/npu-smi,readonly\n"
-                              "--mount type=bind,source=/usr/local/dcmi,target=/usr/local/dcmi,readonly\n"
-                              "--mount type=bind,source=/etc/ascend_install.info,target=/etc/ascend_install.info,readonly\n"
-                              "--mount type=bind,source=/etc/hccn.conf,target=/etc/hccn.conf,readonly\n"
-                              "--entrypoint"));
-  EXPECT_THAT(text, HasSubstr("--mount type=bind,source=/srv/logs,target=/usr/slog\n")) << "the job's own goes before the vendor's";
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "--mount "
+          "type=bind,source=/usr/local/Ascend/driver,target=/usr/local/Ascend/driver,readonly\n"
+          "--mount type=bind,source=/usr/local/bin/npu-smi,target=/usr/local/bin/npu-smi,readonly\n"
+          "--mount type=bind,source=/usr/local/dcmi,target=/usr/local/dcmi,readonly\n"
+          "--mount "
+          "type=bind,source=/etc/ascend_install.info,target=/etc/ascend_install.info,readonly\n"
+          "--mount type=bind,source=/etc/hccn.conf,target=/etc/hccn.conf,readonly\n"
+          "--entrypoint"));
+  EXPECT_THAT(text, HasSubstr("--mount type=bind,source=/srv/logs,target=/usr/slog\n"))
+      << "the job's own goes before the vendor's";
   EXPECT_THAT(text, Not(HasSubstr("/var/log/npu")));
   EXPECT_THAT(text, Not(HasSubstr("--gpus")));
 }
 
 TEST(ContainerCommand, VendorsLogsAreAtSlog) {
-  EXPECT_THAT(command_of(boxed(), kPodman, {.there = {"/var/log/npu"}}), HasSubstr("--mount type=bind,source=/var/log/npu,target=/usr/slog\n"));
+  EXPECT_THAT(command_of(boxed(), kPodman, {.there = {"/var/log/npu"}}),
+              HasSubstr("--mount type=bind,source=/var/log/npu,target=/usr/slog\n"));
 }
 
 TEST(ContainerCommand, GpusForWhoUsesThem) {
   v1::NodeLaunch order = boxed();
   const ContainerNode node{.there = {"/dev/nvidiactl"}};
-  EXPECT_THAT(command_of(order, kDocker, node), Not(HasSubstr("gpu"))) << "a job on the node's processors";
+  EXPECT_THAT(command_of(order, kDocker, node), Not(HasSubstr("gpu")))
+      << "a job on the node's processors";
   (*order.mutable_ranks(0)->mutable_env())["CUDA_VISIBLE_DEVICES"] = "2,3";
   EXPECT_THAT(command_of(order, kDocker, node), HasSubstr("--gpus all\n"));
   EXPECT_THAT(command_of(order, kPodman, node), HasSubstr("--device nvidia.com/gpu=all\n"));
@@ -163,7 +185,8 @@ TEST(ContainerCommand, WhatTheJobGoesOnFromIsThere) {
   order.mutable_resume()->set_dir("/out/job/resume/attempt-2");
   const std::string text = command_of(order, kPodman, {});
   EXPECT_THAT(text,
-              HasSubstr("--mount type=bind,source=/ckpt/attempt-1,target=/ckpt/attempt-1\n--mount type=bind,source=/out/job,target=/out/job\n--entrypoint"));
+              HasSubstr("--mount type=bind,source=/ckpt/attempt-1,target=/ckpt/attempt-1\n--mount "
+                        "type=bind,source=/out/job,target=/out/job\n--entrypoint"));
 }
 
 TEST(ContainerCommand, CodeThatTheNodeDoesNotHaveIsTheImages) {
@@ -178,17 +201,27 @@ TEST(ContainerCommand, NothingCoversTheRunsOwnFiles) {
     mount(order, source, target);
     return command_of(order, kPodman, {});
   };
-  for (const auto& [target, own] : {std::pair("/var/lib/muster", "/var/lib/muster/agent/runs/job.1"),
-                                    {"/var/lib/muster/agent/runs/job.1", "/var/lib/muster/agent/runs/job.1"},
-                                    {"/var/lib/muster/agent/runs/job.1/logs", "/var/lib/muster/agent/runs/job.1"},
-                                    {"/opt", "/opt/muster/bin/muster-worker"},
-                                    {"/opt/muster/bin/muster-worker", "/opt/muster/bin/muster-worker"}}) {
-    EXPECT_EQ(says("/data", target), fmt::format("refused: mounting '/data' at '{}': muster's own '{}' is there; mount it elsewhere", target, own));
+  for (const auto& [target, own] :
+       {std::pair("/var/lib/muster", "/var/lib/muster/agent/runs/job.1"),
+        {"/var/lib/muster/agent/runs/job.1", "/var/lib/muster/agent/runs/job.1"},
+        {"/var/lib/muster/agent/runs/job.1/logs", "/var/lib/muster/agent/runs/job.1"},
+        {"/opt", "/opt/muster/bin/muster-worker"},
+        {"/opt/muster/bin/muster-worker", "/opt/muster/bin/muster-worker"}}) {
+    EXPECT_EQ(
+        says("/data", target),
+        fmt::format(
+            "refused: mounting '/data' at '{}': muster's own '{}' is there; mount it elsewhere",
+            target, own));
   }
-  EXPECT_THAT(says("/var/lib", "/var/lib"), HasSubstr("--mount type=bind,source=/var/lib,target=/var/lib\n"))
+  EXPECT_THAT(says("/var/lib", "/var/lib"),
+              HasSubstr("--mount type=bind,source=/var/lib,target=/var/lib\n"))
       << "its own place: the run's files are mounted over it";
-  EXPECT_THAT(says("/data", "/var/lib/muster/agent/runs/job.11"), HasSubstr("--mount type=bind,source=/data,target=/var/lib/muster/agent/runs/job.11\n"));
-  EXPECT_EQ(says("/da,ta", "/data"), "refused: mounting '/da,ta': it has a ',', a '\"' or a line feed in it, which podman and docker cannot be told");
+  EXPECT_THAT(
+      says("/data", "/var/lib/muster/agent/runs/job.11"),
+      HasSubstr("--mount type=bind,source=/data,target=/var/lib/muster/agent/runs/job.11\n"));
+  EXPECT_EQ(says("/da,ta", "/data"),
+            "refused: mounting '/da,ta': it has a ',', a '\"' or a line feed in it, which podman "
+            "and docker cannot be told");
   EXPECT_THAT(says("/da:ta", "/data"), HasSubstr("--mount type=bind,source=/da:ta,target=/data\n"));
 }
 
@@ -199,20 +232,27 @@ TEST(ContainerCommand, NothingHidesWhereTheJobWrites) {
     mount(order, source, target);
     return command_of(order, kPodman, {});
   };
-  for (const auto& [target, hidden] : {std::pair("/out/job", "/out/job"), {"/out/job/ckpt", "/out/job/ckpt/attempt-1"}}) {
+  for (const auto& [target, hidden] :
+       {std::pair("/out/job", "/out/job"), {"/out/job/ckpt", "/out/job/ckpt/attempt-1"}}) {
     EXPECT_EQ(says("/fast", target),
-              fmt::format("refused: mounting '/fast' at '{}': the job's own directory '{}' would be hidden by it, where muster looks for "
+              fmt::format("refused: mounting '/fast' at '{}': the job's own directory '{}' would "
+                          "be hidden by it, where muster looks for "
                           "what the job writes; mount it elsewhere",
                           target, hidden));
   }
-  EXPECT_THAT(says("/fast", "/out"), HasSubstr("--mount type=bind,source=/fast,target=/out\n--mount type=bind,source=/out/job,target=/out/job\n"))
+  EXPECT_THAT(says("/fast", "/out"),
+              HasSubstr("--mount type=bind,source=/fast,target=/out\n--mount "
+                        "type=bind,source=/out/job,target=/out/job\n"))
       << "the job's is mounted over it";
-  EXPECT_THAT(says("/fast", "/out/job/cache"), HasSubstr("--mount type=bind,source=/fast,target=/out/job/cache\n"));
-  EXPECT_THAT(says("/out/job", "/out/job"), HasSubstr("--mount type=bind,source=/out/job,target=/out/job\n"));
+  EXPECT_THAT(says("/fast", "/out/job/cache"),
+              HasSubstr("--mount type=bind,source=/fast,target=/out/job/cache\n"));
+  EXPECT_THAT(says("/out/job", "/out/job"),
+              HasSubstr("--mount type=bind,source=/out/job,target=/out/job\n"));
 }
 
 TEST(ContainerCommand, Names) {
-  EXPECT_EQ(container_name("0123456789abcdef", "n1.site", "j0b", 12), "muster-01234567-n1.site-j0b-12");
+  EXPECT_EQ(container_name("0123456789abcdef", "n1.site", "j0b", 12),
+            "muster-01234567-n1.site-j0b-12");
   EXPECT_EQ(container_name("c", "a/b c", "j", 1), "muster-c-a-b-c-j-1");
 }
 
@@ -225,9 +265,11 @@ TEST(ContainerCommand, TheNodesOwnIsBelowCode) {
   EXPECT_TRUE(is_nodes_own(order, (dir.path() / "code/train.py").string()));
   EXPECT_FALSE(is_nodes_own(order, (dir.path() / "codex").string()));
   mount(order, "/elsewhere", (dir.path() / "code/sub").string());
-  EXPECT_FALSE(is_nodes_own(order, (dir.path() / "code/sub/train.py").string())) << "another mount is over it";
+  EXPECT_FALSE(is_nodes_own(order, (dir.path() / "code/sub/train.py").string()))
+      << "another mount is over it";
   EXPECT_TRUE(is_nodes_own(order, (dir.path() / "code/subway.py").string()));
-  EXPECT_FALSE(is_nodes_own(order, "/data/train.py")) << "mounted from elsewhere: only the container sees it";
+  EXPECT_FALSE(is_nodes_own(order, "/data/train.py"))
+      << "mounted from elsewhere: only the container sees it";
 }
 
 }  // namespace

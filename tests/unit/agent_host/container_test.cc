@@ -1,4 +1,5 @@
-// A run in a container, with a script in podman's place: it keeps a list of images and "runs" a container by executing the entry point where it is.
+// A run in a container, with a script in podman's place: it keeps a list of images and "runs" a
+// container by executing the entry point where it is.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -54,17 +55,24 @@ class ContainerTest : public ::testing::Test {
   }
   ~ContainerTest() override { EXPECT_EQ(living(), 0U); }
   [[nodiscard]] std::function<void(HostOptions&)> with_tool() const {
-    return [this](HostOptions& options) { options.container = {.tool = (dir_.path() / "podman").string(), .args = {"--own"}}; };
+    return [this](HostOptions& options) {
+      options.container = {.tool = (dir_.path() / "podman").string(), .args = {"--own"}};
+    };
   }
-  [[nodiscard]] ContainerTool tool() const { return {.program = (dir_.path() / "podman").string()}; }
-  [[nodiscard]] v1::NodeLaunch boxed(const std::string& script, const std::string& image = "img:1") const {
+  [[nodiscard]] ContainerTool tool() const {
+    return {.program = (dir_.path() / "podman").string()};
+  }
+  [[nodiscard]] v1::NodeLaunch boxed(const std::string& script,
+                                     const std::string& image = "img:1") const {
     v1::NodeLaunch launch = shell_launch(dir_.path(), script);
     launch.add_make_dirs(dir_.path().string());
     launch.mutable_container()->set_image(image);
     return launch;
   }
   [[nodiscard]] std::string calls() const { return read_text(dir_.path() / "calls"); }
-  [[nodiscard]] static std::string log_of(const HostLife& life) { return read_text(rundir::RunLayout(life.run_dir()).rank_log(0)); }
+  [[nodiscard]] static std::string log_of(const HostLife& life) {
+    return read_text(rundir::RunLayout(life.run_dir()).rank_log(0));
+  }
 
   TempDir dir_;
 };
@@ -72,7 +80,9 @@ class ContainerTest : public ::testing::Test {
 TEST_F(ContainerTest, RanksRunInItWithTheImagesVariables) {
   HostLife life(dir_.path() / "state", with_tool());
   life.perform(StartRun{.run = kRun, .launch = boxed("echo \"$FROM_IMAGE in $HOME\"")});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; })) << calls();
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) {
+    return seen.swept && seen.worker == WorkerState::Dead;
+  })) << calls();
   EXPECT_EQ(life.seen().exits.at(0).code, 0);
   EXPECT_EQ(log_of(life), "there in /image/home\n");
   EXPECT_THAT(calls(), HasSubstr("run --rm --name muster-"));
@@ -84,7 +94,8 @@ TEST_F(ContainerTest, WhatTheOrderSetsIsOverTheImage) {
   v1::NodeLaunch order = boxed("echo \"$FROM_IMAGE\"");
   (*order.mutable_env())["FROM_IMAGE"] = "ordered";
   life.perform(StartRun{.run = kRun, .launch = order});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   EXPECT_EQ(log_of(life), "ordered\n");
 }
 
@@ -94,7 +105,8 @@ TEST_F(ContainerTest, SetupRunsInItWithTheShellThatIsThere) {
   order.mutable_setup()->add_commands("export MADE=\"of $FROM_IMAGE\"");
   order.mutable_setup()->set_cwd("/");
   life.perform(StartRun{.run = kRun, .launch = order});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   EXPECT_EQ(log_of(life), "of there\n");
 }
 
@@ -104,7 +116,8 @@ TEST_F(ContainerTest, PullingIsAPartOfTheSetUp) {
   life.perform(StartRun{.run = kRun, .launch = boxed("echo \"$FROM_IMAGE\"", "registry/far:2")});
   ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.setting_up; }));
   std::ofstream(dir_.path() / "gate") << "go\n";  // opens when the pull reads
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   EXPECT_FALSE(life.seen().setting_up);
   EXPECT_EQ(log_of(life), "pulled\n");
 }
@@ -114,7 +127,9 @@ TEST_F(ContainerTest, AnImageThatIsNotToBeHadIsTheJobsFault) {
   life.perform(StartRun{.run = kRun, .launch = boxed("true", "registry/unknown:2")});
   ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
   EXPECT_EQ(life.seen().refused->first, v1::START_FAILURE_LAUNCH);
-  EXPECT_EQ(life.seen().refused->second, "pulling image 'registry/unknown:2': it ended with status 125: Error: manifest unknown");
+  EXPECT_EQ(
+      life.seen().refused->second,
+      "pulling image 'registry/unknown:2': it ended with status 125: Error: manifest unknown");
 }
 
 TEST_F(ContainerTest, WithoutAToolTheNodeCannot) {
@@ -122,10 +137,10 @@ TEST_F(ContainerTest, WithoutAToolTheNodeCannot) {
   life.perform(StartRun{.run = kRun, .launch = boxed("true")});
   ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
   EXPECT_EQ(life.seen().refused->first, v1::START_FAILURE_NODE);
-  EXPECT_EQ(
-      life.seen().refused->second,
-      "looking for podman or docker: there is no podman and no docker on the agent's PATH '/nowhere'; install podman on this node, name it with the agent's "
-      "--container-tool, or leave runtime.image out");
+  EXPECT_EQ(life.seen().refused->second,
+            "looking for podman or docker: there is no podman and no docker on the agent's PATH "
+            "'/nowhere'; install podman on this node, name it with the agent's "
+            "--container-tool, or leave runtime.image out");
 }
 
 TEST_F(ContainerTest, WhatToolSaysInPlaceOfAStart) {
@@ -135,7 +150,10 @@ TEST_F(ContainerTest, WhatToolSaysInPlaceOfAStart) {
   ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
   EXPECT_EQ(life.seen().refused->first, v1::START_FAILURE_NODE);
   EXPECT_THAT(life.seen().refused->second, StartsWith("starting container 'muster-c-test-"));
-  EXPECT_THAT(life.seen().refused->second, HasSubstr("podman ended before the worker in it had claimed the run: Error: runc: no such thing"));
+  EXPECT_THAT(
+      life.seen().refused->second,
+      HasSubstr(
+          "podman ended before the worker in it had claimed the run: Error: runc: no such thing"));
 }
 
 TEST_F(ContainerTest, MountsThatAreNotThereAreNamed) {
@@ -149,7 +167,8 @@ TEST_F(ContainerTest, MountsThatAreNotThereAreNamed) {
   ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
   EXPECT_EQ(life.seen().refused->first, v1::START_FAILURE_LAUNCH);
   EXPECT_EQ(life.seen().refused->second, "mounting '" + (dir_.path() / "dato").string() +
-                                             "' at '/data': No such file or directory (is it on a file system that this node sees?); nearest: '" +
+                                             "' at '/data': No such file or directory (is it on a "
+                                             "file system that this node sees?); nearest: '" +
                                              (dir_.path() / "data").string() + "'");
 }
 
@@ -165,7 +184,8 @@ TEST_F(ContainerTest, ItGoesWithARunWhoseWorkerWasKilled) {
   ::kill(static_cast<pid_t>(life.seen().worker_pid), SIGKILL);
   ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
   life.perform(SweepRun{.run = kRun, .reason = "worker died"});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   EXPECT_THAT(calls(), HasSubstr("\nrm --force --volumes --ignore muster-c-test-"));
   EXPECT_THAT(life.troubles(), testing::IsEmpty());
 }
@@ -191,7 +211,9 @@ TEST_F(ContainerTest, StartsThatWantTheSameImageBringItOnce) {
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
   ImageBringing first, second{.turns = first.turns};
   const auto bring = [this](const ImageBringing& bringing) {
-    return std::async(std::launch::async, [this, &bringing] { return ready_image(tool(), "registry/far:2", std::chrono::seconds(60), bringing); });
+    return std::async(std::launch::async, [this, &bringing] {
+      return ready_image(tool(), "registry/far:2", std::chrono::seconds(60), bringing);
+    });
   };
   auto one = bring(first);
   std::ofstream opened(gate);  // when the pull reads
@@ -210,16 +232,20 @@ TEST_F(ContainerTest, StartsThatWantTheSameImageBringItOnce) {
 
 TEST_F(ContainerTest, AnImageThatAnotherStartCouldNotBringIsTriedAgain) {
   ImageBringing first, second{.turns = first.turns};
-  auto turn = first.turns->take("registry/far:2", system_clock().now().boot + std::chrono::seconds(60), first.news);
+  auto turn = first.turns->take("registry/far:2",
+                                system_clock().now().boot + std::chrono::seconds(60), first.news);
   ASSERT_TRUE(turn);
   EXPECT_FALSE(turn->waited());
   const auto late = ready_image(tool(), "registry/far:2", std::chrono::milliseconds(0), second);
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, ErrorCode::TimedOut);
   EXPECT_EQ(late.error().message,
-            "waiting for image 'registry/far:2', which another start on this node brings: it has not come within 0 s; give it longer by "
+            "waiting for image 'registry/far:2', which another start on this node brings: it has "
+            "not come within 0 s; give it longer by "
             "runtime.setup.timeout, or kill 'podman pull' there if it hangs");
-  auto other = std::async(std::launch::async, [&] { return ready_image(tool(), "registry/far:2", std::chrono::seconds(60), second); });
+  auto other = std::async(std::launch::async, [&] {
+    return ready_image(tool(), "registry/far:2", std::chrono::seconds(60), second);
+  });
   while (second.news->text().empty()) std::this_thread::yield();
   turn.reset();
   ASSERT_TRUE(other.get());
@@ -227,7 +253,8 @@ TEST_F(ContainerTest, AnImageThatAnotherStartCouldNotBringIsTriedAgain) {
 }
 
 TEST_F(ContainerTest, ARootFileSystemIsImported) {
-  auto image = ready_image(tool(), "file://" + dir_.write("root.tar", "root").string(), std::chrono::seconds(20));
+  auto image = ready_image(tool(), "file://" + dir_.write("root.tar", "root").string(),
+                           std::chrono::seconds(20));
   ASSERT_TRUE(image) << image.error().message;
   EXPECT_EQ(image->id, "sha256:99");
   EXPECT_TRUE(image->env.empty());
@@ -237,9 +264,11 @@ TEST_F(ContainerTest, ARootFileSystemIsImported) {
   EXPECT_EQ(image.error().code, ErrorCode::InvalidArgument);
   EXPECT_EQ(image.error().message,
             "loading image '" + garbage +
-                "': as an archive of an image: it ended with status 125: Error: payload does not match any format; as one of a root file "
+                "': as an archive of an image: it ended with status 125: Error: payload does not "
+                "match any format; as one of a root file "
                 "system: it ended with status 125: Error: invalid tar header");
-  image = ready_image(tool(), "file://" + (dir_.path() / "garbag.tar").string(), std::chrono::seconds(20));
+  image = ready_image(tool(), "file://" + (dir_.path() / "garbag.tar").string(),
+                      std::chrono::seconds(20));
   ASSERT_FALSE(image);
   EXPECT_EQ(image.error().code, ErrorCode::NotFound);
   EXPECT_THAT(image.error().message, HasSubstr("nearest: '" + garbage + "'"));
@@ -256,17 +285,21 @@ TEST_F(ContainerTest, AnArchiveThatCouldNotBeLoadedIsNotImported) {
   const std::string doing = "loading image '" + (dir_.path() / "x.tar").string() + "': ";
   const Error full = loaded("full");
   EXPECT_EQ(full.code, ErrorCode::ResourceExhausted);
-  EXPECT_EQ(full.message, doing + "it ended with status 125: Error: writing blob: no space left on device");
+  EXPECT_EQ(full.message,
+            doing + "it ended with status 125: Error: writing blob: no space left on device");
   EXPECT_EQ(loaded("broken").code, ErrorCode::Io);
   const Error killed = loaded("killed");
   EXPECT_EQ(killed.code, ErrorCode::Io);
-  EXPECT_EQ(killed.message, doing + "it was ended by signal 9") << "more time would not have helped";
+  EXPECT_EQ(killed.message, doing + "it was ended by signal 9")
+      << "more time would not have helped";
   EXPECT_EQ(loaded("empty").message, doing + "it has none");
 }
 
 TEST(ContainerImage, WhatLoadSays) {
-  EXPECT_THAT(loaded_images("Getting image source signatures\nLoaded image: localhost/a:1\n"), testing::ElementsAre("localhost/a:1"));
-  EXPECT_THAT(loaded_images("Loaded image(s): a:1\nLoaded image ID: sha256:0f"), testing::ElementsAre("a:1", "sha256:0f"));
+  EXPECT_THAT(loaded_images("Getting image source signatures\nLoaded image: localhost/a:1\n"),
+              testing::ElementsAre("localhost/a:1"));
+  EXPECT_THAT(loaded_images("Loaded image(s): a:1\nLoaded image ID: sha256:0f"),
+              testing::ElementsAre("a:1", "sha256:0f"));
   EXPECT_TRUE(loaded_images("Loaded image: \nno\n").empty());
 }
 
@@ -284,7 +317,9 @@ TEST(ContainerTool, ItsEnvironmentIsTheAgentsOwnWithoutItsService) {
   const auto environment = container_tool_environment();
   for (const char* name : {"NOTIFY_SOCKET", "LISTEN_FDS", "DOCKER_HOST"}) ::unsetenv(name);
   EXPECT_THAT(environment, testing::Contains("DOCKER_HOST=unix:///run/d"));
-  EXPECT_THAT(environment, testing::Each(Not(testing::AnyOf(StartsWith("NOTIFY_SOCKET="), StartsWith("LISTEN_FDS=")))));
+  EXPECT_THAT(
+      environment,
+      testing::Each(Not(testing::AnyOf(StartsWith("NOTIFY_SOCKET="), StartsWith("LISTEN_FDS=")))));
 }
 
 TEST(ContainerTool, TheLastLineWithSomethingInIt) {

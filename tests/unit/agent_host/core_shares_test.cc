@@ -36,8 +36,11 @@ class Machine {
       dir_.write("devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list",
                  std::to_string(cpu % 8) + "," + std::to_string(cpu % 8 + 8) + "\n");
   }
-  [[nodiscard]] NumaCores cores(const char* allowed = "0-15") const { return read_cores(dir_.path(), kEight, *process::parse_cpu_list(allowed)); }
-  inline static const NumaNodes kEight = {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {4, 1}, {5, 1}, {6, 1}, {7, 1}};
+  [[nodiscard]] NumaCores cores(const char* allowed = "0-15") const {
+    return read_cores(dir_.path(), kEight, *process::parse_cpu_list(allowed));
+  }
+  inline static const NumaNodes kEight = {{0, 0}, {1, 0}, {2, 0}, {3, 0},
+                                          {4, 1}, {5, 1}, {6, 1}, {7, 1}};
 
  private:
   TempDir dir_;
@@ -45,35 +48,47 @@ class Machine {
 
 TEST(CoreShares, RanksOfOneNumaNodeDivideItsCoresAndNeverACore) {
   const Machine machine;
-  EXPECT_EQ(texts(share_cores(with_devices({{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}}), Machine::kEight, machine.cores())),
-            (std::vector<std::string>{"0,8", "1,9", "2,10", "3,11", "4,12", "5,13", "6,14", "7,15"}));
+  EXPECT_EQ(
+      texts(share_cores(with_devices({{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}}), Machine::kEight,
+                        machine.cores())),
+      (std::vector<std::string>{"0,8", "1,9", "2,10", "3,11", "4,12", "5,13", "6,14", "7,15"}));
   EXPECT_EQ(texts(share_cores(with_devices({{0}, {3}, {5}}), Machine::kEight, machine.cores())),
             (std::vector<std::string>{"0-1,8-9", "2-3,10-11", "4-7,12-15"}));
-  EXPECT_EQ(texts(share_cores(with_devices({{0}, {1}, {2}}), Machine::kEight, machine.cores())), (std::vector<std::string>{"0,8", "1,9", "2-3,10-11"}))
+  EXPECT_EQ(texts(share_cores(with_devices({{0}, {1}, {2}}), Machine::kEight, machine.cores())),
+            (std::vector<std::string>{"0,8", "1,9", "2-3,10-11"}))
       << "every core is somebody's";
 }
 
 TEST(CoreShares, OnlyWhereTheAgentMayRun) {
   const Machine machine;
-  EXPECT_EQ(texts(share_cores(with_devices({{0}, {1}}), Machine::kEight, machine.cores("0-3"))), (std::vector<std::string>{"0-1", "2-3"}));
-  EXPECT_EQ(texts(share_cores(with_devices({{0}, {1}, {4}}), Machine::kEight, machine.cores("2,10"))), (std::vector<std::string>{"2,10", "2,10", ""}))
+  EXPECT_EQ(texts(share_cores(with_devices({{0}, {1}}), Machine::kEight, machine.cores("0-3"))),
+            (std::vector<std::string>{"0-1", "2-3"}));
+  EXPECT_EQ(
+      texts(share_cores(with_devices({{0}, {1}, {4}}), Machine::kEight, machine.cores("2,10"))),
+      (std::vector<std::string>{"2,10", "2,10", ""}))
       << "fewer cores than ranks: they share them; none at all: nobody is bound";
 }
 
 TEST(CoreShares, ARankWithSeveralDevicesHasItsPartAtEach) {
   const Machine machine;
-  EXPECT_EQ(texts(share_cores(with_devices({{0, 4}, {1}}), Machine::kEight, machine.cores())), (std::vector<std::string>{"0-1,4-9,12-15", "2-3,10-11"}));
+  EXPECT_EQ(texts(share_cores(with_devices({{0, 4}, {1}}), Machine::kEight, machine.cores())),
+            (std::vector<std::string>{"0-1,4-9,12-15", "2-3,10-11"}));
 }
 
 TEST(CoreShares, WhatIsNotKnownBindsNobody) {
   const Machine machine;
-  EXPECT_EQ(texts(share_cores(with_devices({{0}, {9}, {0, 9}, {}}), Machine::kEight, machine.cores())), (std::vector<std::string>{"0-3,8-11", "", "", ""}));
+  EXPECT_EQ(
+      texts(share_cores(with_devices({{0}, {9}, {0, 9}, {}}), Machine::kEight, machine.cores())),
+      (std::vector<std::string>{"0-3,8-11", "", "", ""}));
   const TempDir nothing;
-  EXPECT_EQ(texts(share_cores(with_devices({{0}}), Machine::kEight, read_cores(nothing.path(), Machine::kEight, {0, 1}))), (std::vector<std::string>{""}));
+  EXPECT_EQ(texts(share_cores(with_devices({{0}}), Machine::kEight,
+                              read_cores(nothing.path(), Machine::kEight, {0, 1}))),
+            (std::vector<std::string>{""}));
   nothing.write("devices/system/node/node0/cpulist", "no list");
   EXPECT_TRUE(read_cores(nothing.path(), {{0, 0}}, {0, 1}).at(0).empty());
   nothing.write("devices/system/node/node0/cpulist", "0-1\n");
-  EXPECT_EQ(read_cores(nothing.path(), {{0, 0}}, {0, 1}).at(0), (std::vector<CpuList>{{0}, {1}})) << "threads that nobody knows of are cores";
+  EXPECT_EQ(read_cores(nothing.path(), {{0, 0}}, {0, 1}).at(0), (std::vector<CpuList>{{0}, {1}}))
+      << "threads that nobody knows of are cores";
 }
 
 TEST(CoreShares, AreWrittenIntoTheRecord) {

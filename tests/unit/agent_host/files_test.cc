@@ -1,4 +1,5 @@
-// Files from one node's disk to another's: what is sent of a Bring, what is taken, and what is refused or cut off.
+// Files from one node's disk to another's: what is sent of a Bring, what is taken, and what is
+// refused or cut off.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -120,7 +121,9 @@ TEST_F(Files, AllOfADirectoryComesWithItsModesAndIsThereWhole) {
 TEST_F(Files, WhatIsNotThereIsSaidWithItsNode) {
   const auto read = read_files(what_, nullptr, [](const v1::FilePart&) { return true; });
   ASSERT_FALSE(read.has_value());
-  EXPECT_EQ(read.error().message, "reading '" + what_.path() + "' for another node: it has no files on node 'n1'; go on from another checkpoint (--from)");
+  EXPECT_EQ(read.error().message, "reading '" + what_.path() +
+                                      "' for another node: it has no files on node 'n1'; go on "
+                                      "from another checkpoint (--from)");
 }
 
 TEST_F(Files, OneThatIsCutOffIsNotThere) {
@@ -138,7 +141,8 @@ TEST_F(Files, OneThatIsCutOffIsNotThere) {
     ASSERT_TRUE(files->take(data("ab")).has_value());
     const auto ended = files->take(end(1, 2));
     ASSERT_FALSE(ended.has_value());
-    EXPECT_NE(ended.error().message.find("'a' is 1 bytes short"), std::string::npos) << ended.error().message;
+    EXPECT_NE(ended.error().message.find("'a' is 1 bytes short"), std::string::npos)
+        << ended.error().message;
   }
   {
     auto files = begin();
@@ -158,7 +162,8 @@ TEST_F(Files, AFullDiskIsSaidAndNothingIsLeft) {
   bool left = true;
   ErrorCode code = ErrorCode::Internal;
   std::thread([&] {
-    if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
         ::mount("none", (root_ / "small").c_str(), "tmpfs", 0, "size=256k,mode=0700") != 0) {
       why = std::strerror(errno);
       return;
@@ -177,7 +182,8 @@ TEST_F(Files, AFullDiskIsSaidAndNothingIsLeft) {
     left = !fs::is_empty(root_ / "small");
   }).join();
   if (!why.empty()) GTEST_SKIP() << "this user may mount nothing: " << why;
-  EXPECT_EQ(message, "bringing '" + (root_ / "small/to").string() + "': writing 'a.ckpt': No space left on device; make room on that disk");
+  EXPECT_EQ(message, "bringing '" + (root_ / "small/to").string() +
+                         "': writing 'a.ckpt': No space left on device; make room on that disk");
   EXPECT_EQ(code, ErrorCode::ResourceExhausted) << "the failed start is one for lack of room";
   EXPECT_FALSE(left);
 }

@@ -1,4 +1,5 @@
-// A worker that lives and does nothing: stopped by SIGSTOP, as by a debugger or a batch system. Its ranks go on; only the agent can end them.
+// A worker that lives and does nothing: stopped by SIGSTOP, as by a debugger or a batch system. Its
+// ranks go on; only the agent can end them.
 #include <signal.h>
 
 #include "tests/unit/agent_host/support.h"
@@ -10,12 +11,15 @@ using std::chrono::milliseconds;
 
 class FrozenWorker : public ::testing::Test {
  protected:
-  void TearDown() override { EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000)); }
+  void TearDown() override {
+    EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000));
+  }
   static void patience(HostOptions& options) { options.worker_margin = milliseconds(200); }
   v1::NodeLaunch launch(milliseconds orphan_grace) {
     v1::NodeLaunch launch = shell_launch(dir_.path(), "exec sleep 1000", 2);
     launch.mutable_orphan_grace()->set_seconds(orphan_grace.count() / 1000);
-    launch.mutable_orphan_grace()->set_nanos(static_cast<std::int32_t>(orphan_grace.count() % 1000) * 1'000'000);
+    launch.mutable_orphan_grace()->set_nanos(
+        static_cast<std::int32_t>(orphan_grace.count() % 1000) * 1'000'000);
     launch.mutable_stop_grace()->set_seconds(0);
     launch.mutable_stop_grace()->set_nanos(100'000'000);
     return launch;
@@ -23,17 +27,20 @@ class FrozenWorker : public ::testing::Test {
   // Its ranks run, and nobody minds them.
   static void start_and_freeze(HostLife& life, const v1::NodeLaunch& launch) {
     life.perform(StartRun{.run = kRun, .launch = launch});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    ASSERT_TRUE(life.wait_for(
+        [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
     ASSERT_EQ(::kill(static_cast<pid_t>(life.seen().worker_pid), SIGSTOP), 0);
   }
   static void expect_swept(HostLife& life) {
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
+    ASSERT_TRUE(
+        life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
     life.perform(SweepRun{.run = kRun, .reason = "worker died"});
     EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
     EXPECT_EQ(living(), 0U);
     const auto said = life.troubles();
     ASSERT_EQ(said.size(), 1U);
-    EXPECT_NE(said.front().find("it is killed, its ranks with it"), std::string::npos) << said.front();
+    EXPECT_NE(said.front().find("it is killed, its ranks with it"), std::string::npos)
+        << said.front();
   }
   TempDir dir_;
 };
@@ -55,7 +62,8 @@ TEST_F(FrozenWorker, IsKilledAtTheEndOfItsLease) {
   EXPECT_FALSE(life.seen().stop_requested);
 }
 
-// The lease of the record is what the agent of a later life goes by, whatever this life has heard of the controller.
+// The lease of the record is what the agent of a later life goes by, whatever this life has heard
+// of the controller.
 TEST_F(FrozenWorker, IsKilledByTheAgentThatAdoptsIt) {
   {
     HostLife life(dir_.path() / "state");
@@ -70,7 +78,8 @@ TEST_F(FrozenWorker, IsKilledByTheAgentThatAdoptsIt) {
 TEST_F(FrozenWorker, IsKilledWhenItsRanksHaveEnded) {
   HostLife life(dir_.path() / "state", patience);
   start_and_freeze(life, launch(std::chrono::minutes(1)));
-  for (const auto& [rank, pid] : life.seen().pids) ASSERT_EQ(::kill(static_cast<pid_t>(pid), SIGKILL), 0);
+  for (const auto& [rank, pid] : life.seen().pids)
+    ASSERT_EQ(::kill(static_cast<pid_t>(pid), SIGKILL), 0);
   expect_swept(life);
   EXPECT_FALSE(life.seen().stop_requested);
 }
@@ -84,22 +93,27 @@ TEST_F(FrozenWorker, IsKilledWhenItsRankHasFrozenItAndEnded) {
 }
 
 TEST_F(FrozenWorker, OneWithALivingRankIsLeftAlone) {
-  HostLife life(dir_.path() / "state", [](HostOptions& options) { options.worker_margin = milliseconds(20); });
+  HostLife life(dir_.path() / "state",
+                [](HostOptions& options) { options.worker_margin = milliseconds(20); });
   start_and_freeze(life, launch(std::chrono::minutes(1)));
   const auto pids = life.seen().pids;
   ASSERT_EQ(pids.size(), 2U);
   ASSERT_EQ(::kill(static_cast<pid_t>(pids.at(0)), SIGKILL), 0);
-  EXPECT_FALSE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }, std::chrono::seconds(1)));
+  EXPECT_FALSE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; },
+                             std::chrono::seconds(1)));
   ASSERT_EQ(::kill(static_cast<pid_t>(pids.at(1)), SIGKILL), 0);
   expect_swept(life);
 }
 
 TEST_F(FrozenWorker, OneThatObeysEndsByItself) {
-  HostLife life(dir_.path() / "state");  // with all its patience: a busy machine takes as long as it takes
+  // with all its patience: a busy machine takes as long as it takes
+  HostLife life(dir_.path() / "state");
   life.perform(StartRun{.run = kRun, .launch = launch(std::chrono::minutes(1))});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
   life.perform(SignalStop{.run = kRun});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   EXPECT_EQ(life.seen().swept_reason, "stopped");
   EXPECT_TRUE(life.troubles().empty()) << life.troubles().front();
 }

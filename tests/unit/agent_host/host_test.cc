@@ -13,21 +13,26 @@ namespace {
 
 class HostTest : public ::testing::Test {
  protected:
-  void TearDown() override { EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000)); }
+  void TearDown() override {
+    EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000));
+  }
   TempDir dir_;
 };
 
 TEST_F(HostTest, StartsRunsAndSeesEveryExit) {
   HostLife life(dir_.path() / "state");
-  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "echo hello from $RANK; exit $RANK", 3)});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  life.perform(StartRun{
+      .run = kRun, .launch = shell_launch(dir_.path(), "echo hello from $RANK; exit $RANK", 3)});
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   const RunSeen seen = life.seen();
   EXPECT_TRUE(seen.started);
   EXPECT_GT(seen.worker_pid, 0U);
   ASSERT_EQ(seen.exits.size(), 3U);
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(seen.exits.at(rank).code, static_cast<std::int32_t>(rank));
-    EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).rank_log(rank)), "hello from " + std::to_string(rank) + "\n");
+    EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).rank_log(rank)),
+              "hello from " + std::to_string(rank) + "\n");
   }
   EXPECT_EQ(seen.swept_reason, "ended");
   EXPECT_TRUE(life.troubles().empty()) << life.troubles().front();
@@ -47,8 +52,10 @@ TEST_F(HostTest, EnvironmentIsTheDocumentedListAndNothingOfTheAgents) {
   ::unsetenv("MUSTER_TEST_LEAK");
   const std::string env = read_text(rundir::RunLayout(life.run_dir()).rank_log(0));
   std::set<std::string> names;
-  for (std::size_t at = 0; at < env.size(); at = env.find('\n', at) + 1) names.insert(env.substr(at, env.find('=', at) - at));
-  for (const char* name : {"PATH", "HOME", "USER", "LOGNAME", "LANG", "PYTHONUNBUFFERED", "MUSTER_COOKIE", "COMMON", "OVER", "RANK"})
+  for (std::size_t at = 0; at < env.size(); at = env.find('\n', at) + 1)
+    names.insert(env.substr(at, env.find('=', at) - at));
+  for (const char* name : {"PATH", "HOME", "USER", "LOGNAME", "LANG", "PYTHONUNBUFFERED",
+                           "MUSTER_COOKIE", "COMMON", "OVER", "RANK"})
     EXPECT_TRUE(names.contains(name)) << name;
   EXPECT_FALSE(names.contains("MUSTER_TEST_LEAK"));
   EXPECT_NE(env.find("OVER=own\n"), std::string::npos);
@@ -58,10 +65,12 @@ TEST_F(HostTest, EnvironmentIsTheDocumentedListAndNothingOfTheAgents) {
 TEST_F(HostTest, StopGoesThroughTheWorkerAndIsWrittenFirst) {
   HostLife life(dir_.path() / "state");
   life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000", 2)});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
   life.perform(SignalStop{.run = kRun});
   life.perform(SignalStop{.run = kRun});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   const RunSeen seen = life.seen();
   EXPECT_EQ(seen.swept_reason, "stopped");
   for (const auto& [rank, exit] : seen.exits) EXPECT_TRUE(exit.stop_requested);
@@ -73,7 +82,8 @@ TEST_F(HostTest, NextLifeAdoptsAndDisturbsNothing) {
   {
     HostLife life(dir_.path() / "state");
     life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    ASSERT_TRUE(life.wait_for(
+        [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
     worker = life.seen().worker_pid;
     rank = life.seen().pids.at(0);
   }
@@ -84,27 +94,34 @@ TEST_F(HostTest, NextLifeAdoptsAndDisturbsNothing) {
   EXPECT_EQ(seen.worker_pid, worker);
   EXPECT_EQ(seen.pids.at(0), rank);
   EXPECT_EQ(life.host().order(kRun)->orphan_grace().seconds(), 60);
-  ::kill(static_cast<pid_t>(rank), SIGKILL);  // its exit is seen although this life did not start it
-  ASSERT_TRUE(life.wait_for([](const RunSeen& run) { return run.swept && run.worker == WorkerState::Dead; }));
+  // its exit is seen although this life did not start it
+  ::kill(static_cast<pid_t>(rank), SIGKILL);
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& run) { return run.swept && run.worker == WorkerState::Dead; }));
   EXPECT_EQ(life.seen().exits.at(0).signal, SIGKILL);
 }
 
-// Workers outlive upgrades: one that an older agent started has no bell to ring, and its exits must be seen all the same, and soon.
+// Workers outlive upgrades: one that an older agent started has no bell to ring, and its exits must
+// be seen all the same, and soon.
 TEST_F(HostTest, ARunWithoutABellIsLookedAt) {
   {
     HostLife life(dir_.path() / "state");
     life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000", 2)});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    ASSERT_TRUE(life.wait_for(
+        [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
     std::filesystem::remove(rundir::RunLayout(life.run_dir()).bell());
   }
   HostLife life(dir_.path() / "state");
   ::kill(static_cast<pid_t>(life.seen().pids.at(1)), SIGKILL);
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.exits.contains(1); })) << "rank 0 lives: no end of a worker tells of it";
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.exits.contains(1); }))
+      << "rank 0 lives: no end of a worker tells of it";
   EXPECT_EQ(life.seen().worker, WorkerState::Alive);
   ASSERT_EQ(life.troubles().size(), 1U);
-  EXPECT_NE(life.troubles().front().find("it is looked at every 50 ms instead"), std::string::npos) << life.troubles().front();
+  EXPECT_NE(life.troubles().front().find("it is looked at every 50 ms instead"), std::string::npos)
+      << life.troubles().front();
   life.perform(SignalStop{.run = kRun});
-  EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  EXPECT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   EXPECT_EQ(life.troubles().size(), 1U) << "said once";
 }
 
@@ -119,17 +136,21 @@ TEST_F(HostTest, TakesNoInotifyInstanceAndKeepsNoBellOfARunThatIsOver) {
   HostLife life(dir_.path() / "state");
   const std::string bell = rundir::RunLayout(life.run_dir()).bell().string();
   life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
   EXPECT_FALSE(open_files().contains("anon_inode:inotify"));
   EXPECT_EQ(open_files().count(bell), 1U);
   life.perform(SignalStop{.run = kRun});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   EXPECT_EQ(open_files().count(bell), 0U);
 }
 
-// `muster env` and whoever debugs a launch go by the launch record: what the rank was really given must be in it, to the letter.
+// `muster env` and whoever debugs a launch go by the launch record: what the rank was really given
+// must be in it, to the letter.
 TEST_F(HostTest, LaunchRecordIsWhatTheRankReallyGot) {
-  HostLife life(dir_.path() / "state", [](HostOptions& options) { options.path = "/nowhere:/usr/bin:/bin"; });
+  HostLife life(dir_.path() / "state",
+                [](HostOptions& options) { options.path = "/nowhere:/usr/bin:/bin"; });
   v1::NodeLaunch launch = shell_launch(dir_.path(), "", 2);
   for (auto& rank : *launch.mutable_ranks()) {
     rank.clear_argv();
@@ -143,24 +164,30 @@ TEST_F(HostTest, LaunchRecordIsWhatTheRankReallyGot) {
   ASSERT_TRUE(record && *record);
   const auto lines = [](const std::string& text) {
     std::vector<std::string> all;
-    for (std::size_t at = 0; at < text.size(); at = text.find('\0', at) + 1) all.emplace_back(text.c_str() + at);
+    for (std::size_t at = 0; at < text.size(); at = text.find('\0', at) + 1)
+      all.emplace_back(text.c_str() + at);
     return all;
   };
   for (const auto& rank : (*record)->ranks()) {
     std::map<std::string, std::string> recorded;
-    const auto put = [&](const std::string& variable) { recorded[variable.substr(0, variable.find('='))] = variable; };
+    const auto put = [&](const std::string& variable) {
+      recorded[variable.substr(0, variable.find('='))] = variable;
+    };
     for (const std::string& variable : (*record)->env()) put(variable);
     for (const std::string& variable : rank.env()) put(variable);
     std::set<std::string> expected;
     for (const auto& [name, variable] : recorded) expected.insert(variable);
     const std::string proc = "/proc/" + std::to_string(life.seen().pids.at(rank.rank()));
-    // In the middle of an exec, when its pipe has closed already, the kernel shows neither words nor variables.
+    // In the middle of an exec, when its pipe has closed already, the kernel shows neither words
+    // nor variables.
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (read_text(proc + "/environ").empty() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    while (read_text(proc + "/environ").empty() && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
     const auto got = lines(read_text(proc + "/environ"));
     EXPECT_EQ(std::set<std::string>(got.begin(), got.end()), expected);
     EXPECT_EQ(got.size(), expected.size()) << "none twice";
-    EXPECT_EQ(lines(read_text(proc + "/cmdline")), std::vector<std::string>(rank.argv().begin(), rank.argv().end()));
+    EXPECT_EQ(lines(read_text(proc + "/cmdline")),
+              std::vector<std::string>(rank.argv().begin(), rank.argv().end()));
     EXPECT_EQ(rank.argv(0), "/usr/bin/sleep");
     EXPECT_EQ(std::filesystem::canonical(proc + "/exe"), std::filesystem::canonical(rank.argv(0)));
     EXPECT_EQ(std::filesystem::canonical(proc + "/cwd"), std::filesystem::canonical(rank.cwd()));
@@ -176,8 +203,11 @@ TEST_F(HostTest, LaunchRecordIsWhatTheRankReallyGot) {
 TEST_F(HostTest, DeadWorkerIsSeenAtOnceAndItsRanksAreSwept) {
   HostLife life(dir_.path() / "state");
   // setsid: one that left its session and its group must be found as well.
-  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "trap '' TERM; setsid sleep 1000 & exec sleep 1000", 2)});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+  life.perform(StartRun{
+      .run = kRun,
+      .launch = shell_launch(dir_.path(), "trap '' TERM; setsid sleep 1000 & exec sleep 1000", 2)});
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
   ::kill(static_cast<pid_t>(life.seen().worker_pid), SIGKILL);
   ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
   life.perform(SweepRun{.run = kRun, .reason = "worker died"});
@@ -213,7 +243,9 @@ TEST_F(HostTest, RefusalAfterTheWorkersClaimAdoptsInstead) {
 
 TEST_F(HostTest, ClaimedByTheAgentNeverStarts) {
   HostLife life(dir_.path() / "state");
-  life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_UNSPECIFIED, .text = "asked to stop before it was started"});
+  life.perform(RefuseRun{.run = kRun,
+                         .why = v1::START_FAILURE_UNSPECIFIED,
+                         .text = "asked to stop before it was started"});
   EXPECT_EQ(life.seen().worker, WorkerState::Never);
   life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "echo no > ran")});
   EXPECT_EQ(life.seen().worker, WorkerState::Never);
@@ -238,20 +270,26 @@ TEST_F(HostTest, RestartBetweenLaunchRecordAndSpawnIsRefusedNotStartedTwice) {
   EXPECT_EQ(life.seen().worker, WorkerState::None);
   EXPECT_TRUE(life.seen().launch_sound);
   std::vector<Action> actions;
-  life.on_loop([&] { actions = reconcile({.instance = life.state().identity().instance, .boot_id = *process::boot_id()}, nullptr, life.host().seen(), true); });
+  life.on_loop([&] {
+    actions =
+        reconcile({.instance = life.state().identity().instance, .boot_id = *process::boot_id()},
+                  nullptr, life.host().seen(), true);
+  });
   ASSERT_EQ(actions.size(), 1U);
   life.perform(actions[0]);
   EXPECT_EQ(life.seen().worker, WorkerState::Never);
 }
 
 TEST_F(HostTest, WorkerThatCannotBeStartedIsTheNodesTroubleWithASentence) {
-  HostLife life(dir_.path() / "state", [](HostOptions& options) { options.worker = "/nonexistent/muster-worker"; });
+  HostLife life(dir_.path() / "state",
+                [](HostOptions& options) { options.worker = "/nonexistent/muster-worker"; });
   life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
   ASSERT_TRUE(life.wait_for([](const RunSeen& run) { return run.refused.has_value(); }));
   const RunSeen seen = life.seen();
   ASSERT_TRUE(seen.refused);
   EXPECT_EQ(seen.refused->first, v1::START_FAILURE_NODE);
-  EXPECT_NE(seen.refused->second.find("'/nonexistent/muster-worker'"), std::string::npos) << seen.refused->second;
+  EXPECT_NE(seen.refused->second.find("'/nonexistent/muster-worker'"), std::string::npos)
+      << seen.refused->second;
 }
 
 TEST_F(HostTest, ACheckpointThatIsGoneIsNoFaultOfTheJob) {
@@ -266,7 +304,10 @@ TEST_F(HostTest, ACheckpointThatIsGoneIsNoFaultOfTheJob) {
   const RunSeen seen = life.seen();
   ASSERT_TRUE(seen.refused);
   EXPECT_EQ(seen.refused->first, v1::START_FAILURE_NODE);
-  EXPECT_NE(seen.refused->second.find("resuming from step 7 in '" + (dir_.path() / "save").string() + "'"), std::string::npos) << seen.refused->second;
+  EXPECT_NE(seen.refused->second.find("resuming from step 7 in '" +
+                                      (dir_.path() / "save").string() + "'"),
+            std::string::npos)
+      << seen.refused->second;
   EXPECT_FALSE(std::filesystem::exists(dir_.path() / "ran"));
 }
 
@@ -277,24 +318,30 @@ TEST_F(HostTest, AnOutputDirectoryThatNobodyCanMakeIsTheJobsFault) {
   launch.add_make_dirs((dir_.path() / "file/out").string());
   life.perform(StartRun{.run = kRun, .launch = launch});
   ASSERT_TRUE(life.wait_for([](const RunSeen& run) { return run.refused.has_value(); }));
-  EXPECT_NE(life.seen().refused->second.find("file/out"), std::string::npos) << life.seen().refused->second;
+  EXPECT_NE(life.seen().refused->second.find("file/out"), std::string::npos)
+      << life.seen().refused->second;
 }
 
-// An agent that had used up its descriptors took the worker of a healthy run for dead, and swept the run.
+// An agent that had used up its descriptors took the worker of a healthy run for dead, and swept
+// the run.
 TEST_F(HostTest, WithoutDescriptorsNoWorkerIsTakenForDead) {
   {
     HostLife life(dir_.path() / "state");
     life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    ASSERT_TRUE(life.wait_for(
+        [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
   }
   const rundir::AgentLayout state(dir_.path() / "state");
   RunView view(rundir::RunLayout(state.run(kRun.first, kRun.second)), *process::boot_id());
   {
-    const process::FewDescriptors few(1);  // enough for its files, and for a handle on the worker, but not to see whether it is the right one
+    // enough for its files, and for a handle on the worker, but not to see whether it is the right
+    // one
+    const process::FewDescriptors few(1);
     (void)view.refresh();
     EXPECT_EQ(view.seen().worker, WorkerState::Alive);
     ASSERT_TRUE(view.worker_unknown());
-    EXPECT_NE(view.worker_unknown()->message.find("Too many open files"), std::string::npos) << view.worker_unknown()->message;
+    EXPECT_NE(view.worker_unknown()->message.find("Too many open files"), std::string::npos)
+        << view.worker_unknown()->message;
     EXPECT_EQ(view.worker(), nullptr);
   }
   ASSERT_TRUE(view.refresh());
@@ -304,7 +351,8 @@ TEST_F(HostTest, WithoutDescriptorsNoWorkerIsTakenForDead) {
   EXPECT_TRUE(view.worker()->signal(SIGKILL));
 }
 
-// A sweep that could not be begun must not be taken for one that is under way: the run would never be swept.
+// A sweep that could not be begun must not be taken for one that is under way: the run would never
+// be swept.
 TEST_F(HostTest, ASweepThatCannotBeginIsBegunAgain) {
   HostLife life(dir_.path() / "state");
   life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_GONE, .text = "another boot"});
@@ -315,17 +363,20 @@ TEST_F(HostTest, ASweepThatCannotBeginIsBegunAgain) {
   });
   EXPECT_FALSE(life.seen().swept);
   ASSERT_EQ(life.troubles().size(), 1U);
-  EXPECT_NE(life.troubles().front().find("sweeping run '"), std::string::npos) << life.troubles().front();
+  EXPECT_NE(life.troubles().front().find("sweeping run '"), std::string::npos)
+      << life.troubles().front();
   life.perform(sweep);
   EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
 }
 
-// A process that hung in its exit, of somebody else and older than the run, kept every sweep on the node waiting for ever.
+// A process that hung in its exit, of somebody else and older than the run, kept every sweep on the
+// node waiting for ever.
 TEST_F(HostTest, AStrangerWhoIsOlderHoldsNoSweepUp) {
   HostLife life(dir_.path() / "state");
   const process::Stranger stranger;
   life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
   ::kill(static_cast<pid_t>(life.seen().worker_pid), SIGKILL);
   ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
   life.perform(SweepRun{.run = kRun, .reason = "worker died"});
@@ -335,31 +386,37 @@ TEST_F(HostTest, AStrangerWhoIsOlderHoldsNoSweepUp) {
 TEST_F(HostTest, WorkerThatDiesBeforeItsClaimLeavesAnUnclaimedRun) {
   HostLife life(dir_.path() / "state", [](HostOptions& options) { options.worker = "/bin/true"; });
   life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::None && seen.launch_sound; }));
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.worker == WorkerState::None && seen.launch_sound; }));
 }
 
 TEST_F(HostTest, ForgetRemovesTheDirectory) {
   HostLife life(dir_.path() / "state");
   life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   life.perform(ForgetRun{.run = kRun});
   EXPECT_FALSE(life.holds());
   EXPECT_FALSE(std::filesystem::exists(life.run_dir()));
 }
 
-// Short jobs were forgotten between their worker's last word and its end, and each left a zombie. Here a shell of our own stays behind the worker, at a gate.
+// Short jobs were forgotten between their worker's last word and its end, and each left a zombie.
+// Here a shell of our own stays behind the worker, at a gate.
 TEST_F(HostTest, AWorkerThatIsForgottenBeforeItHasEndedIsReaped) {
   const std::filesystem::path gate = dir_.path() / "gate";
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
   const io::UniqueFd gate_fd(::open(gate.c_str(), O_RDWR | O_CLOEXEC));
   const std::filesystem::path pid_file = dir_.path() / "pid";
   const std::string name(rundir::kCookieVariable);
-  const auto script = dir_.write("worker", "#!/bin/sh\nexec env -u " + name + " sh -c 'echo $$ > " + pid_file.string() + "; " + name + "=$0 " +
-                                               worker_binary().string() + " \"$@\"; read line < " + gate.string() + "' \"$" + name + "\" \"$@\"\n");
+  const auto script = dir_.write("worker", "#!/bin/sh\nexec env -u " + name + " sh -c 'echo $$ > " +
+                                               pid_file.string() + "; " + name + "=$0 " +
+                                               worker_binary().string() + " \"$@\"; read line < " +
+                                               gate.string() + "' \"$" + name + "\" \"$@\"\n");
   ASSERT_EQ(::chmod(script.c_str(), 0700), 0);
   HostLife life(dir_.path() / "state", [&](HostOptions& options) { options.worker = script; });
   life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   const pid_t shell = std::stoi(read_text(pid_file));
   ASSERT_EQ(::kill(shell, 0), 0);
   life.perform(ForgetRun{.run = kRun});
@@ -373,7 +430,8 @@ TEST_F(HostTest, AWorkerThatIsForgottenBeforeItHasEndedIsReaped) {
 TEST_F(HostTest, HalfRemovedDirectoryOfACrashIsNotARun) {
   {
     HostLife life(dir_.path() / "state");
-    std::filesystem::create_directories(life.state().layout().runs() / (".gone-" + kRun.first.str() + ".1") / "logs");
+    std::filesystem::create_directories(life.state().layout().runs() /
+                                        (".gone-" + kRun.first.str() + ".1") / "logs");
   }
   {
     HostLife life(dir_.path() / "state");
@@ -408,13 +466,16 @@ TEST_F(HostTest, MarksOfTheWatchSurvive) {
   });
 }
 
-// Away for 28 of 30 minutes of grace, an agent came back to ranks that had been killed at 27: leases were rewritten only when they gained a tenth.
+// Away for 28 of 30 minutes of grace, an agent came back to ranks that had been killed at 27:
+// leases were rewritten only when they gained a tenth.
 TEST_F(HostTest, LeaseIsThereBeforeTheWorkerAndNeverShorterThanTheGrace) {
   HostLife life(dir_.path() / "state");
   life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
   ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started; }));
   const rundir::RunLayout layout(life.run_dir());
-  const auto until = [&] { return *rundir::lease_end(**rundir::read_lease(layout), *process::boot_id()); };
+  const auto until = [&] {
+    return *rundir::lease_end(**rundir::read_lease(layout), *process::boot_id());
+  };
   const BootTime first = until();
   const BootTime now = system_clock().now().boot;
   const auto grace = std::chrono::seconds(60), step = std::chrono::seconds(6);

@@ -1,4 +1,5 @@
-// How far a pull or a load has come, by what the tools say without a terminal and by what can be seen of their processes.
+// How far a pull or a load has come, by what the tools say without a terminal and by what can be
+// seen of their processes.
 #include "agent/host/image_progress.h"
 
 #include <fcntl.h>
@@ -16,17 +17,27 @@ namespace {
 TEST(ImageProgress, OfWhatDockerPullSays) {
   EXPECT_EQ(docker_layers(""), "");
   EXPECT_EQ(docker_layers("1.3: Pulling from team/mindformers\n"), "");
-  const std::string begun = "1.3: Pulling from team/mindformers\n7a1b: Already exists\n03cc: Pulling fs layer\n9f2e: Pulling fs layer\n9f2e: Waiting\n";
+  const std::string begun =
+      "1.3: Pulling from team/mindformers\n7a1b: Already exists\n03cc: Pulling fs layer\n9f2e: "
+      "Pulling fs layer\n9f2e: Waiting\n";
   EXPECT_EQ(docker_layers(begun), "1 of 3 layers");
-  EXPECT_EQ(docker_layers(begun + "03cc: Verifying Checksum\n03cc: Download complete\n"), "1 of 3 layers");
-  EXPECT_EQ(docker_layers(begun + "03cc: Pull complete\n9f2e: Pull complete\nDigest: sha256:11\nStatus: Downloaded newer image for x\n"), "3 of 3 layers");
+  EXPECT_EQ(docker_layers(begun + "03cc: Verifying Checksum\n03cc: Download complete\n"),
+            "1 of 3 layers");
+  EXPECT_EQ(docker_layers(begun + "03cc: Pull complete\n9f2e: Pull complete\nDigest: "
+                                  "sha256:11\nStatus: Downloaded newer image for x\n"),
+            "3 of 3 layers");
 }
 
 TEST(ImageProgress, OfWhatPodmanPullSays) {
-  EXPECT_EQ(podman_layers("Trying to pull registry.site/x:1...\nGetting image source signatures\n", 0), "");
+  EXPECT_EQ(
+      podman_layers("Trying to pull registry.site/x:1...\nGetting image source signatures\n", 0),
+      "");
   EXPECT_EQ(podman_layers("Copying blob sha256:1\n", 0), "1 layer begun");
-  EXPECT_EQ(podman_layers("Copying blob sha256:1\nCopying blob sha256:2\n", 2'254'857'830), "2 layers begun, 2.1 GiB fetched");
-  EXPECT_EQ(podman_layers("Copying blob sha256:1\nCopying blob sha256:2\nCopying config sha256:3\n", 77), "2 of 2 layers");
+  EXPECT_EQ(podman_layers("Copying blob sha256:1\nCopying blob sha256:2\n", 2'254'857'830),
+            "2 layers begun, 2.1 GiB fetched");
+  EXPECT_EQ(
+      podman_layers("Copying blob sha256:1\nCopying blob sha256:2\nCopying config sha256:3\n", 77),
+      "2 of 2 layers");
 }
 
 TEST(ImageProgress, PartsAreInTheUnitOfTheWhole) {
@@ -51,7 +62,8 @@ TEST(ImageProgress, WhatPodmanHasCopiedLiesInADirectoryOfItsOwn) {
     {
       const io::UniqueFd open(::open((dir.path() / name / "2").c_str(), O_RDONLY | O_CLOEXEC));
       EXPECT_EQ(load.look(::getpid(), ""), "1.5 of 4.0 MiB");
-      EXPECT_EQ(pull.look(::getpid(), "Copying blob sha256:1\nCopying blob sha256:2\n"), "2 layers begun, 1.5 MiB fetched");
+      EXPECT_EQ(pull.look(::getpid(), "Copying blob sha256:1\nCopying blob sha256:2\n"),
+                "2 layers begun, 1.5 MiB fetched");
     }
     fill(dir.path() / name / "3", 1 << 19);
     EXPECT_EQ(load.look(::getpid(), ""), "2.0 of 4.0 MiB") << "between two of its files";

@@ -1,4 +1,5 @@
-// Files of an order, on the disk before anything of it starts: whole, with the right bytes and mode, and nowhere else than they may be.
+// Files of an order, on the disk before anything of it starts: whole, with the right bytes and
+// mode, and nowhere else than they may be.
 #include "agent/host/launch_files.h"
 
 #include <openssl/evp.h>
@@ -47,10 +48,13 @@ class LaunchFiles : public ::testing::Test {
     const auto written = write();
     EXPECT_FALSE(written);
     if (written) return {};
-    EXPECT_EQ(std::distance(fs::directory_iterator(dir_.path() / "out"), {}), left_) << "a part of it, or something beside it, was left";
+    EXPECT_EQ(std::distance(fs::directory_iterator(dir_.path() / "out"), {}), left_)
+        << "a part of it, or something beside it, was left";
     return {failure_of(written.error()), written.error().message};
   }
-  [[nodiscard]] std::string out(const std::string& name) const { return (dir_.path() / "out" / name).string(); }
+  [[nodiscard]] std::string out(const std::string& name) const {
+    return (dir_.path() / "out" / name).string();
+  }
 
   TempDir dir_;
   rundir::RunLayout run_;
@@ -68,7 +72,8 @@ TEST_F(LaunchFiles, AreWrittenWithTheirModeAndNothingBesideThem) {
   ::umask(before);
   ASSERT_TRUE(written) << written.error().message;
   EXPECT_EQ(read_text(out("hccl.json")), std::string("a\0b", 3));
-  EXPECT_EQ(fs::status(out("hccl.json")).permissions(), static_cast<fs::perms>(0644)) << "whatever the umask is";
+  EXPECT_EQ(fs::status(out("hccl.json")).permissions(), static_cast<fs::perms>(0644))
+      << "whatever the umask is";
   EXPECT_EQ(fs::status(out("key")).permissions(), static_cast<fs::perms>(0600));
   EXPECT_EQ(fs::status(out("plain")).permissions(), static_cast<fs::perms>(0644));
   EXPECT_EQ(std::distance(fs::directory_iterator(dir_.path() / "out"), {}), 3);
@@ -93,7 +98,9 @@ TEST_F(LaunchFiles, OtherBytesThanTheirHashIsOfAreNotWritten) {
     file("hccl.json").set_sha256(hash);
     const auto [why, text] = refusal();
     EXPECT_EQ(why, v1::START_FAILURE_NODE);
-    EXPECT_EQ(text, "writing file '" + out("hccl.json") + "': its 5 bytes are not those whose hash came with them ('" + hash + "'); it was not written");
+    EXPECT_EQ(text, "writing file '" + out("hccl.json") +
+                        "': its 5 bytes are not those whose hash came with them ('" + hash +
+                        "'); it was not written");
   }
 }
 
@@ -104,17 +111,21 @@ TEST_F(LaunchFiles, PathsThatMayNotBeWrittenAreTheJobsFault) {
     return refusal();
   };
   for (const std::string& path :
-       {std::string("out/x"), out("../x"), out("sub/x"), out(""), (dir_.path() / "x").string(), std::string("/etc/passwd"), std::string()}) {
+       {std::string("out/x"), out("../x"), out("sub/x"), out(""), (dir_.path() / "x").string(),
+        std::string("/etc/passwd"), std::string()}) {
     EXPECT_EQ(with_path(path).first, v1::START_FAILURE_LAUNCH) << path;
   }
   EXPECT_EQ(with_path((dir_.path() / "x").string()).second,
-            "writing file '" + (dir_.path() / "x").string() + "': its directory is none that the order has made");
+            "writing file '" + (dir_.path() / "x").string() +
+                "': its directory is none that the order has made");
   fs::create_directories(out("taken"));
   left_ = 1;
-  EXPECT_EQ(with_path(out("taken")).second, "writing file '" + out("taken") + "': a directory of that name is there; move it away");
+  EXPECT_EQ(with_path(out("taken")).second,
+            "writing file '" + out("taken") + "': a directory of that name is there; move it away");
   order_.clear_files();
   file("x").set_mode(04755);
-  EXPECT_EQ(refusal().second, "writing file '" + out("x") + "': mode 4755 has more than the permissions of a file");
+  EXPECT_EQ(refusal().second,
+            "writing file '" + out("x") + "': mode 4755 has more than the permissions of a file");
 }
 
 TEST_F(LaunchFiles, HaveABoundTogether) {
@@ -128,7 +139,8 @@ TEST_F(LaunchFiles, HaveABoundTogether) {
 // As a full disk does it: the write ends in the middle.
 TEST_F(LaunchFiles, AFullDiskLeavesNothing) {
   const std::string small = (dir_.path() / "out").string();
-  if (::mount("none", small.c_str(), "tmpfs", 0, "size=64k") != 0) GTEST_SKIP() << "may not mount a small file system";
+  if (::mount("none", small.c_str(), "tmpfs", 0, "size=64k") != 0)
+    GTEST_SKIP() << "may not mount a small file system";
   file("big", std::string(1U << 20U, 'x'));
   const auto [why, text] = refusal();
   EXPECT_EQ(::umount(small.c_str()), 0);
@@ -136,7 +148,8 @@ TEST_F(LaunchFiles, AFullDiskLeavesNothing) {
 }
 
 TEST_F(LaunchFiles, OfAnotherUserAreHisAndReachNoFurtherThanHe) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root starts processes as another user; this is user " << ::geteuid();
+  if (::geteuid() != 0)
+    GTEST_SKIP() << "only root starts processes as another user; this is user " << ::geteuid();
   const auto user = find_user("nobody");
   ASSERT_TRUE(user);
   fs::permissions(dir_.path(), static_cast<fs::perms>(0755));
@@ -164,11 +177,14 @@ TEST_F(LaunchFiles, TheSetupsScriptIsPrivateAndEndsWithTheEnvironment) {
   order_.mutable_setup()->add_commands("export A=1");
   ASSERT_TRUE(write());
   const std::string names(rundir::kSetupPrefix);
-  EXPECT_EQ(read_text(run_.setup_script()), names + "source set_env.sh\nexport A=1\n/usr/bin/env -0 >| \"$MUSTER_SETUP_ENV\"\n");
+  EXPECT_EQ(read_text(run_.setup_script()),
+            names + "source set_env.sh\nexport A=1\n/usr/bin/env -0 >| \"$MUSTER_SETUP_ENV\"\n");
   EXPECT_EQ(fs::status(run_.setup_script()).permissions(), static_cast<fs::perms>(0600));
   order_.mutable_setup()->add_commands("export B=2 \\");
   ASSERT_TRUE(write());
-  EXPECT_TRUE(read_text(run_.setup_script()).ends_with("export B=2 \\\n\n/usr/bin/env -0 >| \"$MUSTER_SETUP_ENV\"\n")) << "the line that follows stays one";
+  EXPECT_TRUE(read_text(run_.setup_script())
+                  .ends_with("export B=2 \\\n\n/usr/bin/env -0 >| \"$MUSTER_SETUP_ENV\"\n"))
+      << "the line that follows stays one";
   order_.mutable_setup()->add_commands(std::string("a\0b", 3));
   EXPECT_FALSE(write());
 }
@@ -180,7 +196,8 @@ TEST_F(LaunchFiles, AreThereBeforeTheRunStarts) {
   file("hccl.json", "{}");
   *launch.mutable_files() = order_.files();
   life.perform(StartRun{.run = kRun, .launch = launch});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).rank_log(0)), "{}");
 }
 

@@ -1,5 +1,6 @@
-// Which program a rank execs, and which environment it finds. A user who activates a virtual environment expects its python3, and got the system's;
-// a node without any Python must say so before a rank starts.
+// Which program a rank execs, and which environment it finds. A user who activates a virtual
+// environment expects its python3, and got the system's; a node without any Python must say so
+// before a rank starts.
 #include "agent/host/launch_record.h"
 
 #include <algorithm>
@@ -15,10 +16,13 @@ class LaunchRecordTest : public ::testing::Test {
   // An interpreter that is none: only its place matters.
   std::filesystem::path interpreter(const std::string& name) const {
     const auto path = dir_.write(name, "#!/bin/sh\n");
-    std::filesystem::permissions(path, std::filesystem::perms::owner_all | std::filesystem::perms::group_exec | std::filesystem::perms::others_exec);
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all |
+                                           std::filesystem::perms::group_exec |
+                                           std::filesystem::perms::others_exec);
     return path;
   }
-  [[nodiscard]] v1::NodeLaunch python_launch(const std::string& python = std::string(engine::kPythonAuto)) const {
+  [[nodiscard]] v1::NodeLaunch python_launch(
+      const std::string& python = std::string(engine::kPythonAuto)) const {
     v1::NodeLaunch launch = shell_launch(dir_.path(), "", 2);
     for (auto& rank : *launch.mutable_ranks()) {
       rank.clear_argv();
@@ -27,14 +31,22 @@ class LaunchRecordTest : public ::testing::Test {
     }
     return launch;
   }
-  Result<rundir::v1::Launch> make(const v1::NodeLaunch& order, const std::string& agent_path) const {
+  Result<rundir::v1::Launch> make(const v1::NodeLaunch& order,
+                                  const std::string& agent_path) const {
     const rundir::RunLayout layout(dir_.path() / "run");
-    LaunchContext context{
-        .run = kRun, .node = kNode, .boot = BootId("boot"), .cookie = run_cookie(), .user = *find_user(""), .path = agent_path, .layout = &layout};
+    LaunchContext context{.run = kRun,
+                          .node = kNode,
+                          .boot = BootId("boot"),
+                          .cookie = run_cookie(),
+                          .user = *find_user(""),
+                          .path = agent_path,
+                          .layout = &layout};
     context.python_system = (dir_.path() / "system/python3").string();
     return make_launch(order, context);
   }
-  [[nodiscard]] std::string in(const std::string& name) const { return (dir_.path() / name).string(); }
+  [[nodiscard]] std::string in(const std::string& name) const {
+    return (dir_.path() / name).string();
+  }
 
   TempDir dir_;
 };
@@ -55,17 +67,24 @@ TEST_F(LaunchRecordTest, TheProcessLogsDirectoryIsInTheRunDirectory) {
   ASSERT_TRUE(made) << made.error().message;
   const std::string variable = "ASCEND_PROCESS_LOG_PATH=" + in("run/plog/rank-1");
   EXPECT_EQ(std::ranges::count(made->ranks(1).env(), variable), 1);
-  EXPECT_EQ(std::ranges::count_if(made->ranks(0).env(), [](const std::string& one) { return one.starts_with("ASCEND_PROCESS_LOG_PATH="); }), 0);
+  EXPECT_EQ(std::ranges::count_if(
+                made->ranks(0).env(),
+                [](const std::string& one) { return one.starts_with("ASCEND_PROCESS_LOG_PATH="); }),
+            0);
   std::filesystem::create_directory(dir_.path() / "run");
   const rundir::RunLayout layout(dir_.path() / "run");
   for (int again = 0; again < 2; ++again) ASSERT_TRUE(make_plog_dirs(order, layout));
-  EXPECT_EQ(std::filesystem::status(layout.plog_dir(1)).permissions(), std::filesystem::perms::owner_all);
+  EXPECT_EQ(std::filesystem::status(layout.plog_dir(1)).permissions(),
+            std::filesystem::perms::owner_all);
   EXPECT_FALSE(std::filesystem::exists(layout.plog_dir(0)));
   std::filesystem::remove_all(layout.root());
-  EXPECT_NE(make_plog_dirs(order, layout).error().message.find("making the process log's directory '"), std::string::npos);
+  EXPECT_NE(
+      make_plog_dirs(order, layout).error().message.find("making the process log's directory '"),
+      std::string::npos);
 }
 
-// A virtual environment's python3 is a link to the system's: Python finds the environment by the name that it was called with.
+// A virtual environment's python3 is a link to the system's: Python finds the environment by the
+// name that it was called with.
 TEST_F(LaunchRecordTest, AVirtualEnvironmentsLinkIsNotFollowed) {
   interpreter("system/python3");
   std::filesystem::create_directories(dir_.path() / "venv/bin");
@@ -99,24 +118,32 @@ TEST_F(LaunchRecordTest, NoPythonAtAllIsASentence) {
   const auto made = make(python_launch(), "/nowhere");
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, ErrorCode::InvalidArgument);
-  EXPECT_EQ(made.error().message, "launch.run: there is no 'python3' on PATH '/nowhere', and no '" + in("system/python3") +
-                                      "' either; install Python on this node, or name one by its path");
+  EXPECT_EQ(made.error().message,
+            "launch.run: there is no 'python3' on PATH '/nowhere', and no '" +
+                in("system/python3") +
+                "' either; install Python on this node, or name one by its path");
 }
 
 TEST_F(LaunchRecordTest, AProgramThatIsNotThereIsSaidWithItsKeyAndARemedy) {
   interpreter("bin/trainer");
-  EXPECT_EQ(make(python_launch("trainr"), in("bin")).error().message, "launch.run: there is no 'trainr' on PATH '" + in("bin") +
-                                                                          "'; nearest: 'trainer'; install it on this node, name it by its path, or set PATH in "
-                                                                          "runtime.env");
+  EXPECT_EQ(
+      make(python_launch("trainr"), in("bin")).error().message,
+      "launch.run: there is no 'trainr' on PATH '" + in("bin") +
+          "'; nearest: 'trainer'; install it on this node, name it by its path, or set PATH in "
+          "runtime.env");
   EXPECT_EQ(make(python_launch(in("bin/trainr")), in("bin")).error().message,
-            "launch.run: '" + in("bin/trainr") + "' is not there on this node; nearest: '" + in("bin/trainer") + "'");
+            "launch.run: '" + in("bin/trainr") + "' is not there on this node; nearest: '" +
+                in("bin/trainer") + "'");
   v1::NodeLaunch order = python_launch(dir_.write("run.sh", "#!/bin/sh\n").string());
   v1::PatchedFile& script = *order.add_patched();
   script.set_source(in("run.sh"));
   script.add_items()->set_at("launch.script");
-  EXPECT_EQ(make(order, in("bin")).error().message,
-            "launch.script: '" + in("run.sh") + "' is not an executable file; make it one (chmod +x), or name its interpreter before it");
-  EXPECT_EQ(make(python_launch(in("bin")), "/bin").error().message, "launch.run: '" + in("bin") + "' is a directory; name the file in it");
+  EXPECT_EQ(
+      make(order, in("bin")).error().message,
+      "launch.script: '" + in("run.sh") +
+          "' is not an executable file; make it one (chmod +x), or name its interpreter before it");
+  EXPECT_EQ(make(python_launch(in("bin")), "/bin").error().message,
+            "launch.run: '" + in("bin") + "' is a directory; name the file in it");
 }
 
 TEST_F(LaunchRecordTest, APythonThatWasNamedIsTakenAsItIs) {
@@ -125,7 +152,8 @@ TEST_F(LaunchRecordTest, APythonThatWasNamedIsTakenAsItIs) {
   const auto made = make(python_launch(named.string()), "/nowhere");
   ASSERT_TRUE(made);
   EXPECT_EQ(made->ranks(0).argv(0), named.string());
-  EXPECT_FALSE(make(python_launch("python3.9"), "/nowhere")) << "a name that was asked for is not replaced by another";
+  EXPECT_FALSE(make(python_launch("python3.9"), "/nowhere"))
+      << "a name that was asked for is not replaced by another";
 }
 
 TEST_F(LaunchRecordTest, RanksHaveThePathOfTheAgentOrADefault) {
@@ -138,7 +166,8 @@ TEST_F(LaunchRecordTest, RanksHaveThePathOfTheAgentOrADefault) {
   };
   EXPECT_EQ(path_of(*make(python_launch(), in("bin"))), in("bin"));
   interpreter("system/python3");
-  EXPECT_EQ(path_of(*make(python_launch(), "")), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+  EXPECT_EQ(path_of(*make(python_launch(), "")),
+            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
 }
 
 v1::NodeLaunch with_companion(v1::NodeLaunch order) {
@@ -149,8 +178,12 @@ v1::NodeLaunch with_companion(v1::NodeLaunch order) {
   (*companion.mutable_env())["MS_ROLE"] = "MS_SCHED";
   return order;
 }
-std::vector<std::string> all(const google::protobuf::RepeatedPtrField<std::string>& words) { return {words.begin(), words.end()}; }
-bool has(const std::vector<std::string>& variables, const std::string& variable) { return std::ranges::find(variables, variable) != variables.end(); }
+std::vector<std::string> all(const google::protobuf::RepeatedPtrField<std::string>& words) {
+  return {words.begin(), words.end()};
+}
+bool has(const std::vector<std::string>& variables, const std::string& variable) {
+  return std::ranges::find(variables, variable) != variables.end();
+}
 
 TEST_F(LaunchRecordTest, ACompanionHasItsOwnPathAndNothingOfTheRanks) {
   interpreter("agent/python3");
@@ -171,13 +204,16 @@ TEST_F(LaunchRecordTest, ACompanionHasItsOwnPathAndNothingOfTheRanks) {
   EXPECT_TRUE(has(environment, "MUSTER_COOKIE=" + run_cookie()));
   EXPECT_FALSE(has(environment, "OF_RANKS=1"));
   order.mutable_companions()->Add()->CopyFrom(order.companions(0));
-  EXPECT_EQ(make(order, in("agent")).error().message, "starting companion 'scheduler': there is another one of that name");
+  EXPECT_EQ(make(order, in("agent")).error().message,
+            "starting companion 'scheduler': there is another one of that name");
   order = with_companion(python_launch());
   order.mutable_companions(0)->clear_argv();
-  EXPECT_EQ(make(order, in("agent")).error().message, "starting companion 'scheduler': its command line is empty");
+  EXPECT_EQ(make(order, in("agent")).error().message,
+            "starting companion 'scheduler': its command line is empty");
 }
 
-// What the setup leaves is not known yet: the record has the order's own alone, and programs as they were named.
+// What the setup leaves is not known yet: the record has the order's own alone, and programs as
+// they were named.
 TEST_F(LaunchRecordTest, WithASetupTheBaseIsTheSetupsAndProgramsAreLookedForLater) {
   v1::NodeLaunch order = with_companion(python_launch());
   (*order.mutable_env())["LANG"] = "of the order";
@@ -186,17 +222,21 @@ TEST_F(LaunchRecordTest, WithASetupTheBaseIsTheSetupsAndProgramsAreLookedForLate
   order.mutable_setup()->mutable_timeout()->set_seconds(90);
   const auto made = make(order, "/agents/bin");
   ASSERT_TRUE(made) << made.error().message;
-  EXPECT_EQ(all(made->env()), (std::vector<std::string>{"LANG=of the order", "MUSTER_COOKIE=" + run_cookie()}));
+  EXPECT_EQ(all(made->env()),
+            (std::vector<std::string>{"LANG=of the order", "MUSTER_COOKIE=" + run_cookie()}));
   EXPECT_EQ(made->ranks(0).argv(0), "python3");
-  EXPECT_EQ(all(made->companions(0).env()), (std::vector<std::string>{"MS_ROLE=MS_SCHED", "MUSTER_COOKIE=" + run_cookie()}));
+  EXPECT_EQ(all(made->companions(0).env()),
+            (std::vector<std::string>{"MS_ROLE=MS_SCHED", "MUSTER_COOKIE=" + run_cookie()}));
   EXPECT_EQ(made->companions(0).argv(0), "python3");
   const auto argv = all(made->setup().argv());
   ASSERT_GT(argv.size(), 4U);
   EXPECT_EQ(argv.front(), "/usr/bin/env");
   EXPECT_TRUE(has(argv, "PATH=/agents/bin"));
   EXPECT_TRUE(has(argv, "PYTHONUNBUFFERED=1"));
-  EXPECT_FALSE(has(argv, "LANG=C.UTF-8")) << "the order's is in the common environment, which the setup has too";
-  EXPECT_EQ((std::vector<std::string>(argv.end() - 2, argv.end())), (std::vector<std::string>{"-e", in("run/setup.sh")}));
+  EXPECT_FALSE(has(argv, "LANG=C.UTF-8"))
+      << "the order's is in the common environment, which the setup has too";
+  EXPECT_EQ((std::vector<std::string>(argv.end() - 2, argv.end())),
+            (std::vector<std::string>{"-e", in("run/setup.sh")}));
   EXPECT_EQ(made->setup().cwd(), "/code");
   EXPECT_EQ(made->setup().log(), in("run/logs/setup.log"));
   EXPECT_EQ(made->setup().env_file(), in("run/setup.env"));
@@ -217,9 +257,11 @@ TEST_F(LaunchRecordTest, TheOrderIsKeptWithoutItsFiles) {
   EXPECT_EQ(kept.ranks_size(), 2);
 }
 
-// An agent of root's has directories on its PATH that root alone may enter; a rank of another user would only meet that at its exec.
+// An agent of root's has directories on its PATH that root alone may enter; a rank of another user
+// would only meet that at its exec.
 TEST_F(LaunchRecordTest, WhatAnotherUserMayNotExecuteIsPassedOver) {
-  const UserEntry other{.name = "other", .home = "/", .uid = 54'321, .gid = 54'321, .groups = {54'322}};
+  const UserEntry other{
+      .name = "other", .home = "/", .uid = 54'321, .gid = 54'321, .groups = {54'322}};
   std::filesystem::permissions(dir_.path(), static_cast<std::filesystem::perms>(0755));
   interpreter("locked/python3");
   std::filesystem::permissions(dir_.path() / "locked", static_cast<std::filesystem::perms>(0700));
@@ -228,13 +270,15 @@ TEST_F(LaunchRecordTest, WhatAnotherUserMayNotExecuteIsPassedOver) {
   const auto open = interpreter("open/python3");
   const std::string path = in("locked") + ":" + in("own") + ":" + in("open");
   EXPECT_EQ(resolve_program("python3", path, "/", &other).value(), open.string());
-  EXPECT_EQ(resolve_program("python3", path, "/").value(), in("locked/python3")) << "the agent's own user may";
+  EXPECT_EQ(resolve_program("python3", path, "/").value(), in("locked/python3"))
+      << "the agent's own user may";
   // Behind a link, the way to the target counts.
   std::filesystem::create_directories(dir_.path() / "linked");
   std::filesystem::create_symlink(dir_.path() / "locked/python3", dir_.path() / "linked/python3");
   const auto refused = resolve_program("python3", in("linked"), "/", &other);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message, "'python3' on PATH '" + in("linked") + "' is not an executable file for user 'other'");
+  EXPECT_EQ(refused.error().message,
+            "'python3' on PATH '" + in("linked") + "' is not an executable file for user 'other'");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Copies of configurations and scripts with other values, and files that are missed before anything starts.
+// Copies of configurations and scripts with other values, and files that are missed before anything
+// starts.
 #include "agent/host/patched_files.h"
 
 #include <sys/stat.h>
@@ -24,8 +25,12 @@ class PatchedFiles : public ::testing::Test {
     dir_.write("code/configs/llama2/pretrain_llama2_7b.yaml", "runner_config:\n  epochs: 2\n");
     dir_.write("code/run.sh", "#!/bin/bash\nNNODES=1\necho $NNODES\n");
   }
-  [[nodiscard]] std::string code(const std::string& name) const { return (dir_.path() / "code" / name).string(); }
-  [[nodiscard]] std::string out(const std::string& name) const { return (dir_.path() / "out" / name).string(); }
+  [[nodiscard]] std::string code(const std::string& name) const {
+    return (dir_.path() / "code" / name).string();
+  }
+  [[nodiscard]] std::string out(const std::string& name) const {
+    return (dir_.path() / "out" / name).string();
+  }
   v1::PatchedFile& patched(const std::string& source, const std::string& path) {
     v1::PatchedFile& file = *order_.add_patched();
     file.set_source(source);
@@ -60,30 +65,36 @@ TEST_F(PatchedFiles, AreMadeBesideTheirSourcesWhichStay) {
   ASSERT_TRUE(written) << written.error().message;
   EXPECT_EQ(read_text(out("a.yaml")), "runner_config:\n  epochs: 4\n  sink_mode: True\n");
   EXPECT_EQ(read_text(out("run.sh")), "#!/bin/bash\nNNODES='2 or 3'\necho $NNODES\n");
-  EXPECT_EQ(fs::status(out("run.sh")).permissions(), static_cast<fs::perms>(0750)) << "a script may be run";
-  EXPECT_EQ(read_text(code("configs/llama2/pretrain_llama2_7b.yaml")), "runner_config:\n  epochs: 2\n");
+  EXPECT_EQ(fs::status(out("run.sh")).permissions(), static_cast<fs::perms>(0750))
+      << "a script may be run";
+  EXPECT_EQ(read_text(code("configs/llama2/pretrain_llama2_7b.yaml")),
+            "runner_config:\n  epochs: 2\n");
   EXPECT_EQ(std::distance(fs::directory_iterator(dir_.path() / "out"), {}), 2);
 }
 
 TEST_F(PatchedFiles, WhatCannotBeChangedIsTheJobsFault) {
-  item(patched(code("configs/llama2/pretrain_llama2_7b.yaml"), out("a.yaml")), "runer_config.epochs", "4");
+  item(patched(code("configs/llama2/pretrain_llama2_7b.yaml"), out("a.yaml")),
+       "runer_config.epochs", "4");
   auto [why, text] = refusal();
   EXPECT_EQ(why, v1::START_FAILURE_LAUNCH);
-  EXPECT_EQ(text,
-            "changing 'runer_config.epochs' of '" + code("configs/llama2/pretrain_llama2_7b.yaml") + "': there is no 'runer_config'; nearest: 'runner_config'");
+  EXPECT_EQ(text, "changing 'runer_config.epochs' of '" +
+                      code("configs/llama2/pretrain_llama2_7b.yaml") +
+                      "': there is no 'runer_config'; nearest: 'runner_config'");
 
   order_.clear_patched();
   (*patched(code("run.sh"), out("run.sh")).mutable_vars())["NODES"] = "2";
   std::tie(why, text) = refusal();
   EXPECT_EQ(why, v1::START_FAILURE_LAUNCH);
-  EXPECT_EQ(text, "replacing 'NODES=' in '" + code("run.sh") + "': nothing in it assigns that; nearest: 'NNODES'");
+  EXPECT_EQ(text, "replacing 'NODES=' in '" + code("run.sh") +
+                      "': nothing in it assigns that; nearest: 'NNODES'");
 }
 
 TEST_F(PatchedFiles, WhatIsMissingIsSaidWithTheNearestName) {
   item(patched(code("configs/llama2/pretran.yaml"), out("a.yaml")), "a", "1");
   auto [why, text] = refusal();
   EXPECT_EQ(why, v1::START_FAILURE_LAUNCH);
-  EXPECT_EQ(text, "launch.patch: '" + code("configs/llama2/pretran.yaml") + "' is not there on this node; nearest: '" +
+  EXPECT_EQ(text, "launch.patch: '" + code("configs/llama2/pretran.yaml") +
+                      "' is not there on this node; nearest: '" +
                       code("configs/llama2/pretrain_llama2_7b.yaml") + "'");
 
   // One that is only looked for: its item names the key.
@@ -91,13 +102,15 @@ TEST_F(PatchedFiles, WhatIsMissingIsSaidWithTheNearestName) {
   patched(code("configs/lama2/pretrain_llama2_7b.yaml"), "").add_items()->set_at("launch.config");
   std::tie(why, text) = refusal();
   EXPECT_EQ(why, v1::START_FAILURE_LAUNCH);
-  EXPECT_EQ(text, "launch.config: '" + code("configs/lama2/pretrain_llama2_7b.yaml") + "' is not there on this node; nearest: '" +
+  EXPECT_EQ(text, "launch.config: '" + code("configs/lama2/pretrain_llama2_7b.yaml") +
+                      "' is not there on this node; nearest: '" +
                       code("configs/llama2/pretrain_llama2_7b.yaml") + "'");
 
   order_.clear_patched();
   patched("/nowhere/at/all.yaml", "").add_items()->set_at("launch.config");
   EXPECT_EQ(refusal().second,
-            "launch.config: '/nowhere/at/all.yaml' is not there on this node; name one that is, or put it on a file system that every node sees");
+            "launch.config: '/nowhere/at/all.yaml' is not there on this node; name one that is, or "
+            "put it on a file system that every node sees");
 
   // Below a copy of the code names are those of the code: where the copy is tells nobody anything.
   order_.clear_patched();
@@ -105,7 +118,8 @@ TEST_F(PatchedFiles, WhatIsMissingIsSaidWithTheNearestName) {
   order_.mutable_code()->set_path(code("configs"));
   patched(code("configs/lama2/pretrain_llama2_7b.yaml"), "").add_items()->set_at("launch.config");
   EXPECT_EQ(refusal().second,
-            "launch.config: 'lama2/pretrain_llama2_7b.yaml' is not in the code '/srv/gpt' with its patches; nearest: 'llama2/pretrain_llama2_7b.yaml'");
+            "launch.config: 'lama2/pretrain_llama2_7b.yaml' is not in the code '/srv/gpt' with its "
+            "patches; nearest: 'llama2/pretrain_llama2_7b.yaml'");
 }
 
 // setup: ["cp pretrain_template.py pretrain.py"]: what it copies from has nearly the same name.
@@ -117,11 +131,13 @@ TEST_F(PatchedFiles, ASetupMayBringWhatIsOnlyLookedFor) {
   EXPECT_TRUE(written) << written.error().message;
   // What is changed is read before the setup runs.
   item(patched(code("configs/lama2/pretrain_llama2_7b.yaml"), out("a.yaml")), "a", "1");
-  EXPECT_EQ(refusal().second, "launch.patch: '" + code("configs/lama2/pretrain_llama2_7b.yaml") + "' is not there on this node; nearest: '" +
+  EXPECT_EQ(refusal().second, "launch.patch: '" + code("configs/lama2/pretrain_llama2_7b.yaml") +
+                                  "' is not there on this node; nearest: '" +
                                   code("configs/llama2/pretrain_llama2_7b.yaml") + "'");
 }
 
-// An image may have brought the code: what is only looked for on the node was missed there, and no such job could start.
+// An image may have brought the code: what is only looked for on the node was missed there, and no
+// such job could start.
 TEST_F(PatchedFiles, WhatAnImageMayHaveIsNotMissedOnTheNode) {
   order_.mutable_container()->set_image("trainer:1");
   patched("/opt/trainer/train.py", "").add_items()->set_at("launch.script");
@@ -130,23 +146,31 @@ TEST_F(PatchedFiles, WhatAnImageMayHaveIsNotMissedOnTheNode) {
   // A directory of the node's that the container sees is looked into.
   order_.mutable_container()->add_mounts()->set_source(code("configs"));
   patched(code("configs/lama2"), "").add_items()->set_at("launch.config");
-  EXPECT_EQ(refusal().second, "launch.config: '" + code("configs/lama2") + "' is not there on this node; nearest: '" + code("configs/llama2") + "'");
+  EXPECT_EQ(refusal().second, "launch.config: '" + code("configs/lama2") +
+                                  "' is not there on this node; nearest: '" +
+                                  code("configs/llama2") + "'");
 }
 
 TEST_F(PatchedFiles, SourcesThatAreNoFilesHoldNothingUp) {
   ASSERT_EQ(::mkfifo(out("pipe.yaml").c_str(), 0600), 0);
   const v1::PatchedFile& pipe = patched(out("pipe.yaml"), out("a.yaml"));
-  EXPECT_EQ(patched_file(order_, pipe).error().message, "reading launch.patch: '" + out("pipe.yaml") + "': it is not a file");
-  EXPECT_EQ(patched_file(order_, patched(code("configs"), out("a.yaml"))).error().code, ErrorCode::InvalidArgument);
-  EXPECT_EQ(patched_file(order_, patched("relative.yaml", out("a.yaml"))).error().code, ErrorCode::InvalidArgument);
+  EXPECT_EQ(patched_file(order_, pipe).error().message,
+            "reading launch.patch: '" + out("pipe.yaml") + "': it is not a file");
+  EXPECT_EQ(patched_file(order_, patched(code("configs"), out("a.yaml"))).error().code,
+            ErrorCode::InvalidArgument);
+  EXPECT_EQ(patched_file(order_, patched("relative.yaml", out("a.yaml"))).error().code,
+            ErrorCode::InvalidArgument);
   dir_.write("code/big.yaml", std::string((4U << 20U) + 1, '#'));
   EXPECT_EQ(patched_file(order_, patched(code("big.yaml"), out("a.yaml"))).error().message,
             "reading launch.patch: '" + code("big.yaml") + "': it has more than 4 MiB");
 }
 
 TEST_F(PatchedFiles, AreWrittenWhereTheOrderMakesDirectoriesAlone) {
-  item(patched(code("configs/llama2/pretrain_llama2_7b.yaml"), (dir_.path() / "else/a.yaml").string()), "a", "1");
-  EXPECT_NE(refusal().second.find("its directory is none that the order has made"), std::string::npos);
+  item(patched(code("configs/llama2/pretrain_llama2_7b.yaml"),
+               (dir_.path() / "else/a.yaml").string()),
+       "a", "1");
+  EXPECT_NE(refusal().second.find("its directory is none that the order has made"),
+            std::string::npos);
 }
 
 // The script that is run is one that is still to be made.
@@ -161,9 +185,11 @@ TEST_F(PatchedFiles, ACopiedScriptIsNotMissed) {
 }
 
 TEST(NearestFile, OfTheNamesInADirectory) {
-  const std::vector<std::string> names = {"pretrain_llama2_7b.yaml", "pretrain_llama2_7b.sh", "finetune.yaml", "run.sh", "a.json"};
+  const std::vector<std::string> names = {"pretrain_llama2_7b.yaml", "pretrain_llama2_7b.sh",
+                                          "finetune.yaml", "run.sh", "a.json"};
   EXPECT_EQ(nearest_name("finetun.yaml", names), "finetune.yaml");
-  EXPECT_EQ(nearest_name("pretran.yaml", names), "pretrain_llama2_7b.yaml") << "begins alike, ends alike";
+  EXPECT_EQ(nearest_name("pretran.yaml", names), "pretrain_llama2_7b.yaml")
+      << "begins alike, ends alike";
   EXPECT_EQ(nearest_name("pretrain.sh", names), "pretrain_llama2_7b.sh");
   EXPECT_EQ(nearest_name("other.yaml", names), "");
   EXPECT_EQ(nearest_name("anything", {}), "");

@@ -1,4 +1,5 @@
-// What the worker tells of the ranks that a node's script starts becomes logs beside the ranks', each file one.
+// What the worker tells of the ranks that a node's script starts becomes logs beside the ranks',
+// each file one.
 #include <sys/fsuid.h>
 
 #include "agent/host/companion_log.h"
@@ -64,10 +65,13 @@ TEST_F(SeenScriptLogs, HaveABound) {
   EXPECT_EQ(seen().size(), 64U);
 }
 
-// Its paths are names in another tree: what is mounted has one on the node, all else is below the root of its worker.
+// Its paths are names in another tree: what is mounted has one on the node, all else is below the
+// root of its worker.
 TEST_F(SeenScriptLogs, OfAContainerAreFoundByItsMountsOrItsWorker) {
   launch_.set_boot_id("boot");
-  for (const char* word : {"podman", "run", "--mount", "type=bind,source=/fast,target=/out,readonly"}) launch_.mutable_container()->add_argv(word);
+  for (const char* word :
+       {"podman", "run", "--mount", "type=bind,source=/fast,target=/out,readonly"})
+    launch_.mutable_container()->add_argv(word);
   rundir::v1::Claim claim;
   claim.set_boot_id("boot");
   claim.set_pid(42);
@@ -87,7 +91,8 @@ TEST_F(SeenScriptLogs, OfAContainerAreFoundByItsMountsOrItsWorker) {
 }
 
 TEST_F(SeenScriptLogs, AreOpenedWithTheRightsOfTheRunsUser) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root has rights to give up; this is user " << ::geteuid();
+  if (::geteuid() != 0)
+    GTEST_SKIP() << "only root has rights to give up; this is user " << ::geteuid();
   launch_.set_set_user(true);
   launch_.set_uid(65534);
   launch_.set_gid(65534);

@@ -1,4 +1,5 @@
-// The launcher shim in a run directory: which names stand there, and what the script's environment has for them.
+// The launcher shim in a run directory: which names stand there, and what the script's environment
+// has for them.
 #include "agent/host/shim_dir.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +26,8 @@ class ShimDir : public testing::Test {
     layout_ = rundir::RunLayout(dir_ / "job.1");
     fs::create_directories(layout_.root());
     fs::create_directories(dir_ / "bin");
-    for (const char* name : {"python3", "python3.11", "python3-config", "pythonw", "bash"}) program(name);
+    for (const char* name : {"python3", "python3.11", "python3-config", "pythonw", "bash"})
+      program(name);
     order_.mutable_script()->set_adopt(true);
     v1::RankProcess& script = *order_.add_ranks();
     script.set_rank(3);
@@ -45,7 +47,10 @@ class ShimDir : public testing::Test {
     }
     return found;
   }
-  [[nodiscard]] Result<void> make() const { return make_shim_dir(layout_, "/opt/muster/muster-worker", order_, (dir_ / "bin").string() + ":/nowhere"); }
+  [[nodiscard]] Result<void> make() const {
+    return make_shim_dir(layout_, "/opt/muster/muster-worker", order_,
+                         (dir_ / "bin").string() + ":/nowhere");
+  }
 
   fs::path dir_;
   rundir::RunLayout layout_{fs::path()};
@@ -73,13 +78,18 @@ TEST_F(ShimDir, WhatCannotBeMadeIsSaid) {
   std::ofstream(layout_.shim_dir()) << "a file\n";
   const auto made = make();
   ASSERT_FALSE(made);
-  EXPECT_NE(made.error().message.find("the launcher shim's"), std::string::npos) << made.error().message;
+  EXPECT_NE(made.error().message.find("the launcher shim's"), std::string::npos)
+      << made.error().message;
 }
 
 TEST_F(ShimDir, TheLaunchRecordKnowsTheScript) {
   ASSERT_TRUE(make());
-  const LaunchContext context{
-      .run = {JobId("job"), AttemptNo(1)}, .node = NodeName("n"), .boot = BootId("b"), .cookie = "c", .path = (dir_ / "bin").string(), .layout = &layout_};
+  const LaunchContext context{.run = {JobId("job"), AttemptNo(1)},
+                              .node = NodeName("n"),
+                              .boot = BootId("b"),
+                              .cookie = "c",
+                              .path = (dir_ / "bin").string(),
+                              .layout = &layout_};
   auto launch = make_launch(order_, context);
   ASSERT_TRUE(launch) << launch.error().message;
   EXPECT_TRUE(launch->scripts());
@@ -88,10 +98,13 @@ TEST_F(ShimDir, TheLaunchRecordKnowsTheScript) {
   EXPECT_TRUE(variables.contains("MUSTER_SHIM_DIR=" + layout_.shim_dir().string()));
   EXPECT_TRUE(variables.contains("MUSTER_SHIM_NODE_LOG=" + layout_.rank_log(3).string()));
   EXPECT_TRUE(
-      variables.contains("BASH_FUNC_torchrun%%=() {  [ \"$BASHPID\" = \"$$\" ] || local -x MUSTER_SHIM_PARENT=\"$BASHPID\"\n "
+      variables.contains("BASH_FUNC_torchrun%%=() {  [ \"$BASHPID\" = \"$$\" ] || local -x "
+                         "MUSTER_SHIM_PARENT=\"$BASHPID\"\n "
                          "\"$MUSTER_SHIM_DIR/torchrun\" \"$@\"\n}"));
   // [ -x "$(command -v python3)" ] is for a path.
-  EXPECT_FALSE(std::ranges::any_of(variables, [](const std::string& variable) { return variable.starts_with("BASH_FUNC_python"); }));
+  EXPECT_FALSE(std::ranges::any_of(variables, [](const std::string& variable) {
+    return variable.starts_with("BASH_FUNC_python");
+  }));
   order_.mutable_script()->set_adopt(false);
   launch = make_launch(order_, context);
   ASSERT_TRUE(launch);

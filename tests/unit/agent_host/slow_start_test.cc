@@ -10,7 +10,9 @@ const RunKey kOther{JobId("0123456789abd"), AttemptNo(1)};
 
 class SlowStart : public ::testing::Test {
  protected:
-  ~SlowStart() override { EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000)); }
+  ~SlowStart() override {
+    EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000));
+  }
   // The first run's hangs until go_.
   void hang(HostOptions& options) {
     options.prepare = [back = back_](StartRequest request) {
@@ -20,14 +22,17 @@ class SlowStart : public ::testing::Test {
   }
   void run_another(HostLife& life) {
     life.perform(StartRun{.run = kOther, .launch = shell_launch(dir_.path(), "true")});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }, std::chrono::seconds(10), kOther));
+    ASSERT_TRUE(life.wait_for(
+        [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; },
+        std::chrono::seconds(10), kOther));
   }
   TempDir dir_;
   std::promise<void> go_;
   std::shared_future<void> back_ = go_.get_future().share();
 };
 
-// It was done on the agent's one loop: every job's lease ran out on a node where one job's file system hung.
+// It was done on the agent's one loop: every job's lease ran out on a node where one job's file
+// system hung.
 TEST_F(SlowStart, HoldsUpNoOtherRun) {
   HostLife life(dir_.path() / "state", [this](HostOptions& options) { hang(options); });
   life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exit 3")});
@@ -35,14 +40,17 @@ TEST_F(SlowStart, HoldsUpNoOtherRun) {
   run_another(life);
   EXPECT_EQ(life.seen().worker, WorkerState::Spawned);
   go_.set_value();
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   EXPECT_EQ(life.seen().exits.at(0).code, 3);
 }
 
 TEST_F(SlowStart, CanBeStoppedAndNeverStarts) {
   HostLife life(dir_.path() / "state", [this](HostOptions& options) { hang(options); });
   life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "touch ran")});
-  life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_UNSPECIFIED, .text = "asked to stop before it was started"});
+  life.perform(RefuseRun{.run = kRun,
+                         .why = v1::START_FAILURE_UNSPECIFIED,
+                         .text = "asked to stop before it was started"});
   EXPECT_EQ(life.seen().worker, WorkerState::Never);
   go_.set_value();
   run_another(life);
@@ -51,17 +59,19 @@ TEST_F(SlowStart, CanBeStoppedAndNeverStarts) {
   EXPECT_FALSE(std::filesystem::exists(dir_.path() / "ran"));
 }
 
-// Of two nodes one found the checkpoint torn, and the other was stopped for that in the middle of its look: nobody confirmed it, and the job waited.
+// Of two nodes one found the checkpoint torn, and the other was stopped for that in the middle of
+// its look: nobody confirmed it, and the job waited.
 TEST_F(SlowStart, WhoIsStoppedWhileItReadsItsCheckpointSaysWhatItHasRead) {
   for (const bool whole : {false, true}) {
     SCOPED_TRACE(whole);
     std::promise<void> go;
-    HostLife life(dir_.path() / (whole ? "whole" : "torn"), [back = go.get_future().share()](HostOptions& options) {
-      options.prepare = [back](StartRequest request) {
-        back.wait();
-        return prepare_start(std::move(request));
-      };
-    });
+    HostLife life(dir_.path() / (whole ? "whole" : "torn"),
+                  [back = go.get_future().share()](HostOptions& options) {
+                    options.prepare = [back](StartRequest request) {
+                      back.wait();
+                      return prepare_start(std::move(request));
+                    };
+                  });
     v1::NodeLaunch launch = shell_launch(dir_.path(), "touch ran");
     launch.mutable_resume()->set_dir((dir_.path() / "resume").string());
     launch.mutable_resume()->set_source((dir_.path() / "save").string());
@@ -69,12 +79,16 @@ TEST_F(SlowStart, WhoIsStoppedWhileItReadsItsCheckpointSaysWhatItHasRead) {
     launch.mutable_resume()->set_layout(whole ? "none" : "megatron");
     dir_.write("save/iter_0000010/mp_rank_00/model_optim_rng.pt", "half");
     life.perform(StartRun{.run = kRun, .launch = launch});
-    life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_UNSPECIFIED, .text = "asked to stop before it was started"});
+    life.perform(RefuseRun{.run = kRun,
+                           .why = v1::START_FAILURE_UNSPECIFIED,
+                           .text = "asked to stop before it was started"});
     EXPECT_EQ(life.seen().worker, WorkerState::Spawned);
     go.set_value();
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Never; }));
+    ASSERT_TRUE(
+        life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Never; }));
     ASSERT_TRUE(life.seen().refused);
-    EXPECT_EQ(life.seen().refused->first, whole ? v1::START_FAILURE_UNSPECIFIED : v1::START_FAILURE_CHECKPOINT);
+    EXPECT_EQ(life.seen().refused->first,
+              whole ? v1::START_FAILURE_UNSPECIFIED : v1::START_FAILURE_CHECKPOINT);
     EXPECT_EQ(life.seen().refused_for.torn_size(), whole ? 0 : 1);
     EXPECT_FALSE(std::filesystem::exists(dir_.path() / "ran"));
   }
@@ -85,7 +99,9 @@ TEST_F(SlowStart, AStopDoesNotWaitForALookThatHangs) {
   v1::NodeLaunch launch = shell_launch(dir_.path(), "touch ran");
   launch.mutable_resume()->set_dir((dir_.path() / "resume").string());
   life.perform(StartRun{.run = kRun, .launch = launch});
-  life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_UNSPECIFIED, .text = "asked to stop before it was started"});
+  life.perform(RefuseRun{.run = kRun,
+                         .why = v1::START_FAILURE_UNSPECIFIED,
+                         .text = "asked to stop before it was started"});
   ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Never; }));
   go_.set_value();
   run_another(life);
@@ -100,7 +116,8 @@ TEST_F(SlowStart, OfAnEarlierLifeStartsNothing) {
   }
   go_.set_value();
   HostLife life(dir_.path() / "state");
-  EXPECT_EQ(life.seen().worker, WorkerState::None) << "reconcile refuses it: nobody can claim it any more";
+  EXPECT_EQ(life.seen().worker, WorkerState::None)
+      << "reconcile refuses it: nobody can claim it any more";
   run_another(life);
   EXPECT_EQ(life.seen().worker, WorkerState::None);
 }

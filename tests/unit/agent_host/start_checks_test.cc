@@ -47,13 +47,15 @@ TEST(StartChecks, MissingScriptAndDirectory) {
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->why, v1::START_FAILURE_LAUNCH);
   EXPECT_EQ(refusal->text, "launch.run: '" + (dir.path() / "train.py").string() +
-                               "' is not there on this node; name one that is, or put it on a file system that every node sees");
+                               "' is not there on this node; name one that is, or put it on a file "
+                               "system that every node sees");
   dir.write("train.py", "");
   EXPECT_FALSE(check_files(command(dir.path().string(), {"python3", "train.py"})));
   refusal = check_files(command((dir.path() / "none").string(), {"true"}));
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->text, "launch.cwd, or code.at: '" + (dir.path() / "none").string() +
-                               "' is not there on this node; name one that is, or put it on a file system that every node sees");
+                               "' is not there on this node; name one that is, or put it on a file "
+                               "system that every node sees");
   v1::NodeLaunch made = command((dir.path() / "none").string(), {"true"});
   made.add_make_dirs((dir.path() / "none").string());
   EXPECT_FALSE(check_files(made)) << "it is made before the start";
@@ -63,7 +65,8 @@ TEST(StartChecks, MissingScriptAndDirectory) {
   refusal = check_files(command(dir.path().string(), {"python3", "loop/train.py"}));
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->why, v1::START_FAILURE_LAUNCH);
-  EXPECT_EQ(refusal->text, "looking for launch.run: '" + (dir.path() / "loop/train.py").string() + "': Too many levels of symbolic links");
+  EXPECT_EQ(refusal->text, "looking for launch.run: '" + (dir.path() / "loop/train.py").string() +
+                               "': Too many levels of symbolic links");
 }
 
 // Which key it is: the order says of launch.script's file that it has to be there.
@@ -75,15 +78,19 @@ TEST(StartChecks, TheKeyOfAFileIsNamed) {
   v1::PatchedFile& file = *order.add_patched();
   file.set_source(script);
   file.add_items()->set_at("launch.script");
-  EXPECT_EQ(check_files(order)->text,
-            "launch.script: '" + script + "' is not there on this node; nearest: '" + (dir.path() / "pretrain_gpt.py").string() + "'");
+  EXPECT_EQ(check_files(order)->text, "launch.script: '" + script +
+                                          "' is not there on this node; nearest: '" +
+                                          (dir.path() / "pretrain_gpt.py").string() + "'");
   EXPECT_EQ(key_of_program(order, order.ranks(0)), "runtime.python");
   file.set_source((dir.path() / "run.sh").string());
-  EXPECT_EQ(key_of_program(command(dir.path().string(), {"./run.sh"}), order.ranks(0)), "launch.run");
+  EXPECT_EQ(key_of_program(command(dir.path().string(), {"./run.sh"}), order.ranks(0)),
+            "launch.run");
   order.mutable_ranks(0)->clear_argv();
   order.mutable_ranks(0)->add_argv("./run.sh");
   EXPECT_EQ(key_of_program(order, order.ranks(0)), "launch.script");
-  EXPECT_EQ(key_of_program(command("/", {"bash", "-u", "run.sh"}), command("/", {"bash", "-u", "run.sh"}).ranks(0)), "launch.run");
+  EXPECT_EQ(key_of_program(command("/", {"bash", "-u", "run.sh"}),
+                           command("/", {"bash", "-u", "run.sh"}).ranks(0)),
+            "launch.run");
 }
 
 TEST(StartChecks, DeviceThatIsNotHere) {
@@ -91,7 +98,8 @@ TEST(StartChecks, DeviceThatIsNotHere) {
   const auto refusal = check_devices(command("/", {"true"}), {.devices = {0, 1}});
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->why, v1::START_FAILURE_LAUNCH);
-  EXPECT_EQ(refusal->text, "starting rank 5: device 2 is not on this node; there are 2 devices: 0 to 1");
+  EXPECT_EQ(refusal->text,
+            "starting rank 5: device 2 is not on this node; there are 2 devices: 0 to 1");
 }
 
 TEST(StartChecks, UserThatIsNotHere) {
@@ -114,7 +122,8 @@ TEST(StartChecks, DiskFull) {
   const auto refusal = check_room({}, {.state_dir = dir.path(), .min_free_bytes = 1ULL << 60U});
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->why, v1::START_FAILURE_DISK);
-  EXPECT_EQ(refusal->text.rfind("disk full: '" + dir.path().string() + "' has ", 0), 0U) << refusal->text;
+  EXPECT_EQ(refusal->text.rfind("disk full: '" + dir.path().string() + "' has ", 0), 0U)
+      << refusal->text;
   v1::NodeLaunch launch;
   launch.add_make_dirs((dir.path() / "not/there/yet").string());
   EXPECT_FALSE(check_room(launch, {.state_dir = "/", .min_free_bytes = 1}));
@@ -131,11 +140,15 @@ TEST(StartChecks, NoInodesLeft) {
   const auto refusal = check_room({}, {.state_dir = place, .min_free_bytes = 1 << 20});
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->why, v1::START_FAILURE_DISK);
-  EXPECT_THAT(refusal->text, testing::MatchesRegex("disk full: '.*/disk' has [0-9]+ inodes left \\(df -i\\), a start takes 32, however many bytes are free; "
-                                                   "remove files that nobody needs"));
+  EXPECT_THAT(refusal->text,
+              testing::MatchesRegex("disk full: '.*/disk' has [0-9]+ inodes left \\(df -i\\), a "
+                                    "start takes 32, however many bytes are free; "
+                                    "remove files that nobody needs"));
   int made = 40;
   while (std::ofstream(place / std::to_string(made)) << "x") ++made;
-  EXPECT_EQ(io::inodes_text(place / "not" / "there"), "; its file system has room, but no inodes left (df -i): remove files that nobody needs");
+  EXPECT_EQ(
+      io::inodes_text(place / "not" / "there"),
+      "; its file system has room, but no inodes left (df -i): remove files that nobody needs");
   EXPECT_EQ(io::inodes_text(dir.path()), "");
 }
 
@@ -154,7 +167,9 @@ TEST(StartChecks, PortTaken) {
   const auto refusal = check_ports(launch);
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->why, v1::START_FAILURE_PORT);
-  EXPECT_NE(refusal->text.find("port " + std::to_string(ntohs(address.sin_port)) + " on '127.0.0.1' is taken"), std::string::npos);
+  EXPECT_NE(refusal->text.find("port " + std::to_string(ntohs(address.sin_port)) +
+                               " on '127.0.0.1' is taken"),
+            std::string::npos);
   launch.set_address("192.0.2.1");  // documentation's: nobody's
   const auto foreign = check_ports(launch);
   ASSERT_TRUE(foreign);
@@ -167,7 +182,8 @@ TEST(LaunchRecord, ProgramsAreFoundOnThePathOfTheirOwnEnvironment) {
   const auto tool = dir.write("bin/mytool", "#!/bin/sh\n");
   EXPECT_FALSE(resolve_program("mytool", (dir.path() / "bin").string(), "/")) << "not executable";
   std::filesystem::permissions(tool, std::filesystem::perms::owner_all);
-  EXPECT_EQ(resolve_program("mytool", "/none:" + (dir.path() / "bin").string(), "/").value(), tool.string());
+  EXPECT_EQ(resolve_program("mytool", "/none:" + (dir.path() / "bin").string(), "/").value(),
+            tool.string());
   EXPECT_EQ(resolve_program("bin/mytool", "", dir.path().string()).value(), tool.string());
   EXPECT_EQ(resolve_program("./mytool", "", (dir.path() / "bin").string()).value(), tool.string());
   const auto missing = resolve_program("no-such-tool", "/bin:/usr/bin", "/");
@@ -189,7 +205,8 @@ TEST(RunDirs, OutputDirectoriesWithParents) {
   EXPECT_FALSE(make_output_dirs(bad, nullptr));
 }
 
-// The least that the layout takes for a whole archive: one directory entry and the end record. `word` tells them apart.
+// The least that the layout takes for a whole archive: one directory entry and the end record.
+// `word` tells them apart.
 std::string shard(const std::string& word) {
   std::string entry("PK\x01\x02", 4), end("PK\x05\x06", 4);
   entry.resize(46);
@@ -217,29 +234,40 @@ TEST(RunDirs, ResumeLinksHoldTheOneStepAndAreMadeAfresh) {
   for (int again = 0; again < 2; ++again) {
     auto made = make_links(resume);
     ASSERT_TRUE(made) << made.error().message;
-    EXPECT_EQ(read_text(dir.path() / "resume/attempt-2/iter_0000020/mp_rank_00/model_optim_rng.pt"), shard("twenty"));
+    EXPECT_EQ(read_text(dir.path() / "resume/attempt-2/iter_0000020/mp_rank_00/model_optim_rng.pt"),
+              shard("twenty"));
     EXPECT_FALSE(std::filesystem::exists(dir.path() / "resume/attempt-2/iter_0000010"));
-    EXPECT_EQ(read_text(dir.path() / "resume/attempt-2/latest_checkpointed_iteration.txt").substr(0, 2), "20");
+    EXPECT_EQ(
+        read_text(dir.path() / "resume/attempt-2/latest_checkpointed_iteration.txt").substr(0, 2),
+        "20");
     std::filesystem::create_directories(dir.path() / "resume/attempt-2/left by an earlier try");
   }
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path() / "resume"), {}), 1) << "nothing is left beside it";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path() / "resume"), {}), 1)
+      << "nothing is left beside it";
   resume.set_step(30);
   resume.set_given(true);
   const auto wrong = make_links(resume);
   ASSERT_FALSE(wrong);
-  EXPECT_EQ(failure_of(wrong.error()), v1::START_FAILURE_LAUNCH) << "of start.from, and no other node would have it";
-  EXPECT_THAT(wrong.error().message, testing::HasSubstr("start.from: '" + resume.source() + "' holds no checkpoint of step 30 on this node; "));
+  EXPECT_EQ(failure_of(wrong.error()), v1::START_FAILURE_LAUNCH)
+      << "of start.from, and no other node would have it";
+  EXPECT_THAT(wrong.error().message,
+              testing::HasSubstr("start.from: '" + resume.source() +
+                                 "' holds no checkpoint of step 30 on this node; "));
   resume.set_given(false);
   const auto gone = make_links(resume);
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().code, ErrorCode::DataLoss);
-  EXPECT_EQ(gone.error().message.find("resuming from step 30 in '" + resume.source() + "': its checkpoint is not there on this node; "), 0U)
+  EXPECT_EQ(gone.error().message.find("resuming from step 30 in '" + resume.source() +
+                                      "': its checkpoint is not there on this node; "),
+            0U)
       << gone.error().message;
-  EXPECT_EQ(read_text(dir.path() / "resume/attempt-2/iter_0000020/mp_rank_00/model_optim_rng.pt"), shard("twenty"))
+  EXPECT_EQ(read_text(dir.path() / "resume/attempt-2/iter_0000020/mp_rank_00/model_optim_rng.pt"),
+            shard("twenty"))
       << "the old one stays until the new one is whole";
 }
 
-// Their names are not known from the step alone: the directory was made empty, and MindFormers began anew without a word.
+// Their names are not known from the step alone: the directory was made empty, and MindFormers
+// began anew without a word.
 TEST(RunDirs, ResumeLinksOfMindFormersAreLookedForInTheFiles) {
   const TempDir dir;
   for (const char* rank : {"0", "1"}) {
@@ -256,19 +284,24 @@ TEST(RunDirs, ResumeLinksOfMindFormersAreLookedForInTheFiles) {
   ASSERT_TRUE(made) << made.error().message;
   for (const char* rank : {"0", "1"}) {
     const auto folder = dir.path() / "resume" / (std::string("rank_") + rank);
-    EXPECT_EQ(read_text(folder / (std::string("llama_7b_rank_") + rank + "-2_2.ckpt")), engine::ckpt(2, 4));
+    EXPECT_EQ(read_text(folder / (std::string("llama_7b_rank_") + rank + "-2_2.ckpt")),
+              engine::ckpt(2, 4));
     EXPECT_NE(read_text(folder / "meta.json").find("\"last_step\": 2"), std::string::npos);
-    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 2) << "that step alone";
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 2)
+        << "that step alone";
   }
   resume.set_step(8);
   const auto gone = make_links(resume);
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().code, ErrorCode::DataLoss);
-  EXPECT_EQ(gone.error().message.find("resuming from step 8 in '" + resume.source() + "': its checkpoint is not there on this node; "), 0U)
+  EXPECT_EQ(gone.error().message.find("resuming from step 8 in '" + resume.source() +
+                                      "': its checkpoint is not there on this node; "),
+            0U)
       << gone.error().message;
 }
 
-// Of a job over two nodes the second one's directory has rank_2 and rank_3 alone: it is not torn there.
+// Of a job over two nodes the second one's directory has rank_2 and rank_3 alone: it is not torn
+// there.
 TEST(RunDirs, WhereEachNodeHasItsOwnDiskOnlyItsOwnRanksHaveToBeWhole) {
   const TempDir dir;
   const auto write = [&](const std::string& rank, const std::string& bytes) {
@@ -281,39 +314,51 @@ TEST(RunDirs, WhereEachNodeHasItsOwnDiskOnlyItsOwnRanksHaveToBeWhole) {
   resume.set_source((dir.path() / "save").string());
   resume.set_step(4);
   resume.set_layout("mindformers");
-  EXPECT_THAT(make_links(resume).error().message, testing::HasSubstr("torn: 2 of its 4 shards are whole"));
+  EXPECT_THAT(make_links(resume).error().message,
+              testing::HasSubstr("torn: 2 of its 4 shards are whole"));
   resume.set_first_rank(2);
   resume.set_ranks(2);
   const auto made = make_links(resume);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(read_text(dir.path() / "resume/rank_3/llama_7b_rank_3-2_2.ckpt"), engine::ckpt(2, 4));
   write("3", engine::ckpt(2, 4).substr(0, 10));
-  EXPECT_THAT(make_links(resume).error().message, testing::HasSubstr("torn: 1 of its 2 shards are whole"));
+  EXPECT_THAT(make_links(resume).error().message,
+              testing::HasSubstr("torn: 1 of its 2 shards are whole"));
   resume.set_first_rank(1);
-  EXPECT_THAT(make_links(resume).error().message, testing::HasSubstr("torn: 1 of its 2 shards are whole")) << "rank_1 is not there at all";
+  EXPECT_THAT(make_links(resume).error().message,
+              testing::HasSubstr("torn: 1 of its 2 shards are whole"))
+      << "rank_1 is not there at all";
 }
 
-// The whole had four; with checkpoint.storage: local this node has its own pipeline stage's two, and was told that its checkpoint is torn.
+// The whole had four; with checkpoint.storage: local this node has its own pipeline stage's two,
+// and was told that its checkpoint is torn.
 TEST(RunDirs, WhereEachNodeHasItsOwnDiskPartOfTheShardsIsThere) {
   const TempDir dir;
-  for (const char* part : {"00_001", "01_001"}) dir.write(std::string("save/iter_0000020/mp_rank_") + part + "/model_optim_rng.pt", shard("x"));
+  for (const char* part : {"00_001", "01_001"})
+    dir.write(std::string("save/iter_0000020/mp_rank_") + part + "/model_optim_rng.pt", shard("x"));
   v1::ResumeLinks resume;
   resume.set_dir((dir.path() / "resume").string());
   resume.set_source((dir.path() / "save").string());
   resume.set_step(20);
   resume.set_layout("megatron");
   resume.set_shards(4);
-  EXPECT_THAT(make_links(resume).error().message, testing::HasSubstr("torn: 2 of its 4 shards are whole; not there: 2; keep checkpoints on a file system that "
-                                                                     "every node sees, or say checkpoint.storage: local"));
+  EXPECT_THAT(
+      make_links(resume).error().message,
+      testing::HasSubstr(
+          "torn: 2 of its 4 shards are whole; not there: 2; keep checkpoints on a file system that "
+          "every node sees, or say checkpoint.storage: local"));
   resume.set_first_rank(8);
   resume.set_ranks(8);
   const auto made = make_links(resume);
   ASSERT_TRUE(made) << made.error().message;
   dir.write("save/iter_0000020/mp_rank_01_001/model_optim_rng.pt", shard("x").substr(0, 40));
-  EXPECT_THAT(make_links(resume).error().message, testing::HasSubstr("torn: 1 of its 2 shards are whole; short or damaged: mp_rank_01_001"));
+  EXPECT_THAT(
+      make_links(resume).error().message,
+      testing::HasSubstr("torn: 1 of its 2 shards are whole; short or damaged: mp_rank_01_001"));
 }
 
-// A checkpoint was torn between its choice and the start: every rank failed to load it, attempt after attempt.
+// A checkpoint was torn between its choice and the start: every rank failed to load it, attempt
+// after attempt.
 TEST(RunDirs, ATornCheckpointIsNotResumedFrom) {
   const TempDir dir;
   v1::ResumeLinks resume;
@@ -322,23 +367,30 @@ TEST(RunDirs, ATornCheckpointIsNotResumedFrom) {
   resume.set_step(10);
   resume.set_layout("megatron");
   for (int step : {10, 20, 30, 40}) {
-    for (const char* part : {"00", "01"}) dir.write("save/iter_00000" + std::to_string(step) + "/mp_rank_" + part + "/model_optim_rng.pt", shard("x"));
+    for (const char* part : {"00", "01"})
+      dir.write(
+          "save/iter_00000" + std::to_string(step) + "/mp_rank_" + part + "/model_optim_rng.pt",
+          shard("x"));
   }
-  EXPECT_TRUE(make_links(resume)) << "not among the newest, and no tracker: the ended attempt may have torn it";
+  EXPECT_TRUE(make_links(resume))
+      << "not among the newest, and no tracker: the ended attempt may have torn it";
   dir.write("save/iter_0000010/mp_rank_01/model_optim_rng.pt", shard("x").substr(0, 40));
   const auto torn = make_links(resume);
   ASSERT_FALSE(torn);
   EXPECT_EQ(torn.error().code, ErrorCode::DataLoss);
-  EXPECT_NE(torn.error().message.find("step 10 in '" + resume.source() + "': its checkpoint is torn: 1 of its 2 shards are whole"), std::string::npos)
+  EXPECT_NE(torn.error().message.find("step 10 in '" + resume.source() +
+                                      "': its checkpoint is torn: 1 of its 2 shards are whole"),
+            std::string::npos)
       << torn.error().message;
   resume.set_step(20);
   dir.write("save/latest_checkpointed_iteration.txt", "40");
   std::filesystem::remove_all(dir.path() / "save/iter_0000020/mp_rank_00");
-  EXPECT_TRUE(make_links(resume).error().message.find("1 of its 2 shards") != std::string::npos) << "as many as its neighbours have";
+  EXPECT_TRUE(make_links(resume).error().message.find("1 of its 2 shards") != std::string::npos)
+      << "as many as its neighbours have";
 }
 
-// A node that says which shards it has read and found torn lets the controller go on from an older step; one that could not read says nothing of the
-// checkpoint.
+// A node that says which shards it has read and found torn lets the controller go on from an older
+// step; one that could not read says nothing of the checkpoint.
 class ResumeLook : public testing::Test {
  protected:
   void SetUp() override {
@@ -350,7 +402,9 @@ class ResumeLook : public testing::Test {
       for (const char* part : {"00", "01"}) dir_.write(file(step, part), shard("x"));
     dir_.write("save/latest_checkpointed_iteration.txt", "20");
   }
-  static std::string file(const std::string& step, const std::string& part) { return "save/iter_00000" + step + "/mp_rank_" + part + "/model_optim_rng.pt"; }
+  static std::string file(const std::string& step, const std::string& part) {
+    return "save/iter_00000" + step + "/mp_rank_" + part + "/model_optim_rng.pt";
+  }
   Result<void> make() {
     look_.Clear();
     return make_resume_links(resume_, nullptr, look_);
@@ -366,7 +420,9 @@ TEST_F(ResumeLook, NamesWhatItHasReadAndFoundTorn) {
     dir_.write(file("20", "01"), bytes);
     const auto torn = make();
     ASSERT_FALSE(torn);
-    EXPECT_THAT(torn.error().message, testing::EndsWith("': its checkpoint is torn: 1 of its 2 shards are whole; short or damaged: mp_rank_01"));
+    EXPECT_THAT(torn.error().message,
+                testing::EndsWith("': its checkpoint is torn: 1 of its 2 shards are whole; short "
+                                  "or damaged: mp_rank_01"));
     ASSERT_EQ(look_.torn_size(), 1);
     EXPECT_EQ(look_.torn(0), "mp_rank_01");
     EXPECT_EQ(look_.there(), 2U);
@@ -375,8 +431,12 @@ TEST_F(ResumeLook, NamesWhatItHasReadAndFoundTorn) {
   resume_.set_given(true);
   const auto given = make();
   ASSERT_FALSE(given);
-  EXPECT_EQ(failure_of(given.error()), v1::START_FAILURE_LAUNCH) << "a person has named it: refused, and nothing else is tried";
-  EXPECT_EQ(given.error().message.find("start.from: the checkpoint of step 20 in '" + resume_.source() + "' is torn: 1 of its 2 shards are whole; "), 0U)
+  EXPECT_EQ(failure_of(given.error()), v1::START_FAILURE_LAUNCH)
+      << "a person has named it: refused, and nothing else is tried";
+  EXPECT_EQ(
+      given.error().message.find("start.from: the checkpoint of step 20 in '" + resume_.source() +
+                                 "' is torn: 1 of its 2 shards are whole; "),
+      0U)
       << given.error().message;
   EXPECT_EQ(look_.needed(), 0U);
 }
@@ -388,7 +448,8 @@ TEST_F(ResumeLook, AShardThatIsNotBesideTheOthersIsToldByTheNamesOfThose) {
   EXPECT_EQ(look_.there(), 1U);
   EXPECT_EQ(look_.needed(), 2U);
   const std::string names = look_.names_sha256();
-  std::filesystem::rename(dir_.path() / "save/iter_0000020/mp_rank_01", dir_.path() / "save/iter_0000020/mp_rank_00");
+  std::filesystem::rename(dir_.path() / "save/iter_0000020/mp_rank_01",
+                          dir_.path() / "save/iter_0000020/mp_rank_00");
   ASSERT_FALSE(make());
   EXPECT_NE(look_.names_sha256(), names) << "another node's disk, which has another one";
   std::filesystem::remove_all(dir_.path() / "save/iter_0000020");
@@ -397,9 +458,12 @@ TEST_F(ResumeLook, AShardThatIsNotBesideTheOthersIsToldByTheNamesOfThose) {
   EXPECT_EQ(look_.needed(), 0U) << "not there at all: of the checkpoint that says nothing";
 }
 
-// mp_rank_01 was missing in every step, so that the neighbours agreed on one shard, and half of the weights were resumed from.
+// mp_rank_01 was missing in every step, so that the neighbours agreed on one shard, and half of the
+// weights were resumed from.
 TEST_F(ResumeLook, TheCountOfWhenItWasWholeGoesBeforeItsNeighbours) {
-  for (const char* step : {"10", "20"}) std::filesystem::remove_all(dir_.path() / "save" / (std::string("iter_00000") + step) / "mp_rank_01");
+  for (const char* step : {"10", "20"})
+    std::filesystem::remove_all(dir_.path() / "save" / (std::string("iter_00000") + step) /
+                                "mp_rank_01");
   EXPECT_TRUE(make()) << "where nobody knows how many there were";
   resume_.set_shards(2);
   ASSERT_FALSE(make());
@@ -407,8 +471,10 @@ TEST_F(ResumeLook, TheCountOfWhenItWasWholeGoesBeforeItsNeighbours) {
 }
 
 TEST_F(ResumeLook, OfMindFormersAsWell) {
-  const auto write = [&](const std::string& rank, const std::string& sink, const std::string& bytes) {
-    dir_.write("mf/checkpoint/rank_" + rank + "/llama_7b_rank_" + rank + "-" + sink + "_2.ckpt", bytes);
+  const auto write = [&](const std::string& rank, const std::string& sink,
+                         const std::string& bytes) {
+    dir_.write("mf/checkpoint/rank_" + rank + "/llama_7b_rank_" + rank + "-" + sink + "_2.ckpt",
+               bytes);
   };
   for (const char* rank : {"0", "1"})
     for (const int sink : {1, 2}) write(rank, std::to_string(sink), engine::ckpt(sink, 2 * sink));
@@ -433,18 +499,22 @@ TEST_F(ResumeLook, OfMindFormersAsWell) {
 TEST_F(ResumeLook, WhatCannotBeReadIsTheNodesTroubleAlone) {
   const auto model = dir_.path() / file("20", "01");
   std::filesystem::remove(model);
-  std::filesystem::create_symlink(model.filename(), model);  // ELOOP: as ESTALE and EIO, it says nothing of what is there
+  // ELOOP: as ESTALE and EIO, it says nothing of what is there
+  std::filesystem::create_symlink(model.filename(), model);
   auto unread = make();
   ASSERT_FALSE(unread);
   EXPECT_EQ(failure_of(unread.error()), v1::START_FAILURE_NODE);
-  EXPECT_EQ(unread.error().message, "resuming from step 20 in '" + resume_.source() + "': reading '" + model.string() +
-                                        "': Too many levels of symbolic links; this node cannot tell whether its checkpoint is whole");
+  EXPECT_EQ(unread.error().message, "resuming from step 20 in '" + resume_.source() +
+                                        "': reading '" + model.string() +
+                                        "': Too many levels of symbolic links; this node cannot "
+                                        "tell whether its checkpoint is whole");
   EXPECT_EQ(look_.needed(), 0U);
   resume_.set_given(true);
   EXPECT_EQ(failure_of(make().error()), v1::START_FAILURE_NODE);
 }
 
-// --ckpt-format torch_dcp has its tracker for a mark. The attempt that ended was writing it: every checkpoint looked torn.
+// --ckpt-format torch_dcp has its tracker for a mark. The attempt that ended was writing it: every
+// checkpoint looked torn.
 TEST_F(ResumeLook, ATornTrackerDoesNotTearWhatItReachedBefore) {
   dir_.write("save/iter_0000030/.metadata", "m");
   dir_.write("save/iter_0000030/__0_0.distcp", "d");
@@ -455,11 +525,14 @@ TEST_F(ResumeLook, ATornTrackerDoesNotTearWhatItReachedBefore) {
   EXPECT_FALSE(make()) << "of this one nobody did";
 }
 
-// The journal's end was lost, and records of checkpoints with it: training began anew, although whole steps lay on disk.
+// The journal's end was lost, and records of checkpoints with it: training began anew, although
+// whole steps lay on disk.
 TEST(LookFirst, FindsWholeCheckpointsOfEarlierAttempts) {
   const TempDir dir;
-  const auto save = [&](const std::string& attempt, const std::string& step, const std::string& bytes) {
-    dir.write("checkpoints/" + attempt + "/iter_00000" + step + "/mp_rank_00/model_optim_rng.pt", bytes);
+  const auto save = [&](const std::string& attempt, const std::string& step,
+                        const std::string& bytes) {
+    dir.write("checkpoints/" + attempt + "/iter_00000" + step + "/mp_rank_00/model_optim_rng.pt",
+              bytes);
     dir.write("checkpoints/" + attempt + "/latest_checkpointed_iteration.txt", step);
   };
   save("attempt-1", "10", shard("x"));
@@ -475,7 +548,8 @@ TEST(LookFirst, FindsWholeCheckpointsOfEarlierAttempts) {
   order.mutable_look_first()->set_beyond(10);
   v1::CheckpointLook look;
   EXPECT_EQ(look_for_newer(order, look),
-            "looking for checkpoints that the journal has lost: '" + order.look_first().dir() + "' holds step 30 of attempt 2, whole and newer than step 10");
+            "looking for checkpoints that the journal has lost: '" + order.look_first().dir() +
+                "' holds step 30 of attempt 2, whole and newer than step 10");
   ASSERT_EQ(look.found_size(), 2);
   EXPECT_EQ(look.found(0).attempt(), 2U);
   EXPECT_EQ(look.found(0).step(), 30);

@@ -35,7 +35,10 @@ class StartThreadsTest : public ::testing::Test {
   // The answer of a start with this work.
   std::future<StartPrepared> run(std::function<StartPrepared()> work) {
     const auto outcome = std::make_shared<std::promise<StartPrepared>>();
-    on_loop([&] { threads_->run(std::move(work), [outcome](StartPrepared prepared) { outcome->set_value(std::move(prepared)); }); });
+    on_loop([&] {
+      threads_->run(std::move(work),
+                    [outcome](StartPrepared prepared) { outcome->set_value(std::move(prepared)); });
+    });
     return outcome->get_future();
   }
   // Hangs until let_go(), once it has said what it is at.
@@ -71,7 +74,8 @@ class StartThreadsTest : public ::testing::Test {
   bool gone_ = false;
 };
 
-// A job whose file system hung was started again and again: each try left a thread behind, without end.
+// A job whose file system hung was started again and again: each try left a thread behind, without
+// end.
 TEST_F(StartThreadsTest, BeyondTheBoundAStartIsTheNodesFaultAndSaysWhatHangs) {
   make(2, 0s);
   auto first = hang("making the directories of job 'a' attempt 1 ('/mnt/dead/out')");
@@ -82,8 +86,14 @@ TEST_F(StartThreadsTest, BeyondTheBoundAStartIsTheNodesFaultAndSaysWhatHangs) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().why, v1::START_FAILURE_NODE);
   const std::string& text = refused.error().text;
-  EXPECT_EQ(text.find("preparing the start: all 2 threads for starts are held up on this node, the longest for "), 0U) << text;
-  EXPECT_NE(text.find(" s in making the directories of job 'a' attempt 1 ('/mnt/dead/out'); is that file system there?"), std::string::npos) << text;
+  EXPECT_EQ(text.find("preparing the start: all 2 threads for starts are held up on this node, the "
+                      "longest for "),
+            0U)
+      << text;
+  EXPECT_NE(text.find(" s in making the directories of job 'a' attempt 1 ('/mnt/dead/out'); is "
+                      "that file system there?"),
+            std::string::npos)
+      << text;
   let_go();
   EXPECT_EQ(name_of(first), "");
   EXPECT_EQ(name_of(second), "");
@@ -100,15 +110,19 @@ TEST_F(StartThreadsTest, OneThatComesWhileAllAreBusyWaitsItsTurn) {
   EXPECT_EQ(others[0].wait_for(0s), std::future_status::timeout);
   let_go();
   EXPECT_EQ(name_of(first), "");
-  for (int at = 0; at < 5; ++at) EXPECT_EQ(name_of(others[static_cast<std::size_t>(at)]), std::to_string(at));
+  for (int at = 0; at < 5; ++at)
+    EXPECT_EQ(name_of(others[static_cast<std::size_t>(at)]), std::to_string(at));
 }
 
 TEST_F(StartThreadsTest, ThoseThatWaitAreRefusedWhenTheLastThreadIsHeldUpAsWell) {
   make(1, 1ms);
   auto first = hang("reading '/mnt/dead'");
   auto second = run([] { return named("second"); });
-  EXPECT_EQ(name_of(second).find("refused: preparing the start: all 1 threads for starts are held up"), 0U);
-  EXPECT_EQ(first.wait_for(0s), std::future_status::timeout) << "it hangs on, and nobody waits for it";
+  EXPECT_EQ(
+      name_of(second).find("refused: preparing the start: all 1 threads for starts are held up"),
+      0U);
+  EXPECT_EQ(first.wait_for(0s), std::future_status::timeout)
+      << "it hangs on, and nobody waits for it";
 }
 
 TEST_F(StartThreadsTest, NobodyIsToldAnythingAfterTheClose) {

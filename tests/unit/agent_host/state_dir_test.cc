@@ -41,10 +41,12 @@ TEST(StateDir, SecondAgentIsRefusedWithASentence) {
   auto second = StateDir::open(dir.path());
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::Conflict);
-  EXPECT_NE(second.error().message.find("a second agent on this state directory"), std::string::npos);
+  EXPECT_NE(second.error().message.find("a second agent on this state directory"),
+            std::string::npos);
 }
 
-// A killed agent's child held it until it executed its program; the next agent was refused, and nobody started another.
+// A killed agent's child held it until it executed its program; the next agent was refused, and
+// nobody started another.
 TEST(StateDir, ALockThatIsLetGoOfAtOnceIsWaitedFor) {
   const TempDir dir;
   ASSERT_TRUE(StateDir::open(dir.path()));

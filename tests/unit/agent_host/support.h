@@ -1,4 +1,5 @@
-// Test ground for agent/host: a temporary state directory, a loop, and waiting for what a run has come to (with a deadline, woken by the host).
+// Test ground for agent/host: a temporary state directory, a loop, and waiting for what a run has
+// come to (with a deadline, woken by the host).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -52,27 +53,34 @@ inline std::string read_text(const std::filesystem::path& path) {
 }
 
 // Beside the test's own binary.
-inline std::filesystem::path worker_binary() { return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "muster-worker"; }
+inline std::filesystem::path worker_binary() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "muster-worker";
+}
 
-// The process's own: another test binary that runs beside this one sweeps by the cookie, and a cookie is cluster, job, attempt and node.
+// The process's own: another test binary that runs beside this one sweeps by the cookie, and a
+// cookie is cluster, job, attempt and node.
 inline const ClusterId kCluster{"c-test-" + std::to_string(::getpid())};
 inline const NodeName kNode{"n1"};
 inline const RunKey kRun{JobId("0123456789abc"), AttemptNo(1)};
 
-// One life of an agent's host on a state directory. Every test ends with no process of its cookie left.
+// One life of an agent's host on a state directory. Every test ends with no process of its cookie
+// left.
 class HostLife {
  public:
-  explicit HostLife(const std::filesystem::path& state_dir, const std::function<void(HostOptions&)>& change = {}) : loop_("test-host") {
+  explicit HostLife(const std::filesystem::path& state_dir,
+                    const std::function<void(HostOptions&)>& change = {})
+      : loop_("test-host") {
     auto state = StateDir::open(state_dir);
     EXPECT_TRUE(state) << (state ? "" : state.error().message);
     state_ = std::make_unique<StateDir>(std::move(*state));
-    HostOptions options{.layout = state_->layout(),
-                        .self = {.instance = state_->identity().instance, .boot_id = *process::boot_id()},
-                        .node = kNode,
-                        .cluster = kCluster,
-                        .worker = worker_binary(),
-                        .devices = {0, 1, 2, 3},
-                        .min_free_bytes = 1};
+    HostOptions options{
+        .layout = state_->layout(),
+        .self = {.instance = state_->identity().instance, .boot_id = *process::boot_id()},
+        .node = kNode,
+        .cluster = kCluster,
+        .worker = worker_binary(),
+        .devices = {0, 1, 2, 3},
+        .min_free_bytes = 1};
     if (change) change(options);
     on_loop([&] {
       auto host = Host::open(loop_, std::move(options),
@@ -118,7 +126,8 @@ class HostLife {
     return found;
   }
   // Reconciles like the agent does, for as long as something changes, until `good` or the deadline.
-  bool wait_for(const std::function<bool(const RunSeen&)>& good, std::chrono::seconds most = std::chrono::seconds(10), const RunKey& run = kRun) {
+  bool wait_for(const std::function<bool(const RunSeen&)>& good,
+                std::chrono::seconds most = std::chrono::seconds(10), const RunKey& run = kRun) {
     const auto deadline = std::chrono::steady_clock::now() + most;
     for (;;) {
       std::uint64_t seen_changes = 0;
@@ -128,7 +137,8 @@ class HostLife {
       }
       if (good(seen(run))) return true;
       std::unique_lock lock(mutex_);
-      if (!changed_.wait_until(lock, deadline, [&] { return changes_ != seen_changes; })) return false;
+      if (!changed_.wait_until(lock, deadline, [&] { return changes_ != seen_changes; }))
+        return false;
     }
   }
   std::vector<std::string> troubles() {
@@ -137,7 +147,9 @@ class HostLife {
   }
   Host& host() { return *host_; }
   StateDir& state() { return *state_; }
-  [[nodiscard]] std::filesystem::path run_dir(const RunKey& run = kRun) const { return state_->layout().run(run.first, run.second); }
+  [[nodiscard]] std::filesystem::path run_dir(const RunKey& run = kRun) const {
+    return state_->layout().run(run.first, run.second);
+  }
 
  private:
   void notify() {
@@ -158,7 +170,8 @@ class HostLife {
 };
 
 // A launch of `ranks` shells that run `script`, with the run's working directory `cwd`.
-inline v1::NodeLaunch shell_launch(const std::filesystem::path& cwd, const std::string& script, std::uint32_t ranks = 1) {
+inline v1::NodeLaunch shell_launch(const std::filesystem::path& cwd, const std::string& script,
+                                   std::uint32_t ranks = 1) {
   v1::NodeLaunch launch;
   launch.set_job_id(kRun.first.str());
   launch.set_attempt(kRun.second.value);
@@ -179,13 +192,15 @@ inline v1::NodeLaunch shell_launch(const std::filesystem::path& cwd, const std::
 }
 
 inline std::string run_cookie() { return rundir::cookie(kCluster, kRun.first, kRun.second, kNode); }
-// Processes of the run. One in the middle of its exec shows no cookie, and "started" does not say that it is through: looked at again until none is.
+// Processes of the run. One in the middle of its exec shows no cookie, and "started" does not say
+// that it is through: looked at again until none is.
 inline std::size_t living() {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   for (;;) {
     const auto scan = process::scan_cookie(rundir::kCookieVariable, run_cookie());
     if (!scan) throw std::runtime_error(scan.error().message);
-    if (scan->unsettled == 0 || std::chrono::steady_clock::now() >= deadline) return scan->found.size();
+    if (scan->unsettled == 0 || std::chrono::steady_clock::now() >= deadline)
+      return scan->found.size();
     std::this_thread::yield();
   }
 }

@@ -9,24 +9,29 @@
 namespace muster::agent {
 namespace {
 
-// What the agent would do now, done, until there is nothing left to do. A sweep is asked for until it is over; nothing else is asked for many times.
+// What the agent would do now, done, until there is nothing left to do. A sweep is asked for until
+// it is over; nothing else is asked for many times.
 void reconcile_to_the_end(HostLife& life) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   std::ptrdiff_t most = 5;
   while (most > 0 && std::chrono::steady_clock::now() < deadline) {
     std::vector<Action> actions;
     life.on_loop([&] {
-      actions = reconcile({.instance = life.state().identity().instance, .boot_id = *process::boot_id()}, nullptr, life.host().seen(), false);
+      actions =
+          reconcile({.instance = life.state().identity().instance, .boot_id = *process::boot_id()},
+                    nullptr, life.host().seen(), false);
       for (const Action& action : actions) life.host().perform(action);
     });
     if (actions.empty()) return;
-    most -= std::ranges::count_if(actions, [](const Action& action) { return !std::holds_alternative<SweepRun>(action); });
+    most -= std::ranges::count_if(
+        actions, [](const Action& action) { return !std::holds_alternative<SweepRun>(action); });
   }
   FAIL() << "the same is asked for again and again";
 }
 
-// Its PATH was in the sentence of the refusal, the sentence in the agent's own file, and the file could not be read by the agent itself: it refused the run
-// again every second, and the job never ended.
+// Its PATH was in the sentence of the refusal, the sentence in the agent's own file, and the file
+// could not be read by the agent itself: it refused the run again every second, and the job never
+// ended.
 TEST(Unreadable, APathThatIsNotTextIsInARefusalThatCanBeReadAgain) {
   const TempDir dir;
   const std::string path = "/nowhere/\xff";
@@ -49,20 +54,26 @@ TEST(Unreadable, APathThatIsNotTextIsInARefusalThatCanBeReadAgain) {
   EXPECT_TRUE(life.seen().swept);
 }
 
-// And one that runs, from a state directory of such a name: its launch record must be readable to the worker.
+// And one that runs, from a state directory of such a name: its launch record must be readable to
+// the worker.
 TEST(Unreadable, ARunWithSuchPathsRuns) {
   const TempDir dir;
-  HostLife life(dir.path() / "state\xff", [](HostOptions& options) { options.path = "/usr/bin:/bin:/nowhere/\xff"; });
+  HostLife life(dir.path() / "state\xff",
+                [](HostOptions& options) { options.path = "/usr/bin:/bin:/nowhere/\xff"; });
   life.perform(StartRun{.run = kRun, .launch = shell_launch(dir.path(), "echo here")});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
-  ASSERT_TRUE(life.seen().exits.contains(0)) << life.seen().start_failed.value_or("no start failure");
+  ASSERT_TRUE(life.wait_for(
+      [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  ASSERT_TRUE(life.seen().exits.contains(0))
+      << life.seen().start_failed.value_or("no start failure");
   EXPECT_EQ(life.seen().exits.at(0).code, 0);
   EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).rank_log(0)), "here\n");
 }
 
-// The agent's own file is damaged: what it cannot write down, it knows for as long as it lives, and the run ends.
+// The agent's own file is damaged: what it cannot write down, it knows for as long as it lives, and
+// the run ends.
 TEST(Unreadable, ARunWithADamagedMarkFileEnds) {
-  for (const std::string& damage : {std::string("not a frame of ours"), io::encode_frame("\x22\x7f")}) {
+  for (const std::string& damage :
+       {std::string("not a frame of ours"), io::encode_frame("\x22\x7f")}) {
     const TempDir dir;
     {
       HostLife life(dir.path() / "state");

@@ -1,5 +1,6 @@
-// Ranks that run as another user than the agent: who they are, what they may write, and that the run directory stays closed to them. An attempt's exits are
-// what the controller believes; a rank must not be able to write them.
+// Ranks that run as another user than the agent: who they are, what they may write, and that the
+// run directory stays closed to them. An attempt's exits are what the controller believes; a rank
+// must not be able to write them.
 #include <sys/stat.h>
 
 #include "agent/host/start_checks.h"
@@ -11,33 +12,37 @@ namespace {
 constexpr const char* kOther = "nobody";
 
 TEST(AnotherUser, RunsAsHimAndCannotTouchTheRunDirectory) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root starts processes as another user; this is user " << ::geteuid();
+  if (::geteuid() != 0)
+    GTEST_SKIP() << "only root starts processes as another user; this is user " << ::geteuid();
   const auto user = find_user(kOther);
   ASSERT_TRUE(user) << user.error().message;
   const TempDir dir;
-  std::filesystem::permissions(dir.path(), static_cast<std::filesystem::perms>(0755));  // the working directory; the state directory below closes itself
+  // the working directory; the state directory below closes itself
+  std::filesystem::permissions(dir.path(), static_cast<std::filesystem::perms>(0755));
   const rundir::RunLayout run(dir.path() / "state/runs" / (kRun.first.str() + ".1"));
   const std::string root = run.root().string();
   {
     HostLife life(dir.path() / "state");
-    v1::NodeLaunch launch = shell_launch(dir.path(),
-                                         "id -u; id -g; id -G; echo $HOME $USER $LOGNAME; grep CapEff /proc/self/status\n"
-                                         "echo again >> /dev/stderr\n"
-                                         "touch out/mine && echo wrote\n"
-                                         "for file in events claim lease launch mark bell; do (echo forged >> " +
-                                             root +
-                                             "/$file) 2>/dev/null && echo $file is open; done\n"
-                                             "(echo forged > " +
-                                             root +
-                                             "/new) 2>/dev/null && echo directory is open\n"
-                                             "(ls " +
-                                             root + " || cat " + root +
-                                             "/launch) 2>/dev/null && echo readable\n"
-                                             "ls /proc/self/fd > out/fds; tr '\\n' ' ' < out/fds; echo; exit 5");
+    v1::NodeLaunch launch = shell_launch(
+        dir.path(),
+        "id -u; id -g; id -G; echo $HOME $USER $LOGNAME; grep CapEff /proc/self/status\n"
+        "echo again >> /dev/stderr\n"
+        "touch out/mine && echo wrote\n"
+        "for file in events claim lease launch mark bell; do (echo forged >> " +
+            root +
+            "/$file) 2>/dev/null && echo $file is open; done\n"
+            "(echo forged > " +
+            root +
+            "/new) 2>/dev/null && echo directory is open\n"
+            "(ls " +
+            root + " || cat " + root +
+            "/launch) 2>/dev/null && echo readable\n"
+            "ls /proc/self/fd > out/fds; tr '\\n' ' ' < out/fds; echo; exit 5");
     launch.set_user(kOther);
     launch.add_make_dirs((dir.path() / "out").string());
     life.perform(StartRun{.run = kRun, .launch = launch});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+    ASSERT_TRUE(life.wait_for(
+        [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
     const RunSeen seen = life.seen();
     EXPECT_FALSE(seen.start_failed) << *seen.start_failed;
     ASSERT_TRUE(seen.exits.contains(0));
@@ -45,17 +50,20 @@ TEST(AnotherUser, RunsAsHimAndCannotTouchTheRunDirectory) {
     EXPECT_TRUE(life.troubles().empty()) << life.troubles().front();
   }
   std::string groups;
-  for (const std::uint32_t group : user->groups) groups += (groups.empty() ? "" : " ") + std::to_string(group);
+  for (const std::uint32_t group : user->groups)
+    groups += (groups.empty() ? "" : " ") + std::to_string(group);
   const std::string uid = std::to_string(user->uid), gid = std::to_string(user->gid);
   EXPECT_EQ(read_text(run.rank_log(0)),
-            uid + "\n" + gid + "\n" + groups + "\n" + user->home + " " + kOther + " " + kOther + "\nCapEff:\t0000000000000000\nagain\nwrote\n0 1 2 3 \n");
+            uid + "\n" + gid + "\n" + groups + "\n" + user->home + " " + kOther + " " + kOther +
+                "\nCapEff:\t0000000000000000\nagain\nwrote\n0 1 2 3 \n");
   struct stat info{};
   ASSERT_EQ(::stat(run.rank_log(0).c_str(), &info), 0);
   EXPECT_EQ(info.st_uid, user->uid) << "its log is its own";
   EXPECT_EQ(info.st_mode & 0777U, 0600U);
   ASSERT_EQ(::stat((dir.path() / "out").c_str(), &info), 0);
   EXPECT_EQ(info.st_uid, user->uid);
-  for (const auto& path : {dir.path() / "state", run.root(), run.logs(), run.events(), run.claim(), run.lease(), run.launch(), run.bell()}) {
+  for (const auto& path : {dir.path() / "state", run.root(), run.logs(), run.events(), run.claim(),
+                           run.lease(), run.launch(), run.bell()}) {
     ASSERT_EQ(::stat(path.c_str(), &info), 0) << path;
     EXPECT_EQ(info.st_uid, 0U) << path;
     EXPECT_EQ(info.st_mode & 0077U, 0U) << path << " is open to others";
@@ -81,7 +89,8 @@ TEST(AnotherUser, NeedsRootAndSaysSo) {
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->why, v1::START_FAILURE_LAUNCH);
   EXPECT_EQ(refusal->text, "starting as user 'root': the agent runs as user " + own +
-                               " and only root may start others' processes; run the agent as root, or leave runtime.user out");
+                               " and only root may start others' processes; run the agent as root, "
+                               "or leave runtime.user out");
   EXPECT_FALSE(set_user);
 }
 

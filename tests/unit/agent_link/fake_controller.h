@@ -1,4 +1,5 @@
-// A controller's end of AgentService.Connect on a unix socket, that says only what a test tells it to. Records all that it hears.
+// A controller's end of AgentService.Connect on a unix socket, that says only what a test tells it
+// to. Records all that it hears.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -51,14 +52,17 @@ class FakeController final : public v1::AgentService::Service {
   }
 
   // The first request that fits, among all that were and will be heard until the deadline.
-  std::optional<v1::ConnectRequest> wait_for(const std::function<bool(const v1::ConnectRequest&)>& fits, std::chrono::seconds most = std::chrono::seconds(10)) {
+  std::optional<v1::ConnectRequest> wait_for(
+      const std::function<bool(const v1::ConnectRequest&)>& fits,
+      std::chrono::seconds most = std::chrono::seconds(10)) {
     const auto deadline = std::chrono::steady_clock::now() + most;
     std::unique_lock lock(mutex_);
     for (std::size_t at = 0;;) {
       for (; at < heard_.size(); ++at) {
         if (fits(heard_[at])) return heard_[at];
       }
-      if (!more_.wait_until(lock, deadline, [&] { return heard_.size() > at; })) return std::nullopt;
+      if (!more_.wait_until(lock, deadline, [&] { return heard_.size() > at; }))
+        return std::nullopt;
     }
   }
   std::vector<v1::ConnectRequest> heard() {
@@ -86,7 +90,8 @@ class FakeController final : public v1::AgentService::Service {
   int connections_ = 0;
 };
 
-inline v1::ConnectResponse welcome_message(const std::string& cluster = "c-1", std::uint64_t epoch = 1, std::uint32_t protocol = 1) {
+inline v1::ConnectResponse welcome_message(const std::string& cluster = "c-1",
+                                           std::uint64_t epoch = 1, std::uint32_t protocol = 1) {
   v1::ConnectResponse response;
   response.mutable_welcome()->set_protocol(protocol);
   response.mutable_welcome()->set_cluster_id(cluster);

@@ -48,38 +48,56 @@ class LinkTest : public ::testing::Test {
   }
   bool wait_for(const std::string& what, std::size_t times = 1) {
     std::unique_lock lock(mutex_);
-    return more_.wait_for(lock, std::chrono::seconds(10), [&] { return static_cast<std::size_t>(std::ranges::count(happened_, what)) >= times; });
+    return more_.wait_for(lock, std::chrono::seconds(10), [&] {
+      return static_cast<std::size_t>(std::ranges::count(happened_, what)) >= times;
+    });
   }
   void start(Duration slow_retry = std::chrono::milliseconds(100)) {
     on_loop([&] {
       link_ = std::make_unique<Link>(
-          loop_, LinkOptions{.endpoint = [this]() -> Result<rpc::Endpoint> { return rpc::Endpoint{.address = address_}; }, .slow_retry = slow_retry, .seed = 1},
-          LinkHandlers{.hello =
-                           [this] {
-                             note("hello");
-                             v1::Hello hello;
-                             hello.set_node("n1");
-                             return hello;
-                           },
-                       .on_welcome = [this](const v1::Welcome& welcome, BootTime sent) -> Result<void> {
-                         EXPECT_LE(sent, system_clock().now().boot);
-                         if (welcome.cluster_id() == "other") return fail(ErrorCode::Conflict, "another cluster");
-                         note("welcome");
-                         return {};
-                       },
-                       .on_orders = [this](const v1::Orders& orders) { note("orders " + std::to_string(orders.epoch())); },
-                       .on_fact_ack = [this](const v1::FactAck& ack) { note("ack " + std::to_string(ack.sequence())); },
-                       .on_pulse_ack = [this](const v1::PulseAck& ack) { note("pulse " + std::to_string(ack.number())); },
-                       .on_down = [this] { note("down"); },
-                       .on_refused =
-                           [this](const Error& error, bool other_cluster) {
-                             note((other_cluster ? "refused, other cluster: " : "refused: ") + error.message);
-                             return stop_when_refused_;
-                           }});
+          loop_,
+          LinkOptions{.endpoint = [this]() -> Result<rpc::Endpoint> {
+                        return rpc::Endpoint{.address = address_};
+                      },
+                      .slow_retry = slow_retry,
+                      .seed = 1},
+          LinkHandlers{
+              .hello =
+                  [this] {
+                    note("hello");
+                    v1::Hello hello;
+                    hello.set_node("n1");
+                    return hello;
+                  },
+              .on_welcome = [this](const v1::Welcome& welcome, BootTime sent) -> Result<void> {
+                EXPECT_LE(sent, system_clock().now().boot);
+                if (welcome.cluster_id() == "other")
+                  return fail(ErrorCode::Conflict, "another cluster");
+                note("welcome");
+                return {};
+              },
+              .on_orders =
+                  [this](const v1::Orders& orders) {
+                    note("orders " + std::to_string(orders.epoch()));
+                  },
+              .on_fact_ack =
+                  [this](const v1::FactAck& ack) { note("ack " + std::to_string(ack.sequence())); },
+              .on_pulse_ack =
+                  [this](const v1::PulseAck& ack) {
+                    note("pulse " + std::to_string(ack.number()));
+                  },
+              .on_down = [this] { note("down"); },
+              .on_refused =
+                  [this](const Error& error, bool other_cluster) {
+                    note((other_cluster ? "refused, other cluster: " : "refused: ") +
+                         error.message);
+                    return stop_when_refused_;
+                  }});
       link_->start();
     });
   }
-  static std::optional<grpc::Status> polite(FakeController::Stream& stream, const v1::ConnectRequest& request) {
+  static std::optional<grpc::Status> polite(FakeController::Stream& stream,
+                                            const v1::ConnectRequest& request) {
     v1::ConnectResponse response;
     if (request.has_hello()) {
       stream.Write(welcome_message());
@@ -92,7 +110,9 @@ class LinkTest : public ::testing::Test {
     stream.Write(response);
     return std::nullopt;
   }
-  void serve(FakeController::Answer answer) { controller_ = std::make_unique<FakeController>(address_, std::move(answer)); }
+  void serve(FakeController::Answer answer) {
+    controller_ = std::make_unique<FakeController>(address_, std::move(answer));
+  }
 
   async::Loop loop_;
   std::filesystem::path dir_;
@@ -141,7 +161,8 @@ TEST_F(LinkTest, PulsesBehindASlowStreamAreReplacedByTheLatest) {
 TEST_F(LinkTest, NothingIsSentBeforeWelcome) {
   std::promise<void> go;
   auto gone = go.get_future().share();
-  serve([gone](FakeController::Stream& stream, const v1::ConnectRequest& request) -> std::optional<grpc::Status> {
+  serve([gone](FakeController::Stream& stream,
+               const v1::ConnectRequest& request) -> std::optional<grpc::Status> {
     if (request.has_hello()) gone.wait();
     return polite(stream, request);
   });
@@ -198,15 +219,19 @@ TEST_F(LinkTest, WaitsForAControllerThatIsNotThereYet) {
 }
 
 TEST_F(LinkTest, RefusalIsHandedOnWithItsSentenceAndRetriedSlowly) {
-  serve([](FakeController::Stream&, const v1::ConnectRequest&) { return grpc::Status(grpc::StatusCode::ABORTED, "the name is held"); });
+  serve([](FakeController::Stream&, const v1::ConnectRequest&) {
+    return grpc::Status(grpc::StatusCode::ABORTED, "the name is held");
+  });
   start(std::chrono::milliseconds(20));
   EXPECT_TRUE(wait_for("refused: the name is held", 3));
 }
 
-// Whether an agent is another cluster's was read out of the sentence: any refusal that spoke of clusters ended the agent.
+// Whether an agent is another cluster's was read out of the sentence: any refusal that spoke of
+// clusters ended the agent.
 TEST_F(LinkTest, ARefusalIsWhatItsCodeSaysAndNotItsSentence) {
   serve([](FakeController::Stream&, const v1::ConnectRequest&) {
-    return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "it belongs to cluster 'c-1', and the token does not");
+    return grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
+                        "it belongs to cluster 'c-1', and the token does not");
   });
   start(std::chrono::milliseconds(20));
   EXPECT_TRUE(wait_for("refused: it belongs to cluster 'c-1', and the token does not", 2));
@@ -214,7 +239,9 @@ TEST_F(LinkTest, ARefusalIsWhatItsCodeSaysAndNotItsSentence) {
 
 TEST_F(LinkTest, PermanentRefusalIsNotTriedAgain) {
   stop_when_refused_ = true;
-  serve([](FakeController::Stream&, const v1::ConnectRequest&) { return grpc::Status(grpc::StatusCode::PERMISSION_DENIED, "another cluster"); });
+  serve([](FakeController::Stream&, const v1::ConnectRequest&) {
+    return grpc::Status(grpc::StatusCode::PERMISSION_DENIED, "another cluster");
+  });
   start(std::chrono::milliseconds(1));
   ASSERT_TRUE(wait_for("refused, other cluster: another cluster"));
   on_loop([&] { EXPECT_FALSE(link_->up()); });
@@ -222,7 +249,8 @@ TEST_F(LinkTest, PermanentRefusalIsNotTriedAgain) {
 }
 
 TEST_F(LinkTest, ThisAgentRefusesAForeignWelcome) {
-  serve([](FakeController::Stream& stream, const v1::ConnectRequest& request) -> std::optional<grpc::Status> {
+  serve([](FakeController::Stream& stream,
+           const v1::ConnectRequest& request) -> std::optional<grpc::Status> {
     if (request.has_hello()) stream.Write(welcome_message("other"));
     return std::nullopt;
   });
@@ -232,12 +260,14 @@ TEST_F(LinkTest, ThisAgentRefusesAForeignWelcome) {
 }
 
 TEST_F(LinkTest, UnknownProtocolIsRefused) {
-  serve([](FakeController::Stream& stream, const v1::ConnectRequest& request) -> std::optional<grpc::Status> {
+  serve([](FakeController::Stream& stream,
+           const v1::ConnectRequest& request) -> std::optional<grpc::Status> {
     if (request.has_hello()) stream.Write(welcome_message("c-1", 1, 9));
     return std::nullopt;
   });
   start(std::chrono::milliseconds(20));
-  EXPECT_TRUE(wait_for("refused: connecting to the controller at '" + address_ + "': it chose protocol 9, this agent speaks 1..1; upgrade the older one"));
+  EXPECT_TRUE(wait_for("refused: connecting to the controller at '" + address_ +
+                       "': it chose protocol 9, this agent speaks 1..1; upgrade the older one"));
 }
 
 }  // namespace

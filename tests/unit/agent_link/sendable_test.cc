@@ -33,10 +33,13 @@ void put_text(Message& message, const Reflection& reflection, const FieldDescrip
   }
 }
 
-// Every field that holds text, in as many messages as the choices (oneof) ask for: each way through them is in one.
+// Every field that holds text, in as many messages as the choices (oneof) ask for: each way through
+// them is in one.
 std::vector<std::unique_ptr<Message>> filled(const Descriptor* type) {
   std::vector<std::unique_ptr<Message>> all;
-  const auto fresh = [type] { return std::unique_ptr<Message>(MessageFactory::generated_factory()->GetPrototype(type)->New()); };
+  const auto fresh = [type] {
+    return std::unique_ptr<Message>(MessageFactory::generated_factory()->GetPrototype(type)->New());
+  };
   const auto whole = [&](std::size_t index) -> Message& {  // all without the choices
     while (all.size() <= index) all.push_back(fresh());
     return *all[index];
@@ -46,12 +49,16 @@ std::vector<std::unique_ptr<Message>> filled(const Descriptor* type) {
   for (int i = 0; i < type->field_count(); ++i) {
     const FieldDescriptor* field = type->field(i);
     const bool chosen = field->containing_oneof() != nullptr;
-    const auto in = [&](std::size_t index) -> Message& { return chosen ? *choices.emplace_back(fresh()) : whole(index); };
+    const auto in = [&](std::size_t index) -> Message& {
+      return chosen ? *choices.emplace_back(fresh()) : whole(index);
+    };
     if (field->is_map()) {
       Message& message = in(0);
       Message& entry = *message.GetReflection()->AddMessage(&message, field);
-      for (const FieldDescriptor* one : {field->message_type()->map_key(), field->message_type()->map_value()}) {
-        if (one->cpp_type() == FieldDescriptor::CPPTYPE_STRING) put_text(entry, *entry.GetReflection(), one);
+      for (const FieldDescriptor* one :
+           {field->message_type()->map_key(), field->message_type()->map_value()}) {
+        if (one->cpp_type() == FieldDescriptor::CPPTYPE_STRING)
+          put_text(entry, *entry.GetReflection(), one);
       }
     } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
       Message& message = in(0);
@@ -61,7 +68,8 @@ std::vector<std::unique_ptr<Message>> filled(const Descriptor* type) {
       for (const auto& one : filled(field->message_type())) {
         Message& message = in(field->is_repeated() ? 0 : index++);
         const Reflection& reflection = *message.GetReflection();
-        Message* to = field->is_repeated() ? reflection.AddMessage(&message, field) : reflection.MutableMessage(&message, field);
+        Message* to = field->is_repeated() ? reflection.AddMessage(&message, field)
+                                           : reflection.MutableMessage(&message, field);
         to->CopyFrom(*one);
       }
     }
@@ -71,7 +79,8 @@ std::vector<std::unique_ptr<Message>> filled(const Descriptor* type) {
 }
 
 // Calls `look` for each text in it.
-void each_text(const Message& message, const std::function<void(const FieldDescriptor&, const std::string&)>& look) {
+void each_text(const Message& message,
+               const std::function<void(const FieldDescriptor&, const std::string&)>& look) {
   const Reflection& reflection = *message.GetReflection();
   std::vector<const FieldDescriptor*> present;
   reflection.ListFields(message, &present);
@@ -79,37 +88,48 @@ void each_text(const Message& message, const std::function<void(const FieldDescr
     const int count = field->is_repeated() ? reflection.FieldSize(message, field) : 1;
     for (int i = 0; i < count; ++i) {
       if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
-        look(*field, field->is_repeated() ? reflection.GetRepeatedString(message, field, i) : reflection.GetString(message, field));
+        look(*field, field->is_repeated() ? reflection.GetRepeatedString(message, field, i)
+                                          : reflection.GetString(message, field));
       } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-        each_text(field->is_repeated() ? reflection.GetRepeatedMessage(message, field, i) : reflection.GetMessage(message, field), look);
+        each_text(field->is_repeated() ? reflection.GetRepeatedMessage(message, field, i)
+                                       : reflection.GetMessage(message, field),
+                  look);
       }
     }
   }
 }
 
-// One byte in the name of a shard made the pulse unreadable: the stream ended, and at each reconnect the same pulse went first. A field of tomorrow is fed here
-// as those of today are.
+// One byte in the name of a shard made the pulse unreadable: the stream ended, and at each
+// reconnect the same pulse went first. A field of tomorrow is fed here as those of today are.
 TEST(Sendable, NoFieldOfAnOutgoingMessageCanMakeItUnreadable) {
   const google::protobuf::LogSilencer quiet;
-  for (const Descriptor* type : {v1::ConnectRequest::descriptor(), v1::PushLogsRequest::descriptor()}) {
+  for (const Descriptor* type :
+       {v1::ConnectRequest::descriptor(), v1::PushLogsRequest::descriptor()}) {
     std::size_t texts = 0;
     for (const auto& message : filled(type)) {
       std::size_t strings = 0;
-      each_text(*message, [&](const FieldDescriptor& field, const std::string&) { strings += field.type() == FieldDescriptor::TYPE_STRING ? 1U : 0U; });
+      each_text(*message, [&](const FieldDescriptor& field, const std::string&) {
+        strings += field.type() == FieldDescriptor::TYPE_STRING ? 1U : 0U;
+      });
       texts += strings;
       const std::unique_ptr<Message> heard(message->New());
-      ASSERT_EQ(heard->ParsePartialFromString(message->SerializePartialAsString()), strings == 0) << message->ShortDebugString();
+      ASSERT_EQ(heard->ParsePartialFromString(message->SerializePartialAsString()), strings == 0)
+          << message->ShortDebugString();
       make_sendable(*message);
-      ASSERT_TRUE(heard->ParseFromString(message->SerializeAsString())) << message->ShortDebugString();
+      ASSERT_TRUE(heard->ParseFromString(message->SerializeAsString()))
+          << message->ShortDebugString();
       each_text(*heard, [](const FieldDescriptor& field, const std::string& text) {
-        EXPECT_EQ(text, field.type() == FieldDescriptor::TYPE_STRING ? kGood : kBad) << field.full_name();
+        EXPECT_EQ(text, field.type() == FieldDescriptor::TYPE_STRING ? kGood : kBad)
+            << field.full_name();
       });
     }
-    EXPECT_GT(texts, type == v1::ConnectRequest::descriptor() ? 20U : 5U) << "the test has met them all";
+    EXPECT_GT(texts, type == v1::ConnectRequest::descriptor() ? 20U : 5U)
+        << "the test has met them all";
   }
 }
 
-// A save directory of 60,000 shards made a pulse of more than a message's bound: the stream ended, came back, and ended at once again.
+// A save directory of 60,000 shards made a pulse of more than a message's bound: the stream ended,
+// came back, and ended at once again.
 TEST(TrimPulse, OneJobsShardsGoAndTheOthersStay) {
   v1::Pulse pulse;
   const auto add = [&pulse](const char* job, int shards) {
@@ -135,11 +155,12 @@ TEST(TrimPulse, OneJobsShardsGoAndTheOthersStay) {
 }
 
 TEST(Sendable, OnlyBytesOfNoCharacterAreReplaced) {
-  for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{{"", ""},
-                                                                                   {"plain", "plain"},
-                                                                                   {"\xe6\xad\xa5\xf0\x9f\x9a\x80", "\xe6\xad\xa5\xf0\x9f\x9a\x80"},
-                                                                                   {"\xe6\xad", "??"},
-                                                                                   {"\xff\xe6\xad\xa5", "?\xe6\xad\xa5"}}) {
+  for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{
+           {"", ""},
+           {"plain", "plain"},
+           {"\xe6\xad\xa5\xf0\x9f\x9a\x80", "\xe6\xad\xa5\xf0\x9f\x9a\x80"},
+           {"\xe6\xad", "??"},
+           {"\xff\xe6\xad\xa5", "?\xe6\xad\xa5"}}) {
     EXPECT_EQ(as_utf8(text), said);
     EXPECT_EQ(is_utf8(text), text == said);
   }

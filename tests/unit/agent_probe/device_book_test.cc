@@ -8,7 +8,11 @@ namespace muster::agent::probe {
 namespace {
 
 Device card(std::uint32_t id, std::string address = "") {
-  Device device{.id = id, .physical_id = id + 4, .type = DeviceType::Ascend910b, .name = "910B3", .bus_id = "0000:c" + std::to_string(id) + ":00.0"};
+  Device device{.id = id,
+                .physical_id = id + 4,
+                .type = DeviceType::Ascend910b,
+                .name = "910B3",
+                .bus_id = "0000:c" + std::to_string(id) + ":00.0"};
   device.memory_total_mib = 65'536;
   if (!address.empty()) device.addresses = {address};
   return device;
@@ -16,7 +20,8 @@ Device card(std::uint32_t id, std::string address = "") {
 
 Probed cards(std::uint32_t count) {
   Probed look;
-  for (std::uint32_t id = 0; id < count; ++id) look.devices.push_back(card(id, "10.0.0." + std::to_string(id)));
+  for (std::uint32_t id = 0; id < count; ++id)
+    look.devices.push_back(card(id, "10.0.0." + std::to_string(id)));
   return look;
 }
 
@@ -25,7 +30,10 @@ Probed without(Probed look, std::uint32_t id) {
   return look;
 }
 
-Probed failing() { return {.devices = {}, .findings = {"npu-smi info gave no devices: it did not end within 5000 ms"}}; }
+Probed failing() {
+  return {.devices = {},
+          .findings = {"npu-smi info gave no devices: it did not end within 5000 ms"}};
+}
 
 std::size_t announced(const DeviceBook& book) { return book.ids().size(); }
 
@@ -34,7 +42,8 @@ std::string text(const std::vector<v1::DeviceReading>& readings) {
   for (const v1::DeviceReading& one : readings) {
     all += std::to_string(one.id()) + ":" + v1::DeviceHealth_Name(one.health()).substr(14);
     if (!one.health_text().empty()) all += " (" + one.health_text() + ")";
-    for (const v1::DeviceOccupant& occupant : one.occupants()) all += " " + std::to_string(occupant.pid()) + "/" + occupant.name() + "/" + occupant.user();
+    for (const v1::DeviceOccupant& occupant : one.occupants())
+      all += " " + std::to_string(occupant.pid()) + "/" + occupant.name() + "/" + occupant.user();
     all += "; ";
   }
   return all;
@@ -71,9 +80,11 @@ TEST_F(Book, ReadingsOfALook) {
   look.devices[1].health.add(HealthLevel::Warning, "its link is down");
   look.devices[2].health.add(HealthLevel::Bad, "npu-smi says Alarm");
   look.devices[2].memory_used_mib = 3'000;
-  look.devices[2].occupants = {{.pid = 4711, .name = "python", .user = "alice", .memory_mib = 20'000}};
+  look.devices[2].occupants = {
+      {.pid = 4711, .name = "python", .user = "alice", .memory_mib = 20'000}};
   EXPECT_FALSE(book_.take(look)) << "the devices are the same";
-  EXPECT_EQ(text(book_.readings()), "0:OK; 1:WARNING (its link is down); 2:BAD (npu-smi says Alarm) 4711/python/alice; ");
+  EXPECT_EQ(text(book_.readings()),
+            "0:OK; 1:WARNING (its link is down); 2:BAD (npu-smi says Alarm) 4711/python/alice; ");
   EXPECT_EQ(book_.readings()[2].memory_used_mib(), 3'000U);
   EXPECT_FALSE(book_.readings()[0].has_memory_used_mib());
 }
@@ -99,7 +110,9 @@ TEST_F(Book, ACardIsGoneWhenTwoLooksSaySo) {
 TEST_F(Book, AToolThatFailsTakesNoDevicesAway) {
   for (int look = 0; look < 3; ++look) EXPECT_FALSE(book_.take(failing()));
   EXPECT_EQ(announced(book_), 3U);
-  const std::string why = "BAD (the tools do not show it: npu-smi info gave no devices: it did not end within 5000 ms); ";
+  const std::string why =
+      "BAD (the tools do not show it: npu-smi info gave no devices: it did not end within 5000 "
+      "ms); ";
   EXPECT_EQ(text(book_.readings()), "0:" + why + "1:" + why + "2:" + why);
   EXPECT_FALSE(book_.take(cards(3)));
   EXPECT_EQ(text(book_.readings()), "0:OK; 1:OK; 2:OK; ");
@@ -171,7 +184,8 @@ TEST_F(RestoredBook, TellsTheSameUntilAToolAnswers) {
   restore(cards(3), true);
   v1::Inventory inventory;
   book_.fill(inventory);
-  EXPECT_EQ(std::ranges::count(inventory.features(), kDeviceReadings), 1) << "nothing is placed before the first reading";
+  EXPECT_EQ(std::ranges::count(inventory.features(), kDeviceReadings), 1)
+      << "nothing is placed before the first reading";
   EXPECT_FALSE(book_.take(failing()));
   EXPECT_TRUE(book_.restored()) << "that was no answer";
   EXPECT_EQ(announced(book_), 3U);
@@ -203,7 +217,8 @@ TEST_F(RestoredBook, OtherFindingsAreTold) {
   EXPECT_EQ(inventory.devices_size(), 2);
 }
 
-// Cards do not go while the machine is up; after a reboot they may be others in the same slots, with other addresses.
+// Cards do not go while the machine is up; after a reboot they may be others in the same slots,
+// with other addresses.
 TEST_F(RestoredBook, OfAnotherBootNothingIsKept) {
   Probed slots, bare = cards(2);
   slots.devices.resize(2);

@@ -29,7 +29,8 @@ class Folder {
   }
   // A stand-in of tests/support/probe under a tool's name.
   void tool(const std::string& name, const std::string& stand_in) const {
-    std::filesystem::copy_file(stand_ins() / stand_in, path_ / name, std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::copy_file(stand_ins() / stand_in, path_ / name,
+                               std::filesystem::copy_options::overwrite_existing);
   }
 
  private:

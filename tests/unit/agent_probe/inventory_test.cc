@@ -15,7 +15,8 @@ namespace muster::agent {
 namespace {
 
 TEST(Inventory, WhatTheNodeIs) {
-  const v1::Inventory inventory = probe_inventory({.address = "10.1.2.3", .labels = {{"rack", "r1"}}});
+  const v1::Inventory inventory =
+      probe_inventory({.address = "10.1.2.3", .labels = {{"rack", "r1"}}});
   EXPECT_EQ(inventory.address(), "10.1.2.3");
   EXPECT_EQ(inventory.labels().at("rack"), "r1");
   EXPECT_GT(inventory.memory_bytes(), 1U << 20);
@@ -50,8 +51,10 @@ class InterfaceList {
     entry.link.ifa_addr = reinterpret_cast<sockaddr*>(&entry.address);
     entry.address.ss_family = address.find(':') == std::string::npos ? AF_INET : AF_INET6;
     if (address.empty()) entry.link.ifa_addr = nullptr;
-    void* where = entry.address.ss_family == AF_INET ? static_cast<void*>(&reinterpret_cast<sockaddr_in&>(entry.address).sin_addr)
-                                                     : static_cast<void*>(&reinterpret_cast<sockaddr_in6&>(entry.address).sin6_addr);
+    void* where =
+        entry.address.ss_family == AF_INET
+            ? static_cast<void*>(&reinterpret_cast<sockaddr_in&>(entry.address).sin_addr)
+            : static_cast<void*>(&reinterpret_cast<sockaddr_in6&>(entry.address).sin6_addr);
     EXPECT_TRUE(address.empty() || inet_pton(entry.address.ss_family, address.c_str(), where) == 1);
     if (entries_.size() > 1) entries_[entries_.size() - 2].link.ifa_next = &entry.link;
     return *this;
@@ -77,14 +80,20 @@ class InterfaceList {
 
 TEST(Interfaces, ThatAreUpWithAddressesThatOthersReach) {
   InterfaceList list;
-  list.add("lo", "127.0.0.1", IFF_UP | IFF_LOOPBACK).add("enp61s0f0", "").add("enp61s0f0", "fd00::5").add("enp61s0f0", "10.1.1.5").add("down0", "10.9.9.9", 0);
+  list.add("lo", "127.0.0.1", IFF_UP | IFF_LOOPBACK)
+      .add("enp61s0f0", "")
+      .add("enp61s0f0", "fd00::5")
+      .add("enp61s0f0", "10.1.1.5")
+      .add("down0", "10.9.9.9", 0);
   list.add("bond0", "fe80::1").add("bond0", "192.168.7.5").add("ib0", "fe80::2");
   EXPECT_EQ(list.text(), "bond0 192.168.7.5; enp61s0f0 10.1.1.5 fd00::5; ");
 }
 
 TEST(Interfaces, LoopbackWhereThereIsNothingElse) {
   InterfaceList list;
-  list.add("lo", "127.0.0.1", IFF_UP | IFF_LOOPBACK).add("lo", "::1", IFF_UP | IFF_LOOPBACK).add("eth0", "10.1.1.5", 0);
+  list.add("lo", "127.0.0.1", IFF_UP | IFF_LOOPBACK)
+      .add("lo", "::1", IFF_UP | IFF_LOOPBACK)
+      .add("eth0", "10.1.1.5", 0);
   EXPECT_EQ(list.text(), "lo 127.0.0.1 ::1; ");
   EXPECT_EQ(InterfaceList().text(), "");
 }
@@ -107,9 +116,12 @@ TEST(Links, ThatAreUpByTheirIndex) {
   char pod[] = "pod0", eth[] = "eth0", down[] = "down0";
   ifaddrs last{}, third{}, second{}, first{};
   last.ifa_name = down, last.ifa_addr = reinterpret_cast<sockaddr*>(&other);
-  third.ifa_next = &last, third.ifa_name = eth, third.ifa_flags = IFF_UP, third.ifa_addr = reinterpret_cast<sockaddr*>(&address);
-  second.ifa_next = &third, second.ifa_name = eth, second.ifa_flags = IFF_UP, second.ifa_addr = reinterpret_cast<sockaddr*>(&other);
-  first.ifa_next = &second, first.ifa_name = pod, first.ifa_flags = IFF_UP, first.ifa_addr = reinterpret_cast<sockaddr*>(&number);
+  third.ifa_next = &last, third.ifa_name = eth, third.ifa_flags = IFF_UP,
+  third.ifa_addr = reinterpret_cast<sockaddr*>(&address);
+  second.ifa_next = &third, second.ifa_name = eth, second.ifa_flags = IFF_UP,
+  second.ifa_addr = reinterpret_cast<sockaddr*>(&other);
+  first.ifa_next = &second, first.ifa_name = pod, first.ifa_flags = IFF_UP,
+  first.ifa_addr = reinterpret_cast<sockaddr*>(&number);
   const NetworkLinks links = links_of(&first);
   ASSERT_EQ(links.size(), 2U);
   EXPECT_EQ(links.at(7).name, "pod0");
@@ -119,9 +131,12 @@ TEST(Links, ThatAreUpByTheirIndex) {
 }
 
 TEST(Address, OfTheInterfaceThatRoutesToTheController) {
-  const auto towards = [](const std::string& controller) { return Way::to(controller).value().local_address().value(); };
+  const auto towards = [](const std::string& controller) {
+    return Way::to(controller).value().local_address().value();
+  };
   EXPECT_EQ(towards("127.0.0.1:7777"), "127.0.0.1");
-  EXPECT_EQ(towards("127.9.9.9:7777"), "127.0.0.1") << "the kernel's choice, not the peer's address";
+  EXPECT_EQ(towards("127.9.9.9:7777"), "127.0.0.1")
+      << "the kernel's choice, not the peer's address";
   EXPECT_EQ(towards("dns:///localhost:7777"), "127.0.0.1");
   EXPECT_EQ(towards("unix:/run/muster.sock"), "127.0.0.1");
 }

@@ -29,7 +29,10 @@ v1::Inventory inventory_of(int count, const std::string& type = "ascend910b") {
 class Kept : public testing::Test {
  protected:
   void write(const std::string& bytes) { folder_.write("devices", bytes); }
-  [[nodiscard]] auto load(const InstanceId& instance = kInstance, const BootId& boot = kBoot) const { return load_kept(file_, instance, boot); }
+  [[nodiscard]] auto load(const InstanceId& instance = kInstance,
+                          const BootId& boot = kBoot) const {
+    return load_kept(file_, instance, boot);
+  }
 
   Folder folder_;
   std::filesystem::path file_ = folder_.path() / "devices";
@@ -73,21 +76,36 @@ TEST_F(Kept, WhatIsNotOursOrNotSoundIsRefusedWithASentence) {
     std::string bytes, says;
   };
   for (const Row& row :
-       {Row{"garbage", "no frame at all", "it is damaged"}, Row{"zeros", std::string(4096, '\0'), "it is damaged"}, Row{"empty", "", "it is damaged"},
-        Row{"torn", good.substr(0, good.size() - 3), "it is damaged"}, Row{"a flipped bit", flipped, "it is damaged"},
-        Row{"two frames", good + good, "it is damaged"}, Row{"bytes behind it", good + "x", "it is damaged"},
+       {Row{"garbage", "no frame at all", "it is damaged"},
+        Row{"zeros", std::string(4096, '\0'), "it is damaged"}, Row{"empty", "", "it is damaged"},
+        Row{"torn", good.substr(0, good.size() - 3), "it is damaged"},
+        Row{"a flipped bit", flipped, "it is damaged"},
+        Row{"two frames", good + good, "it is damaged"},
+        Row{"bytes behind it", good + "x", "it is damaged"},
         Row{"a frame of something else", io::encode_frame("\xff\xff\xff"), "it is damaged"},
-        Row{"of another state directory", encode_kept(kOther, kBoot, "1.0", inventory_of(2)), "they are those of another agent ('4567')"},
-        Row{"of no agent", io::encode_frame(v1::Hello::default_instance().SerializeAsString() + std::string("\x08\x01")), "another agent ('')"},
-        Row{"a device twice", encode_kept(kInstance, kBoot, "1.0", twice), "device 0 is in it twice"},
-        Row{"a type of nobody's", encode_kept(kInstance, kBoot, "1.0", inventory_of(1, "abacus")), "device 0 is of no type that this agent knows"},
-        Row{"too many", encode_kept(kInstance, kBoot, "1.0", inventory_of(static_cast<int>(kKeptDevicesMax) + 1)), "there are more than 1024 devices in it"},
-        Row{"without end", std::string(kKeptBytesMax + 1, 'x'), "reading the devices that were kept"}}) {
+        Row{"of another state directory", encode_kept(kOther, kBoot, "1.0", inventory_of(2)),
+            "they are those of another agent ('4567')"},
+        Row{"of no agent",
+            io::encode_frame(v1::Hello::default_instance().SerializeAsString() +
+                             std::string("\x08\x01")),
+            "another agent ('')"},
+        Row{"a device twice", encode_kept(kInstance, kBoot, "1.0", twice),
+            "device 0 is in it twice"},
+        Row{"a type of nobody's", encode_kept(kInstance, kBoot, "1.0", inventory_of(1, "abacus")),
+            "device 0 is of no type that this agent knows"},
+        Row{"too many",
+            encode_kept(kInstance, kBoot, "1.0",
+                        inventory_of(static_cast<int>(kKeptDevicesMax) + 1)),
+            "there are more than 1024 devices in it"},
+        Row{"without end", std::string(kKeptBytesMax + 1, 'x'),
+            "reading the devices that were kept"}}) {
     write(row.bytes);
     const auto kept = load();
     ASSERT_FALSE(kept) << row.what;
-    EXPECT_NE(kept.error().message.find(row.says), std::string::npos) << row.what << ": " << kept.error().message;
-    EXPECT_NE(kept.error().message.find(file_.string()), std::string::npos) << row.what << ": " << kept.error().message;
+    EXPECT_NE(kept.error().message.find(row.says), std::string::npos)
+        << row.what << ": " << kept.error().message;
+    EXPECT_NE(kept.error().message.find(file_.string()), std::string::npos)
+        << row.what << ": " << kept.error().message;
   }
 }
 

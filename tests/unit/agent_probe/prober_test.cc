@@ -76,7 +76,8 @@ TEST_F(ProberTest, OnceWithoutAnInterval) {
   EXPECT_EQ(looks_.all().size(), 1U);
 }
 
-// A tool that hangs would have kept the agent from leaving for as long as it may take, and outlived it.
+// A tool that hangs would have kept the agent from leaving for as long as it may take, and outlived
+// it.
 TEST_F(ProberTest, StopEndsAToolThatHangs) {
   folder_.tool("npu-smi", "hang");
   const std::string pipe = folder_.file("pid");

@@ -1,6 +1,8 @@
-// One machine's tools as recorded in tests/fixtures/probe/NAME.txt: "# ..." lines say where it is from; "== TOOL ARGUMENTS" opens what that call prints, whose
-// last line may be "=> status N"; "== /etc/hccn.conf" and "== numa" are files; "== expected" is what we make of it (MUSTER_REWRITE=1 writes it anew: read the
-// difference before keeping it). The same files feed the stand-in tools of tests/support/probe.
+// One machine's tools as recorded in tests/fixtures/probe/NAME.txt: "# ..." lines say where it is
+// from; "== TOOL ARGUMENTS" opens what that call prints, whose last line may be "=> status N"; "==
+// /etc/hccn.conf" and "== numa" are files; "== expected" is what we make of it (MUSTER_REWRITE=1
+// writes it anew: read the difference before keeping it). The same files feed the stand-in tools of
+// tests/support/probe.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +23,8 @@ inline std::filesystem::path stand_ins() { return test::checkout("tests/support/
 
 inline std::vector<std::string> machines() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(fixtures())) names.push_back(entry.path().stem().string());
+  for (const auto& entry : std::filesystem::directory_iterator(fixtures()))
+    names.push_back(entry.path().stem().string());
   std::ranges::sort(names);
   return names;
 }
@@ -80,8 +83,10 @@ class Recorded {
     const std::string title = command(request);
     const auto section = sections_.find(title);
     if (section == sections_.end()) {
-      answer.absent = std::ranges::none_of(sections_, [&](const auto& one) { return one.first.starts_with(request.program + " "); });
-      answer.why = answer.absent ? "there is no " + request.program + " on PATH" : "it ended with status 64";
+      answer.absent = std::ranges::none_of(
+          sections_, [&](const auto& one) { return one.first.starts_with(request.program + " "); });
+      answer.why =
+          answer.absent ? "there is no " + request.program + " on PATH" : "it ended with status 64";
       if (!answer.absent) answer.status = 64;
       return answer;
     }

@@ -16,12 +16,15 @@
 namespace muster::agent::probe {
 namespace {
 
-Found ascend_of(const Recorded& machine) { return ask_ascend(machine.ask(), {.hccn_conf = machine.section("/etc/hccn.conf")}); }
+Found ascend_of(const Recorded& machine) {
+  return ask_ascend(machine.ask(), {.hccn_conf = machine.section("/etc/hccn.conf")});
+}
 
 std::string all_of(const Recorded& machine) {
   std::string text;
   const auto put = [&](const char* maker, const Found& found) {
-    if (found.asked) text += std::string(maker) + (found.none ? ": none\n" : ":\n") + lines_of(found);
+    if (found.asked)
+      text += std::string(maker) + (found.none ? ": none\n" : ":\n") + lines_of(found);
   };
   put("ascend", ascend_of(machine));
   put("nvidia", ask_nvidia(machine.ask()));
@@ -44,7 +47,8 @@ TEST(Recorded, EveryMachineIsWhatItsFileSays) {
   }
 }
 
-// No beginning of an output makes a device that is not there, a number twice, or a crash; a tool that was stopped in the middle is always said to have been.
+// No beginning of an output makes a device that is not there, a number twice, or a crash; a tool
+// that was stopped in the middle is always said to have been.
 TEST(Recorded, EveryBeginningOfATable) {
   for (const std::string& name : machines()) {
     const Recorded whole(name);
@@ -62,7 +66,8 @@ TEST(Recorded, EveryBeginningOfATable) {
           ASSERT_TRUE(ids.insert(device.id).second) << name << " '" << title << "' cut at " << size;
           ASSERT_TRUE(cards.contains(device.card)) << name << " '" << title << "' cut at " << size;
         }
-        ASSERT_TRUE(found.none || !found.findings.empty()) << name << " '" << title << "' cut at " << size;
+        ASSERT_TRUE(found.none || !found.findings.empty())
+            << name << " '" << title << "' cut at " << size;
       }
     }
   }
@@ -77,12 +82,14 @@ TEST(Recorded, EveryBeginningOfATableHasOnlyWholeChips) {
       const NpuInfo info = parse_npu_info(std::string_view(text).substr(0, size));
       ASSERT_LE(info.chips.size(), whole.chips.size());
       for (std::size_t at = 0; at < info.chips.size(); ++at) {
-        ASSERT_EQ(info.chips[at].memory_total_mib, whole.chips[at].memory_total_mib) << name << " cut at " << size;
+        ASSERT_EQ(info.chips[at].memory_total_mib, whole.chips[at].memory_total_mib)
+            << name << " cut at " << size;
         ASSERT_EQ(info.chips[at].bus_id, whole.chips[at].bus_id) << name << " cut at " << size;
         ASSERT_EQ(info.chips[at].name, whole.chips[at].name) << name << " cut at " << size;
       }
       ASSERT_LE(info.processes.size(), whole.processes.size());
-      for (std::size_t at = 0; at < info.processes.size(); ++at) ASSERT_EQ(info.processes[at].occupant.pid, whole.processes[at].occupant.pid);
+      for (std::size_t at = 0; at < info.processes.size(); ++at)
+        ASSERT_EQ(info.processes[at].occupant.pid, whole.processes[at].occupant.pid);
     }
   }
 }
@@ -94,7 +101,8 @@ TEST(Recorded, EveryBeginningThroughEveryParser) {
     for (const auto& [title, text] : machine.sections()) {
       for (std::size_t size = 0; size <= text.size(); ++size) {
         const std::string_view cut = std::string_view(text).substr(0, size);
-        said += parse_npu_mapping(cut).size() + parse_npu_list(cut).cards.size() + parse_npu_health(cut).status.size() + parse_npu_board(cut).bus_id.size();
+        said += parse_npu_mapping(cut).size() + parse_npu_list(cut).cards.size() +
+                parse_npu_health(cut).status.size() + parse_npu_board(cut).bus_id.size();
         said += parse_npu_usages(cut).memory_total_mib.value_or(0) > 0 ? 1 : 0;
         said += parse_npu_super_pod(cut).device_id ? 1 : 0;
         said += parse_link(cut) ? 1 : 0;
@@ -120,7 +128,9 @@ TEST(Recorded, EveryByteReplaced) {
       ASSERT_LE(info.chips.size(), 5U);
       for (const NpuChip& chip : info.chips) {
         for (const std::string& words : {chip.name, chip.health}) {
-          ASSERT_TRUE(std::ranges::all_of(words, [](char c) { return static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7F; }));
+          ASSERT_TRUE(std::ranges::all_of(words, [](char c) {
+            return static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7F;
+          }));
         }
       }
     }
@@ -128,8 +138,11 @@ TEST(Recorded, EveryByteReplaced) {
 }
 
 TEST(Recorded, MoreThanANodeHolds) {
-  std::string table = "| NPU   Name | Health | Power(W) |\n| Chip | Bus-Id | AICore(%) Memory-Usage(MB) HBM-Usage(MB) |\n";
-  for (int round = 0; round < 20'000; ++round) table += "| 0 910B3 | OK | 1 |\n| 0 | 0000:C1:00.0 | 0 0 / 0 1 / 2 |\n";
+  std::string table =
+      "| NPU   Name | Health | Power(W) |\n| Chip | Bus-Id | AICore(%) Memory-Usage(MB) "
+      "HBM-Usage(MB) |\n";
+  for (int round = 0; round < 20'000; ++round)
+    table += "| 0 910B3 | OK | 1 |\n| 0 | 0000:C1:00.0 | 0 0 / 0 1 / 2 |\n";
   table += "| NPU Chip | Process id | Process name | Process memory(MB) |\n";
   for (int round = 0; round < 20'000; ++round) table += "| 0 0 | 1 | x | 1 |\n";
   const NpuInfo info = parse_npu_info(table);

@@ -57,15 +57,19 @@ TEST(DiskView, knows_the_file_system_of_what_is_not_there_yet) {
   EXPECT_EQ(device_of("relative-and-not-there"), 0U);
 }
 
-// MindFormers' file with a header longer than what a head gives: it never counted as whole, and nothing was resumed from it.
+// MindFormers' file with a header longer than what a head gives: it never counted as whole, and
+// nothing was resumed from it.
 TEST(DiskView, gives_a_layout_what_it_needs_of_long_headers) {
   const test::TempDir dir;
-  std::string header = R"({"__metadata__":{"note":")" + std::string(2 << 20, 'x') + R"("},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  std::string header = R"({"__metadata__":{"note":")" + std::string(2 << 20, 'x') +
+                       R"("},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
   while (header.size() % 8 != 0) header += ' ';
   std::string bytes(8, '\0');
   for (std::size_t at = 0; at < 8; ++at) bytes[at] = static_cast<char>(header.size() >> (8 * at));
   std::filesystem::create_directories(dir.path() / "checkpoint" / "rank_0");
-  std::ofstream(dir.path() / "checkpoint" / "rank_0" / "llama_rank_0-1_40.safetensors", std::ios::binary) << bytes << header << "wwww";
+  std::ofstream(dir.path() / "checkpoint" / "rank_0" / "llama_rank_0-1_40.safetensors",
+                std::ios::binary)
+      << bytes << header << "wwww";
 
   v1::Watching watching;
   watching.set_layout("mindformers");

@@ -1,5 +1,5 @@
-// Save directories and success files on file systems that do not answer. A dead NFS server of one job stopped the agent's one watch thread: no run's logs,
-// steps or ends were told any more.
+// Save directories and success files on file systems that do not answer. A dead NFS server of one
+// job stopped the agent's one watch thread: no run's logs, steps or ends were told any more.
 #include <algorithm>
 #include <atomic>
 #include <set>
@@ -13,7 +13,8 @@ namespace {
 // Outlives the watch: threads that hang have it.
 class Disk {
  public:
-  // Whoever asks for something below `path` waits; in list() after the look itself, so that what it brings is what was there before.
+  // Whoever asks for something below `path` waits; in list() after the look itself, so that what it
+  // brings is what was there before.
   void hang(const std::string& path) {
     const std::scoped_lock lock(mutex_);
     hung_.insert(path);
@@ -26,7 +27,10 @@ class Disk {
   void pass(const std::string& path) {
     std::unique_lock lock(mutex_);
     ++asked_[path];
-    const auto hangs = [&] { return std::ranges::any_of(hung_, [&](const std::string& dead) { return path.starts_with(dead); }); };
+    const auto hangs = [&] {
+      return std::ranges::any_of(hung_,
+                                 [&](const std::string& dead) { return path.starts_with(dead); });
+    };
     if (!hangs()) return;
     ++inside_;
     changed_.wait(lock, [&] { return !hangs(); });
@@ -73,7 +77,8 @@ class WatchHang : public WatchTest {
       return there;
     };
     // nfs-X/... is file system X.
-    options_.device_of = [root = dir_.path().string() + "/nfs-"](const std::string& path) -> std::uint64_t {
+    options_.device_of = [root = dir_.path().string() +
+                                 "/nfs-"](const std::string& path) -> std::uint64_t {
       return path.starts_with(root) ? static_cast<unsigned char>(path[root.size()]) : 7;
     };
     options_.hang_after = options_.last_look = 1h;
@@ -86,7 +91,8 @@ class WatchHang : public WatchTest {
     WatchTest::TearDown();
     watch_.reset();
     // The threads own what they use, but a test leaves none behind.
-    EXPECT_TRUE(eventually([&] { return disk_->inside() == 0 && disk_.use_count() <= 3; })) << disk_.use_count();
+    EXPECT_TRUE(eventually([&] { return disk_->inside() == 0 && disk_.use_count() <= 3; }))
+        << disk_.use_count();
   }
   void again(const std::function<void()>& change) {
     watch_->stop();
@@ -101,7 +107,8 @@ class WatchHang : public WatchTest {
     std::unique_ptr<test::Appender> rank;
   };
   Run run(const std::string& name, char device, const std::string& success_file = {}) {
-    Run made{.key = {JobId(name), AttemptNo(1)}, .save = dir_.path() / (std::string("nfs-") + device) / name};
+    Run made{.key = {JobId(name), AttemptNo(1)},
+             .save = dir_.path() / (std::string("nfs-") + device) / name};
     const auto run_dir = dir_.path() / (name + ".1");
     std::filesystem::create_directories(made.save);
     std::filesystem::create_directories(run_dir / "logs");
@@ -117,12 +124,16 @@ class WatchHang : public WatchTest {
     return eventually([&] { return disk_->inside() == threads; });
   }
   [[nodiscard]] bool sealed(const Run& run, int step) {
-    return std::ranges::any_of(reading(run.key).shards(), [&](const v1::ShardReading& shard) { return shard.step() == step && shard.sealed(); });
+    return std::ranges::any_of(reading(run.key).shards(), [&](const v1::ShardReading& shard) {
+      return shard.step() == step && shard.sealed();
+    });
   }
   // First step, progress, checkpoints, the end of a rank, the sweep: all of it goes on.
   void expect_alive(const Run& run) {
     run.rank->write(line(1));
-    EXPECT_TRUE(comes(run.key, [](const Told& told) { return told.first_steps == std::vector<std::int64_t>{1}; }));
+    EXPECT_TRUE(comes(run.key, [](const Told& told) {
+      return told.first_steps == std::vector<std::int64_t>{1};
+    }));
     run.rank->write(line(2));
     EXPECT_TRUE(eventually([&] { return reading(run.key).ranks(0).step() == 2; }));
     write_checkpoint(run.save, 10);
@@ -131,7 +142,11 @@ class WatchHang : public WatchTest {
     EXPECT_TRUE(comes(run.key, [](const Told& told) { return told.ends.size() == 1; }));
     watch_->run_swept(run.key);
     EXPECT_TRUE(comes(run.key, [](const Told& told) { return told.last_looks == 1; }));
-    EXPECT_TRUE(eventually([&] { return std::ranges::any_of(watch_->logs(), [&](const LogStatus& log) { return log.name.run == run.key && log.ended; }); }));
+    EXPECT_TRUE(eventually([&] {
+      return std::ranges::any_of(watch_->logs(), [&](const LogStatus& log) {
+        return log.name.run == run.key && log.ended;
+      });
+    }));
   }
 
   const std::shared_ptr<Disk> disk_ = std::make_shared<Disk>();
@@ -139,11 +154,13 @@ class WatchHang : public WatchTest {
 
 TEST_F(WatchHang, a_dead_file_system_holds_up_no_other_runs_and_no_logs) {
   const Run bad = run("bad", 'a');
-  ASSERT_TRUE(eventually([&] { return disk_->asked(bad.save.string()) > 1; })) << "its file system is known by now";
+  ASSERT_TRUE(eventually([&] { return disk_->asked(bad.save.string()) > 1; }))
+      << "its file system is known by now";
   disk_->hang(dir_.path() / "nfs-a");
   write_checkpoint(bad.save, 5);  // makes it look
   ASSERT_TRUE(hangs(1));
-  const Run neighbour = run("neighbour", 'a');  // looks on a thread of its own the first time: where it is nobody knows yet
+  // looks on a thread of its own the first time: where it is nobody knows yet
+  const Run neighbour = run("neighbour", 'a');
   ASSERT_TRUE(hangs(2));
   expect_alive(run("good", 'b'));
 
@@ -151,7 +168,9 @@ TEST_F(WatchHang, a_dead_file_system_holds_up_no_other_runs_and_no_logs) {
     held->rank->write(line(1) + "ValueError: no\n");
     EXPECT_TRUE(comes(held->key, [](const Told& told) { return told.first_steps.size() == 1; }));
     watch_->rank_ended(held->key, RankNo(0), true);
-    EXPECT_TRUE(comes(held->key, [](const Told& told) { return told.ends.contains(0) && told.ends.at(0).evidence == "ValueError: no"; }));
+    EXPECT_TRUE(comes(held->key, [](const Told& told) {
+      return told.ends.contains(0) && told.ends.at(0).evidence == "ValueError: no";
+    }));
     EXPECT_FALSE(sealed(*held, 5));
   }
   disk_->answer();
@@ -165,9 +184,12 @@ TEST_F(WatchHang, is_said_once_a_file_system) {
   const Run one = run("one", 'a');
   ASSERT_TRUE(eventually([&] { return !troubles().empty(); }));
   EXPECT_EQ(troubles()[0], "looking for checkpoints in '" + one.save.string() +
-                               "' for job 'one' attempt 1: no answer for 1 ms; runs of that file system wait for it, all else goes on; is its server there?");
+                               "' for job 'one' attempt 1: no answer for 1 ms; runs of that file "
+                               "system wait for it, all else goes on; is its server there?");
   expect_alive(run("good", 'b'));
-  const auto of_one = [](const std::string& text) { return text.find("job 'one'") != std::string::npos; };
+  const auto of_one = [](const std::string& text) {
+    return text.find("job 'one'") != std::string::npos;
+  };
   EXPECT_EQ(std::ranges::count_if(troubles(), of_one), 1);
   disk_->answer();  // from here on a look that takes 1 ms is told anew
   write_checkpoint(one.save, 5);
@@ -184,10 +206,13 @@ TEST_F(WatchHang, beyond_the_threads_runs_wait_their_turn) {
   const Run first = run("first", 'a'), second = run("second", 'b');
   ASSERT_TRUE(hangs(2));
   const Run third = run("third", 'c'), fourth = run("fourth", 'd');
-  const auto of_threads = [](const std::string& text) { return text.find("all 2 threads for such looks wait for file systems") != std::string::npos; };
+  const auto of_threads = [](const std::string& text) {
+    return text.find("all 2 threads for such looks wait for file systems") != std::string::npos;
+  };
   ASSERT_TRUE(eventually([&] { return std::ranges::any_of(troubles(), of_threads); }));
   third.rank->write(line(1));
-  EXPECT_TRUE(comes(third.key, [](const Told& told) { return told.first_steps.size() == 1; })) << "logs need no such thread";
+  EXPECT_TRUE(comes(third.key, [](const Told& told) { return told.first_steps.size() == 1; }))
+      << "logs need no such thread";
   write_checkpoint(third.save, 5);
   write_checkpoint(fourth.save, 5);
   EXPECT_EQ(disk_->asked(third.save.string()), 0);
@@ -218,8 +243,10 @@ TEST_F(WatchHang, a_last_look_that_does_not_come_back_is_waited_for_no_longer) {
   watch_->run_swept(one.key);
   ASSERT_TRUE(comes(one.key, [](const Told& told) { return told.last_looks == 1; }));
   const auto of_sweep = [&](const std::string& text) {
-    return text == "looking once more for checkpoints of job 'one' attempt 1 before its sweep is told: no answer from '" + one.save.string() +
-                       "' for 1 ms; what was saved last is told when it answers";
+    return text ==
+           "looking once more for checkpoints of job 'one' attempt 1 before its sweep is told: no "
+           "answer from '" +
+               one.save.string() + "' for 1 ms; what was saved last is told when it answers";
   };
   EXPECT_TRUE(eventually([&] { return std::ranges::count_if(troubles(), of_sweep) == 1; }));
   EXPECT_FALSE(sealed(one, 5));
@@ -235,7 +262,8 @@ TEST_F(WatchHang, stop_waits_for_nobody) {
   ASSERT_TRUE(hangs(2)) << "save directory and success file";
   watch_->stop();
   watch_.reset();
-  EXPECT_EQ(disk_->inside(), 2) << "they hang on, and touch nothing of the watch when they come back";
+  EXPECT_EQ(disk_->inside(), 2)
+      << "they hang on, and touch nothing of the watch when they come back";
 }
 
 TEST_F(WatchHang, a_run_that_hangs_can_be_removed_and_come_again) {

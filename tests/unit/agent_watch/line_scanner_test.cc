@@ -41,7 +41,9 @@ std::vector<std::string> plain(std::string_view text) {
   return lines;
 }
 
-TEST(LineScanner, progress_bars_and_both_line_ends) { EXPECT_EQ(scan("a\r\nb\rc\n\n\nd", {}), (std::vector<std::string>{"a", "b", "c", "d"})); }
+TEST(LineScanner, progress_bars_and_both_line_ends) {
+  EXPECT_EQ(scan("a\r\nb\rc\n\n\nd", {}), (std::vector<std::string>{"a", "b", "c", "d"}));
+}
 
 TEST(LineScanner, a_text_cut_anywhere_gives_the_same_lines) {
   for (unsigned seed = 0; seed < 300; ++seed) {
@@ -60,7 +62,9 @@ TEST(LineScanner, a_text_cut_anywhere_gives_the_same_lines) {
 TEST(LineScanner, of_a_long_line_the_beginning) {
   const std::string text = std::string(LineScanner::kMost + 5000, 'x') + "\ny\n";
   EXPECT_EQ(scan(text, {}), plain(text));
-  EXPECT_EQ(scan(text, {10, LineScanner::kMost - 1, LineScanner::kMost + 1, LineScanner::kMost + 4000}), plain(text));
+  EXPECT_EQ(
+      scan(text, {10, LineScanner::kMost - 1, LineScanner::kMost + 1, LineScanner::kMost + 4000}),
+      plain(text));
   LineScanner scanner;
   scanner.feed(std::string_view(text).substr(0, LineScanner::kMost + 100), [](std::string_view) {});
   EXPECT_EQ(scanner.held_bytes(), LineScanner::kMost + 100);

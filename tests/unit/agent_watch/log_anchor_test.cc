@@ -1,12 +1,14 @@
-// The bytes before the parser, kept over a restart of the agent: by them a log that was truncated meanwhile is known for another one.
+// The bytes before the parser, kept over a restart of the agent: by them a log that was truncated
+// meanwhile is known for another one.
 #include "agent/watch/cursor_file.h"
 #include "tests/unit/agent_watch/log_file_ground.h"
 
 namespace muster::agent {
 namespace {
 
-// It began with the same 256 bytes, as programs do, and had grown longer than it was: nothing showed that it was another log, and the controller got the end of
-// the new one glued to the beginning of the old.
+// It began with the same 256 bytes, as programs do, and had grown longer than it was: nothing
+// showed that it was another log, and the controller got the end of the new one glued to the
+// beginning of the old.
 TEST_F(LogFileTest, truncated_while_no_agent_ran_begun_alike_and_grown_longer) {
   const std::string banner(1000, '=');
   for (const std::string unfinished : {"", "half a li"}) {
@@ -19,7 +21,8 @@ TEST_F(LogFileTest, truncated_while_no_agent_ran_begun_alike_and_grown_longer) {
     const test::Appender rank(log_);
     restart();
     connect();
-    const std::string before = banner + "\nstep 1 loss 2.5\n" + unfinished, after = banner + "\nstep 1 loss 2.7\nstep 2 loss 2.6\nstep 3 loss 2.5\n";
+    const std::string before = banner + "\nstep 1 loss 2.5\n" + unfinished,
+                      after = banner + "\nstep 1 loss 2.7\nstep 2 loss 2.6\nstep 3 loss 2.5\n";
     rank.write(before);
     parse();
     ship();
@@ -43,7 +46,9 @@ TEST_F(LogFileTest, an_anchor_takes_no_log_that_goes_on_for_another) {
   connect();
   std::string truth;
   for (int round = 0; round < 40; ++round) {
-    const std::string more = "line " + std::to_string(round) + "\n" + std::string(static_cast<std::size_t>(round % 7) * 30, '.') + (round % 3 == 0 ? "\n" : "");
+    const std::string more = "line " + std::to_string(round) + "\n" +
+                             std::string(static_cast<std::size_t>(round % 7) * 30, '.') +
+                             (round % 3 == 0 ? "\n" : "");
     rank.write(more);
     truth += more;
     parse();

@@ -50,7 +50,8 @@ class LogFileTest : public testing::Test {
     bool operator==(const Gap&) const = default;
   };
   test::TempDir dir_;
-  const std::filesystem::path log_ = dir_.path() / "rank-0.log", cursor_ = dir_.path() / "rank-0.cursor";
+  const std::filesystem::path log_ = dir_.path() / "rank-0.log",
+                              cursor_ = dir_.path() / "rank-0.cursor";
   std::unique_ptr<LogFile> file_;
   std::uint64_t end_ = 0;  // the controller's
   std::string kept_;

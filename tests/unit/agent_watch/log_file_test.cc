@@ -140,7 +140,8 @@ TEST_F(LogFileTest, the_soft_cap_punches_only_what_the_controller_has_synced) {
   restart();
   connect();
   std::string truth;
-  for (int line = 0; truth.size() < (1 << 20); ++line) truth += "line " + std::to_string(line) + "\n";
+  for (int line = 0; truth.size() < (1 << 20); ++line)
+    truth += "line " + std::to_string(line) + "\n";
   rank.write(truth);
   parse();
   ship(64 << 10);
@@ -168,7 +169,8 @@ TEST_F(LogFileTest, the_hard_cap_loses_the_oldest_and_says_so_even_after_a_resta
   const test::Appender rank(log_);
   restart();
   std::string truth;
-  for (int line = 0; truth.size() < (256 << 10); ++line) truth += "line " + std::to_string(line) + "\n";
+  for (int line = 0; truth.size() < (256 << 10); ++line)
+    truth += "line " + std::to_string(line) + "\n";
   rank.write(truth);
   parse();
   const std::uint64_t went = file_->give_up(100 << 10, 64 << 10).value();
@@ -190,7 +192,8 @@ TEST_F(LogFileTest, the_hard_cap_never_takes_the_newest) {
   connect();
   rank.write(std::string(700'001, 'x'));
   parse();
-  for (const std::uint64_t want : {400u << 10, 400u << 10, 1u}) ASSERT_TRUE(file_->give_up(want, 64 << 10).has_value());
+  for (const std::uint64_t want : {400u << 10, 400u << 10, 1u})
+    ASSERT_TRUE(file_->give_up(want, 64 << 10).has_value());
   EXPECT_GE(file_->held_bytes(), 64u << 10);
   EXPECT_LT(file_->held_bytes(), (64u << 10) + 4096);
 }
@@ -214,8 +217,9 @@ TEST_F(LogFileTest, a_damaged_cursor_is_set_aside) {
   EXPECT_TRUE(std::filesystem::exists(cursor_.string() + ".damaged"));
 }
 
-// Numbered lines, truncations, agents killed at any point (what is on disk is all they leave, the cursor's last frame perhaps torn), a controller that gets the
-// bytes. Every line arrives at most once and whole; one that is missing belongs to a segment that a truncation took.
+// Numbered lines, truncations, agents killed at any point (what is on disk is all they leave, the
+// cursor's last frame perhaps torn), a controller that gets the bytes. Every line arrives at most
+// once and whole; one that is missing belongs to a segment that a truncation took.
 TEST_F(LogFileTest, numbered_lines_over_truncations_and_kills) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
@@ -258,8 +262,10 @@ TEST_F(LogFileTest, numbered_lines_over_truncations_and_kills) {
           // A frame that was being written.
           if (random() % 2 == 0 && std::filesystem::exists(cursor_)) {
             const std::string frame = io::encode_frame("a record that was never finished");
-            ASSERT_TRUE(io::FrameWriter::open(cursor_).has_value());  // which cuts off the one before
-            std::ofstream(cursor_, std::ios::binary | std::ios::app) << frame.substr(0, 1 + random() % (frame.size() - 1));
+            // which cuts off the one before
+            ASSERT_TRUE(io::FrameWriter::open(cursor_).has_value());
+            std::ofstream(cursor_, std::ios::binary | std::ios::app)
+                << frame.substr(0, 1 + random() % (frame.size() - 1));
           }
           restart();
           parse();
@@ -272,25 +278,30 @@ TEST_F(LogFileTest, numbered_lines_over_truncations_and_kills) {
     connect();
     parse();
     ship(4000, true);
-    // Lines as they arrived. The piece of a line that a truncation cut is glued to the next one: look for the last '[' of each.
+    // Lines as they arrived. The piece of a line that a truncation cut is glued to the next one:
+    // look for the last '[' of each.
     std::vector<int> seen;
     for (std::size_t at = 0; at < kept_.size();) {
       const std::size_t stop = kept_.find('\n', at);
       ASSERT_NE(stop, std::string::npos);
       const std::string line = kept_.substr(at, stop - at);
-      ASSERT_NE(line.rfind('['), std::string::npos) << "at " << at << " of '" << kept_.substr(at > 200 ? at - 200 : 0, 300) << "'";
+      ASSERT_NE(line.rfind('['), std::string::npos)
+          << "at " << at << " of '" << kept_.substr(at > 200 ? at - 200 : 0, 300) << "'";
       seen.push_back(std::stoi(line.substr(line.rfind('[') + 1)));
       at = stop + 1;
     }
     for (std::size_t at = 1; at < seen.size(); ++at) {
       ASSERT_GT(seen[at], seen[at - 1]) << "doubled or out of order";
       if (seen[at] != seen[at - 1] + 1) {
-        ASSERT_NE(segment_of[static_cast<std::size_t>(seen[at])], segment_of[static_cast<std::size_t>(seen[at - 1])]) << "lost without a truncation";
+        ASSERT_NE(segment_of[static_cast<std::size_t>(seen[at])],
+                  segment_of[static_cast<std::size_t>(seen[at - 1])])
+            << "lost without a truncation";
       }
     }
     for (std::size_t line = 0; line < segment_of.size(); ++line) {
       if (segment_of[line] == segment) {
-        ASSERT_TRUE(std::ranges::binary_search(seen, static_cast<int>(line))) << "line " << line << " of the present segment";
+        ASSERT_TRUE(std::ranges::binary_search(seen, static_cast<int>(line)))
+            << "line " << line << " of the present segment";
       }
     }
   }

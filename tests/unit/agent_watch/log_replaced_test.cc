@@ -1,4 +1,5 @@
-// A rank may do with its own log what it likes: what it puts there must not stop the thread that reads every job's logs.
+// A rank may do with its own log what it likes: what it puts there must not stop the thread that
+// reads every job's logs.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -12,7 +13,8 @@ namespace fs = std::filesystem;
 
 class LogReplaced : public LogFileTest {
  protected:
-  // The rank has put something else in its log's place, and an agent that was started again meets that.
+  // The rank has put something else in its log's place, and an agent that was started again meets
+  // that.
   void read_again() {
     restart();
     connect();

@@ -13,7 +13,8 @@ namespace {
 using namespace std::chrono_literals;
 using Lane = LookThreads::Lane;
 
-constexpr Lane kOne{LookThreads::LaneKind::Device, 1}, kTwo{LookThreads::LaneKind::Device, 2}, kRun{LookThreads::LaneKind::Run, 1};
+constexpr Lane kOne{LookThreads::LaneKind::Device, 1}, kTwo{LookThreads::LaneKind::Device, 2},
+    kRun{LookThreads::LaneKind::Run, 1};
 
 // A piece of work that says when it has begun and ends when it is let go.
 class Piece {
@@ -32,7 +33,9 @@ class Piece {
 
  private:
   using Signal = std::shared_ptr<std::promise<void>>;
-  const Signal begun_ = std::make_shared<std::promise<void>>(), go_ = std::make_shared<std::promise<void>>(), ended_ = std::make_shared<std::promise<void>>();
+  const Signal begun_ = std::make_shared<std::promise<void>>(),
+               go_ = std::make_shared<std::promise<void>>(),
+               ended_ = std::make_shared<std::promise<void>>();
   std::future<void> begun_future_ = begun_->get_future(), ended_future_ = ended_->get_future();
 };
 

@@ -1,4 +1,5 @@
-// The engine's own log beside a rank's: what is read of it, what is quoted, how much of it stays, and that nothing in it leads elsewhere.
+// The engine's own log beside a rank's: what is read of it, what is quoted, how much of it stays,
+// and that nothing in it leads elsewhere.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,10 +17,15 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPlogSocket =
-    "[ERROR] HCCL(40112,python3):2026-01-07-22:43:10.004.871 [hccl_socket_manager.cc:797] [40377][Wait][LinkEstablish]wait socket establish timeout, role[1]\n";
-constexpr const char* kPlogTable = "[ERROR] HCCL(40112,python3):2026-01-07-22:43:10.104.871 [x.cc:1] [40377]EI0004: Failed to parse the ranktable file\n";
-constexpr const char* kPlogNoise = "[INFO] HCCL(40112,python3):2026-01-07-22:43:10.004.870 [y.cc:7] [40377]all is well\n";
-constexpr const char* kPlogComplaint = "[ERROR] RUNTIME(40112,python3):2026-01-07-22:43:10.004.870 [z.cc:7] [40377]something is odd\n";
+    "[ERROR] HCCL(40112,python3):2026-01-07-22:43:10.004.871 [hccl_socket_manager.cc:797] "
+    "[40377][Wait][LinkEstablish]wait socket establish timeout, role[1]\n";
+constexpr const char* kPlogTable =
+    "[ERROR] HCCL(40112,python3):2026-01-07-22:43:10.104.871 [x.cc:1] [40377]EI0004: Failed to "
+    "parse the ranktable file\n";
+constexpr const char* kPlogNoise =
+    "[INFO] HCCL(40112,python3):2026-01-07-22:43:10.004.870 [y.cc:7] [40377]all is well\n";
+constexpr const char* kPlogComplaint =
+    "[ERROR] RUNTIME(40112,python3):2026-01-07-22:43:10.004.870 [z.cc:7] [40377]something is odd\n";
 
 class PlogTest : public testing::Test {
  protected:
@@ -27,13 +33,17 @@ class PlogTest : public testing::Test {
     fs::create_directories((tree_ / name).parent_path());
     std::ofstream(tree_ / name, append ? std::ios::app : std::ios::trunc) << text;
   }
-  void age(const std::string& name, std::chrono::seconds back) { fs::last_write_time(tree_ / name, fs::last_write_time(tree_ / name) - back); }
+  void age(const std::string& name, std::chrono::seconds back) {
+    fs::last_write_time(tree_ / name, fs::last_write_time(tree_ / name) - back);
+  }
   FoundEvidence look(bool ended = true) {
     const Now now = system_clock().now();
     reader_.read(buffer_, now, ended);
     return reader_.evidence(now.boot);
   }
-  std::uint64_t size(const std::string& name) { return fs::exists(tree_ / name) ? fs::file_size(tree_ / name) : 0; }
+  std::uint64_t size(const std::string& name) {
+    return fs::exists(tree_ / name) ? fs::file_size(tree_ / name) : 0;
+  }
 
   test::TempDir dir_;
   const fs::path tree_ = dir_.path() / "plog";
@@ -43,9 +53,11 @@ class PlogTest : public testing::Test {
 
 TEST_F(PlogTest, TheBestLineIsToldWithItsFile) {
   EXPECT_EQ(look().rank, 0) << "there is nothing yet";
-  write("debug/plog/plog-40112_20260107224103518.log", std::string(kPlogNoise) + kPlogSocket + kPlogTable + kPlogSocket);
+  write("debug/plog/plog-40112_20260107224103518.log",
+        std::string(kPlogNoise) + kPlogSocket + kPlogTable + kPlogSocket);
   const FoundEvidence found = look();
-  EXPECT_EQ(found.line, "plog-40112_20260107224103518.log: " + std::string(kPlogTable, std::strlen(kPlogTable) - 1));
+  EXPECT_EQ(found.line, "plog-40112_20260107224103518.log: " +
+                            std::string(kPlogTable, std::strlen(kPlogTable) - 1));
   EXPECT_EQ(found.kind, v1::EVIDENCE_KIND_CAUSE);
 }
 
@@ -72,7 +84,8 @@ TEST_F(PlogTest, OnlyNewLinesAreRead) {
   write(name, kPlogComplaint, true);
   EXPECT_NE(look(false).line.find("EI0004"), std::string::npos) << "the better one stays";
   write("debug/plog/plog-1_3.log", "EI0014: " + std::string(200, 'x'));
-  EXPECT_NE(look(true).line.find("EI0014"), std::string::npos) << "its process is gone: it will not get an end any more";
+  EXPECT_NE(look(true).line.find("EI0014"), std::string::npos)
+      << "its process is gone: it will not get an end any more";
 }
 
 TEST_F(PlogTest, AnotherFileInItsPlaceIsReadFromTheBeginning) {
@@ -170,7 +183,8 @@ TEST_F(PlogTest, TheOldestFilesGoFirst) {
   EXPECT_LE(reader_.trim(3 * block.size()), 3 * block.size());
   EXPECT_EQ(size("debug/device-0/device-1_7.log"), 0U);
   EXPECT_EQ(size("debug/plog/plog-1_2.log"), 0U);
-  for (const char* kept : {"3", "4", "5"}) EXPECT_EQ(size("debug/plog/plog-1_" + std::string(kept) + ".log"), block.size()) << kept;
+  for (const char* kept : {"3", "4", "5"})
+    EXPECT_EQ(size("debug/plog/plog-1_" + std::string(kept) + ".log"), block.size()) << kept;
 }
 
 // The one that is being written: removed, it would go on growing where nobody sees it.
@@ -185,12 +199,15 @@ TEST_F(PlogTest, TheNewestFileLosesItsBeginning) {
 }
 
 TEST_F(PlogTest, TooManyFilesGoTheSameWay) {
-  for (std::size_t i = 0; i < kPlogFilesMost + 50; ++i) write("debug/plog/plog-1_" + std::to_string(i) + ".log", "");
+  for (std::size_t i = 0; i < kPlogFilesMost + 50; ++i)
+    write("debug/plog/plog-1_" + std::to_string(i) + ".log", "");
   reader_.trim(1 << 30);
-  EXPECT_EQ(static_cast<std::size_t>(std::distance(fs::directory_iterator(tree_ / "debug/plog"), fs::directory_iterator())), kPlogFilesMost);
+  EXPECT_EQ(static_cast<std::size_t>(std::distance(fs::directory_iterator(tree_ / "debug/plog"),
+                                                   fs::directory_iterator())),
+            kPlogFilesMost);
 }
 
-// --- with the rank's own log ---------------------------------------------------------------------------------------------------------------
+// --- with the rank's own log ---------------------------------------------------------------------
 
 class WatchPlogTest : public WatchTest {
  protected:
@@ -210,14 +227,16 @@ class WatchPlogTest : public WatchTest {
 TEST_F(WatchPlogTest, ARankThatSaysNothingIsSpokenForByItsProcessLog) {
   plog(kPlogTable);
   const RankEnd end = end_of("step 1\nstep 2\n");
-  EXPECT_EQ(end.evidence.find("plog-40112_20260107224103518.log: [ERROR] HCCL(40112,python3)"), 0U) << end.evidence;
+  EXPECT_EQ(end.evidence.find("plog-40112_20260107224103518.log: [ERROR] HCCL(40112,python3)"), 0U)
+      << end.evidence;
   EXPECT_EQ(end.evidence_kind, v1::EVIDENCE_KIND_CAUSE);
 }
 
 TEST_F(WatchPlogTest, TheBetterLineOfTheRanksOwnStands) {
   plog(kPlogTable);
-  EXPECT_EQ(end_of("RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 0)\n").evidence,
-            "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 0)");
+  EXPECT_EQ(
+      end_of("RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 0)\n").evidence,
+      "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 0)");
 }
 
 TEST_F(WatchPlogTest, ARankThatEndedWellIsNotSpokenFor) {

@@ -30,7 +30,8 @@ TEST(Progress, the_lowest_rank_that_prints_speaks) {
 
 TEST(Progress, samples_come_again_until_their_mark_is_given) {
   Progress progress;
-  for (std::int64_t step = 1; step <= 10; ++step) progress.step(2, {.step = step}, {}, static_cast<std::uint64_t>(step));
+  for (std::int64_t step = 1; step <= 10; ++step)
+    progress.step(2, {.step = step}, {}, static_cast<std::uint64_t>(step));
   EXPECT_EQ(reading(progress, 0).samples_size(), 10);
   EXPECT_EQ(reading(progress, 4).samples_size(), 6);
   EXPECT_EQ(reading(progress, 0).samples_size(), 6);
@@ -38,7 +39,8 @@ TEST(Progress, samples_come_again_until_their_mark_is_given) {
 
 TEST(Progress, too_many_are_thinned_the_old_ones_first) {
   Progress progress;
-  for (std::int64_t step = 1; step <= 5000; ++step) progress.step(2, {.step = step}, {}, static_cast<std::uint64_t>(step));
+  for (std::int64_t step = 1; step <= 5000; ++step)
+    progress.step(2, {.step = step}, {}, static_cast<std::uint64_t>(step));
   const auto all = reading(progress, 0);
   ASSERT_LE(all.samples_size(), static_cast<int>(kSamplesMost));
   EXPECT_GE(all.samples_size(), 700);
@@ -62,7 +64,8 @@ TEST(Progress, a_sample_has_what_its_line_says_and_no_more) {
   const auto all = reading(progress, 0);
   ASSERT_EQ(all.samples_size(), 2);
   EXPECT_EQ(all.samples(0).ShortDebugString(),
-            "rank: 2 step: 20 loss: 2.5 has_loss: true at { seconds: 1 nanos: 500000000 } seconds: 0.5 covers: 10 epoch: 2 learning_rate: 0 "
+            "rank: 2 step: 20 loss: 2.5 has_loss: true at { seconds: 1 nanos: 500000000 } seconds: "
+            "0.5 covers: 10 epoch: 2 learning_rate: 0 "
             "samples_per_second: 64 tokens_per_second: 4096 scale: 65536");
   EXPECT_EQ(all.samples(1).ShortDebugString(), "rank: 2 step: 21 at { }");
 }
@@ -71,7 +74,8 @@ TEST(Progress, a_loss_that_is_no_number_is_none_and_hides_the_one_before) {
   Progress progress;
   progress.step(2, {.step = 1, .loss = 2.5, .has_loss = true}, {}, 1);
   progress.step(2, {.step = 2}, {}, 2);
-  EXPECT_TRUE(reading(progress, 0).ranks(0).has_loss()) << "a line without the loss does not forget it";
+  EXPECT_TRUE(reading(progress, 0).ranks(0).has_loss())
+      << "a line without the loss does not forget it";
   engine::StepLine gone{.step = 3};
   gone.not_finite = 1;  // Megatron's sign
   progress.step(2, gone, {}, 3);

@@ -1,4 +1,5 @@
-// Lines of a rank's log -> what is told of its steps. The grammar's own fixtures are tests/fixtures/logs; here is what becomes of them over several lines.
+// Lines of a rank's log -> what is told of its steps. The grammar's own fixtures are
+// tests/fixtures/logs; here is what becomes of them over several lines.
 #include "agent/watch/rank_reader.h"
 
 #include <fmt/format.h>
@@ -55,10 +56,12 @@ class RankReaderTest : public testing::Test {
 
 TEST_F(RankReaderTest, a_line_covers_all_steps_since_the_one_before) {
   begin("megatron");
-  EXPECT_EQ(say(" iteration 100/ 2000 | lm loss: 2.5 |\n iteration 200/ 2000 | lm loss: 2.4 |\n"), (Steps{"100 covers 0 loss 2.5", "200 covers 100 loss 2.4"}))
+  EXPECT_EQ(say(" iteration 100/ 2000 | lm loss: 2.5 |\n iteration 200/ 2000 | lm loss: 2.4 |\n"),
+            (Steps{"100 covers 0 loss 2.5", "200 covers 100 loss 2.4"}))
       << "where a resumed training began nobody has said";
   EXPECT_EQ(say(" iteration 210/ 2000 | lm loss: 2.3 |\n"), (Steps{"210 covers 10 loss 2.3"}));
-  EXPECT_EQ(say(" iteration 110/ 2000 | lm loss: 2.4 |\n"), (Steps{"110 covers 0 loss 2.4"})) << "it went back";
+  EXPECT_EQ(say(" iteration 110/ 2000 | lm loss: 2.4 |\n"), (Steps{"110 covers 0 loss 2.4"}))
+      << "it went back";
 }
 
 // step_guard_test.cc has the story.
@@ -81,33 +84,45 @@ TEST_F(RankReaderTest, over_a_restart_of_the_agent_as_well) {
 // MindFormers r0.8 and later: samples a second of one device, in a second line.
 TEST_F(RankReaderTest, the_rate_belongs_to_the_step_before_it) {
   begin("mindformers");
-  const std::string step = "{ Epoch:[  1/  2], step:[   40/ 3200], loss: 9.5, per_step_time: 500ms, lr: 9.375e-07, overflow cond: False, loss_scale: 65536.0\n";
-  const std::string rate = "   0.6% |                                                  | 8.5 samples/s/p  3:18:43 }\n";
+  const std::string step =
+      "{ Epoch:[  1/  2], step:[   40/ 3200], loss: 9.5, per_step_time: 500ms, lr: 9.375e-07, "
+      "overflow cond: False, loss_scale: 65536.0\n";
+  const std::string rate =
+      "   0.6% |                                                  | 8.5 samples/s/p  3:18:43 }\n";
   EXPECT_EQ(say(rate), Steps{}) << "of no step";
-  EXPECT_EQ(say(step + rate), (Steps{"40 covers 0 loss 9.5 seconds 0.5", "40 covers 0 loss 9.5 seconds 0.5 rate 136"}));
+  EXPECT_EQ(say(step + rate), (Steps{"40 covers 0 loss 9.5 seconds 0.5",
+                                     "40 covers 0 loss 9.5 seconds 0.5 rate 136"}));
   rank_.truncate();
   EXPECT_EQ(say(rate), Steps{}) << "of a step that this log does not have";
 }
 
 TEST_F(RankReaderTest, the_rate_of_one_rank_may_be_that_of_many_devices) {
   begin("mindformers", 1);
-  const std::string step = "{ Epoch:[  1/  2], step:[   40/ 3200], loss: 9.5, per_step_time: 500ms\n";
-  EXPECT_EQ(say(step + "   0.6% |      | 8.5 samples/s/p  3:18:43 }\n"), (Steps{"40 covers 0 loss 9.5 seconds 0.5"}));
+  const std::string step =
+      "{ Epoch:[  1/  2], step:[   40/ 3200], loss: 9.5, per_step_time: 500ms\n";
+  EXPECT_EQ(say(step + "   0.6% |      | 8.5 samples/s/p  3:18:43 }\n"),
+            (Steps{"40 covers 0 loss 9.5 seconds 0.5"}));
 }
 
 // r0.6 in sink mode, four steps a sink: the third sink prints no step.
 TEST_F(RankReaderTest, the_end_of_a_sink_moves_progress_on) {
   begin("mindformers");
-  const auto sink = [](const char* loss) { return fmt::format("Per sink_size step time: 2000.0 ms, per step time: 500.0 ms, avg loss: {}\n", loss); };
+  const auto sink = [](const char* loss) {
+    return fmt::format(
+        "Per sink_size step time: 2000.0 ms, per step time: 500.0 ms, avg loss: {}\n", loss);
+  };
   EXPECT_EQ(say(sink("9.5")), Steps{}) << "where a training began nobody has said";
-  EXPECT_EQ(say("Epoch:[  1/  1], step:[    4/  125], loss:[2.5/2.5], time:2000.0 ms, lr:[0.]\n" + sink("2.5")),
+  EXPECT_EQ(say("Epoch:[  1/  1], step:[    4/  125], loss:[2.5/2.5], time:2000.0 ms, lr:[0.]\n" +
+                sink("2.5")),
             (Steps{"4 covers 0 loss 2.5", "4 covers 4 loss 2.5 seconds 0.5"}));
-  EXPECT_EQ(say("Epoch:[  1/  1], step:[    8/  125], loss:[2.4/2.4], time:2000.0 ms, lr:[0.]\n" + sink("2.4")),
+  EXPECT_EQ(say("Epoch:[  1/  1], step:[    8/  125], loss:[2.4/2.4], time:2000.0 ms, lr:[0.]\n" +
+                sink("2.4")),
             (Steps{"8 covers 4 loss 2.4", "8 covers 4 loss 2.4 seconds 0.5"}));
   EXPECT_EQ(say(sink("2.25")), (Steps{"12 covers 4 loss 2.25 seconds 0.5"}));
   EXPECT_EQ(reader_->latest()->step, 12);
   EXPECT_EQ(reader_->latest()->total, 125);
-  EXPECT_EQ(say("Epoch:[  1/  1], step:[   16/  125], loss:[2.1/2.1], time:2000.0 ms, lr:[0.]\n"), (Steps{"16 covers 4 loss 2.1"}));
+  EXPECT_EQ(say("Epoch:[  1/  1], step:[   16/  125], loss:[2.1/2.1], time:2000.0 ms, lr:[0.]\n"),
+            (Steps{"16 covers 4 loss 2.1"}));
 }
 
 // r0.3: a line each 20 steps, 1875 steps an epoch.
@@ -119,7 +134,8 @@ TEST_F(RankReaderTest, the_end_of_an_epoch_is_its_last_step) {
   EXPECT_EQ(say("Epoch:[  2/  3], step:[ 1875/ 1875], loss:[6.5/7.0], time:400.0 ms\n"
                 "Epoch time: 937500.0 ms, per step time: 500.0 ms, avg loss: 7.0\n"),
             (Steps{"3750 covers 1875 loss 6.5", "3750 covers 1875 loss 6.5 seconds 0.5"}));
-  EXPECT_EQ(say("Epoch time: 937500.0 ms, per step time: 500.0 ms, avg loss: 6.0\nEpoch time: 937500.0 ms, per step time: 500.0 ms, avg loss: 5.0\n"),
+  EXPECT_EQ(say("Epoch time: 937500.0 ms, per step time: 500.0 ms, avg loss: 6.0\nEpoch time: "
+                "937500.0 ms, per step time: 500.0 ms, avg loss: 5.0\n"),
             (Steps{"5625 covers 1875 loss 6 seconds 0.5", "5625 covers 1875 loss 6 seconds 0.5"}))
       << "never beyond the total";
 }

@@ -1,4 +1,5 @@
-// Files into which a node's script sends the output of its ranks: copied, read as logs, and never touched.
+// Files into which a node's script sends the output of its ranks: copied, read as logs, and never
+// touched.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -27,8 +28,12 @@ class ScriptLogs : public WatchTest {
   ScriptLogs() { options_.blind_scan = 20ms; }
 
   fs::path file(int rank) { return dir_.path() / ("train_" + std::to_string(rank) + ".log"); }
-  static void write(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::app | std::ios::binary) << text; }
-  static std::string text_of(const fs::path& path) { return io::read_file(path, 64 << 20).value_or(""); }
+  static void write(const fs::path& path, const std::string& text) {
+    std::ofstream(path, std::ios::app | std::ios::binary) << text;
+  }
+  static std::string text_of(const fs::path& path) {
+    return io::read_file(path, 64 << 20).value_or("");
+  }
   ScriptLog of(int rank, fs::path path = {}) {
     return {.name = "rank-" + std::to_string(rank),
             .rank = static_cast<std::uint32_t>(rank),
@@ -50,14 +55,18 @@ class ScriptLogs : public WatchTest {
       all += piece->data;
     }
   }
-  fs::path copy(int rank) { return rundir::RunLayout(run_dir_).log_beside("rank-" + std::to_string(rank)); }
+  fs::path copy(int rank) {
+    return rundir::RunLayout(run_dir_).log_beside("rank-" + std::to_string(rank));
+  }
   // Everything of it, the mark of the end included.
   bool ended(int rank) {
     for (const LogStatus& log : watch_->logs())
       if (log.name.companion == "rank-" + std::to_string(rank)) return log.ended;
     return false;
   }
-  std::int64_t step() { return reading(run_).ranks_size() > 0 ? reading(run_).ranks(0).step() : -2; }
+  std::int64_t step() {
+    return reading(run_).ranks_size() > 0 ? reading(run_).ranks(0).step() : -2;
+  }
   void live_again() {
     watch_->stop();
     watch_.reset();
@@ -71,7 +80,8 @@ TEST_F(ScriptLogs, AreShippedAndTellTheScriptsSteps) {
   write(file(5), line(1) + line(2));
   follow(5);
   ASSERT_TRUE(eventually([&] { return step() == 2; }));
-  ASSERT_TRUE(comes(run_, [](const Told& to) { return to.first_steps == std::vector<std::int64_t>{1}; }));
+  ASSERT_TRUE(
+      comes(run_, [](const Told& to) { return to.first_steps == std::vector<std::int64_t>{1}; }));
   write(file(5), line(3) + "unfinished");
   ASSERT_TRUE(eventually([&] { return step() == 3 && shipped(5) == text_of(file(5)); }));
   EXPECT_TRUE(reading(run_).ranks(0).has_loss());
@@ -95,7 +105,8 @@ TEST_F(ScriptLogs, TheLowestRankThatTellsStepsSpeaks) {
   ASSERT_TRUE(eventually([&] { return shipped(6) == text_of(file(6)); }));
   EXPECT_EQ(step(), 3);
   write(log(0), line(2));
-  ASSERT_TRUE(eventually([&] { return step() == 2; })) << "the script's own log is the first of them";
+  ASSERT_TRUE(eventually([&] { return step() == 2; }))
+      << "the script's own log is the first of them";
 }
 
 // Killed anywhere: the copy's length is all that is known, and enough.
@@ -135,7 +146,8 @@ TEST_F(ScriptLogs, ATruncatedOrReplacedFileIsAGap) {
   const auto piece_has = [&](const std::string& data) {
     return eventually([&] {
       const auto piece = watch_->read(name, 18, 1 << 20);
-      return piece && piece->data == data && piece->loss && piece->loss->reason == "truncated by the program";
+      return piece && piece->data == data && piece->loss &&
+             piece->loss->reason == "truncated by the program";
     });
   };
   ASSERT_TRUE(piece_has("the second content, which is longer\n"));
@@ -151,11 +163,14 @@ TEST_F(ScriptLogs, TheHoleBehindATruncationIsLeftOut) {
   const int fd = ::open(file(5).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   const std::string before(1 << 20, 'x');
   ASSERT_EQ(::pwrite(fd, before.data(), before.size(), 0), static_cast<ssize_t>(before.size()));
-  ASSERT_TRUE(eventually([&] { return fs::exists(copy(5)) && fs::file_size(copy(5)) == before.size(); }));
+  ASSERT_TRUE(
+      eventually([&] { return fs::exists(copy(5)) && fs::file_size(copy(5)) == before.size(); }));
   ASSERT_EQ(::ftruncate(fd, 0), 0);
   ASSERT_EQ(::pwrite(fd, "goes on\n", 8, static_cast<off_t>(before.size())), 8);
   ::close(fd);
-  ASSERT_TRUE(eventually([&] { return text_of(copy(5)).ends_with("goes on\n") && text_of(copy(5)).size() < 64 << 10; }));
+  ASSERT_TRUE(eventually([&] {
+    return text_of(copy(5)).ends_with("goes on\n") && text_of(copy(5)).size() < 64 << 10;
+  }));
   EXPECT_EQ(fs::file_size(file(5)), before.size() + 8) << "it is the user's own";
   std::ofstream(dir_.path() / "hollow").close();
   fs::resize_file(dir_.path() / "hollow", std::uintmax_t(1) << 40);
@@ -183,7 +198,8 @@ TEST_F(ScriptLogs, WhatIsNoFileOfTheJobsIsNotRead) {
   fs::create_directory_symlink(dir_.path(), dir_.path() / "mount");
   fs::create_directory_symlink(dir_.path(), dir_.path() / "out-of-it");
   for (const int rank : {7, 8}) {
-    ScriptLog log = of(rank, dir_.path() / (rank == 7 ? "mount/out-of-it/secret" : "mount/train_5.log"));
+    ScriptLog log =
+        of(rank, dir_.path() / (rank == 7 ? "mount/out-of-it/secret" : "mount/train_5.log"));
     log.mount = dir_.path() / "mount";
     ASSERT_TRUE(watch_->follow(run_, log));
   }
@@ -191,7 +207,10 @@ TEST_F(ScriptLogs, WhatIsNoFileOfTheJobsIsNotRead) {
   write(file(5), "sound\n");
   ASSERT_TRUE(eventually([&] { return shipped(5) == "sound\n" && shipped(8) == "sound\n"; }));
   watch_->run_swept(run_);
-  ASSERT_TRUE(eventually([&] { return ended(1) && ended(2) && ended(3) && ended(4) && ended(5) && ended(6) && ended(7) && ended(8); }));
+  ASSERT_TRUE(eventually([&] {
+    return ended(1) && ended(2) && ended(3) && ended(4) && ended(5) && ended(6) && ended(7) &&
+           ended(8);
+  }));
   for (const int rank : {1, 2, 3, 4, 6, 7}) EXPECT_EQ(shipped(rank), "") << rank;
   EXPECT_TRUE(troubles().empty()) << troubles().front();
 }
@@ -202,12 +221,17 @@ TEST_F(ScriptLogs, OfAFileThatWasThereAndIsAppendedToOnlyWhatIsNewCounts) {
   for (const bool old : {true, false}) {
     const fs::path path = file(old ? 5 : 6);
     write(path, line(90));
-    const auto spawned = process::spawn({.path = "/bin/sh", .argv = {"sh", "-c", "exec sleep 1000 >> '" + path.string() + "'"}, .env = {}, .cwd = {}});
+    const auto spawned =
+        process::spawn({.path = "/bin/sh",
+                        .argv = {"sh", "-c", "exec sleep 1000 >> '" + path.string() + "'"},
+                        .env = {},
+                        .cwd = {}});
     ASSERT_TRUE(spawned);
     const pid_t pid = *spawned;
     const auto comes = [&](const char* what) {
       return eventually([&] {
-        return fs::read_symlink("/proc/" + std::to_string(pid) + "/" + what).filename() == (std::string(what) == "exe" ? "sleep" : path.filename().string());
+        return fs::read_symlink("/proc/" + std::to_string(pid) + "/" + what).filename() ==
+               (std::string(what) == "exe" ? "sleep" : path.filename().string());
       });
     };
     EXPECT_TRUE(comes("fd/1"));
@@ -218,9 +242,12 @@ TEST_F(ScriptLogs, OfAFileThatWasThereAndIsAppendedToOnlyWhatIsNewCounts) {
     ScriptLog log = of(old ? 5 : 6);
     log.process = process::identify(pid).value_or(process::ProcessId());
     ASSERT_TRUE(watch_->follow(run_, log));
-    ASSERT_TRUE(eventually([&] { return fs::exists(rundir::RunLayout(run_dir_).source_beside(log.name)); }));
+    ASSERT_TRUE(eventually(
+        [&] { return fs::exists(rundir::RunLayout(run_dir_).source_beside(log.name)); }));
     write(path, line(1));
-    EXPECT_TRUE(eventually([&] { return shipped(old ? 5 : 6) == (old ? line(1) : line(90) + line(1)); })) << old;
+    EXPECT_TRUE(eventually([&] {
+      return shipped(old ? 5 : 6) == (old ? line(1) : line(90) + line(1));
+    })) << old;
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
   }
@@ -229,12 +256,14 @@ TEST_F(ScriptLogs, OfAFileThatWasThereAndIsAppendedToOnlyWhatIsNewCounts) {
 // It goes with its container: what was written last is read from the file that is held.
 TEST_F(ScriptLogs, OfAContainersOwnAreReadThroughItsWorkerToTheEnd) {
   add({0});
-  const auto spawned = process::spawn({.path = "/bin/sh", .argv = {"sh", "-c", "exec sleep 1000"}, .env = {}, .cwd = {}});
+  const auto spawned = process::spawn(
+      {.path = "/bin/sh", .argv = {"sh", "-c", "exec sleep 1000"}, .env = {}, .cwd = {}});
   ASSERT_TRUE(spawned);
   const pid_t worker = *spawned;
   fs::create_directory_symlink(dir_.path(), dir_.path() / "way");
   for (const int rank : {5, 6}) {
-    ScriptLog log = of(rank, rank == 5 ? fs::canonical(dir_.path()) / "train_5.log" : fs::canonical(dir_.path()) / "way/train_5.log");
+    ScriptLog log = of(rank, rank == 5 ? fs::canonical(dir_.path()) / "train_5.log"
+                                       : fs::canonical(dir_.path()) / "way/train_5.log");
     log.root = process::identify(worker).value_or(process::ProcessId());
     ASSERT_TRUE(watch_->follow(run_, log));
   }
@@ -258,10 +287,13 @@ TEST_F(ScriptLogs, TheRankWhoseEndItWasTellsWhy) {
   follow(4);
   follow(5);
   follow(6);
-  write(file(4), "torch.distributed.DistBackendError: remote process exited or there was a network error\n");
+  write(file(4),
+        "torch.distributed.DistBackendError: remote process exited or there was a network error\n");
   write(file(5), line(3) + "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB\n");
   write(file(6), "Traceback (most recent call last):\nValueError: something else\n");
-  write(log(0), "the script's own\nmuster: the script ended with status 0, and rank 5, which the script had left running, ended with status 1\n");
+  write(log(0),
+        "the script's own\nmuster: the script ended with status 0, and rank 5, which the script "
+        "had left running, ended with status 1\n");
   watch_->rank_ended(run_, RankNo(0), true);
   ASSERT_TRUE(comes(run_, [](const Told& to) { return to.ends.contains(0); }));
   EXPECT_THAT(ends_[0].evidence, StartsWith("rank 5: RuntimeError: CUDA out of memory"));
@@ -276,7 +308,9 @@ TEST_F(ScriptLogs, OfARankThatSaysNothingTheWorkersWordIsTold) {
   follow(5);
   write(file(4), "Traceback (most recent call last):\nConnectionError: peer is gone\n");
   write(file(5), line(3));
-  const std::string word = "the script ended with status 0, and rank 5, which the script had left running, was ended by signal 9";
+  const std::string word =
+      "the script ended with status 0, and rank 5, which the script had left running, was ended by "
+      "signal 9";
   write(log(0), "muster: " + word + "\n");
   watch_->rank_ended(run_, RankNo(0), true);
   ASSERT_TRUE(comes(run_, [](const Told& to) { return to.ends.contains(0); }));
@@ -292,7 +326,8 @@ TEST_F(ScriptLogs, WithoutAWordOfItTheBestLineOfAllCounts) {
   write(log(0), "one of them has failed\n");
   watch_->rank_ended(run_, RankNo(0), true);
   ASSERT_TRUE(comes(run_, [](const Told& to) { return to.ends.contains(0); }));
-  EXPECT_THAT(ends_[0].evidence, StartsWith("rank 9: RuntimeError: CUDA out of memory. Tried to allocate 2"));
+  EXPECT_THAT(ends_[0].evidence,
+              StartsWith("rank 9: RuntimeError: CUDA out of memory. Tried to allocate 2"));
 }
 
 TEST_F(ScriptLogs, SuccessIsSeenInThem) {

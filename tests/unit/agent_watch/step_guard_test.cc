@@ -1,5 +1,6 @@
-// A program printed "step 999999999999 loss 1" once, among steps that rose as they should. It was the best step from then on: five attempts that each got
-// further than the one before came to "5 attempts in a row without a new best step", and the job had failed.
+// A program printed "step 999999999999 loss 1" once, among steps that rose as they should. It was
+// the best step from then on: five attempts that each got further than the one before came to "5
+// attempts in a row without a new best step", and the job had failed.
 #include "agent/watch/step_guard.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,8 @@ namespace muster::agent {
 namespace {
 
 // As RankReader does it; lines as {step, total}.
-std::vector<std::int64_t> counted(const std::vector<std::pair<std::int64_t, std::int64_t>>& lines, std::int64_t begin = 0, bool total_given = false) {
+std::vector<std::int64_t> counted(const std::vector<std::pair<std::int64_t, std::int64_t>>& lines,
+                                  std::int64_t begin = 0, bool total_given = false) {
   StepGuard guard(begin, total_given);
   engine::StepLine latest;
   std::vector<std::int64_t> steps;
@@ -35,29 +37,38 @@ constexpr std::int64_t kHuge = 999'999'999'999;
 TEST(StepGuard, OneThatIsFarAwayAndAloneIsNoStep) {
   EXPECT_EQ(counted({{20, 0}, {kHuge, 0}, {21, 0}, {22, 0}}), (Steps{20, 21, 22}));
   EXPECT_EQ(counted({{kHuge, 0}, {1, 0}, {2, 0}}), (Steps{1, 2})) << "the first line as well";
-  EXPECT_EQ(counted({{1, 0}, {kHuge, 0}, {2, 0}, {kHuge + 5, 0}, {3, 0}}), (Steps{1, 2, 3})) << "and each time anew";
+  EXPECT_EQ(counted({{1, 0}, {kHuge, 0}, {2, 0}, {kHuge + 5, 0}, {3, 0}}), (Steps{1, 2, 3}))
+      << "and each time anew";
   EXPECT_EQ(counted({{20, 40}, {kHuge, 0}, {21, 40}}), (Steps{20, 21}));
   EXPECT_EQ(counted({{20, 40}, {kHuge, 0}}), (Steps{20})) << "what nothing follows does not count";
 }
 
 TEST(StepGuard, BeyondTheTotalOfItsOwnLineIsNoStep) {
-  EXPECT_EQ(counted({{20, 40}, {kHuge, 40}, {kHuge + 1, 40}, {21, 40}}), (Steps{20, 21})) << "twice in a row, too";
+  EXPECT_EQ(counted({{20, 40}, {kHuge, 40}, {kHuge + 1, 40}, {21, 40}}), (Steps{20, 21}))
+      << "twice in a row, too";
   EXPECT_EQ(counted({{kHuge, kHuge}, {1, 40}}), (Steps{1}));
 }
 
 TEST(StepGuard, StepsThatGoOnCount) {
-  EXPECT_EQ(counted({{1, 0}, {500, 0}, {1500, 0}}), (Steps{1, 500, 1500})) << "a line each few hundred steps";
-  EXPECT_EQ(counted({{50'000, 100'000}, {50'100, 100'000}}), (Steps{50'000, 50'100})) << "a resumed training that names its total";
-  EXPECT_EQ(counted({{50'001, 0}, {50'002, 0}}, 50'000), (Steps{50'001, 50'002})) << "or was handed a checkpoint";
-  EXPECT_EQ(counted({{70'000, 0}, {70'001, 0}, {70'002, 0}}), (Steps{70'000, 70'001, 70'002})) << "or goes on from one that nobody knows of: a line later";
-  EXPECT_EQ(counted({{50'000, 0}, {60'000, 0}, {70'000, 0}}, 40'000), (Steps{50'000, 60'000, 70'000}));
+  EXPECT_EQ(counted({{1, 0}, {500, 0}, {1500, 0}}), (Steps{1, 500, 1500}))
+      << "a line each few hundred steps";
+  EXPECT_EQ(counted({{50'000, 100'000}, {50'100, 100'000}}), (Steps{50'000, 50'100}))
+      << "a resumed training that names its total";
+  EXPECT_EQ(counted({{50'001, 0}, {50'002, 0}}, 50'000), (Steps{50'001, 50'002}))
+      << "or was handed a checkpoint";
+  EXPECT_EQ(counted({{70'000, 0}, {70'001, 0}, {70'002, 0}}), (Steps{70'000, 70'001, 70'002}))
+      << "or goes on from one that nobody knows of: a line later";
+  EXPECT_EQ(counted({{50'000, 0}, {60'000, 0}, {70'000, 0}}, 40'000),
+            (Steps{50'000, 60'000, 70'000}));
   EXPECT_EQ(counted({{30, 0}, {10, 0}, {11, 0}}), (Steps{30, 10, 11})) << "it went back";
-  EXPECT_EQ(counted({{3, 10}, {4, 10}, {21, 0}, {22, 0}}), (Steps{3, 4, 21, 22})) << "the total was of another loop";
+  EXPECT_EQ(counted({{3, 10}, {4, 10}, {21, 0}, {22, 0}}), (Steps{3, 4, 21, 22}))
+      << "the total was of another loop";
 }
 
 // observe.progress.total as a number is what somebody thought; the program may know better.
 TEST(StepGuard, ATotalThatTheSpecGivesDoesNotEndTheTraining) {
-  EXPECT_EQ(counted({{99, 100}, {100, 100}, {101, 100}, {102, 100}, {103, 100}}, 0, true), (Steps{99, 100, 101, 102, 103}));
+  EXPECT_EQ(counted({{99, 100}, {100, 100}, {101, 100}, {102, 100}, {103, 100}}, 0, true),
+            (Steps{99, 100, 101, 102, 103}));
   EXPECT_EQ(counted({{99, 100}, {kHuge, 100}, {100, 100}}, 0, true), (Steps{99, 100}));
 }
 

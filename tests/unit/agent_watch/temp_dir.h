@@ -1,4 +1,5 @@
-// A folder of the test's own, gone with it. Real files on the real file system: holes, truncation and inotify are the point.
+// A folder of the test's own, gone with it. Real files on the real file system: holes, truncation
+// and inotify are the point.
 #pragma once
 
 #include <fcntl.h>
@@ -33,7 +34,8 @@ class TempDir {
 // Writes as a rank does: O_APPEND, so that a truncation sends the next byte to the beginning.
 class Appender {
  public:
-  explicit Appender(const std::filesystem::path& path) : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
+  explicit Appender(const std::filesystem::path& path)
+      : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
     if (fd_ < 0) std::abort();
   }
   ~Appender() { ::close(fd_); }

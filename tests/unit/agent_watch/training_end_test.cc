@@ -8,7 +8,8 @@ namespace muster::agent {
 namespace {
 
 // What a log says of the training's end, line by line, as a reader would put it together.
-std::optional<bool> log_says(const std::vector<std::string>& lines, const std::string& row = "megatron") {
+std::optional<bool> log_says(const std::vector<std::string>& lines,
+                             const std::string& row = "megatron") {
   v1::Watching watching;
   watching.set_grammar(row);
   const auto grammar = engine::make_grammar(watching);
@@ -27,41 +28,66 @@ std::optional<bool> log_says(const std::vector<std::string>& lines, const std::s
   return end;
 }
 
-std::string iteration(int step, int total = 100) { return fmt::format(" iteration {}/ {} | lm loss: 2.5E+00 |", step, total); }
+std::string iteration(int step, int total = 100) {
+  return fmt::format(" iteration {}/ {} | lm loss: 2.5E+00 |", step, total);
+}
 
 TEST(TrainingEnd, IsTheLineOfTheEngineOrTheLastStep) {
   EXPECT_EQ(log_says({}), std::nullopt);
   EXPECT_EQ(log_says({iteration(50), iteration(99)}), true) << "fewer are left than a line covers";
-  EXPECT_EQ(log_says({iteration(98), iteration(99)}), std::nullopt) << "one is left, and each has a line";
+  EXPECT_EQ(log_says({iteration(98), iteration(99)}), std::nullopt)
+      << "one is left, and each has a line";
   EXPECT_EQ(log_says({iteration(99)}), std::nullopt) << "of one line nobody knows what it covers";
   EXPECT_EQ(log_says({iteration(99), iteration(100)}), true);
   EXPECT_EQ(log_says({iteration(30), iteration(60), iteration(90)}), true);
   EXPECT_EQ(log_says({iteration(30), iteration(60)}), std::nullopt);
-  EXPECT_EQ(log_says({iteration(40), "[after training is done] datetime: 2024-03-01 11:00:03 "}), true) << "the engine's own word";
-  EXPECT_EQ(log_says({"[after training is done] datetime: 2024-03-01 11:00:03 "}), true) << "resumed at the end, or no line came due";
-  EXPECT_EQ(log_says({"skipping training (--skip-train is on) ...", " validation loss at iteration 40 | lm loss value: 2.3E+00 |"}), true);
-  EXPECT_EQ(log_says({iteration(100), " validation loss at iteration 100 on test set | lm loss value: 2.3E+00 |"}), true) << "evaluation after training";
+  EXPECT_EQ(log_says({iteration(40), "[after training is done] datetime: 2024-03-01 11:00:03 "}),
+            true)
+      << "the engine's own word";
+  EXPECT_EQ(log_says({"[after training is done] datetime: 2024-03-01 11:00:03 "}), true)
+      << "resumed at the end, or no line came due";
+  EXPECT_EQ(log_says({"skipping training (--skip-train is on) ...",
+                      " validation loss at iteration 40 | lm loss value: 2.3E+00 |"}),
+            true);
+  EXPECT_EQ(log_says({iteration(100),
+                      " validation loss at iteration 100 on test set | lm loss value: 2.3E+00 |"}),
+            true)
+      << "evaluation after training";
   EXPECT_EQ(log_says({" iteration 7/ 0 | a: b |"}), std::nullopt);
 }
 
 TEST(TrainingEnd, AnEarlyEndIsNone) {
-  EXPECT_EQ(log_says({iteration(40), "[exiting program at iteration 40] datetime: 2024-03-01 11:00:00 "}), false);
-  EXPECT_EQ(log_says({iteration(30), iteration(60), iteration(90), "[exiting program after receiving SIGTERM.] datetime: 2024-03-01 11:00:00 "}), false)
+  EXPECT_EQ(
+      log_says({iteration(40), "[exiting program at iteration 40] datetime: 2024-03-01 11:00:00 "}),
+      false);
+  EXPECT_EQ(log_says({iteration(30), iteration(60), iteration(90),
+                      "[exiting program after receiving SIGTERM.] datetime: 2024-03-01 11:00:00 "}),
+            false)
       << "somewhere in the last interval, and not at its end";
-  EXPECT_EQ(log_says({iteration(100), "[exiting program at iteration 100] datetime: 2024-03-01 11:00:00 "}), true) << "an interval that ends with the training";
+  EXPECT_EQ(log_says({iteration(100),
+                      "[exiting program at iteration 100] datetime: 2024-03-01 11:00:00 "}),
+            true)
+      << "an interval that ends with the training";
   EXPECT_EQ(log_says({"[exiting program at iteration 40] datetime: 2024-03-01 11:00:00 "}), false);
 }
 
 TEST(TrainingEnd, OfMindFormersIsTheEndOfItsLastEpoch) {
   const std::string head = "2023-12-04 10:22:31,118 - mindformers[callback.py:314] - INFO - ";
   const auto line = [&](int epoch, int step) {
-    return fmt::format("{}{{ Epoch:[{:3d}/  2], step:[{:5d}/   20], loss: 9.844, per_step_time: 1873ms, lr: 9.375e-07", head, epoch, step);
+    return fmt::format(
+        "{}{{ Epoch:[{:3d}/  2], step:[{:5d}/   20], loss: 9.844, per_step_time: 1873ms, lr: "
+        "9.375e-07",
+        head, epoch, step);
   };
-  EXPECT_EQ(log_says({line(1, 20), line(2, 18)}, "mindformers"), true) << "two left, a line of eighteen";
+  EXPECT_EQ(log_says({line(1, 20), line(2, 18)}, "mindformers"), true)
+      << "two left, a line of eighteen";
   EXPECT_EQ(log_says({line(2, 2), line(2, 4)}, "mindformers"), std::nullopt);
   EXPECT_EQ(log_says({line(2, 18), line(2, 20)}, "mindformers"), true);
-  EXPECT_EQ(log_says({line(1, 20), head + ".........Training Over!............."}, "mindformers"), true);
-  EXPECT_EQ(log_says({head + "Only_save_strategy is True, model.compile() finished, system exit! "}, "mindformers"), true);
+  EXPECT_EQ(log_says({line(1, 20), head + ".........Training Over!............."}, "mindformers"),
+            true);
+  EXPECT_EQ(log_says({head + "Only_save_strategy is True, model.compile() finished, system exit! "},
+                     "mindformers"),
+            true);
 }
 
 class LastStep : public WatchTest {

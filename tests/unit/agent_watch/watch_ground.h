@@ -41,23 +41,31 @@ class WatchTest : public testing::Test {
       const std::scoped_lock lock(mutex_);
       note(told_[run]);
     };
-    auto watch =
-        Watch::start(options_,
-                     [this](std::function<void()> closure) {
-                       // Called on the watch's thread: the tests have no loop.
-                       closure();
-                       const std::scoped_lock lock(mutex_);
-                       changed_.notify_all();
-                     },
-                     {.on_first_step = [told](const RunKey& run, std::int64_t step) { told(run, [step](Told& to) { to.first_steps.push_back(step); }); },
-                      .on_rank_end = [told](const RunKey& run, RankNo rank, const RankEnd& end) { told(run, [&](Told& to) { to.ends[rank.value] = end; }); },
-                      .on_shard_finished = [told](const RunKey& run) { told(run, [](Told& to) { ++to.shards; }); },
-                      .on_last_look = [told](const RunKey& run) { told(run, [](Told& to) { ++to.last_looks; }); },
-                      .on_trouble =
-                          [this](const std::string& text) {
-                            const std::scoped_lock lock(mutex_);
-                            troubles_.push_back(text);
-                          }});
+    auto watch = Watch::start(
+        options_,
+        [this](std::function<void()> closure) {
+          // Called on the watch's thread: the tests have no loop.
+          closure();
+          const std::scoped_lock lock(mutex_);
+          changed_.notify_all();
+        },
+        {.on_first_step =
+             [told](const RunKey& run, std::int64_t step) {
+               told(run, [step](Told& to) { to.first_steps.push_back(step); });
+             },
+         .on_rank_end =
+             [told](const RunKey& run, RankNo rank, const RankEnd& end) {
+               told(run, [&](Told& to) { to.ends[rank.value] = end; });
+             },
+         .on_shard_finished =
+             [told](const RunKey& run) { told(run, [](Told& to) { ++to.shards; }); },
+         .on_last_look =
+             [told](const RunKey& run) { told(run, [](Told& to) { ++to.last_looks; }); },
+         .on_trouble =
+             [this](const std::string& text) {
+               const std::scoped_lock lock(mutex_);
+               troubles_.push_back(text);
+             }});
     ASSERT_TRUE(watch.has_value());
     watch_ = std::move(*watch);
     watch_->on_bytes([this] {
@@ -96,14 +104,18 @@ class WatchTest : public testing::Test {
     }
     return {};
   }
-  void add(const std::vector<std::uint32_t>& ranks, const std::vector<std::string>& companions = {}) {
+  void add(const std::vector<std::uint32_t>& ranks,
+           const std::vector<std::string>& companions = {}) {
     auto added = watch_->add(run_, run_dir_, watching_, ranks, companions);
     ASSERT_TRUE(added.has_value()) << added.error().message;
   }
-  std::filesystem::path log(int rank) { return run_dir_ / "logs" / ("rank-" + std::to_string(rank) + ".log"); }
+  std::filesystem::path log(int rank) {
+    return run_dir_ / "logs" / ("rank-" + std::to_string(rank) + ".log");
+  }
   static std::string line(int step) {
     return " iteration " + std::to_string(step) +
-           "/ 100 | consumed samples: 8 | elapsed time per iteration (ms): 12.5 | lm loss: 2.5E+00 | loss scale: 1.0 |\n";
+           "/ 100 | consumed samples: 8 | elapsed time per iteration (ms): 12.5 | lm loss: 2.5E+00 "
+           "| loss scale: 1.0 |\n";
   }
 
   test::TempDir dir_;

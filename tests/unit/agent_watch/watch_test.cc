@@ -37,7 +37,8 @@ TEST_F(WatchTest, a_rank_that_ended_is_read_to_its_end_before_the_answer) {
   add({0, 1});
   const test::Appender good(log(0)), bad(log(1));
   good.write(line(1) + "all done");  // no line end: it will never come
-  bad.write(std::string(3 << 20, 'x') + "\nTraceback (most recent call last):\n  File \"t.py\"\nValueError: bad shape\n");
+  bad.write(std::string(3 << 20, 'x') +
+            "\nTraceback (most recent call last):\n  File \"t.py\"\nValueError: bad shape\n");
   watch_->rank_ended(run_, RankNo(0), false);
   watch_->rank_ended(run_, RankNo(1), true);
   ASSERT_TRUE(eventually([&] {
@@ -63,7 +64,8 @@ TEST_F(WatchTest, a_log_ends_only_when_the_run_is_swept) {
   EXPECT_FALSE(watch_->logs().at(0).ended);
   rank.write("a child that outlived its rank\n");
   watch_->run_swept(run_);
-  ASSERT_TRUE(eventually([&] { return watch_->logs().at(0).ended && watch_->logs().at(1).ended; })) << "rank 1 never had a log";
+  ASSERT_TRUE(eventually([&] { return watch_->logs().at(0).ended && watch_->logs().at(1).ended; }))
+      << "rank 1 never had a log";
   watch_->controller_has({run_, RankNo(0)}, 0, 0, false);
   const auto piece = watch_->read({run_, RankNo(0)}, 0, 1000);
   ASSERT_TRUE(piece.has_value());
@@ -77,8 +79,11 @@ TEST_F(WatchTest, a_log_ends_only_when_the_run_is_swept) {
 }
 
 TEST_F(WatchTest, every_rank_has_a_success_file_of_its_own) {
-  const auto file = [this](int rank) { return (run_dir_ / ("strategy-" + std::to_string(rank))).string(); };
-  ASSERT_TRUE(watch_->add(run_, run_dir_, watching_, {0, 1, 2}, {}, {{0, file(0)}, {1, file(1)}}).has_value());
+  const auto file = [this](int rank) {
+    return (run_dir_ / ("strategy-" + std::to_string(rank))).string();
+  };
+  ASSERT_TRUE(watch_->add(run_, run_dir_, watching_, {0, 1, 2}, {}, {{0, file(0)}, {1, file(1)}})
+                  .has_value());
   std::ofstream(file(1)) << "x";
   for (const std::uint32_t rank : {0, 1, 2}) watch_->rank_ended(run_, RankNo(rank), false);
   ASSERT_TRUE(eventually([&] {
@@ -112,8 +117,10 @@ TEST_F(WatchTest, a_full_disk_takes_the_oldest_unshipped_bytes_and_says_so) {
   watch_.reset();
   options_.free_bytes = [](const std::filesystem::path&) { return (256ull << 20) - (400 << 10); };
   options_.blind_scan = 50ms;
-  const test::Appender rank(log(0));  // all of it is there before the first look: what was not written yet cannot be given up
-  for (int part = 0; part < 16; ++part) rank.write(std::string(65535, static_cast<char>('a' + part)) + "\n");
+  // all of it is there before the first look: what was not written yet cannot be given up
+  const test::Appender rank(log(0));
+  for (int part = 0; part < 16; ++part)
+    rank.write(std::string(65535, static_cast<char>('a' + part)) + "\n");
   start();
   add({0});
   ASSERT_TRUE(eventually([&] {
@@ -139,7 +146,8 @@ TEST_F(WatchTest, unknown_words_are_refused) {
   EXPECT_NE(added.error().message.find("success.regex"), std::string::npos);
 }
 
-// A rank that met a full disk could not write so much as why it ended: a status without a word was taken for an error of its program.
+// A rank that met a full disk could not write so much as why it ended: a status without a word was
+// taken for an error of its program.
 TEST_F(WatchTest, a_rank_without_last_words_on_a_full_disk_is_told_as_that) {
   watch_->stop();
   std::atomic<std::uint64_t> free = 1ull << 40;
@@ -158,14 +166,16 @@ TEST_F(WatchTest, a_rank_without_last_words_on_a_full_disk_is_told_as_that) {
   ASSERT_TRUE(comes(run_, [](const Told& told) { return told.ends.size() == 3; }));
   const Told now = told(run_);
   EXPECT_EQ(now.ends.at(0).evidence,
-            "No space left on device: the disk of '" + (run_dir_ / "logs").string() + "' is full, so that the rank's log may end before it could say why");
+            "No space left on device: the disk of '" + (run_dir_ / "logs").string() +
+                "' is full, so that the rank's log may end before it could say why");
   EXPECT_EQ(now.ends.at(0).evidence_kind, v1::EVIDENCE_KIND_CAUSE);
   EXPECT_EQ(now.ends.at(1).evidence, "RuntimeError: of its own");
   EXPECT_EQ(now.ends.at(2).evidence, "") << "there was room";
   watch_->stop();
 }
 
-// 48 ranks under `ulimit -n 64`: each log kept two descriptors, there were none left for anything else, and nothing moved.
+// 48 ranks under `ulimit -n 64`: each log kept two descriptors, there were none left for anything
+// else, and nothing moved.
 TEST_F(WatchTest, more_logs_than_may_be_open_are_all_read) {
   watch_->stop();
   options_.open_logs = 2;
@@ -175,10 +185,13 @@ TEST_F(WatchTest, more_logs_than_may_be_open_are_all_read) {
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) ranks.push_back(rank);
   add(ranks);
   for (int step = 1; step <= 3; ++step) {
-    for (const std::uint32_t rank : ranks) test::Appender(log(static_cast<int>(rank))).write(line(step));
+    for (const std::uint32_t rank : ranks)
+      test::Appender(log(static_cast<int>(rank))).write(line(step));
     ASSERT_TRUE(eventually([&] {
       const v1::AttemptReading now = reading(run_);
-      return now.ranks_size() == kRanks && std::ranges::all_of(now.ranks(), [&](const v1::RankReading& one) { return one.step() == step; });
+      return now.ranks_size() == kRanks &&
+             std::ranges::all_of(now.ranks(),
+                                 [&](const v1::RankReading& one) { return one.step() == step; });
     })) << step;
   }
   for (const std::uint32_t rank : ranks) {
@@ -189,12 +202,15 @@ TEST_F(WatchTest, more_logs_than_may_be_open_are_all_read) {
     watch_->rank_ended(run_, RankNo(rank), true);
   }
   ASSERT_TRUE(comes(run_, [](const Told& told) { return told.ends.size() == kRanks; }));
-  for (const auto& [rank, end] : told(run_).ends) EXPECT_EQ(end.evidence, "RuntimeError: x") << rank;
+  for (const auto& [rank, end] : told(run_).ends)
+    EXPECT_EQ(end.evidence, "RuntimeError: x") << rank;
   watch_->stop();  // nothing is being read
   std::size_t open = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;
-    open += std::filesystem::read_symlink(entry.path(), gone).string().starts_with(run_dir_.string() + "/");
+    open += std::filesystem::read_symlink(entry.path(), gone)
+                .string()
+                .starts_with(run_dir_.string() + "/");
   }
   EXPECT_LE(open, 4U) << "two logs, each with its cursor file";
   EXPECT_GE(open, 2U);
@@ -216,7 +232,8 @@ class WatchWithoutInotify : public WatchTest {
   std::atomic<int> asked_ = 0;
 };
 
-// 64 agents on one machine took all inotify instances of their user; the next agent did not start, and a job that was placed on it failed.
+// 64 agents on one machine took all inotify instances of their user; the next agent did not start,
+// and a job that was placed on it failed.
 TEST_F(WatchWithoutInotify, logs_are_looked_at_and_one_line_says_so) {
   watch_->stop();
   options_.blind_scan = 1h;  // not what finds the steps
@@ -240,10 +257,11 @@ TEST_F(WatchWithoutInotify, logs_are_looked_at_and_one_line_says_so) {
   EXPECT_TRUE(ends_[1].success_seen);
   watch_->stop();
   ASSERT_EQ(troubles_.size(), 2u) << "one for each life of the watch";
-  EXPECT_EQ(
-      troubles_[1],
-      "watching files: making an inotify instance: Too many open files; logs are looked at every 100 ms and save directories every 3600000 ms instead, runs go "
-      "on as ever; raise fs.inotify.max_user_instances (sysctl), which bounds how many a user may have");
+  EXPECT_EQ(troubles_[1],
+            "watching files: making an inotify instance: Too many open files; logs are looked at "
+            "every 100 ms and save directories every 3600000 ms instead, runs go "
+            "on as ever; raise fs.inotify.max_user_instances (sysctl), which bounds how many a "
+            "user may have");
 }
 
 TEST_F(WatchWithoutInotify, an_instance_that_comes_free_is_taken) {
@@ -292,11 +310,13 @@ TEST_F(WatchTest, checkpoints_are_seen_when_they_are_sealed) {
   }
   EXPECT_EQ(watch_->readings(all.mark).readings.at(0).shards_size(), 0) << "told once";
   write_shard(dir_.path() / "save" / "iter_0000020" / "mp_rank_00");
-  ASSERT_TRUE(eventually([&] { return watch_->readings(all.mark).readings.at(0).shards_size() == 1; }));
+  ASSERT_TRUE(
+      eventually([&] { return watch_->readings(all.mark).readings.at(0).shards_size() == 1; }));
   EXPECT_FALSE(watch_->readings(all.mark).readings.at(0).shards(0).sealed());
 }
 
-// A torch script saved step_20.pt, which no layout knows: after its failure it began at step 0, and nothing had said that it would.
+// A torch script saved step_20.pt, which no layout knows: after its failure it began at step 0, and
+// nothing had said that it would.
 TEST_F(WatchTest, a_file_of_no_checkpoint_that_the_layout_knows_is_told) {
   const std::filesystem::path save = dir_.path() / "save";
   watching_.set_layout("megatron");
@@ -309,7 +329,8 @@ TEST_F(WatchTest, a_file_of_no_checkpoint_that_the_layout_knows_is_told) {
   ASSERT_TRUE(comes(run_, [](const Told& told) { return told.last_looks == 1; }));
   EXPECT_EQ(reading(run_).unknown_file(), "step_20.pt");
   write_checkpoint(save, 10);
-  EXPECT_TRUE(eventually([&] { return reading(run_).unknown_file().empty(); })) << "one that it knows lies beside: the file is that program's own matter";
+  EXPECT_TRUE(eventually([&] { return reading(run_).unknown_file().empty(); }))
+      << "one that it knows lies beside: the file is that program's own matter";
 }
 
 // `ps` showed step, loss and time left of a training that had hung for an hour as if it went on.
@@ -321,10 +342,12 @@ TEST_F(WatchTest, the_age_of_the_last_step_is_told) {
   test::Appender(log(0)).write(line(1));
   ASSERT_TRUE(eventually([&] { return reading(run_).has_step_age(); }));
   test::Appender(log(0)).write("saving\n");
-  EXPECT_TRUE(eventually([&] { return reading(run_).step_age().nanos() > 100'000'000; })) << "it grows, whatever else is printed";
+  EXPECT_TRUE(eventually([&] { return reading(run_).step_age().nanos() > 100'000'000; }))
+      << "it grows, whatever else is printed";
   // An agent that is started again: as old as the log's last byte.
   watch_->stop();
-  std::filesystem::last_write_time(log(0), std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  std::filesystem::last_write_time(
+      log(0), std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
   start();
   add({0});
   EXPECT_TRUE(eventually([&] { return reading(run_).step_age().seconds() >= 3600; }));

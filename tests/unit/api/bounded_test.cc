@@ -1,5 +1,5 @@
-// No stored thing makes an answer unreadable: 4 MiB is what a gRPC client takes unless it is told otherwise, and run, watch, show and ckpt all begin with
-// GetJob.
+// No stored thing makes an answer unreadable: 4 MiB is what a gRPC client takes unless it is told
+// otherwise, and run, watch, show and ckpt all begin with GetJob.
 #include "controller/api/bounded.h"
 
 #include <gtest/gtest.h>
@@ -16,15 +16,20 @@ namespace {
 constexpr std::size_t kClientTakes = 4 << 20;
 constexpr std::uint32_t kNodes = 128, kRanksANode = 8;
 
-NodeName node_name(std::uint32_t node) { return NodeName("machine-" + std::to_string(1000 + node)); }
+NodeName node_name(std::uint32_t node) {
+  return NodeName("machine-" + std::to_string(1000 + node));
+}
 
 // All ranks ended badly, each with a line of evidence; rank 77 was the first.
 core::AttemptRecord large_attempt(std::uint32_t number) {
   core::AttemptRecord attempt;
   attempt.number = AttemptNo(number);
   attempt.broke_at = attempt.ended_at = WallTime(std::chrono::seconds(number));
-  attempt.verdict =
-      core::Verdict{.cls = core::FailureClass::Signal, .node = node_name(9), .rank = RankNo(77), .reason = "killed " + std::to_string(number), .evidence = "x"};
+  attempt.verdict = core::Verdict{.cls = core::FailureClass::Signal,
+                                  .node = node_name(9),
+                                  .rank = RankNo(77),
+                                  .reason = "killed " + std::to_string(number),
+                                  .evidence = "x"};
   for (std::uint32_t node = 0; node < kNodes; ++node) {
     core::NodePart part;
     part.placed = {.node = node_name(node),
@@ -37,9 +42,14 @@ core::AttemptRecord large_attempt(std::uint32_t number) {
     part.placed.device_ips.assign(8, "192.168.100.100");
     for (std::uint32_t i = 0; i < kRanksANode; ++i) {
       const RankNo rank(node * kRanksANode + i);
-      part.exits[rank] = {
-          .node = part.placed.node, .rank = rank, .code = -1, .signal = 9, .stop_requested = rank.value > 100, .evidence = std::string(1'024, 'e')};
-      part.exits[rank].node_time = WallTime(std::chrono::seconds(rank.value == 77 ? 1 : 5 + rank.value));
+      part.exits[rank] = {.node = part.placed.node,
+                          .rank = rank,
+                          .code = -1,
+                          .signal = 9,
+                          .stop_requested = rank.value > 100,
+                          .evidence = std::string(1'024, 'e')};
+      part.exits[rank].node_time =
+          WallTime(std::chrono::seconds(rank.value == 77 ? 1 : 5 + rank.value));
     }
     attempt.parts.push_back(std::move(part));
   }
@@ -65,7 +75,9 @@ v1::GetJobResponse answer(const core::JobRecord& job) {
 TEST(Bounded, AJobOfManyRanksAndAttemptsStaysReadable) {
   core::JobRecord job = large_job(60);
   (*job.spec.mutable_runtime()->mutable_env())["BIG"] = std::string((1 << 20) - 200, 'x');
-  for (int i = 0; i < 1'500; ++i) job.checkpoints.push_back({.attempt = AttemptNo(1), .step = i, .path = "/out/" + std::string(600, 'p')});
+  for (int i = 0; i < 1'500; ++i)
+    job.checkpoints.push_back(
+        {.attempt = AttemptNo(1), .step = i, .path = "/out/" + std::string(600, 'p')});
   const v1::GetJobResponse response = answer(job);
   const v1::Job& shown = response.job();
   EXPECT_LT(response.ByteSizeLong(), kClientTakes);
@@ -89,7 +101,8 @@ TEST(Bounded, AJobOfManyRanksAndAttemptsStaysReadable) {
   EXPECT_EQ(shown.verdict().reason(), "killed 60");
   EXPECT_EQ(response.checkpoints_total(), 1'500u);
   EXPECT_GT(shown.checkpoints_size(), 300);
-  EXPECT_EQ(response.checkpoints_first(), 1'500u - static_cast<std::uint32_t>(shown.checkpoints_size()));
+  EXPECT_EQ(response.checkpoints_first(),
+            1'500u - static_cast<std::uint32_t>(shown.checkpoints_size()));
   EXPECT_EQ(shown.checkpoints(shown.checkpoints_size() - 1).step(), 1'499);
 }
 
@@ -97,7 +110,8 @@ TEST(Bounded, AnAttemptThatFitsIsWhole) {
   const v1::GetJobResponse response = answer(large_job(1));
   ASSERT_EQ(response.job().attempts_size(), 1);
   ASSERT_EQ(response.job().attempts(0).exits_size(), 1'024);
-  for (int i = 0; i < 1'024; ++i) EXPECT_EQ(response.job().attempts(0).exits(i).rank(), static_cast<std::uint32_t>(i));
+  for (int i = 0; i < 1'024; ++i)
+    EXPECT_EQ(response.job().attempts(0).exits(i).rank(), static_cast<std::uint32_t>(i));
   EXPECT_FALSE(response.job().attempts(0).nodes(0).boot_id().empty());
 }
 
@@ -116,14 +130,18 @@ TEST(Bounded, ThousandsOfAttemptsAreShownByTheirNewest) {
   EXPECT_GT(response.job().attempts_size(), 100);
   EXPECT_LE(response.job().attempts_size(), 1'000);
   EXPECT_EQ(response.job().attempts(response.job().attempts_size() - 1).number(), 20'000u);
-  EXPECT_EQ(response.job().attempts(0).number(), 20'001u - static_cast<std::uint32_t>(response.job().attempts_size())) << "without a gap";
+  EXPECT_EQ(response.job().attempts(0).number(),
+            20'001u - static_cast<std::uint32_t>(response.job().attempts_size()))
+      << "without a gap";
 }
 
-// A reason of 12 MiB was taken: no list of jobs, no job and no event could be read by anybody afterwards.
+// A reason of 12 MiB was taken: no list of jobs, no job and no event could be read by anybody
+// afterwards.
 TEST(Bounded, WhatAnOldJournalHoldsIsShownCut) {
   core::JobRecord job = large_job(2);
   job.phase = core::JobPhase::Cancelled;
-  job.verdict = core::Verdict{.cls = core::FailureClass::Operator, .reason = "cancelled: " + std::string(12 << 20, 'r')};
+  job.verdict = core::Verdict{.cls = core::FailureClass::Operator,
+                              .reason = "cancelled: " + std::string(12 << 20, 'r')};
   job.attempts.back().verdict = job.verdict;
   JobPage page(10);
   page.add(to_v1(job, core::Presence(), "/cluster", Detail::List));
@@ -135,10 +153,14 @@ TEST(Bounded, WhatAnOldJournalHoldsIsShownCut) {
   EXPECT_TRUE(listed.jobs(0).verdict().reason().ends_with("r..."));
   EXPECT_LT(answer(job).ByteSizeLong(), kClientTakes);
   const core::Ledger ledger;
-  for (const core::EventBody& body : {core::EventBody(core::CancelRequested{.job = job.id, .reason = std::string(12 << 20, 'r')}),
-                                      core::EventBody(core::NodeDeclaredDead{.node = node_name(1), .reason = std::string(12 << 20, 'r')}),
-                                      core::EventBody(core::JobEnded{.job = job.id, .outcome = core::Outcome::Cancelled, .verdict = job.verdict})}) {
-    const v1::Event event = describe(journal::Row{.index = JournalIndex(1), .event = {.at = {}, .body = body}}, ledger);
+  for (const core::EventBody& body :
+       {core::EventBody(core::CancelRequested{.job = job.id, .reason = std::string(12 << 20, 'r')}),
+        core::EventBody(
+            core::NodeDeclaredDead{.node = node_name(1), .reason = std::string(12 << 20, 'r')}),
+        core::EventBody(core::JobEnded{
+            .job = job.id, .outcome = core::Outcome::Cancelled, .verdict = job.verdict})}) {
+    const v1::Event event =
+        describe(journal::Row{.index = JournalIndex(1), .event = {.at = {}, .body = body}}, ledger);
     EXPECT_LT(event.ByteSizeLong(), 4'096u) << event.type();
     EXPECT_GT(event.ByteSizeLong(), 2'000u) << event.type();
   }
@@ -146,7 +168,8 @@ TEST(Bounded, WhatAnOldJournalHoldsIsShownCut) {
 
 TEST(Bounded, ARowOfAListHasItsNodesAsFarAsTheyFit) {
   core::JobRecord job = large_job(1);
-  EXPECT_EQ(to_v1(job, core::Presence(), "/c", Detail::List).attempts(0).nodes(0).devices_size(), 8);
+  EXPECT_EQ(to_v1(job, core::Presence(), "/c", Detail::List).attempts(0).nodes(0).devices_size(),
+            8);
   core::NodePart part = job.attempts[0].parts[0];
   part.placed.device_ips.assign(1'024, "192.168.100.100");
   job.attempts[0].parts.assign(500, part);
@@ -227,7 +250,8 @@ TEST(Bounded, AttemptsOfANodeThatNobodyKnowsAreSomeOfThem) {
   core::NodeRecord node{.name = NodeName("n1")};
   core::Presence presence;
   for (std::uint32_t attempt = 1; attempt <= 10'000; ++attempt)
-    presence.nodes[node.name].unknown_runs.insert({JobId(std::string(500, 'j')), AttemptNo(attempt)});
+    presence.nodes[node.name].unknown_runs.insert(
+        {JobId(std::string(500, 'j')), AttemptNo(attempt)});
   const v1::Node shown = to_v1(node, core::Ledger(), presence, BootTime(), std::chrono::seconds(3));
   EXPECT_EQ(shown.unknown_attempts_size(), 256);
   EXPECT_LT(shown.ByteSizeLong(), 32u << 10);
@@ -247,10 +271,12 @@ TEST(Bounded, ReasonsAreALineOfText) {
   EXPECT_TRUE(check_reason("", "cancelling job 'x'"));
   EXPECT_TRUE(check_reason(std::string(1'024, 'r'), "cancelling job 'x'"));
   EXPECT_TRUE(check_reason("\xe6\xad\xa5 spare", "cancelling job 'x'"));
-  for (const auto& [reason, why] : {std::pair<std::string, std::string>(std::string(1'025, 'r'), "reason has 1025 bytes, at most 1024"),
-                                    {"\xff", "reason is not UTF-8 text"},
-                                    {"a\xc2\x9b", "reason has control characters in it; write it in one line"},
-                                    {"a\nb", "reason has control characters in it; write it in one line"}}) {
+  for (const auto& [reason, why] :
+       {std::pair<std::string, std::string>(std::string(1'025, 'r'),
+                                            "reason has 1025 bytes, at most 1024"),
+        {"\xff", "reason is not UTF-8 text"},
+        {"a\xc2\x9b", "reason has control characters in it; write it in one line"},
+        {"a\nb", "reason has control characters in it; write it in one line"}}) {
     const auto checked = check_reason(reason, "cancelling job 'x'");
     ASSERT_FALSE(checked);
     EXPECT_EQ(checked.error().code, ErrorCode::InvalidArgument);

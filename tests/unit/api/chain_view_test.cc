@@ -14,7 +14,8 @@ using core::JobPhase;
 
 class ChainView : public testing::Test {
  protected:
-  core::JobRecord& add(const std::string& id, const std::string& stage, JobPhase phase, const std::string& chain = "0aaaaaaaaaa01") {
+  core::JobRecord& add(const std::string& id, const std::string& stage, JobPhase phase,
+                       const std::string& chain = "0aaaaaaaaaa01") {
     core::JobRecord record;
     record.id = JobId(id);
     record.phase = phase;
@@ -26,8 +27,13 @@ class ChainView : public testing::Test {
     joined(id, chain);
     return ledger_.jobs.insert_or_assign(record.id, std::move(record)).first->second;
   }
-  void archived(const std::string& id, const std::string& stage, JobPhase phase, const std::string& chain = "0aaaaaaaaaa01") {
-    ledger_.tombstones[JobId(id)] = {.id = JobId(id), .name = "llama." + stage, .phase = phase, .chain = JobId(chain), .chain_name = "llama"};
+  void archived(const std::string& id, const std::string& stage, JobPhase phase,
+                const std::string& chain = "0aaaaaaaaaa01") {
+    ledger_.tombstones[JobId(id)] = {.id = JobId(id),
+                                     .name = "llama." + stage,
+                                     .phase = phase,
+                                     .chain = JobId(chain),
+                                     .chain_name = "llama"};
     joined(id, chain);
   }
   void joined(const std::string& id, const std::string& chain) {
@@ -58,7 +64,8 @@ TEST_F(ChainView, TheStageThatMattersMost) {
   add(a_, "a", JobPhase::Cancelled).verdict = consequence();
   add(b_, "b", JobPhase::Cancelled);
   EXPECT_EQ(matters(), b_) << "cancelled itself";
-  for (const auto& [id, stage] : {std::pair{a_, "a"}, std::pair{b_, "b"}, std::pair{c_, "c"}}) add(id, stage, JobPhase::Succeeded);
+  for (const auto& [id, stage] : {std::pair{a_, "a"}, std::pair{b_, "b"}, std::pair{c_, "c"}})
+    add(id, stage, JobPhase::Succeeded);
   EXPECT_EQ(matters(), c_) << "the last";
 }
 
@@ -100,7 +107,8 @@ TEST_F(ChainView, ItsNameIsTypedForAJob) {
   ledger_.live_names.clear();
   add(b_, "b", JobPhase::Succeeded);
   ledger_.live_names.clear();
-  EXPECT_EQ(resolve_job(ledger_, "llama")->id.str(), "0aaaaaaaaab09") << "both have ended: the newer one";
+  EXPECT_EQ(resolve_job(ledger_, "llama")->id.str(), "0aaaaaaaaab09")
+      << "both have ended: the newer one";
   ledger_.jobs.erase(JobId("0aaaaaaaaab09"));
   EXPECT_EQ(resolve_job(ledger_, "llama")->id.str(), b_);
   ledger_.jobs.clear();
@@ -109,7 +117,8 @@ TEST_F(ChainView, ItsNameIsTypedForAJob) {
   EXPECT_TRUE(resolve_job(ledger_, "llama")->archived);
 }
 
-// The beginning of a chain's name is that of all its stages' names: the chain is meant, and nothing is ambiguous.
+// The beginning of a chain's name is that of all its stages' names: the chain is meant, and nothing
+// is ambiguous.
 TEST_F(ChainView, TheBeginningOfItsNameIsForReading) {
   add(a_, "a", JobPhase::Succeeded);
   add(b_, "b", JobPhase::Running);
@@ -127,7 +136,8 @@ TEST_F(ChainView, ItsIdIsTypedForAJob) {
   add(b_, "b", JobPhase::Cancelled).verdict = consequence();
   archived("0aaaaaaaaab04", "a", JobPhase::Succeeded, "0aaaaaaaaab04");
   EXPECT_EQ(resolve_job(ledger_, "llama")->chain.str(), "0aaaaaaaaab04");
-  for (const std::string& typed : {"chain:" + a_, "chain:" + b_, std::string("chain:0aaaaaaaaaa")}) {
+  for (const std::string& typed :
+       {"chain:" + a_, "chain:" + b_, std::string("chain:0aaaaaaaaaa")}) {
     const auto ref = resolve_job(ledger_, typed);
     ASSERT_TRUE(ref) << ref.error().message;
     EXPECT_EQ(ref->chain.str(), a_) << typed;
@@ -135,7 +145,8 @@ TEST_F(ChainView, ItsIdIsTypedForAJob) {
   }
   EXPECT_TRUE(resolve_job(ledger_, "chain:0aaaaaaaaab04")->archived);
   EXPECT_EQ(resolve_job(ledger_, "chain:0aaa").error().code, ErrorCode::Conflict);
-  for (const std::string typed : {"chain:", "chain:nobody", "chain:llama"}) EXPECT_EQ(resolve_job(ledger_, typed).error().code, ErrorCode::NotFound) << typed;
+  for (const std::string typed : {"chain:", "chain:nobody", "chain:llama"})
+    EXPECT_EQ(resolve_job(ledger_, typed).error().code, ErrorCode::NotFound) << typed;
 }
 
 TEST_F(ChainView, TheNewestStageOfANameIsFoundOverChains) {

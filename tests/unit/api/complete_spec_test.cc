@@ -1,5 +1,7 @@
-// What a spec that came over the API is refused for, beside what common/spec says of it: a key that this controller does not know (it would be ignored here
-// and make the journal unreadable), and a launch that does not fit a message (it would end its nodes' streams at every connection, stops and all).
+// What a spec that came over the API is refused for, beside what common/spec says of it: a key that
+// this controller does not know (it would be ignored here and make the journal unreadable), and a
+// launch that does not fit a message (it would end its nodes' streams at every connection, stops
+// and all).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +19,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-void add_unknown(google::protobuf::Message& message, int number) { message.GetReflection()->MutableUnknownFields(&message)->AddVarint(number, 1); }
+void add_unknown(google::protobuf::Message& message, int number) {
+  message.GetReflection()->MutableUnknownFields(&message)->AddVarint(number, 1);
+}
 
 v1::JobSpec command(std::uint32_t devices) {
   v1::JobSpec spec;
@@ -30,7 +34,8 @@ v1::JobSpec command(std::uint32_t devices) {
 }
 // As many words of 64 KiB as make `bytes`.
 void add_words(v1::JobSpec& spec, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes >> 16U; ++i) spec.mutable_launch()->add_run(std::string(1U << 16U, 'x'));
+  for (std::size_t i = 0; i < bytes >> 16U; ++i)
+    spec.mutable_launch()->add_run(std::string(1U << 16U, 'x'));
 }
 std::string refused(const v1::JobSpec& spec) {
   const auto done = complete_spec(spec);
@@ -47,7 +52,8 @@ TEST(UnknownFields, AreFoundAtEveryDepth) {
   add_unknown(spec, 100);
   add_unknown(*spec.mutable_launch(), 100);
   add_unknown(*spec.mutable_recovery()->mutable_window(), 9);
-  EXPECT_THAT(unknown_fields(spec), ElementsAre("field 100", "launch.field 100", "recovery.window.field 9"));
+  EXPECT_THAT(unknown_fields(spec),
+              ElementsAre("field 100", "launch.field 100", "recovery.window.field 9"));
   v1::Inventory inventory;
   inventory.add_devices();
   add_unknown(*inventory.add_devices(), 50);
@@ -58,9 +64,12 @@ TEST(CompleteSpec, AKeyOfANewerMusterIsRefusedByAName) {
   v1::JobSpec spec = command(1);
   add_unknown(*spec.mutable_launch(), 100);
   EXPECT_EQ(refused(spec),
-            "checking the spec: this controller does not know launch.field 100; leave out what came with a newer muster, or upgrade the controller");
+            "checking the spec: this controller does not know launch.field 100; leave out what "
+            "came with a newer muster, or upgrade the controller");
   for (int number = 100; number < 108; ++number) add_unknown(spec, number);
-  EXPECT_THAT(refused(spec), HasSubstr("field 100, field 101, field 102, field 103, field 104, field 105 and 3 more;"));
+  EXPECT_THAT(
+      refused(spec),
+      HasSubstr("field 100, field 101, field 102, field 103, field 104, field 105 and 3 more;"));
   v1::JobSpec over_the_wire;
   ASSERT_TRUE(over_the_wire.ParseFromString(spec.SerializeAsString()));
   EXPECT_THAT(refused(over_the_wire), HasSubstr("does not know field 100"));
@@ -70,24 +79,35 @@ TEST(CompleteSpec, AKeyOfANewerMusterIsRefusedByAName) {
 TEST(CompleteSpec, WhatOneNodeCannotBeSentIsRefusedByItsKey) {
   v1::JobSpec spec = command(16);
   add_words(spec, 960U << 10U);
-  EXPECT_EQ(
-      refused(spec),
-      "planning job 'wide': launch.run: the arguments of a node's 16 ranks come to 16 MiB, at most 12 MiB; put what is long into a file that the ranks read");
+  EXPECT_EQ(refused(spec),
+            "planning job 'wide': launch.run: the arguments of a node's 16 ranks come to 16 MiB, "
+            "at most 12 MiB; put what is long into a file that the ranks read");
   // The same by a resume's arguments alone, and by variables that differ from rank to rank.
   v1::JobSpec resume = command(16);
   for (int i = 0; i < 15; ++i) resume.mutable_resume()->add_args(std::string(1U << 16U, 'x'));
-  EXPECT_THAT(refused(resume), HasSubstr("planning job 'wide': resume.args: the arguments of a node's 16 ranks come to 16 MiB"));
+  EXPECT_THAT(
+      refused(resume),
+      HasSubstr(
+          "planning job 'wide': resume.args: the arguments of a node's 16 ranks come to 16 MiB"));
   v1::JobSpec variables = command(16);
-  for (int i = 0; i < 15; ++i) (*variables.mutable_runtime()->mutable_env())["V" + std::to_string(i)] = "${rank}" + std::string((1U << 16U) - 16, 'x');
-  EXPECT_THAT(refused(variables), HasSubstr("planning job 'wide': runtime.env: the variables of a node's 16 ranks come to 16 MiB"));
+  for (int i = 0; i < 15; ++i)
+    (*variables.mutable_runtime()->mutable_env())["V" + std::to_string(i)] =
+        "${rank}" + std::string((1U << 16U) - 16, 'x');
+  EXPECT_THAT(
+      refused(variables),
+      HasSubstr(
+          "planning job 'wide': runtime.env: the variables of a node's 16 ranks come to 16 MiB"));
 }
 
 TEST(CompleteSpec, WhatIsCommonToANodesRanksIsSentOnceAndCountsOnce) {
   v1::JobSpec spec = command(16);
-  for (int i = 0; i < 15; ++i) (*spec.mutable_runtime()->mutable_env())["V" + std::to_string(i)] = std::string((1U << 16U) - 16, 'x');
+  for (int i = 0; i < 15; ++i)
+    (*spec.mutable_runtime()->mutable_env())["V" + std::to_string(i)] =
+        std::string((1U << 16U) - 16, 'x');
   EXPECT_EQ(refused(spec), "");
   spec.mutable_resources()->set_devices(1024);
-  EXPECT_THAT(refused(spec), HasSubstr("runtime.env: the variables of a node's 1024 ranks come to 9"));
+  EXPECT_THAT(refused(spec),
+              HasSubstr("runtime.env: the variables of a node's 1024 ranks come to 9"));
 }
 
 // A spec as long as one may be, on a node of eight devices: what fits a spec fits an order.
@@ -98,7 +118,8 @@ TEST(CompleteSpec, TheLongestSpecFitsEightRanks) {
   ASSERT_LE(spec.ByteSizeLong(), spec::kSpecBytesMax);
   EXPECT_EQ(refused(spec), "");
   static_assert(8 * engine::kProcessBytesMax < kPartBytesMax);
-  static_assert(kPartBytesMax < kPartBytesSendable && kPartBytesSendable + (2U << 20U) < rpc::kMessageBytesMax);
+  static_assert(kPartBytesMax < kPartBytesSendable &&
+                kPartBytesSendable + (2U << 20U) < rpc::kMessageBytesMax);
 }
 
 // The plan is asked for the last node's ranks only: an answer, not minutes and gigabytes.
@@ -119,10 +140,10 @@ TEST(CompleteSpec, ARankTableThatOneNodeCannotBeSentIsRefused) {
   spec.mutable_resources()->set_nodes(2'048);
   EXPECT_EQ(refused(spec), "");
   spec.mutable_resources()->set_nodes(8'192);
-  EXPECT_EQ(
-      refused(spec),
-      "planning job 'wide': resources.nodes: the rank table of 65536 ranks comes to 16 MiB, and a node is sent at most 12 MiB; ask for fewer nodes, or use "
-      "launch.launcher: msrun");
+  EXPECT_EQ(refused(spec),
+            "planning job 'wide': resources.nodes: the rank table of 65536 ranks comes to 16 MiB, "
+            "and a node is sent at most 12 MiB; ask for fewer nodes, or use "
+            "launch.launcher: msrun");
   spec.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
   EXPECT_EQ(refused(spec), "");
 }
@@ -131,7 +152,9 @@ TEST(CompleteSpec, WhatOnlyAResumeSetsIsMissedInAFirstAttempt) {
   v1::JobSpec spec = command(2);
   spec.mutable_launch()->add_run("${env:FROM}");
   (*spec.mutable_resume()->mutable_env())["FROM"] = "there";
-  EXPECT_THAT(refused(spec), HasSubstr("planning job 'wide' attempt 1: launch.run[1]: '${env:FROM}' has no value"));
+  EXPECT_THAT(
+      refused(spec),
+      HasSubstr("planning job 'wide' attempt 1: launch.run[1]: '${env:FROM}' has no value"));
 }
 
 }  // namespace

@@ -20,20 +20,33 @@ class ConvertTest : public testing::Test {
     row(core::JobSubmitted{.job = job_, .spec = spec});
     place(1, std::nullopt);
     row(core::NodeStarted{.job = job_, .attempt = AttemptNo(1), .node = node_, .pids = {7}});
-    row(core::CheckpointCompleted{.job = job_, .attempt = AttemptNo(1), .step = 100, .path = "/c", .bytes = 5, .shards = 2});
-    row(core::RankExited{
-        .job = job_, .attempt = AttemptNo(1), .node = node_, .rank = RankNo(0), .code = -1, .signal = 9, .evidence = "Killed", .node_time = at(1)});
-    row(core::AttemptBroke{.job = job_, .attempt = AttemptNo(1), .cause = "rank 0", .fault_time = at(1)});
+    row(core::CheckpointCompleted{
+        .job = job_, .attempt = AttemptNo(1), .step = 100, .path = "/c", .bytes = 5, .shards = 2});
+    row(core::RankExited{.job = job_,
+                         .attempt = AttemptNo(1),
+                         .node = node_,
+                         .rank = RankNo(0),
+                         .code = -1,
+                         .signal = 9,
+                         .evidence = "Killed",
+                         .node_time = at(1)});
+    row(core::AttemptBroke{
+        .job = job_, .attempt = AttemptNo(1), .cause = "rank 0", .fault_time = at(1)});
     row(core::NodeSwept{.job = job_, .attempt = AttemptNo(1), .node = node_});
     row(core::AttemptEnded{.job = job_,
                            .attempt = AttemptNo(1),
-                           .verdict = {.cls = core::FailureClass::Signal, .node = node_, .rank = RankNo(0), .reason = "killed by signal 9"},
+                           .verdict = {.cls = core::FailureClass::Signal,
+                                       .node = node_,
+                                       .rank = RankNo(0),
+                                       .reason = "killed by signal 9"},
                            .charged = true,
                            .best_step = 120});
     place(2, core::ResumePoint{.attempt = AttemptNo(1), .step = 100, .path = "/c"});
   }
   void row(core::EventBody body) {
-    const journal::Row made{.index = JournalIndex(++index_), .event = {.at = at(static_cast<int>(100 + index_)), .body = std::move(body)}};
+    const journal::Row made{
+        .index = JournalIndex(++index_),
+        .event = {.at = at(static_cast<int>(100 + index_)), .body = std::move(body)}};
     core::apply(ledger_, made.index, made.event);
     events_.push_back(describe(made, ledger_));
   }
@@ -77,7 +90,8 @@ TEST_F(ConvertTest, TheLastStepIsTheOneThatExitsTell) {
   EXPECT_EQ(shown.progress().step(), 200);
   EXPECT_FALSE(shown.progress().has_loss()) << "that of step 160";
   seen.step = 200;
-  EXPECT_EQ(to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::Full).progress().loss(), 1.5);
+  EXPECT_EQ(to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::Full).progress().loss(),
+            1.5);
 }
 
 TEST_F(ConvertTest, AJobIsShownWithItsIncident) {
@@ -175,7 +189,9 @@ TEST_F(ConvertTest, AnAttemptThatDidNotGoOnFromWhereItWasToSaysSo) {
   row(core::NodeStarted{.job = job_, .attempt = AttemptNo(2), .node = node_, .pids = {8}});
   row(core::FirstStep{.job = job_, .attempt = AttemptNo(2), .node = node_, .step = 2});
   EXPECT_EQ(events_.back().type(), "first-step");
-  EXPECT_EQ(events_.back().text(), "attempt 2 did not go on from step 100: began at 2; the program has to load what lies in ${resume.dir} (MUSTER_RESUME_DIR)");
+  EXPECT_EQ(events_.back().text(),
+            "attempt 2 did not go on from step 100: began at 2; the program has to load what lies "
+            "in ${resume.dir} (MUSTER_RESUME_DIR)");
   row(core::CaughtUp{.job = job_, .attempt = AttemptNo(2), .step = 120});
   EXPECT_EQ(events_.back().text(), "step 120 reached again, trained anew from step 2 on");
   const v1::Job full = to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::Full);
@@ -185,12 +201,22 @@ TEST_F(ConvertTest, AnAttemptThatDidNotGoOnFromWhereItWasToSaysSo) {
 }
 
 TEST_F(ConvertTest, NotesAreEventsAndAPartOfTheirAttempt) {
-  row(core::AttemptNoted{.job = job_, .attempt = AttemptNo(2), .note = core::Note::LossNotFinite, .node = node_, .step = 7});
+  row(core::AttemptNoted{.job = job_,
+                         .attempt = AttemptNo(2),
+                         .note = core::Note::LossNotFinite,
+                         .node = node_,
+                         .step = 7});
   EXPECT_EQ(events_.back().type(), "loss-not-finite");
   EXPECT_EQ(events_.back().text(), "the loss is not a number (NaN or infinite) at step 7");
-  row(core::AttemptNoted{.job = job_, .attempt = AttemptNo(2), .note = core::Note::UnknownFiles, .node = node_, .text = "step_20.pt"});
+  row(core::AttemptNoted{.job = job_,
+                         .attempt = AttemptNo(2),
+                         .note = core::Note::UnknownFiles,
+                         .node = node_,
+                         .text = "step_20.pt"});
   EXPECT_EQ(events_.back().type(), "unknown-files");
-  EXPECT_EQ(events_.back().text(), "'step_20.pt' lies in ${save.dir}, and nothing that checkpoint.layout knows: no attempt goes on from it");
+  EXPECT_EQ(events_.back().text(),
+            "'step_20.pt' lies in ${save.dir}, and nothing that checkpoint.layout knows: no "
+            "attempt goes on from it");
   const v1::Job full = to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::Full);
   EXPECT_EQ(full.attempts(1).unknown_file(), "step_20.pt");
   EXPECT_EQ(full.attempts(0).unknown_file(), "");
@@ -200,7 +226,8 @@ TEST_F(ConvertTest, EventsSayTheirSentenceAndThePhaseAfterThem) {
   EXPECT_EQ(events_[0].type(), "job-submitted");
   EXPECT_EQ(events_[0].phase(), v1::JOB_PHASE_QUEUED);
   EXPECT_EQ(events_[1].type(), "attempt-placed");
-  EXPECT_EQ(events_[1].text(), "attempt 1 placed: 1 rank on n1; from the beginning; rank table abc");
+  EXPECT_EQ(events_[1].text(),
+            "attempt 1 placed: 1 rank on n1; from the beginning; rank table abc");
   EXPECT_EQ(events_[1].phase(), v1::JOB_PHASE_LAUNCHING);
   EXPECT_EQ(events_[1].rank(), -1);
   EXPECT_EQ(events_[4].type(), "rank-exited");
@@ -208,7 +235,8 @@ TEST_F(ConvertTest, EventsSayTheirSentenceAndThePhaseAfterThem) {
   EXPECT_EQ(events_[4].node(), "n1");
   EXPECT_NE(events_[4].text().find("Killed"), std::string::npos);
   EXPECT_EQ(events_[7].type(), "attempt-ended");
-  EXPECT_EQ(events_[8].text(), "attempt 2 placed: 1 rank on n1; resumes from step 100; rank table abc");
+  EXPECT_EQ(events_[8].text(),
+            "attempt 2 placed: 1 rank on n1; resumes from step 100; rank table abc");
   for (const v1::Event& event : events_) {
     EXPECT_EQ(event.job_name(), "one");
     EXPECT_GT(event.index(), 0u);

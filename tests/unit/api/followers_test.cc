@@ -1,5 +1,6 @@
-// A client that followed a job's logs and left while the journal was syncing: its end was worked through before its beginning, which then added a watcher that
-// nobody would take away again. Ten thousand of them, and nobody could watch anything any more.
+// A client that followed a job's logs and left while the journal was syncing: its end was worked
+// through before its beginning, which then added a watcher that nobody would take away again. Ten
+// thousand of them, and nobody could watch anything any more.
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -22,7 +23,9 @@ constexpr std::chrono::seconds kPatience(20);
 // Its appends wait while it is held, as for a slow disk.
 class SlowJournal final : public journal::Journal {
  public:
-  Result<void> load(const std::function<void(const journal::Row&)>& each) override { return inner_.load(each); }
+  Result<void> load(const std::function<void(const journal::Row&)>& each) override {
+    return inner_.load(each);
+  }
   Result<void> append(std::span<const journal::Row> batch) override {
     std::unique_lock lock(mutex_);
     ++begun_;
@@ -32,8 +35,13 @@ class SlowJournal final : public journal::Journal {
   }
   [[nodiscard]] JournalIndex last() const override { return inner_.last(); }
   Result<void> archive(const JobId& job) override { return inner_.archive(job); }
-  Result<std::vector<journal::ArchivedJob>> archived(const std::optional<JobId>& before, std::size_t most) override { return inner_.archived(before, most); }
-  Result<std::optional<journal::ArchivedJob>> archived_job(const JobId& job) override { return inner_.archived_job(job); }
+  Result<std::vector<journal::ArchivedJob>> archived(const std::optional<JobId>& before,
+                                                     std::size_t most) override {
+    return inner_.archived(before, most);
+  }
+  Result<std::optional<journal::ArchivedJob>> archived_job(const JobId& job) override {
+    return inner_.archived_job(job);
+  }
 
   void hold(bool held) {
     const std::lock_guard lock(mutex_);
@@ -58,12 +66,14 @@ class SlowJournal final : public journal::Journal {
 class TellingService final : public v1::JobService::CallbackService {
  public:
   explicit TellingService(Edge& edge) : inner(edge, 1) {}
-  grpc::ServerWriteReactor<v1::WatchResponse>* Watch(grpc::CallbackServerContext* context, const v1::WatchRequest* request) override {
+  grpc::ServerWriteReactor<v1::WatchResponse>* Watch(grpc::CallbackServerContext* context,
+                                                     const v1::WatchRequest* request) override {
     auto* reactor = inner.Watch(context, request);
     taken.set_value();
     return reactor;
   }
-  grpc::ServerWriteReactor<v1::ReadLogsResponse>* ReadLogs(grpc::CallbackServerContext* context, const v1::ReadLogsRequest* request) override {
+  grpc::ServerWriteReactor<v1::ReadLogsResponse>* ReadLogs(
+      grpc::CallbackServerContext* context, const v1::ReadLogsRequest* request) override {
     auto* reactor = inner.ReadLogs(context, request);
     taken.set_value();
     return reactor;
@@ -75,7 +85,8 @@ class TellingService final : public v1::JobService::CallbackService {
 class FollowersTest : public testing::Test {
  protected:
   FollowersTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "muster-follow-XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "muster-follow-XXXXXX").string();
     dir_ = ::mkdtemp(pattern.data());
     store_ = std::move(*logs::LogStore::open(dir_ / "logs", 1 << 30));
     Shell::Options options;
@@ -86,7 +97,12 @@ class FollowersTest : public testing::Test {
     options.watchers_max = 1;
     shell_ = std::make_unique<Shell>(journal_, system_clock(), std::move(options));
     EXPECT_TRUE(shell_->start());
-    edge_ = std::make_unique<Edge>(Edge{.shell = *shell_, .logs = *store_, .work = work_, .cluster_out = "/out", .version = "test", .shortage = {}});
+    edge_ = std::make_unique<Edge>(Edge{.shell = *shell_,
+                                        .logs = *store_,
+                                        .work = work_,
+                                        .cluster_out = "/out",
+                                        .version = "test",
+                                        .shortage = {}});
     shell_->open();
     service_ = std::make_unique<TellingService>(*edge_);
     const std::string address = "unix:" + (dir_ / "s").string();
@@ -109,11 +125,13 @@ class FollowersTest : public testing::Test {
     v1::JobSpec spec;
     spec.set_name(name);
     auto done = std::make_shared<std::promise<void>>();
-    EXPECT_TRUE(shell_->submit(core::SubmitJob{.job = JobId("000000000000" + name), .request_id = {}, .spec = spec, .spec_hash = "h"}, shell_->now(),
-                               [done](const Outcome& outcome, const View&) {
-                                 EXPECT_FALSE(outcome.refusal);
-                                 done->set_value();
-                               }));
+    EXPECT_TRUE(shell_->submit(
+        core::SubmitJob{
+            .job = JobId("000000000000" + name), .request_id = {}, .spec = spec, .spec_hash = "h"},
+        shell_->now(), [done](const Outcome& outcome, const View&) {
+          EXPECT_FALSE(outcome.refusal);
+          done->set_value();
+        }));
     if (wait) done->get_future().wait();
   }
   // A stream that was served here has been taken out of the watchers, or was looked for among them.
@@ -163,7 +181,8 @@ class FollowersTest : public testing::Test {
     v1::WatchResponse response;
     ASSERT_TRUE(reader->Read(&response)) << reader->Finish().error_message();
     EXPECT_EQ(response.event().type(), "job-submitted");
-    ASSERT_TRUE(shell_->submit(core::CancelJob{.job = JobId("0000000000001"), .reason = ""}, shell_->now(), {}));
+    ASSERT_TRUE(shell_->submit(core::CancelJob{.job = JobId("0000000000001"), .reason = ""},
+                               shell_->now(), {}));
     while (reader->Read(&response)) {
     }
     EXPECT_EQ(response.event().type(), "job-ended");

@@ -40,16 +40,27 @@ TEST(JobPage, EndsByBytesAsWell) {
 }
 
 TEST(JobPage, MergesByIdAndShowsAJobOnce) {
-  EXPECT_EQ(shown(JobPage::merged(page(9, {job("9"), job("6")}, false), page(9, {job("8"), job("6"), job("3")}, false))), "9 8 6 3 .");
-  EXPECT_EQ(shown(JobPage::merged(page(2, {job("9"), job("6")}, false), page(2, {job("8"), job("5")}, true))), "9 8 +");
+  EXPECT_EQ(shown(JobPage::merged(page(9, {job("9"), job("6")}, false),
+                                  page(9, {job("8"), job("6"), job("3")}, false))),
+            "9 8 6 3 .");
+  EXPECT_EQ(shown(JobPage::merged(page(2, {job("9"), job("6")}, false),
+                                  page(2, {job("8"), job("5")}, true))),
+            "9 8 +");
   EXPECT_EQ(shown(JobPage::merged(page(9, {}, false), page(9, {}, false))), ".");
 }
 
 TEST(JobPage, EndsWhereOneOfTheTwoWasCut) {
   const std::size_t most = JobPage::kBytes;
-  EXPECT_EQ(shown(JobPage::merged(page(9, {job("9", most)}, true), page(9, {job("8"), job("7")}, false))), "9 +");
-  EXPECT_EQ(shown(JobPage::merged(page(3, {job("9"), job("4")}, false), page(3, {job("9"), job("8"), job("7")}, true))), "9 8 7 +");
-  EXPECT_EQ(shown(JobPage::merged(page(4, {job("9"), job("4")}, false), page(4, {job("9"), job("8"), job("7")}, true))), "9 8 7 +") << "6 may be archived";
+  EXPECT_EQ(
+      shown(JobPage::merged(page(9, {job("9", most)}, true), page(9, {job("8"), job("7")}, false))),
+      "9 +");
+  EXPECT_EQ(shown(JobPage::merged(page(3, {job("9"), job("4")}, false),
+                                  page(3, {job("9"), job("8"), job("7")}, true))),
+            "9 8 7 +");
+  EXPECT_EQ(shown(JobPage::merged(page(4, {job("9"), job("4")}, false),
+                                  page(4, {job("9"), job("8"), job("7")}, true))),
+            "9 8 7 +")
+      << "6 may be archived";
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ TEST_F(JobRefTest, IdsNamesPrefixesAndTheLast) {
 TEST_F(JobRefTest, ArchivedOnesAreFoundByNameAndId) {
   EXPECT_TRUE(resolve_job(ledger_, "ancient")->archived);
   EXPECT_TRUE(resolve_job(ledger_, "0aaaaaaaaaa00")->archived);
-  EXPECT_TRUE(resolve_job(ledger_, "0000000000000")->archived);  // older than every tombstone: the archive decides
+  // older than every tombstone: the archive decides
+  EXPECT_TRUE(resolve_job(ledger_, "0000000000000")->archived);
 }
 
 TEST_F(JobRefTest, AmbiguousAndUnknownAreToldApart) {
@@ -53,18 +54,21 @@ TEST_F(JobRefTest, AmbiguousAndUnknownAreToldApart) {
   EXPECT_EQ(resolve_job(core::Ledger(), "@last").error().code, ErrorCode::NotFound);
 }
 
-// The story: ids begin with the time, so those of one afternoon are alike in their first eight characters, and a person types the part that he can tell apart,
-// the end. It was refused. So was the beginning of a name, by verbs that do no more than show.
+// The story: ids begin with the time, so those of one afternoon are alike in their first eight
+// characters, and a person types the part that he can tell apart, the end. It was refused. So was
+// the beginning of a name, by verbs that do no more than show.
 TEST_F(JobRefTest, TheEndOfAnIdNamesItAsItsBeginningDoes) {
   EXPECT_EQ(resolve_job(ledger_, "aa01")->id.str(), "0aaaaaaaaaa01");
   EXPECT_EQ(resolve_job(ledger_, "ab03")->id.str(), "0aaaaaaaaab03");
   EXPECT_TRUE(resolve_job(ledger_, "aa00")->archived);
-  EXPECT_EQ(resolve_job(ledger_, "a01").error().code, ErrorCode::NotFound) << "too short to be meant";
+  EXPECT_EQ(resolve_job(ledger_, "a01").error().code, ErrorCode::NotFound)
+      << "too short to be meant";
   add(job("1aaaaaaaaaa01", "other", core::JobPhase::Queued));
   const auto two = resolve_job(ledger_, "aaaa01");
   ASSERT_FALSE(two);
   EXPECT_EQ(two.error().code, ErrorCode::Conflict);
-  EXPECT_NE(two.error().message.find("the end is ambiguous"), std::string::npos) << two.error().message;
+  EXPECT_NE(two.error().message.find("the end is ambiguous"), std::string::npos)
+      << two.error().message;
   EXPECT_NE(two.error().message.find("1aaaaaaaaaa01"), std::string::npos) << two.error().message;
 }
 
@@ -77,14 +81,17 @@ TEST_F(JobRefTest, ANameAndABeginningOfAnIdComeBeforeAnEnd) {
 
 TEST_F(JobRefTest, TheBeginningOfANameIsForReadingAlone) {
   EXPECT_EQ(resolve_job(ledger_, "li", RefFor::Reading)->id.str(), "0aaaaaaaaab03");
-  EXPECT_EQ(resolve_job(ledger_, "ol", RefFor::Reading)->id.str(), "0aaaaaaaaaa02") << "the newest of that name";
+  EXPECT_EQ(resolve_job(ledger_, "ol", RefFor::Reading)->id.str(), "0aaaaaaaaaa02")
+      << "the newest of that name";
   EXPECT_TRUE(resolve_job(ledger_, "anc", RefFor::Reading)->archived);
   const auto acting = resolve_job(ledger_, "li", RefFor::Acting);
   ASSERT_FALSE(acting);
   EXPECT_EQ(acting.error().code, ErrorCode::NotFound);
-  EXPECT_NE(acting.error().message.find("write the whole name of 'live'"), std::string::npos) << acting.error().message;
+  EXPECT_NE(acting.error().message.find("write the whole name of 'live'"), std::string::npos)
+      << acting.error().message;
   add(job("0aaaaaaaaab04", "lion", core::JobPhase::Succeeded));
-  EXPECT_EQ(resolve_job(ledger_, "li", RefFor::Reading)->id.str(), "0aaaaaaaaab03") << "what has not ended is meant first";
+  EXPECT_EQ(resolve_job(ledger_, "li", RefFor::Reading)->id.str(), "0aaaaaaaaab03")
+      << "what has not ended is meant first";
   add(job("0aaaaaaaaab05", "limes", core::JobPhase::Queued));
   const auto two = resolve_job(ledger_, "li", RefFor::Reading);
   ASSERT_FALSE(two);

@@ -8,17 +8,21 @@ namespace {
 // Attempt 1 on a and b with four ranks each, attempt 2 on a and c.
 LogSources two_attempts() {
   LogSources sources{.job = JobId("01h"), .name = "llama"};
-  sources.attempts[AttemptNo(1)] = {{.node = NodeName("a"), .first = RankNo(0), .count = 4}, {.node = NodeName("b"), .first = RankNo(4), .count = 4}};
-  sources.attempts[AttemptNo(2)] = {{.node = NodeName("a"), .first = RankNo(0), .count = 4}, {.node = NodeName("c"), .first = RankNo(4), .count = 4}};
+  sources.attempts[AttemptNo(1)] = {{.node = NodeName("a"), .first = RankNo(0), .count = 4},
+                                    {.node = NodeName("b"), .first = RankNo(4), .count = 4}};
+  sources.attempts[AttemptNo(2)] = {{.node = NodeName("a"), .first = RankNo(0), .count = 4},
+                                    {.node = NodeName("c"), .first = RankNo(4), .count = 4}};
   return sources;
 }
 
-std::string said(const std::vector<AttemptNo>& chosen, const v1::ReadLogsRequest& request, const LogSources& sources = two_attempts()) {
+std::string said(const std::vector<AttemptNo>& chosen, const v1::ReadLogsRequest& request,
+                 const LogSources& sources = two_attempts()) {
   return missing_logs(sources, chosen, request).value_or("");
 }
 
 TEST(LogChoice, RanksUnlessOthersAreNamed) {
-  const auto choice = [](const std::vector<std::string>& companions, const std::vector<std::uint32_t>& ranks = {}) {
+  const auto choice = [](const std::vector<std::string>& companions,
+                         const std::vector<std::uint32_t>& ranks = {}) {
     v1::ReadLogsRequest request;
     for (const std::string& name : companions) request.add_companions(name);
     for (const std::uint32_t rank : ranks) request.add_ranks(rank);
@@ -45,13 +49,17 @@ TEST(MissingCompanions, ANameSaysWhichThereAre) {
     return missing_companions(sources, there, LogChoice(request)).value_or("");
   };
   EXPECT_EQ(said({"*", "setup:failed"}, {}), "");
-  EXPECT_EQ(said({"setup"}, {}), "reading the logs of job 'llama' (01h): it has no log of 'setup'; beside its ranks' there is none");
+  EXPECT_EQ(said({"setup"}, {}),
+            "reading the logs of job 'llama' (01h): it has no log of 'setup'; beside its ranks' "
+            "there is none");
   EXPECT_EQ(said({"scheduler", "setup", "\x1b[2J\n"}, {"setup"}),
-            "reading the logs of job 'llama' (01h): it has no log of '?[2J?', 'scheduler'; beside its ranks' there is that of 'setup'");
+            "reading the logs of job 'llama' (01h): it has no log of '?[2J?', 'scheduler'; beside "
+            "its ranks' there is that of 'setup'");
   sources.beside = {"scheduler", "setup"};
   EXPECT_EQ(said({"setup"}, {}), "") << "it may not have begun";
   EXPECT_EQ(said({"schedulr"}, {}),
-            "reading the logs of job 'llama' (01h): it has no log of 'schedulr'; beside its ranks' there are those of 'scheduler', 'setup'");
+            "reading the logs of job 'llama' (01h): it has no log of 'schedulr'; beside its ranks' "
+            "there are those of 'scheduler', 'setup'");
   EXPECT_LT(said(std::vector<std::string>(1, std::string(1 << 20, 'x')), {}).size(), 300u);
 }
 
@@ -63,43 +71,58 @@ TEST(MissingLogs, WhatIsThereIsNotMissing) {
   request.set_node("c");
   EXPECT_EQ(said({AttemptNo(2)}, request), "");
   request.set_node("b");
-  EXPECT_EQ(said({AttemptNo(1), AttemptNo(2)}, request), "") << "in one of the chosen attempts is enough";
+  EXPECT_EQ(said({AttemptNo(1), AttemptNo(2)}, request), "")
+      << "in one of the chosen attempts is enough";
 }
 
 TEST(MissingLogs, ARankSaysWhichThereAre) {
   v1::ReadLogsRequest request;
   for (const std::uint32_t rank : {3U, 8U, 9U, 12U}) request.add_ranks(rank);
   EXPECT_EQ(said({AttemptNo(2)}, request),
-            "reading the logs of job 'llama' (01h): it has no ranks 8-9, 12; there are ranks 0-7 on nodes 'a', 'c' in attempt 2");
+            "reading the logs of job 'llama' (01h): it has no ranks 8-9, 12; there are ranks 0-7 "
+            "on nodes 'a', 'c' in attempt 2");
 }
 
 TEST(MissingLogs, ANodeSaysWhichThereAre) {
   v1::ReadLogsRequest request;
   request.set_node("b");
-  EXPECT_EQ(said({AttemptNo(2)}, request), "reading the logs of job 'llama' (01h): it has no node 'b'; there are ranks 0-7 on nodes 'a', 'c' in attempt 2");
+  EXPECT_EQ(said({AttemptNo(2)}, request),
+            "reading the logs of job 'llama' (01h): it has no node 'b'; there are ranks 0-7 on "
+            "nodes 'a', 'c' in attempt 2");
   request.set_node("d");
   request.add_ranks(99);
   EXPECT_EQ(said({AttemptNo(1), AttemptNo(2)}, request),
-            "reading the logs of job 'llama' (01h): it has no node 'd' and no rank 99; there are ranks 0-7 on nodes 'a', 'b', 'c' in attempts 1-2");
+            "reading the logs of job 'llama' (01h): it has no node 'd' and no rank 99; there are "
+            "ranks 0-7 on nodes 'a', 'b', 'c' in attempts 1-2");
 }
 
 // `muster logs JOB --rank 5` of a script with eight ranks inside said that there is no rank 5.
 TEST(LogChoice, ARankInsideOfAScriptIsTheLogOfThatName) {
   LogSources sources{.job = JobId("01h"), .name = "gpt"};
-  sources.attempts[AttemptNo(1)] = {{.node = NodeName("a"), .first = RankNo(0), .count = 1, .training_first = 0, .training_count = 8},
-                                    {.node = NodeName("b"), .first = RankNo(1), .count = 1, .training_first = 8, .training_count = 8}};
+  sources.attempts[AttemptNo(1)] = {{.node = NodeName("a"),
+                                     .first = RankNo(0),
+                                     .count = 1,
+                                     .training_first = 0,
+                                     .training_count = 8},
+                                    {.node = NodeName("b"),
+                                     .first = RankNo(1),
+                                     .count = 1,
+                                     .training_first = 8,
+                                     .training_count = 8}};
   v1::ReadLogsRequest request;
   for (const std::uint32_t rank : {1U, 5U, 15U, 16U}) request.add_ranks(rank);
   find_training_ranks(sources, request);
-  EXPECT_EQ(std::vector<std::uint32_t>(request.ranks().begin(), request.ranks().end()), (std::vector<std::uint32_t>{1, 16})) << "1 is the script of node b";
+  EXPECT_EQ(std::vector<std::uint32_t>(request.ranks().begin(), request.ranks().end()),
+            (std::vector<std::uint32_t>{1, 16}))
+      << "1 is the script of node b";
   const LogChoice choice(request);
   EXPECT_EQ(choice.companions, (std::set<std::string>{"rank-5", "rank-15"}));
   EXPECT_TRUE(choice.ranks);
   EXPECT_EQ(missing_companions(sources, {}, choice), std::nullopt) << "it may not have begun";
-  EXPECT_EQ(
-      said({AttemptNo(1)}, request, sources),
-      "reading the logs of job 'gpt' (01h): it has no rank 16; there are ranks 0-1 on nodes 'a', 'b' in attempt 1, and inside their scripts ranks 0-15 of "
-      "the training");
+  EXPECT_EQ(said({AttemptNo(1)}, request, sources),
+            "reading the logs of job 'gpt' (01h): it has no rank 16; there are ranks 0-1 on nodes "
+            "'a', 'b' in attempt 1, and inside their scripts ranks 0-15 of "
+            "the training");
   v1::ReadLogsRequest one;
   one.add_ranks(5);
   find_training_ranks(sources, one);
@@ -115,23 +138,29 @@ TEST(MissingLogs, ARankOfAnotherNode) {
   v1::ReadLogsRequest request;
   request.set_node("a");
   request.add_ranks(5);
-  EXPECT_EQ(said({AttemptNo(1)}, request), "reading the logs of job 'llama' (01h): it has no rank 5 on node 'a'; there are ranks 0-3 in attempt 1");
+  EXPECT_EQ(said({AttemptNo(1)}, request),
+            "reading the logs of job 'llama' (01h): it has no rank 5 on node 'a'; there are ranks "
+            "0-3 in attempt 1");
 }
 
 TEST(MissingLogs, AnAttemptSaysWhichThereAre) {
   v1::ReadLogsRequest request;
   request.set_attempt(7);
-  EXPECT_EQ(said({}, request), "reading the logs of job 'llama' (01h): it has no attempt 7; there are attempts 1-2");
+  EXPECT_EQ(said({}, request),
+            "reading the logs of job 'llama' (01h): it has no attempt 7; there are attempts 1-2");
   LogSources one = two_attempts();
   one.attempts.erase(AttemptNo(2));
-  EXPECT_EQ(said({}, request, one), "reading the logs of job 'llama' (01h): it has no attempt 7; there is attempt 1");
-  EXPECT_EQ(said({}, request, {.job = JobId("01h"), .name = "llama"}), "reading the logs of job 'llama' (01h): it has no attempt 7; it was not placed yet");
+  EXPECT_EQ(said({}, request, one),
+            "reading the logs of job 'llama' (01h): it has no attempt 7; there is attempt 1");
+  EXPECT_EQ(said({}, request, {.job = JobId("01h"), .name = "llama"}),
+            "reading the logs of job 'llama' (01h): it has no attempt 7; it was not placed yet");
 }
 
 TEST(MissingLogs, AThousandNodesFitOnOneLine) {
   LogSources sources{.job = JobId("01h"), .name = "big"};
   for (std::uint32_t i = 0; i < 1000; ++i)
-    sources.attempts[AttemptNo(1)].push_back({.node = NodeName("n" + std::to_string(i)), .first = RankNo(i * 2), .count = 1});
+    sources.attempts[AttemptNo(1)].push_back(
+        {.node = NodeName("n" + std::to_string(i)), .first = RankNo(i * 2), .count = 1});
   v1::ReadLogsRequest request;
   request.set_node("x");
   const std::string text = said({AttemptNo(1)}, request, sources);

@@ -34,27 +34,41 @@ v1::InputSpec& add_input(v1::JobSpec& spec, const std::string& name, const std::
   input.set_from(from);
   return input;
 }
-google::protobuf::RepeatedPtrField<v1::JobSpec> chain_of(const std::vector<v1::JobSpec>& stages) { return {stages.begin(), stages.end()}; }
-google::protobuf::RepeatedPtrField<v1::DoneStage> is_done(const std::string& stage, const std::string& job) {
+google::protobuf::RepeatedPtrField<v1::JobSpec> chain_of(const std::vector<v1::JobSpec>& stages) {
+  return {stages.begin(), stages.end()};
+}
+google::protobuf::RepeatedPtrField<v1::DoneStage> is_done(const std::string& stage,
+                                                          const std::string& job) {
   google::protobuf::RepeatedPtrField<v1::DoneStage> done;
   v1::DoneStage& one = *done.Add();
   one.set_stage(stage);
   one.set_job_id(job);
   return done;
 }
-std::string chain_refused(const std::vector<v1::JobSpec>& stages, const google::protobuf::RepeatedPtrField<v1::DoneStage>& done = {}) {
+std::string chain_refused(const std::vector<v1::JobSpec>& stages,
+                          const google::protobuf::RepeatedPtrField<v1::DoneStage>& done = {}) {
   const auto chain = complete_chain(chain_of(stages), done);
   if (chain) return "";
   EXPECT_EQ(chain.error().code, ErrorCode::InvalidArgument);
   return chain.error().message;
 }
-std::vector<std::string> texts(const google::protobuf::RepeatedPtrField<std::string>& list) { return {list.begin(), list.end()}; }
+std::vector<std::string> texts(const google::protobuf::RepeatedPtrField<std::string>& list) {
+  return {list.begin(), list.end()};
+}
 
-NamedJob ended(const std::string& id, const std::string& name, std::vector<std::pair<std::int64_t, std::uint32_t>> steps = {}) {
-  NamedJob job{.id = JobId(id), .name = name, .phase = core::JobPhase::Succeeded, .out = "/out/" + id, .checkpoints = "/out/" + id + "/checkpoints"};
+NamedJob ended(const std::string& id, const std::string& name,
+               std::vector<std::pair<std::int64_t, std::uint32_t>> steps = {}) {
+  NamedJob job{.id = JobId(id),
+               .name = name,
+               .phase = core::JobPhase::Succeeded,
+               .out = "/out/" + id,
+               .checkpoints = "/out/" + id + "/checkpoints"};
   job.layout = "megatron";
   for (const auto& [step, attempt] : steps)
-    job.whole.push_back({.attempt = AttemptNo(attempt), .step = step, .path = job.checkpoints + "/attempt-" + std::to_string(attempt) + "/iter"});
+    job.whole.push_back(
+        {.attempt = AttemptNo(attempt),
+         .step = step,
+         .path = job.checkpoints + "/attempt-" + std::to_string(attempt) + "/iter"});
   return job;
 }
 
@@ -63,21 +77,27 @@ Result<Resolved> filled(const std::vector<v1::JobSpec>& stages, const NamedJobs&
   auto chain = complete_chain(chain_of(stages), done);
   EXPECT_TRUE(chain) << chain.error().message;
   if (!chain) return fail(chain.error());
-  Submission submission{.doing = "submitting", .jobs = std::move(chain->stages), .ids = {}, .done = std::move(chain->done)};
-  for (std::size_t i = 0; i < submission.jobs.size(); ++i) submission.ids.emplace_back("id-" + std::to_string(i));
+  Submission submission{.doing = "submitting",
+                        .jobs = std::move(chain->stages),
+                        .ids = {},
+                        .done = std::move(chain->done)};
+  for (std::size_t i = 0; i < submission.jobs.size(); ++i)
+    submission.ids.emplace_back("id-" + std::to_string(i));
   return fill_in(std::move(submission), named, "/out");
 }
 Result<Resolved> filled_alone(const v1::JobSpec& spec, const NamedJobs& named) {
   auto whole = complete_spec(spec);
   EXPECT_TRUE(whole) << whole.error().message;
   if (!whole) return fail(whole.error());
-  return fill_in({.doing = "submitting", .jobs = {*whole}, .ids = {JobId("new")}, .done = {}}, named, "/out");
+  return fill_in({.doing = "submitting", .jobs = {*whole}, .ids = {JobId("new")}, .done = {}},
+                 named, "/out");
 }
 
 TEST(CompleteChain, StagesBehindEachOtherKnowWhoIsBeforeThem) {
   v1::JobSpec last = stage("eval", {"train"});
   last.mutable_launch()->add_run("${stages.prepare.out}");
-  const auto chain = complete_chain(chain_of({stage("prepare", {}), stage("train", {"prepare"}), last}), {});
+  const auto chain =
+      complete_chain(chain_of({stage("prepare", {}), stage("train", {"prepare"}), last}), {});
   ASSERT_TRUE(chain) << chain.error().message;
   EXPECT_EQ(chain->name, "llama");
   std::vector<std::string> before;
@@ -90,27 +110,40 @@ TEST(CompleteChain, StagesBehindEachOtherKnowWhoIsBeforeThem) {
 
 TEST(CompleteChain, WhatMakesNoChainIsRefusedByItsPlace) {
   EXPECT_THAT(chain_refused({}), HasSubstr("it has 0 stages"));
-  EXPECT_THAT(chain_refused(std::vector<v1::JobSpec>(33, stage("a", {}))), HasSubstr("it has 33 stages"));
-  EXPECT_THAT(chain_refused({stage("a", {}), stage("a", {})}), HasSubstr("stages.a: is there twice"));
+  EXPECT_THAT(chain_refused(std::vector<v1::JobSpec>(33, stage("a", {}))),
+              HasSubstr("it has 33 stages"));
+  EXPECT_THAT(chain_refused({stage("a", {}), stage("a", {})}),
+              HasSubstr("stages.a: is there twice"));
   EXPECT_THAT(chain_refused({stage("train", {"prepare"}), stage("prepare", {})}),
-              HasSubstr("stages.train.schedule.after[0]: stage 'prepare' comes behind this one; a stage names only those before it"));
+              HasSubstr("stages.train.schedule.after[0]: stage 'prepare' comes behind this one; a "
+                        "stage names only those before it"));
   EXPECT_THAT(chain_refused({stage("prepare", {}), stage("train", {"prepar"})}),
-              HasSubstr("stages.train.schedule.after[0]: there is no stage 'prepar' in this chain; did you mean 'prepare'?"));
-  EXPECT_THAT(chain_refused({stage("a", {}), command("llama.b")}), HasSubstr("job 'llama.b' does not say which stage it is"));
+              HasSubstr("stages.train.schedule.after[0]: there is no stage 'prepar' in this chain; "
+                        "did you mean 'prepare'?"));
+  EXPECT_THAT(chain_refused({stage("a", {}), command("llama.b")}),
+              HasSubstr("job 'llama.b' does not say which stage it is"));
   v1::JobSpec other = stage("b", {});
   other.set_name("lama.b");
   other.mutable_stage()->set_chain_name("lama");
-  EXPECT_THAT(chain_refused({stage("a", {}), other}), HasSubstr("stages.b.stage.chain_name: 'lama' is not 'llama', the name of the chain's first stage"));
+  EXPECT_THAT(
+      chain_refused({stage("a", {}), other}),
+      HasSubstr(
+          "stages.b.stage.chain_name: 'lama' is not 'llama', the name of the chain's first stage"));
   v1::JobSpec bad = stage("b", {});
   bad.clear_engine();
   bad.mutable_launch()->add_run("${stages.a.out}");
   EXPECT_THAT(chain_refused({stage("a", {}), bad}), HasSubstr("stages.b.engine: is missing"));
   bad.set_engine("command");
-  EXPECT_THAT(chain_refused({stage("a", {}), bad}), HasSubstr("stages.b.launch.run[1]: '${stages.a.out}': there is no stage 'a' before this one"));
+  EXPECT_THAT(
+      chain_refused({stage("a", {}), bad}),
+      HasSubstr(
+          "stages.b.launch.run[1]: '${stages.a.out}': there is no stage 'a' before this one"));
   v1::JobSpec input = stage("a", {});
   add_input(input, "data", "stage:z/tokens");
-  EXPECT_THAT(chain_refused({input}), HasSubstr("stages.a.inputs.data: there is no stage 'z' in this chain"));
-  EXPECT_THAT(chain_refused({stage("a", {})}, is_done("a", "x")), HasSubstr("stages.a: is to be submitted, and to be done already"));
+  EXPECT_THAT(chain_refused({input}),
+              HasSubstr("stages.a.inputs.data: there is no stage 'z' in this chain"));
+  EXPECT_THAT(chain_refused({stage("a", {})}, is_done("a", "x")),
+              HasSubstr("stages.a: is to be submitted, and to be done already"));
 }
 
 TEST(CompleteChain, PathsStayBelowTheirStage) {
@@ -160,7 +193,8 @@ TEST(Resolve, StagesBecomeIdsAndDirectories) {
   ASSERT_EQ(resolved->jobs[1].stage().dirs_size(), 1);
   EXPECT_EQ(resolved->jobs[1].stage().dirs(0).job(), "id-0");
   EXPECT_EQ(resolved->jobs[1].stage().dirs(0).out(), "/out/id-0");
-  EXPECT_THAT(texts(resolved->jobs[2].schedule().after()), ElementsAre("id-1", "id-0")) << "who takes something from a stage waits for it";
+  EXPECT_THAT(texts(resolved->jobs[2].schedule().after()), ElementsAre("id-1", "id-0"))
+      << "who takes something from a stage waits for it";
   EXPECT_EQ(resolved->jobs[2].start().dir(), "/out/id-1/checkpoints");
   EXPECT_FALSE(resolved->jobs[2].start().has_point()) << "the end of that stage tells it";
   EXPECT_EQ(resolved->jobs[2].inputs(0).path(), "/out/id-0/vocab");
@@ -173,18 +207,23 @@ TEST(Resolve, AStageThatIsDoneIsStoodForByItsJob) {
   train.mutable_launch()->add_run("${stages.prepare.out}");
   NamedJob done = ended("0aaaaaaaaaa01", "llama.prepare", {{10, 1}, {20, 2}});
   done.archived = true;
-  const auto resolved = filled({train}, {{"0aaaaaaaaaa01", done}}, is_done("prepare", "0aaaaaaaaaa01"));
+  const auto resolved =
+      filled({train}, {{"0aaaaaaaaaa01", done}}, is_done("prepare", "0aaaaaaaaaa01"));
   ASSERT_TRUE(resolved) << resolved.error().message;
   EXPECT_THAT(texts(resolved->jobs[0].schedule().after()), ElementsAre("0aaaaaaaaaa01"));
   EXPECT_EQ(resolved->jobs[0].stage().dirs(0).out(), "/out/0aaaaaaaaaa01");
   EXPECT_EQ(resolved->jobs[0].start().point().step(), 20);
   EXPECT_EQ(resolved->archived.at(JobId("0aaaaaaaaaa01")).phase, core::JobPhase::Succeeded);
-  const auto wrong = [&](NamedJob job) { return filled({train}, {{"0aaaaaaaaaa01", job}}, is_done("prepare", "0aaaaaaaaaa01")).error(); };
+  const auto wrong = [&](NamedJob job) {
+    return filled({train}, {{"0aaaaaaaaaa01", job}}, is_done("prepare", "0aaaaaaaaaa01")).error();
+  };
   done.phase = core::JobPhase::Failed;
   EXPECT_EQ(wrong(done).code, ErrorCode::Unsatisfiable);
   EXPECT_THAT(wrong(done).message,
-              HasSubstr("submitting chain 'llama': stage 'prepare' is to be done by job 'llama.prepare' (0aaaaaaaaaa01), which is failed"));
-  EXPECT_THAT(wrong(ended("0aaaaaaaaaa01", "qwen.prepare")).message, HasSubstr("which is not 'llama.prepare'"));
+              HasSubstr("submitting chain 'llama': stage 'prepare' is to be done by job "
+                        "'llama.prepare' (0aaaaaaaaaa01), which is failed"));
+  EXPECT_THAT(wrong(ended("0aaaaaaaaaa01", "qwen.prepare")).message,
+              HasSubstr("which is not 'llama.prepare'"));
 }
 
 TEST(Resolve, AJobAloneTakesFromAnother) {
@@ -232,7 +271,8 @@ TEST(Resolve, CheckpointsOfAnotherFormAreRefused) {
   ASSERT_FALSE(resolved);
   EXPECT_EQ(resolved.error().code, ErrorCode::Unsatisfiable);
   EXPECT_THAT(resolved.error().message,
-              HasSubstr("submitting job 'late': start.from: the checkpoints of job 'base' (0aaaaaaaaaa01) are of layout 'mindformers', "
+              HasSubstr("submitting job 'late': start.from: the checkpoints of job 'base' "
+                        "(0aaaaaaaaaa01) are of layout 'mindformers', "
                         "and this job reads 'megatron'"));
   base.layout = "mindspeed-mm";
   EXPECT_TRUE(filled_alone(spec, {{"base", base}})) << "the same files";
@@ -247,49 +287,63 @@ TEST(PickCheckpoint, TheNewestThatCountsOrTheOneThatIsAskedFor) {
   start.set_step(40);
   EXPECT_EQ((*pick_checkpoint(start, job))->step(), 40) << "set aside, and yet asked for by name";
   job.whole.push_back({.attempt = AttemptNo(1), .step = 40, .path = "/sound"});
-  EXPECT_EQ((*pick_checkpoint(start, job))->path(), "/sound") << "of two of a step the one that was not";
+  EXPECT_EQ((*pick_checkpoint(start, job))->path(), "/sound")
+      << "of two of a step the one that was not";
   job.whole.pop_back();
   start.set_step(15);
   auto missing = pick_checkpoint(start, job);
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::Unsatisfiable);
   EXPECT_EQ(missing.error().message,
-            "start.step: job 'base' (0aaaaaaaaaa01) has no whole checkpoint of step 15; the nearest are 10 and 20 (`muster ckpt ls 0aaaaaaaaaa01` lists them)");
+            "start.step: job 'base' (0aaaaaaaaaa01) has no whole checkpoint of step 15; the "
+            "nearest are 10 and 20 (`muster ckpt ls 0aaaaaaaaaa01` lists them)");
   start.set_step(50);
   EXPECT_THAT(pick_checkpoint(start, job).error().message, HasSubstr("the nearest is 40"));
   start.set_as(v1::START_AS_RESUME_OR_SCRATCH);
-  EXPECT_FALSE(pick_checkpoint(start, job)) << "a step that is asked for and not there is a mistake";
+  EXPECT_FALSE(pick_checkpoint(start, job))
+      << "a step that is asked for and not there is a mistake";
   job.whole.clear();
   EXPECT_FALSE(*pick_checkpoint(start, job)) << "from the beginning then";
   start.clear_step();
   start.set_as(v1::START_AS_RESUME);
   const std::string none = "start.from: job 'base' (0aaaaaaaaaa01) has no whole checkpoint";
-  EXPECT_EQ(pick_checkpoint(start, job).error().message, none + ", and has ended; write start.as: resume-or-scratch to begin anew without");
+  EXPECT_EQ(pick_checkpoint(start, job).error().message,
+            none + ", and has ended; write start.as: resume-or-scratch to begin anew without");
   job.phase = core::JobPhase::Running;
-  EXPECT_EQ(pick_checkpoint(start, job).error().message, none + "; wait until it has saved one, or write start.as: resume-or-scratch to begin anew without");
+  EXPECT_EQ(pick_checkpoint(start, job).error().message,
+            none +
+                "; wait until it has saved one, or write start.as: resume-or-scratch to begin anew "
+                "without");
   start.set_as(v1::START_AS_WEIGHTS);
   EXPECT_EQ(pick_checkpoint(start, job).error().message,
-            none + "; wait until it has saved one, or name the directory that holds the weights (start.from: job:base/DIR)");
+            none +
+                "; wait until it has saved one, or name the directory that holds the weights "
+                "(start.from: job:base/DIR)");
   job.whole.push_back({.attempt = AttemptNo(1), .step = 10, .path = "", .set_aside = true});
   start.set_as(v1::START_AS_RESUME);
   EXPECT_EQ(pick_checkpoint(start, job).error().message,
-            none + " but such as were set aside; name one of them with start.step, or write start.as: resume-or-scratch to begin anew");
+            none +
+                " but such as were set aside; name one of them with start.step, or write start.as: "
+                "resume-or-scratch to begin anew");
 }
 
-// `muster resume --from 80` took one that was saved with --no-save-optim, and the job went on without its optimizer.
+// `muster resume --from 80` took one that was saved with --no-save-optim, and the job went on
+// without its optimizer.
 TEST(PickCheckpoint, NothingGoesOnFromWeightsAlone) {
   NamedJob job = ended("0aaaaaaaaaa01", "base", {{10, 1}, {20, 1}});
   for (core::CheckpointRecord& one : job.whole) one.set_aside = one.weights_alone = true;
   v1::StartSpec start;
   start.set_as(v1::START_AS_RESUME);
   EXPECT_EQ(pick_checkpoint(start, job).error().message,
-            "start.from: job 'base' (0aaaaaaaaaa01) has saved weights alone, without their optimizer; write start.as: weights to begin with them, or start.as: "
+            "start.from: job 'base' (0aaaaaaaaaa01) has saved weights alone, without their "
+            "optimizer; write start.as: weights to begin with them, or start.as: "
             "resume-or-scratch to begin anew");
   start.set_step(20);
   for (const v1::StartAs as : {v1::START_AS_RESUME, v1::START_AS_RESUME_OR_SCRATCH}) {
     start.set_as(as);
     EXPECT_EQ(pick_checkpoint(start, job).error().message,
-              "start.step: of step 20 job 'base' (0aaaaaaaaaa01) has weights alone, saved without their optimizer; write start.as: weights to begin with them");
+              "start.step: of step 20 job 'base' (0aaaaaaaaaa01) has weights alone, saved without "
+              "their optimizer; write start.as: weights to begin with them");
   }
   start.set_as(v1::START_AS_WEIGHTS);
   EXPECT_EQ((*pick_checkpoint(start, job))->step(), 20);

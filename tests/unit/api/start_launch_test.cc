@@ -1,4 +1,5 @@
-// From the checkpoint that an attempt was placed with to what its ranks begin with (controller/launch): its own, another job's, weights.
+// From the checkpoint that an attempt was placed with to what its ranks begin with
+// (controller/launch): its own, another job's, weights.
 #include <gtest/gtest.h>
 
 #include "controller/launch/launch.h"
@@ -18,9 +19,12 @@ v1::JobSpec start_spec(v1::StartAs as, const std::string& from, const std::strin
 core::ResumePoint point(std::uint32_t attempt, std::int64_t step, bool from_start) {
   return {.attempt = AttemptNo(attempt), .step = step, .path = "", .from_start = from_start};
 }
-engine::LaunchRequest request_for(const v1::JobSpec& spec, const std::optional<core::ResumePoint>& resume) {
-  const std::vector<core::PlacedNode> nodes = {{.node = NodeName("a"), .devices = {0}, .rank_count = 1}};
-  return launch_request(spec, JobId("new"), AttemptNo(2), nodes, 20'000, resume, core::Ledger(), "/out");
+engine::LaunchRequest request_for(const v1::JobSpec& spec,
+                                  const std::optional<core::ResumePoint>& resume) {
+  const std::vector<core::PlacedNode> nodes = {
+      {.node = NodeName("a"), .devices = {0}, .rank_count = 1}};
+  return launch_request(spec, JobId("new"), AttemptNo(2), nodes, 20'000, resume, core::Ledger(),
+                        "/out");
 }
 
 TEST(StartLaunch, AsResumeItIsAsFromACheckpointOfItsOwn) {
@@ -33,7 +37,8 @@ TEST(StartLaunch, AsResumeItIsAsFromACheckpointOfItsOwn) {
   EXPECT_EQ(request.resume_step, 120);
   EXPECT_EQ(request.start_dir, "");
   const auto named = start_spec(v1::START_AS_RESUME_OR_SCRATCH, "/data/base", "/data/base");
-  EXPECT_EQ(request_for(named, point(0, 7, true)).resume_source, "/data/base") << "a save directory itself";
+  EXPECT_EQ(request_for(named, point(0, 7, true)).resume_source, "/data/base")
+      << "a save directory itself";
   EXPECT_FALSE(request_for(named, std::nullopt).resuming()) << "from the beginning";
 }
 
@@ -45,7 +50,8 @@ TEST(StartLaunch, AsWeightsTheAttemptIsAFirstStart) {
   EXPECT_EQ(request.resume_source, "/out/base/checkpoints/attempt-3");
   EXPECT_EQ(request.resume_step, 120);
   const auto named = start_spec(v1::START_AS_WEIGHTS, "/data/base", "/data/base");
-  EXPECT_EQ(request_for(named, std::nullopt).start_dir, "/data/base") << "no step: the directory as it is";
+  EXPECT_EQ(request_for(named, std::nullopt).start_dir, "/data/base")
+      << "no step: the directory as it is";
   EXPECT_EQ(request_for(named, std::nullopt).resume_source, "");
   EXPECT_EQ(request_for(named, point(0, 7, true)).start_dir, "/out/new/resume/attempt-2");
 }

@@ -48,7 +48,8 @@ TEST(Loop, StopRunsWhatWasPostedBeforeAndDropsWhatComesAfter) {
 TEST(Loop, StopDoesNotWaitForTimers) {
   Loop loop("test");
   Timer timer(loop, "far");
-  loop.post("arm", [&] { timer.arm(std::chrono::hours(1), [] { FAIL() << "an hour has not passed"; }); });
+  loop.post("arm",
+            [&] { timer.arm(std::chrono::hours(1), [] { FAIL() << "an hour has not passed"; }); });
   loop.stop();
 }
 

@@ -9,7 +9,9 @@ namespace muster {
 namespace {
 
 std::string encoded(std::uint32_t point) {
-  const auto byte = [](std::uint32_t value) { return static_cast<char>(static_cast<unsigned char>(value)); };
+  const auto byte = [](std::uint32_t value) {
+    return static_cast<char>(static_cast<unsigned char>(value));
+  };
   const auto tail = [&](unsigned shift) { return byte(0x80U | ((point >> shift) & 0x3FU)); };
   if (point < 0x80) return {byte(point)};
   if (point < 0x800) return {byte(0xC0U | (point >> 6U)), tail(0)};
@@ -23,13 +25,15 @@ TEST(Utf8, EveryCharacterAndNoSurrogate) {
     const bool surrogate = point >= 0xD800 && point < 0xE000;
     ASSERT_EQ(is_utf8(text), !surrogate) << std::hex << point;
     if (!surrogate && text.size() > 1) {
-      ASSERT_EQ(utf8_prefix(text.substr(0, text.size() - 1)), 0U) << "cut off: " << std::hex << point;
+      ASSERT_EQ(utf8_prefix(text.substr(0, text.size() - 1)), 0U)
+          << "cut off: " << std::hex << point;
     }
   }
   EXPECT_FALSE(is_utf8(encoded(0x110000)));
 }
 
-// As many sequences of two and of three bytes are well formed as there are ways to write one to three characters with them: no other bytes pass.
+// As many sequences of two and of three bytes are well formed as there are ways to write one to
+// three characters with them: no other bytes pass.
 TEST(Utf8, NothingElse) {
   constexpr std::size_t kOne = 0x80, kTwo = 0x800 - 0x80, kThree = 0x10000 - 0x800 - 0x800;
   std::size_t two = 0, three = 0;
@@ -59,7 +63,8 @@ TEST(Utf8, PrefixEndsBeforeTheFirstThatIsNone) {
         Row{"ab\xff"
             "cd",
             2},
-        Row{"a\xe2\x82", 1}, Row{"\x80", 0}, Row{"\xc0\xaf", 0}, Row{"\xf0\x9f\x98\x80!\xf8", 5}, Row{"\xf4\x90\x80\x80", 0}, Row{"\xf0\x8f\xbf\xbf", 0}}) {
+        Row{"a\xe2\x82", 1}, Row{"\x80", 0}, Row{"\xc0\xaf", 0}, Row{"\xf0\x9f\x98\x80!\xf8", 5},
+        Row{"\xf4\x90\x80\x80", 0}, Row{"\xf0\x8f\xbf\xbf", 0}}) {
     EXPECT_EQ(utf8_prefix(row.text), row.prefix) << testing::PrintToString(row.text);
   }
 }

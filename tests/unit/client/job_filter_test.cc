@@ -1,5 +1,5 @@
-// `muster ps` of a cluster with a thousand finished jobs: which of them, and in which order. Labels were "for people and filters", and nothing filtered by
-// them.
+// `muster ps` of a cluster with a thousand finished jobs: which of them, and in which order. Labels
+// were "for people and filters", and nothing filtered by them.
 #include "client/commands/job_filter.h"
 
 #include <gmock/gmock.h>
@@ -9,7 +9,8 @@
 namespace muster::client {
 namespace {
 
-v1::Job job(const std::string& name, v1::JobPhase phase, const std::map<std::string, std::string>& labels = {}) {
+v1::Job job(const std::string& name, v1::JobPhase phase,
+            const std::map<std::string, std::string>& labels = {}) {
   v1::Job made;
   made.mutable_spec()->set_name(name);
   made.set_phase(phase);
@@ -46,14 +47,15 @@ TEST(JobFilter, ByLabelsAllOfThem) {
 
 TEST(JobFilter, WrongWordsAreToldWithTheNearestOne) {
   EXPECT_EQ(job_filter({"runing"}, {}).error().code, ErrorCode::InvalidArgument);
-  EXPECT_THAT(job_filter({"runing"}, {}).error().message, testing::HasSubstr("did you mean 'running'?"));
+  EXPECT_THAT(job_filter({"runing"}, {}).error().message,
+              testing::HasSubstr("did you mean 'running'?"));
   EXPECT_FALSE(job_filter({}, {"=x"}));
   EXPECT_THAT(job_order("nmae").error().message, testing::HasSubstr("did you mean 'name'?"));
 }
 
 TEST(JobFilter, Orders) {
-  std::vector<v1::Job> jobs = {job("c", v1::JOB_PHASE_SUCCEEDED), job("b", v1::JOB_PHASE_QUEUED), job("a", v1::JOB_PHASE_FAILED),
-                               job("d", v1::JOB_PHASE_RUNNING)};
+  std::vector<v1::Job> jobs = {job("c", v1::JOB_PHASE_SUCCEEDED), job("b", v1::JOB_PHASE_QUEUED),
+                               job("a", v1::JOB_PHASE_FAILED), job("d", v1::JOB_PHASE_RUNNING)};
   sort_jobs(jobs, JobOrder::Newest);
   EXPECT_EQ(names(jobs), "cbad");
   sort_jobs(jobs, JobOrder::LiveFirst);

@@ -10,7 +10,8 @@ namespace {
 class LineCutterTest : public testing::Test {
  protected:
   void add(LineCutter& cutter, std::uint32_t attempt, std::uint32_t rank, std::string_view data) {
-    cutter.add({.attempt = attempt, .rank = rank}, data, [&](std::string_view line) { lines_.emplace_back(line); });
+    cutter.add({.attempt = attempt, .rank = rank}, data,
+               [&](std::string_view line) { lines_.emplace_back(line); });
   }
   std::vector<std::string> lines_;
 };
@@ -38,7 +39,9 @@ TEST_F(LineCutterTest, RanksAndAttemptsDoNotMix) {
 TEST_F(LineCutterTest, WhatStandsBesideTheRanksIsNobodyElses) {
   LineCutter cutter;
   const auto of = [&](const LogLabel& log, std::string_view data) {
-    cutter.add(log, data, [&](std::string_view line) { lines_.push_back(log.text() + ": " + std::string(line)); });
+    cutter.add(log, data, [&](std::string_view line) {
+      lines_.push_back(log.text() + ": " + std::string(line));
+    });
   };
   of({.attempt = 1, .rank = 0}, "r");
   of({.attempt = 1, .rank = 0, .companion = "setup", .node = "a"}, "sa");
@@ -46,7 +49,8 @@ TEST_F(LineCutterTest, WhatStandsBesideTheRanksIsNobodyElses) {
   of({.attempt = 1, .rank = 0, .companion = "scheduler", .node = "a"}, "x\n");
   of({.attempt = 1, .rank = 0, .companion = "setup", .node = "a"}, "!\n");
   of({.attempt = 1, .rank = 0}, "\n");
-  EXPECT_EQ(lines_, (std::vector<std::string>{"b setup: sb", "a scheduler: x", "a setup: sa!", "rank 0: r"}));
+  EXPECT_EQ(lines_, (std::vector<std::string>{"b setup: sb", "a scheduler: x", "a setup: sa!",
+                                              "rank 0: r"}));
 }
 
 TEST_F(LineCutterTest, WhatHasNoNewlineComesAtTheEnd) {
@@ -60,7 +64,8 @@ TEST_F(LineCutterTest, WhatHasNoNewlineComesAtTheEnd) {
   EXPECT_EQ(lines_, (std::vector<std::string>{"done", "no end"}));
   std::vector<std::string> rest;
   const auto every = [&](const LogLabel& log, std::string_view line) {
-    rest.push_back(std::to_string(log.attempt) + "." + std::to_string(log.rank) + " " + std::string(line));
+    rest.push_back(std::to_string(log.attempt) + "." + std::to_string(log.rank) + " " +
+                   std::string(line));
   };
   cutter.end_all(every);
   cutter.end_all(every);
@@ -80,7 +85,8 @@ TEST_F(LineCutterTest, ALineWithoutEndIsGivenInPieces) {
 
 TEST_F(LineCutterTest, PiecesAreTheSameWhereverTheChunksEnd) {
   const std::string text = "0123456789\n0123456789abcdefghij\n\n0123456789abcdefghijk\nshort\n";
-  const std::vector<std::string> wanted = {"0123456789", "0123456789", "abcdefghij", "", "0123456789", "abcdefghij", "k", "short"};
+  const std::vector<std::string> wanted = {"0123456789", "0123456789", "abcdefghij", "",
+                                           "0123456789", "abcdefghij", "k",          "short"};
   for (std::size_t cut = 0; cut <= text.size(); ++cut) {
     LineCutter cutter(10);
     lines_.clear();
@@ -94,13 +100,16 @@ TEST_F(LineCutterTest, PiecesAreTheSameWhereverTheChunksEnd) {
 class ReturnsTest : public LineCutterTest {
  protected:
   void add(LineCutter& cutter, std::string_view data) {
-    cutter.add({.attempt = 1, .rank = 0}, data, [&](std::string_view line, bool redrawn) { lines_.push_back(std::string(line) + (redrawn ? "<" : "")); });
+    cutter.add({.attempt = 1, .rank = 0}, data, [&](std::string_view line, bool redrawn) {
+      lines_.push_back(std::string(line) + (redrawn ? "<" : ""));
+    });
   }
 };
 
 TEST_F(ReturnsTest, StatesOfALineAreTheSameWhereverTheChunksEnd) {
   const std::string text = "one\r\n\r10%\r20%\r\r30%\rdone\n\r\rx\r\r\ny\r\n\n0123456789a\rb\n";
-  const std::vector<std::string> wanted = {"one", "10%<", "20%<", "30%<", "done", "x", "y", "", "0123456789", "a<", "b"};
+  const std::vector<std::string> wanted = {"one", "10%<", "20%<",       "30%<", "done", "x",
+                                           "y",   "",     "0123456789", "a<",   "b"};
   for (std::size_t cut = 0; cut <= text.size(); ++cut) {
     for (std::size_t second = cut; second <= text.size(); ++second) {
       LineCutter cutter(10, Returns::Cut);

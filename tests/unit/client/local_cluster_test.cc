@@ -17,7 +17,8 @@
 namespace muster::client {
 namespace {
 
-// A cluster none of whose daemons runs, and one run directory that a worker has claimed: a process of this test.
+// A cluster none of whose daemons runs, and one run directory that a worker has claimed: a process
+// of this test.
 class LocalDownTest : public testing::Test {
  protected:
   LocalDownTest() {
@@ -38,7 +39,8 @@ class LocalDownTest : public testing::Test {
   void claim(const std::string& boot) {
     const auto process = process::identify(worker_);
     ASSERT_TRUE(process.has_value());
-    const rundir::RunLayout run(rundir::AgentLayout(local_agent_dir(dir_, "n0")).run(JobId("0123456789abc"), AttemptNo(1)));
+    const rundir::RunLayout run(
+        rundir::AgentLayout(local_agent_dir(dir_, "n0")).run(JobId("0123456789abc"), AttemptNo(1)));
     ASSERT_TRUE(io::make_dirs(run.root(), 0700).has_value());
     rundir::v1::Claim record;
     record.set_pid(static_cast<std::uint64_t>(worker_));
@@ -70,7 +72,8 @@ TEST_F(LocalDownTest, KillsTheWorkerThatClaimed) {
   EXPECT_EQ(ended_by(), SIGKILL);
 }
 
-// A pid and a start time come again after a reboot: whoever has them now is no worker of this cluster.
+// A pid and a start time come again after a reboot: whoever has them now is no worker of this
+// cluster.
 TEST_F(LocalDownTest, LeavesAProcessAloneThatHasTheNumbersOfAnotherBoot) {
   claim("another boot");
   down();

@@ -1,4 +1,5 @@
-// What `muster resume` begins with: which checkpoint is meant, what is said where there is none, and what the new job is named.
+// What `muster resume` begins with: which checkpoint is meant, what is said where there is none,
+// and what the new job is named.
 #include "client/commands/resume_source.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +24,8 @@ v1::Job job(const std::vector<std::tuple<std::uint32_t, std::int64_t, bool>>& ch
   return job;
 }
 
-std::string chosen(const std::vector<std::tuple<std::uint32_t, std::int64_t, bool>>& checkpoints, std::optional<std::int64_t> step = {}) {
+std::string chosen(const std::vector<std::tuple<std::uint32_t, std::int64_t, bool>>& checkpoints,
+                   std::optional<std::int64_t> step = {}) {
   const auto source = choose_checkpoint(job(checkpoints), "resuming", step);
   if (!source) return source.error().message;
   if (auto there = check_checkpoint(*source); !there) return there.error().message;
@@ -32,22 +34,29 @@ std::string chosen(const std::vector<std::tuple<std::uint32_t, std::int64_t, boo
 
 TEST(ResumeSource, TheNewestThatWasNotSetAside) {
   EXPECT_EQ(chosen({{1, 4, false}, {1, 8, false}}), "/c/attempt-1/8");
-  EXPECT_EQ(chosen({{1, 4, false}, {2, 4, false}, {1, 8, true}}), "/c/attempt-2/4") << "the last attempt's";
+  EXPECT_EQ(chosen({{1, 4, false}, {2, 4, false}, {1, 8, true}}), "/c/attempt-2/4")
+      << "the last attempt's";
 }
 
-// It said that there was no checkpoint of that step, with the very step before its eyes in `ckpt ls`.
+// It said that there was no checkpoint of that step, with the very step before its eyes in `ckpt
+// ls`.
 TEST(ResumeSource, OneThatIsAskedForByItsStepIsMeant) {
   EXPECT_EQ(chosen({{1, 4, false}, {1, 8, true}}, 8), "/c/attempt-1/8 (set aside)");
   EXPECT_EQ(chosen({{1, 8, false}, {2, 8, true}}, 8), "/c/attempt-1/8") << "the sound one of two";
 }
 
 TEST(ResumeSource, WhatIsNotThereIsSaidWithWhatIs) {
-  EXPECT_EQ(chosen({{1, 4, false}, {1, 8, true}}, 5), "resuming job 'llama' (06f3kq8z2m1ab): it has no whole checkpoint of step 5; the newest are 4, 8");
-  EXPECT_THAT(chosen({}, 5), HasSubstr("it has no whole checkpoint ('muster ckpt ls 06f3kq8z2m1ab'), and weights alone are none"));
+  EXPECT_EQ(chosen({{1, 4, false}, {1, 8, true}}, 5),
+            "resuming job 'llama' (06f3kq8z2m1ab): it has no whole checkpoint of step 5; the "
+            "newest are 4, 8");
+  EXPECT_THAT(chosen({}, 5), HasSubstr("it has no whole checkpoint ('muster ckpt ls "
+                                       "06f3kq8z2m1ab'), and weights alone are none"));
   EXPECT_EQ(chosen({{1, 4, true}, {1, 8, true}}),
-            "resuming job 'llama' (06f3kq8z2m1ab): all its whole checkpoints (steps 4, 8) were set aside: they hold weights alone, are torn, "
+            "resuming job 'llama' (06f3kq8z2m1ab): all its whole checkpoints (steps 4, 8) were set "
+            "aside: they hold weights alone, are torn, "
             "or two attempts that went on from each failed alike; "
-            "'muster events 06f3kq8z2m1ab' says which; of torn ones that are mended name the step to load all the same, from weights a new job begins with "
+            "'muster events 06f3kq8z2m1ab' says which; of torn ones that are mended name the step "
+            "to load all the same, from weights a new job begins with "
             "start: {from: job:JOB, as: weights}");
 }
 
@@ -68,7 +77,8 @@ TEST(NextName, OfAResumedJobItIsThatOfTheFirst) {
   EXPECT_EQ(base(named("llama")), "llama");
   EXPECT_EQ(base(named("llama-r2", "job:1"), "llama"), "llama");
   EXPECT_EQ(base(named("llama-r13", "job:1"), "llama-r12"), "llama");
-  EXPECT_EQ(base(named("llama-r2", "job:gone")), "llama") << "what it goes on from is not known any more";
+  EXPECT_EQ(base(named("llama-r2", "job:gone")), "llama")
+      << "what it goes on from is not known any more";
   v1::JobSpec train = named("llama-r2.train", "stage:transform/resharded");
   train.mutable_stage()->set_name("train");
   train.mutable_stage()->set_chain_name("llama-r2");
@@ -78,7 +88,8 @@ TEST(NextName, OfAResumedJobItIsThatOfTheFirst) {
 // A third run of "ppo-r2" was taken for one of "ppo", and would have been its namesake.
 TEST(NextName, WhatItsUserCalledItIsKept) {
   EXPECT_EQ(base(named("ppo-r2")), "ppo-r2");
-  EXPECT_EQ(base(named("ppo-r2", "job:1"), "warm-up"), "ppo-r2") << "it only began with another's checkpoint";
+  EXPECT_EQ(base(named("ppo-r2", "job:1"), "warm-up"), "ppo-r2")
+      << "it only began with another's checkpoint";
   EXPECT_EQ(base(named("ppo-r2", "/data/ckpt")), "ppo-r2");
   EXPECT_EQ(base(named("ppo-r2-r2", "job:1"), "ppo-r2"), "ppo-r2");
   EXPECT_EQ(base(named("ppo-r2-r3", "job:1"), "ppo-r2-r2"), "ppo-r2");

@@ -1,5 +1,6 @@
-// What `run`, `plan` and `validate` say of a sound spec that may not mean what it says. The story: `devices: [0,4]`, as a tutorial wrote it for cards 0 to 3,
-// trained on two cards; a script that was not there was found out by every node.
+// What `run`, `plan` and `validate` say of a sound spec that may not mean what it says. The story:
+// `devices: [0,4]`, as a tutorial wrote it for cards 0 to 3, trained on two cards; a script that
+// was not there was found out by every node.
 #include "client/commands/spec_notes.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +25,9 @@ class SpecNotes : public testing::Test {
     write("train.py", "");
   }
   ~SpecNotes() override { std::filesystem::remove_all(dir_); }
-  void write(const std::string& name, const std::string& text) { std::ofstream(dir_ / name) << text; }
+  void write(const std::string& name, const std::string& text) {
+    std::ofstream(dir_ / name) << text;
+  }
   std::vector<std::string> notes(const std::string& yaml) {
     const spec::Parsed parsed = spec::parse_yaml("name: x\n" + yaml, {.base_dir = dir_.string()});
     EXPECT_THAT(parsed.problems, IsEmpty()) << spec::format(parsed.problems, "x");
@@ -35,36 +38,50 @@ class SpecNotes : public testing::Test {
 
 TEST_F(SpecNotes, TwoIdsThatMayBeMeantAsARange) {
   EXPECT_THAT(notes("engine: torch\nlaunch: {script: train.py}\nresources: {devices: [0,4]}"),
-              ElementsAre("resources.devices: [0,4] are two devices, 0 and 4; \"[0,4)\" would be the 4 from 0 to 3"));
+              ElementsAre("resources.devices: [0,4] are two devices, 0 and 4; \"[0,4)\" would be "
+                          "the 4 from 0 to 3"));
   for (const char* devices : {"[0,1]", "\"[0,4)\"", "[0,2,4]", "4", "[4,0]"})
-    EXPECT_THAT(notes(std::string("engine: torch\nlaunch: {script: train.py}\nresources: {devices: ") + devices + "}"), IsEmpty()) << devices;
+    EXPECT_THAT(
+        notes(std::string("engine: torch\nlaunch: {script: train.py}\nresources: {devices: ") +
+              devices + "}"),
+        IsEmpty())
+        << devices;
 }
 
 TEST_F(SpecNotes, AScriptThatIsNotOnThisMachine) {
   EXPECT_THAT(notes("engine: torch\nlaunch: {script: trian.py}"),
-              ElementsAre("launch.script: '" + (dir_ / "trian.py").string() + "' is not on this machine; every node needs it there under this path"));
-  EXPECT_THAT(notes("engine: torch\nlaunch: {run: python3 trian.py}"), ElementsAre(HasSubstr("launch.run: '")));
+              ElementsAre("launch.script: '" + (dir_ / "trian.py").string() +
+                          "' is not on this machine; every node needs it there under this path"));
+  EXPECT_THAT(notes("engine: torch\nlaunch: {run: python3 trian.py}"),
+              ElementsAre(HasSubstr("launch.run: '")));
   EXPECT_THAT(notes("engine: torch\nlaunch: {run: python3 -m trian}"), IsEmpty());
-  EXPECT_THAT(notes("engine: torch\ncode: {at: /not/on/this/machine}\nlaunch: {script: trian.py}"), IsEmpty())
+  EXPECT_THAT(notes("engine: torch\ncode: {at: /not/on/this/machine}\nlaunch: {script: trian.py}"),
+              IsEmpty())
       << "the nodes have the code, this machine has not";
 }
 
 TEST_F(SpecNotes, AFlagWithoutItsValue) {
-  EXPECT_THAT(notes("engine: megatron\nlaunch: {script: train.py, args: --micro-batch-size --bf16}"),
-              ElementsAre("launch.args[0]: '--micro-batch-size' has no value: '--bf16' stands behind it"));
-  EXPECT_THAT(notes("engine: torch\nlaunch: {script: train.py, args: --save --bf16}"), IsEmpty()) << "of another program it may be a switch";
+  EXPECT_THAT(
+      notes("engine: megatron\nlaunch: {script: train.py, args: --micro-batch-size --bf16}"),
+      ElementsAre("launch.args[0]: '--micro-batch-size' has no value: '--bf16' stands behind it"));
+  EXPECT_THAT(notes("engine: torch\nlaunch: {script: train.py, args: --save --bf16}"), IsEmpty())
+      << "of another program it may be a switch";
 }
 
 TEST_F(SpecNotes, SlipsOfAScript) {
   write("run.sh", "#!/bin/bash\ntorchrun --nnodes 1 train.py \\ \n  --lr 1\n");
-  EXPECT_THAT(notes("engine: torch\nlaunch: {per: node, run: bash run.sh}"), ElementsAre(HasSubstr("run.sh:2: blanks stand behind the '\\'")));
+  EXPECT_THAT(notes("engine: torch\nlaunch: {per: node, run: bash run.sh}"),
+              ElementsAre(HasSubstr("run.sh:2: blanks stand behind the '\\'")));
 }
 
 TEST_F(SpecNotes, AMistypedKeyOfAPatchedConfiguration) {
   write("run_mindformer.py", "");
   write("llama.yaml", "runner_config:\n  epochs: 2\n");
-  const std::string head = "engine: mindformers\nlaunch: {config: llama.yaml, patch: {llama.yaml: {";
-  EXPECT_THAT(notes(head + "runner_config.epoch: 3}}}"), ElementsAre(HasSubstr("'runner_config.epoch' is not there, and is added; did you mean 'epochs'?")));
+  const std::string head =
+      "engine: mindformers\nlaunch: {config: llama.yaml, patch: {llama.yaml: {";
+  EXPECT_THAT(notes(head + "runner_config.epoch: 3}}}"),
+              ElementsAre(HasSubstr(
+                  "'runner_config.epoch' is not there, and is added; did you mean 'epochs'?")));
   EXPECT_THAT(notes(head + "runner_config.epochs: 3}}}"), IsEmpty());
 }
 

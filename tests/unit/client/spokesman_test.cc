@@ -33,7 +33,8 @@ TEST_F(SpokesmanTest, WithoutAReadingItIsRankZero) {
   EXPECT_EQ(spokesman_.not_shown(), 1u);
 }
 
-// Megatron prints its steps on the last rank: what that wrote before its first step was lost, as rank 0 was taken for the spokesman.
+// Megatron prints its steps on the last rank: what that wrote before its first step was lost, as
+// rank 0 was taken for the spokesman.
 TEST_F(SpokesmanTest, LinesFromBeforeItsFirstStepComeOutInOrder) {
   line(1, 7, "a7");
   line(1, 3, "a3");
@@ -104,7 +105,8 @@ TEST_F(SpokesmanTest, WhatIsHeldIsBounded) {
   Spokesman long_lines;
   const std::string megabyte(1 << 20, 'x');
   for (int i = 0; i < 10; ++i) long_lines.on_line(1, 1, megabyte);
-  EXPECT_LE(long_lines.on_progress(reading(1, 1)).size() * megabyte.size(), Spokesman::kHeldBytesMost);
+  EXPECT_LE(long_lines.on_progress(reading(1, 1)).size() * megabyte.size(),
+            Spokesman::kHeldBytesMost);
 }
 
 }  // namespace

@@ -31,16 +31,21 @@ class StageKeys : public testing::Test {
   }
   void TearDown() override { fs::remove_all(dir_); }
 
-  void write(const std::string& name, const std::string& text) const { std::ofstream(dir_ / name) << text; }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(dir_ / name) << text;
+  }
 
   std::vector<v1::JobSpec> stages(const std::string& more = "") const {
-    spec::Parsed parsed =
-        spec::parse_yaml("name: c\nengine: torch\nlaunch: {script: train.py, args: --config a.yaml, patch: {a.yaml: {a: 2}}}\n" + more +
-                             "stages:\n"
-                             "  prepare: {engine: command, launch: {run: python3 prepare.py, patch: null}, inputs: {raw: data}, creates: tokens}\n"
-                             "  train: {creates: model, inputs: {tokens: 'stage:prepare/tokens'}}\n"
-                             "  eval: {}\n",
-                         {.base_dir = dir_.string()});
+    spec::Parsed parsed = spec::parse_yaml(
+        "name: c\nengine: torch\nlaunch: {script: train.py, args: --config a.yaml, patch: {a.yaml: "
+        "{a: 2}}}\n" +
+            more +
+            "stages:\n"
+            "  prepare: {engine: command, launch: {run: python3 prepare.py, patch: null}, inputs: "
+            "{raw: data}, creates: tokens}\n"
+            "  train: {creates: model, inputs: {tokens: 'stage:prepare/tokens'}}\n"
+            "  eval: {}\n",
+        {.base_dir = dir_.string()});
     EXPECT_EQ(spec::format(parsed.problems, "x"), "");
     return std::move(parsed.stages);
   }
@@ -48,7 +53,8 @@ class StageKeys : public testing::Test {
   // The keys of `prepare` and `train`.
   std::pair<std::string, std::string> keys(const std::string& more = "") const {
     std::vector<v1::JobSpec> found = stages(more);
-    EXPECT_THAT(set_stage_keys(found, [this](const std::string& job) { return job + job_id_; }), IsEmpty());
+    EXPECT_THAT(set_stage_keys(found, [this](const std::string& job) { return job + job_id_; }),
+                IsEmpty());
     EXPECT_EQ(found[2].stage().key(), "") << "a stage that creates nothing is never taken for done";
     return {found[0].stage().key(), found[1].stage().key()};
   }
@@ -62,12 +68,14 @@ TEST_F(StageKeys, AreTheSameOfTheSame) {
   EXPECT_EQ(before.first.size(), 64u);
   EXPECT_NE(before.first, before.second);
   EXPECT_EQ(keys(), before);
-  EXPECT_EQ(keys("description: other words\nlabels: {a: b}\nrecovery: {max_restarts: 3}\n"), before) << "nothing that changes what is made";
+  EXPECT_EQ(keys("description: other words\nlabels: {a: b}\nrecovery: {max_restarts: 3}\n"), before)
+      << "nothing that changes what is made";
 }
 
 TEST_F(StageKeys, ChangeWithWhatAStageIsMadeFrom) {
   auto last = keys();
-  const auto changed = [&](const char* what, bool first, bool second, const std::function<void()>& change) {
+  const auto changed = [&](const char* what, bool first, bool second,
+                           const std::function<void()>& change) {
     change();
     const auto now = keys();
     EXPECT_EQ(now.first != last.first, first) << what;
@@ -75,7 +83,10 @@ TEST_F(StageKeys, ChangeWithWhatAStageIsMadeFrom) {
     last = now;
   };
   changed("a file below an input", true, true, [&] { write("data/sub/two", "22"); });
-  changed("a time alone", true, true, [&] { fs::last_write_time(dir_ / "data/one", fs::file_time_type::clock::now() - std::chrono::hours(1)); });
+  changed("a time alone", true, true, [&] {
+    fs::last_write_time(dir_ / "data/one",
+                        fs::file_time_type::clock::now() - std::chrono::hours(1));
+  });
   changed("a new file", true, true, [&] { write("data/three", ""); });
   changed("a file that is gone", true, true, [&] { fs::remove(dir_ / "data/one"); });
   changed("a script in launch.run", true, true, [&] { write("prepare.py", "print(1)"); });
@@ -94,7 +105,8 @@ TEST_F(StageKeys, ChangeWithWhatAStageIsMadeFrom) {
 TEST_F(StageKeys, AreNotThereWhereTheFilesAreTooMany) {
   std::vector<v1::JobSpec> found = stages();
   EXPECT_THAT(set_stage_keys(found, {}, 2),
-              ElementsAre("stage 'prepare' takes from more than 2 files: whether they have changed is not looked at, and it runs"));
+              ElementsAre("stage 'prepare' takes from more than 2 files: whether they have changed "
+                          "is not looked at, and it runs"));
   EXPECT_EQ(found[0].stage().key(), "");
   EXPECT_EQ(found[1].stage().key(), "") << "what it stands on cannot be told";
 }
@@ -106,10 +118,12 @@ TEST_F(StageKeys, NameWhatAStageComesBehind) {
 }
 
 TEST_F(StageKeys, MissingPathsAreTold) {
-  const std::vector<v1::JobSpec> found = stages("start: {from: /nowhere/at/all}\nruntime: {env: {D: '${start.dir}'}}\n");
+  const std::vector<v1::JobSpec> found =
+      stages("start: {from: /nowhere/at/all}\nruntime: {env: {D: '${start.dir}'}}\n");
   EXPECT_THAT(missing_paths(found[0]), ElementsAre("start.from: '/nowhere/at/all'"));
   fs::remove_all(dir_ / "data");
-  EXPECT_THAT(missing_paths(found[0]), ElementsAre("inputs.raw: '" + (dir_ / "data").string() + "'", "start.from: '/nowhere/at/all'"));
+  EXPECT_THAT(missing_paths(found[0]), ElementsAre("inputs.raw: '" + (dir_ / "data").string() + "'",
+                                                   "start.from: '/nowhere/at/all'"));
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ namespace {
 class Forgetful final : public v1::JobService::Service {
  public:
   explicit Forgetful(std::size_t lost) : lost_(lost) {}
-  grpc::Status SubmitJob(grpc::ServerContext*, const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response) override {
+  grpc::Status SubmitJob(grpc::ServerContext*, const v1::SubmitJobRequest* request,
+                         v1::SubmitJobResponse* response) override {
     const std::scoped_lock lock(mutex_);
     ids_.push_back(request->request_id());
     if (ids_.size() <= lost_) return {grpc::StatusCode::UNAVAILABLE, "connection reset"};

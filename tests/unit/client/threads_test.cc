@@ -1,4 +1,5 @@
-// What the threads of a following verb share: the queue of news, calls that are cancelled together, and the interrupt.
+// What the threads of a following verb share: the queue of news, calls that are cancelled together,
+// and the interrupt.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -73,7 +74,8 @@ TEST(CallGroup, CancelsWhoeverWaits) {
   grpc::ClientContext before, after;
   const CallGroup::Member one(group, before);
   group.cancel();
-  const CallGroup::Member late(group, after);  // is cancelled at once: a call that began a moment too late would otherwise never end
+  // is cancelled at once: a call that began a moment too late would otherwise never end
+  const CallGroup::Member late(group, after);
   waiting.join();
   EXPECT_TRUE(group.cancelled());
   EXPECT_TRUE(group.wait_for(0ns));
@@ -107,7 +109,8 @@ TEST(Interrupt, EndsWithoutHavingFired) {
   EXPECT_FALSE(interrupt.fired());
 }
 
-// The callback is told even when the signal came before it, and nobody is in it any more once it is taken back.
+// The callback is told even when the signal came before it, and nobody is in it any more once it is
+// taken back.
 TEST(Interrupt, TheCallbackMayGoAtAnyMoment) {
   for (int round = 0; round < 200; ++round) {
     Interrupt interrupt(std::chrono::milliseconds(round % 2));

@@ -1,5 +1,5 @@
-// The story: `muster frob --help` printed muster's own help and ended with 0, so that a script with a mistyped verb went on; and `muster list` was told the
-// list of twenty verbs, not the one.
+// The story: `muster frob --help` printed muster's own help and ended with 0, so that a script with
+// a mistyped verb went on; and `muster list` was told the list of twenty verbs, not the one.
 #include "client/commands/usage.h"
 
 #include <gmock/gmock.h>
@@ -31,9 +31,12 @@ class Usage : public testing::Test {
 };
 
 TEST_F(Usage, AWordThatIsNoVerbIsNamedWithTheNearestOne) {
-  EXPECT_THAT(said({"rum"}), HasSubstr("'rum' is no verb of 'muster'; did you mean 'muster run'?; there are: run, ps, node; see 'muster --help'"));
-  EXPECT_THAT(said({"frobnicate", "--help"}), HasSubstr("'frobnicate' is no verb of 'muster'; there are"));
-  EXPECT_THAT(said({"node", "shwo", "x"}), HasSubstr("'shwo' is no verb of 'muster node'; did you mean 'muster node show'?"));
+  EXPECT_THAT(said({"rum"}), HasSubstr("'rum' is no verb of 'muster'; did you mean 'muster run'?; "
+                                       "there are: run, ps, node; see 'muster --help'"));
+  EXPECT_THAT(said({"frobnicate", "--help"}),
+              HasSubstr("'frobnicate' is no verb of 'muster'; there are"));
+  EXPECT_THAT(said({"node", "shwo", "x"}),
+              HasSubstr("'shwo' is no verb of 'muster node'; did you mean 'muster node show'?"));
 }
 
 TEST_F(Usage, WordsOfOtherToolsAreKnownByMeaning) {

@@ -1,4 +1,5 @@
-// schedule.after over the wire: what is typed becomes ids, what cannot be is refused with the right code, and everybody who asks is told what is waited for.
+// schedule.after over the wire: what is typed becomes ids, what cannot be is refused with the right
+// code, and everybody who asks is told what is waited for.
 #include "tests/unit/controller/hand_node.h"
 
 namespace muster::controller {
@@ -6,8 +7,8 @@ namespace {
 
 class After : public HandNodeTest {
  protected:
-  grpc::Status submit_behind(const std::string& name, const std::vector<std::string>& others, v1::SubmitJobResponse& response,
-                             const std::string& request_id = {}) {
+  grpc::Status submit_behind(const std::string& name, const std::vector<std::string>& others,
+                             v1::SubmitJobResponse& response, const std::string& request_id = {}) {
     v1::SubmitJobRequest request;
     *request.mutable_spec() = behind(name, others);
     request.set_request_id(request_id);
@@ -39,7 +40,8 @@ class After : public HandNodeTest {
     v1::GetJobRequest request;
     request.set_job(id);
     v1::GetJobResponse response;
-    while (!stub_->GetJob(context().get(), request, &response).ok()) ASSERT_LT(std::chrono::steady_clock::now(), end) << "it does not come to the archive";
+    while (!stub_->GetJob(context().get(), request, &response).ok())
+      ASSERT_LT(std::chrono::steady_clock::now(), end) << "it does not come to the archive";
   }
   std::vector<std::string> why(const std::string& name) {
     v1::ExplainJobRequest request;
@@ -56,11 +58,14 @@ TEST_F(After, NamesBeginningsAndTheLastBecomeIds) {
   const grpc::Status status = submit_behind("late", {"one", two, "@last"}, response);
   ASSERT_TRUE(status.ok()) << status.error_message();
   const v1::Job late = job("late");
-  EXPECT_EQ(std::vector<std::string>(late.spec().schedule().after().begin(), late.spec().schedule().after().end()),
+  EXPECT_EQ(std::vector<std::string>(late.spec().schedule().after().begin(),
+                                     late.spec().schedule().after().end()),
             (std::vector<std::string>{one, two, three}));
   EXPECT_EQ(late.phase(), v1::JOB_PHASE_QUEUED);
-  EXPECT_EQ(why("late"), (std::vector<std::string>{"waits for job 'one' (" + one + "), which is queued", "waits for job 'two' (" + two + "), which is queued",
-                                                   "waits for job 'three' (" + three + "), which is queued"}));
+  EXPECT_EQ(why("late"),
+            (std::vector<std::string>{"waits for job 'one' (" + one + "), which is queued",
+                                      "waits for job 'two' (" + two + "), which is queued",
+                                      "waits for job 'three' (" + three + "), which is queued"}));
 }
 
 TEST_F(After, AListSaysForWhomAJobStillWaits) {
@@ -80,20 +85,28 @@ TEST_F(After, WhatCannotBeIsRefused) {
   submitted("two");
   const grpc::Status unknown = refused({"one", "nobody"});
   EXPECT_EQ(unknown.error_code(), grpc::StatusCode::NOT_FOUND);
-  EXPECT_TRUE(unknown.error_message().starts_with("submitting job 'refused': schedule.after[1]: finding job 'nobody': ")) << unknown.error_message();
-  EXPECT_NE(unknown.error_message().find("the newest are 'two' ("), std::string::npos) << unknown.error_message();
-  EXPECT_EQ(refused({"0000000000000"}).error_code(), grpc::StatusCode::NOT_FOUND) << "it looks like an id of long ago: the archive was asked";
+  EXPECT_TRUE(unknown.error_message().starts_with(
+      "submitting job 'refused': schedule.after[1]: finding job 'nobody': "))
+      << unknown.error_message();
+  EXPECT_NE(unknown.error_message().find("the newest are 'two' ("), std::string::npos)
+      << unknown.error_message();
+  EXPECT_EQ(refused({"0000000000000"}).error_code(), grpc::StatusCode::NOT_FOUND)
+      << "it looks like an id of long ago: the archive was asked";
   EXPECT_EQ(refused({one.substr(0, 4)}).error_code(), grpc::StatusCode::ABORTED);
   const grpc::Status twice = refused({"one", one});
   EXPECT_EQ(twice.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_NE(twice.error_message().find("the same job as schedule.after[0]: 'one'"), std::string::npos) << twice.error_message();
+  EXPECT_NE(twice.error_message().find("the same job as schedule.after[0]: 'one'"),
+            std::string::npos)
+      << twice.error_message();
   EXPECT_EQ(refused({"refused"}).error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "itself";
   EXPECT_EQ(refused({"No Job"}).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(refused(std::vector<std::string>(65, "one")).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(refused(std::vector<std::string>(65, "one")).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
   cancel("one");
   const grpc::Status ended = refused({"one"});
   EXPECT_EQ(ended.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_NE(ended.error_message().find("which was cancelled: wrong data"), std::string::npos) << ended.error_message();
+  EXPECT_NE(ended.error_message().find("which was cancelled: wrong data"), std::string::npos)
+      << ended.error_message();
   v1::ListJobsRequest all;
   all.set_all(true);
   v1::ListJobsResponse listed;
@@ -112,7 +125,9 @@ TEST_F(After, WhatOnlyTheArchiveKnowsCountsByHowItEnded) {
   forget(bad);
   const grpc::Status ended = refused({bad});
   EXPECT_EQ(ended.error_code(), grpc::StatusCode::FAILED_PRECONDITION) << ended.error_message();
-  EXPECT_NE(ended.error_message().find("job 'bad' (" + bad + "), which was cancelled"), std::string::npos) << ended.error_message();
+  EXPECT_NE(ended.error_message().find("job 'bad' (" + bad + "), which was cancelled"),
+            std::string::npos)
+      << ended.error_message();
   v1::SubmitJobResponse response;
   const grpc::Status taken = submit_behind("late", {good}, response);
   ASSERT_TRUE(taken.ok()) << taken.error_message();
@@ -128,7 +143,9 @@ TEST_F(After, AnEndWithoutSuccessEndsThoseBehindIt) {
   EXPECT_EQ(job("two").phase(), v1::JOB_PHASE_CANCELLED);
   const v1::Job three = job("three");
   EXPECT_EQ(three.phase(), v1::JOB_PHASE_CANCELLED);
-  EXPECT_TRUE(three.verdict().reason().ends_with("because job 'one' (" + one + ") was cancelled: wrong data")) << three.verdict().reason();
+  EXPECT_TRUE(three.verdict().reason().ends_with("because job 'one' (" + one +
+                                                 ") was cancelled: wrong data"))
+      << three.verdict().reason();
 }
 
 TEST_F(After, ARepeatedRequestIsTheSameJobWhateverBecameOfTheOthers) {
@@ -153,9 +170,11 @@ TEST_F(After, APlanSaysForWhatItWouldWait) {
   EXPECT_EQ(plan.spec().schedule().after(0), one);
   EXPECT_EQ(plan.ranks_size(), 1);
   cancel("one");
-  EXPECT_EQ(stub_->PlanJob(context().get(), request, &plan).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(stub_->PlanJob(context().get(), request, &plan).error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
   request.mutable_spec()->mutable_schedule()->set_after(0, "nobody");
-  EXPECT_EQ(stub_->PlanJob(context().get(), request, &plan).error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(stub_->PlanJob(context().get(), request, &plan).error_code(),
+            grpc::StatusCode::NOT_FOUND);
 }
 
 }  // namespace

@@ -11,7 +11,9 @@ namespace {
 using AgentStream = ClusterTest;
 
 bool is_welcome(const v1::ConnectResponse& r) { return r.has_welcome(); }
-bool is_run(const v1::ConnectResponse& r) { return r.has_orders() && r.orders().orders_size() == 1 && r.orders().orders(0).has_run(); }
+bool is_run(const v1::ConnectResponse& r) {
+  return r.has_orders() && r.orders().orders_size() == 1 && r.orders().orders(0).has_run();
+}
 bool is_fact_ack(const v1::ConnectResponse& r) { return r.has_fact_ack(); }
 
 TEST_F(AgentStream, IsWelcomedOrderedAndAcknowledged) {
@@ -54,7 +56,8 @@ TEST_F(AgentStream, IsWelcomedOrderedAndAcknowledged) {
   v1::Pulse pulse;
   pulse.set_number(3);
   agent.say(pulse);
-  ASSERT_TRUE(agent.until([](const v1::ConnectResponse& r) { return r.has_pulse_ack(); }, response));
+  ASSERT_TRUE(
+      agent.until([](const v1::ConnectResponse& r) { return r.has_pulse_ack(); }, response));
   EXPECT_EQ(response.pulse_ack().number(), 3u);
 }
 
@@ -93,10 +96,12 @@ TEST_F(AgentStream, ANameIsHeldByOneInstance) {
   v1::Pulse pulse;
   pulse.set_number(9);
   newer.say(pulse);
-  EXPECT_TRUE(newer.until([](const v1::ConnectResponse& r) { return r.has_pulse_ack(); }, response));
+  EXPECT_TRUE(
+      newer.until([](const v1::ConnectResponse& r) { return r.has_pulse_ack(); }, response));
 }
 
-// A state directory was copied (a cloned image, a restored backup): the two agents took turns on the name, and each started what was ordered.
+// A state directory was copied (a cloned image, a restored backup): the two agents took turns on
+// the name, and each started what was ordered.
 TEST_F(AgentStream, ACopyOfTheAgentDoesNotTakeItsPlace) {
   const auto hello = [](const char* life) {
     v1::Hello one = HandAgent::hello("n1", "i1");
@@ -110,17 +115,22 @@ TEST_F(AgentStream, ACopyOfTheAgentDoesNotTakeItsPlace) {
   {
     HandAgent copy(channel_);
     copy.say(hello("second"));
-    EXPECT_EQ(copy.status().error_code(), grpc::StatusCode::UNAVAILABLE) << "the first may be about to go";
+    EXPECT_EQ(copy.status().error_code(), grpc::StatusCode::UNAVAILABLE)
+        << "the first may be about to go";
   }
   v1::Pulse pulse;
   pulse.set_number(1);
   holder.say(pulse);
-  ASSERT_TRUE(holder.until([](const v1::ConnectResponse& r) { return r.has_pulse_ack(); }, response)) << "it has lost its stream";
+  ASSERT_TRUE(
+      holder.until([](const v1::ConnectResponse& r) { return r.has_pulse_ack(); }, response))
+      << "it has lost its stream";
   HandAgent copy(channel_);
   copy.say(hello("second"));
   const grpc::Status refused = copy.status();
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::ABORTED);
-  EXPECT_NE(refused.error_message().find("a copy of this agent's state directory"), std::string::npos) << refused.error_message();
+  EXPECT_NE(refused.error_message().find("a copy of this agent's state directory"),
+            std::string::npos)
+      << refused.error_message();
   // Its own process on a new stream is no copy.
   HandAgent newer(channel_);
   newer.say(hello("first"));
@@ -162,7 +172,8 @@ TEST_F(AgentStream, StrangersAreRefusedWithASentence) {
   hello.set_protocol_min(2);
   hello.set_protocol_max(3);
   EXPECT_EQ(refused(hello).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_EQ(refused(HandAgent::hello("a/b", "i1")).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(refused(HandAgent::hello("a/b", "i1")).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_FALSE(behind_);
   hello = HandAgent::hello("n1", "i1");
   hello.set_cluster_id("cluster");
@@ -187,7 +198,8 @@ TEST_F(AgentStream, StrangersAreRefusedWithASentence) {
   EXPECT_EQ(early.status().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
-// Epochs are used once: one that claims this epoch and was not here was told of it by a controller that went on from the same copy.
+// Epochs are used once: one that claims this epoch and was not here was told of it by a controller
+// that went on from the same copy.
 TEST_F(AgentStream, WhoHasSeenThisEpochWasWelcomedInIt) {
   v1::ConnectResponse response;
   v1::Hello hello = HandAgent::hello("n1", "i1");
@@ -213,7 +225,9 @@ TEST_F(AgentStream, OfAJournalThatIsBehindNobodyTakesOrders) {
   agent.say(HandAgent::hello("n1", "i1"));
   ASSERT_TRUE(agent.until(is_welcome, response));
   submitted("one");
-  ASSERT_TRUE(agent.until([](const v1::ConnectResponse& r) { return r.has_orders() && r.orders().orders_size() == 1; }, response));
+  ASSERT_TRUE(agent.until(
+      [](const v1::ConnectResponse& r) { return r.has_orders() && r.orders().orders_size() == 1; },
+      response));
   v1::Hello hello = HandAgent::hello("n2", "i2");
   {
     HandAgent known(channel_);
@@ -228,7 +242,8 @@ TEST_F(AgentStream, OfAJournalThatIsBehindNobodyTakesOrders) {
   v1::SubmitJobResponse submission;
   const grpc::Status refused = submit("two", submission);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::DATA_LOSS);
-  EXPECT_NE(refused.error_message().find("the controller pauses: "), std::string::npos) << refused.error_message();
+  EXPECT_NE(refused.error_message().find("the controller pauses: "), std::string::npos)
+      << refused.error_message();
   v1::ExplainJobRequest why;
   why.set_job("one");
   v1::ExplainJobResponse explained;
@@ -236,7 +251,8 @@ TEST_F(AgentStream, OfAJournalThatIsBehindNobodyTakesOrders) {
   ASSERT_GT(explained.lines_size(), 0);
   EXPECT_EQ(explained.lines(0), refused.error_message());
   v1::GetClusterStatusResponse cluster;
-  ASSERT_TRUE(node_stub_->GetClusterStatus(context().get(), v1::GetClusterStatusRequest(), &cluster).ok());
+  ASSERT_TRUE(
+      node_stub_->GetClusterStatus(context().get(), v1::GetClusterStatusRequest(), &cluster).ok());
   EXPECT_EQ(cluster.paused(), refused.error_message());
   agent.say(v1::Pulse());
   EXPECT_TRUE(agent.until(
@@ -250,7 +266,8 @@ TEST_F(AgentStream, OfAJournalThatIsBehindNobodyTakesOrders) {
   EXPECT_EQ(late.status().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-// Of a run that the journal does not name the agent says that nothing is left: the node gets work again, without another Hello.
+// Of a run that the journal does not name the agent says that nothing is left: the node gets work
+// again, without another Hello.
 TEST_F(AgentStream, AnUnknownRunsSweepFreesItsNode) {
   HandAgent agent(channel_);
   v1::Hello hello = HandAgent::hello("n1", "i1");
@@ -262,7 +279,8 @@ TEST_F(AgentStream, AnUnknownRunsSweepFreesItsNode) {
   ASSERT_TRUE(agent.until(is_welcome, response));
   const JobId id(submitted("one"));
   std::promise<core::JobPhase> phase;
-  ASSERT_TRUE(shell_->read([&](const View& view) { phase.set_value(view.ledger.jobs.at(id).phase); }));
+  ASSERT_TRUE(
+      shell_->read([&](const View& view) { phase.set_value(view.ledger.jobs.at(id).phase); }));
   EXPECT_EQ(phase.get_future().get(), core::JobPhase::Queued);
   v1::Facts facts;
   facts.set_sequence(1);
@@ -317,12 +335,15 @@ TEST_F(AgentStream, LogsAreFollowedToTheirEnd) {
   collected_->on_complete(id, AttemptNo(1), RankNo(0));
   EXPECT_FALSE(reader->Read(&chunk));
   EXPECT_TRUE(reader->Finish().ok());
-  ASSERT_TRUE(
-      agent.until([](const v1::ConnectResponse& r) { return r.has_orders() && r.orders().orders_size() == 1 && r.orders().orders(0).has_forget(); }, response));
+  ASSERT_TRUE(agent.until(
+      [](const v1::ConnectResponse& r) {
+        return r.has_orders() && r.orders().orders_size() == 1 && r.orders().orders(0).has_forget();
+      },
+      response));
 }
 
-// A part that never started has no log, and its agent is there for ever: who followed the job's logs waited for bytes that nobody would send, once an agent
-// had come or gone.
+// A part that never started has no log, and its agent is there for ever: who followed the job's
+// logs waited for bytes that nobody would send, once an agent had come or gone.
 TEST_F(AgentStream, FollowingDoesNotWaitForAPartThatNeverStarted) {
   HandAgent failing(channel_);
   auto going = std::make_unique<HandAgent>(channel_);
@@ -359,14 +380,18 @@ TEST_F(AgentStream, FollowingDoesNotWaitForAPartThatNeverStarted) {
   going->say(some);
   ASSERT_TRUE(going->until(is_fact_ack, response));
   ASSERT_EQ(job("two").phase(), v1::JOB_PHASE_FAILED);
-  shell_->report(core::ReportLogsCollected{.job = id, .attempt = AttemptNo(1), .node = NodeName("n1")}, shell_->now(), {});
+  shell_->report(
+      core::ReportLogsCollected{.job = id, .attempt = AttemptNo(1), .node = NodeName("n1")},
+      shell_->now(), {});
 
   auto following = context();
   v1::ReadLogsRequest request;
   request.set_job("two");
   request.set_follow(true);
   const auto reader = stub_->ReadLogs(following.get(), request);
-  const logs::LogKey key{.job = id, .attempt = AttemptNo(1), .rank = RankNo(job("two").attempts(0).nodes(1).first_rank())};
+  const logs::LogKey key{.job = id,
+                         .attempt = AttemptNo(1),
+                         .rank = RankNo(job("two").attempts(0).nodes(1).first_rank())};
   ASSERT_TRUE(store_->append(key, 0, "hello\n", std::nullopt));
   v1::ReadLogsResponse chunk;
   ASSERT_TRUE(reader->Read(&chunk));

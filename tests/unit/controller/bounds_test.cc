@@ -6,7 +6,8 @@ namespace {
 
 using Bounds = ClusterTest;
 
-// Anybody's cancel with 12 MiB of reason went into the journal, and nobody could read the list of jobs any more.
+// Anybody's cancel with 12 MiB of reason went into the journal, and nobody could read the list of
+// jobs any more.
 TEST_F(Bounds, AReasonIsASentence) {
   submitted("one");
   v1::CancelJobRequest cancel;
@@ -15,7 +16,8 @@ TEST_F(Bounds, AReasonIsASentence) {
   v1::CancelJobResponse cancelled;
   const grpc::Status refused = stub_->CancelJob(context().get(), cancel, &cancelled);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(refused.error_message(), "cancelling job 'one': reason has 8388608 bytes, at most 1024");
+  EXPECT_EQ(refused.error_message(),
+            "cancelling job 'one': reason has 8388608 bytes, at most 1024");
   EXPECT_EQ(job("one").phase(), v1::JOB_PHASE_QUEUED);
   v1::DeclareNodeDeadRequest dead;
   dead.set_name("n1");
@@ -25,7 +27,8 @@ TEST_F(Bounds, AReasonIsASentence) {
   EXPECT_EQ(kept.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(kept.error_message(), "declaring node 'n1' dead: reason has 1025 bytes, at most 1024");
   cancel.set_reason("a\x1b]0;title\a");
-  EXPECT_EQ(stub_->CancelJob(context().get(), cancel, &cancelled).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(stub_->CancelJob(context().get(), cancel, &cancelled).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
   cancel.set_reason(std::string(1'024, 'r'));
   ASSERT_TRUE(stub_->CancelJob(context().get(), cancel, &cancelled).ok());
   EXPECT_EQ(job("one").verdict().reason(), "cancelled: " + cancel.reason());
@@ -38,7 +41,9 @@ TEST_F(Bounds, APathThatATerminalWouldObeyIsNotTaken) {
   v1::SubmitJobResponse response;
   const grpc::Status refused = stub_->SubmitJob(context().get(), request, &response);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_NE(refused.error_message().find("output_dir: has control characters in it"), std::string::npos) << refused.error_message();
+  EXPECT_NE(refused.error_message().find("output_dir: has control characters in it"),
+            std::string::npos)
+      << refused.error_message();
 }
 
 // Beyond some 500,000 steps the curve was longer than a message, and left out without a word.
@@ -53,7 +58,8 @@ TEST_F(Bounds, TheCurveOfALongTrainingIsThinned) {
                       .has_loss = true});
   ASSERT_TRUE(store_->add_points(JobId(id), points));
   grpc::ChannelArguments plain;  // a client of another language: 4 MiB
-  const auto stub = v1::JobService::NewStub(grpc::CreateCustomChannel(server_->bound()[0], grpc::InsecureChannelCredentials(), plain));
+  const auto stub = v1::JobService::NewStub(
+      grpc::CreateCustomChannel(server_->bound()[0], grpc::InsecureChannelCredentials(), plain));
   v1::ReadSeriesRequest request;
   request.set_job("one");
   v1::ReadSeriesResponse response;
@@ -65,7 +71,8 @@ TEST_F(Bounds, TheCurveOfALongTrainingIsThinned) {
 }
 
 TEST_F(Bounds, ManyNodesAreListedBriefly) {
-  const std::shared_ptr<grpc::Channel> plain = grpc::CreateCustomChannel(server_->bound()[0], grpc::InsecureChannelCredentials(), grpc::ChannelArguments());
+  const std::shared_ptr<grpc::Channel> plain = grpc::CreateCustomChannel(
+      server_->bound()[0], grpc::InsecureChannelCredentials(), grpc::ChannelArguments());
   std::vector<std::unique_ptr<HandAgent>> agents;
   for (int i = 0; i < 16; ++i) {
     agents.push_back(std::make_unique<HandAgent>(channel_));
@@ -73,7 +80,9 @@ TEST_F(Bounds, ManyNodesAreListedBriefly) {
     for (int k = 0; k < 230; ++k) hello.mutable_inventory()->add_findings(std::string(1'000, 'f'));
     agents.back()->say(hello);
     v1::ConnectResponse welcome;
-    ASSERT_TRUE(agents.back()->until([](const v1::ConnectResponse& one) { return one.has_welcome(); }, welcome)) << agents.back()->status().error_message();
+    ASSERT_TRUE(agents.back()->until(
+        [](const v1::ConnectResponse& one) { return one.has_welcome(); }, welcome))
+        << agents.back()->status().error_message();
   }
   const auto stub = v1::NodeService::NewStub(plain);
   v1::ListNodesResponse response;

@@ -1,4 +1,5 @@
-// Chains and starts over the wire: a submission becomes jobs with ids, directories and checkpoints, all or none; the chain's name is one to ask by.
+// Chains and starts over the wire: a submission becomes jobs with ids, directories and checkpoints,
+// all or none; the chain's name is one to ask by.
 #include <gmock/gmock.h>
 
 #include "tests/unit/controller/hand_node.h"
@@ -18,8 +19,9 @@ class ChainWire : public HandNodeTest {
     for (const std::string& other : after) made.mutable_schedule()->add_after("stage:" + other);
     return made;
   }
-  grpc::Status submit_chain(const std::vector<v1::JobSpec>& stages, v1::SubmitJobResponse& response, const std::string& request_id = {},
-                            const std::string& done_stage = {}, const std::string& done_job = {}) {
+  grpc::Status submit_chain(const std::vector<v1::JobSpec>& stages, v1::SubmitJobResponse& response,
+                            const std::string& request_id = {}, const std::string& done_stage = {},
+                            const std::string& done_job = {}) {
     v1::SubmitJobRequest request;
     for (const v1::JobSpec& one : stages) *request.add_stages() = one;
     request.set_request_id(request_id);
@@ -45,7 +47,12 @@ class ChainWire : public HandNodeTest {
     return static_cast<std::size_t>(listed.jobs_size());
   }
   void saved(const std::string& id, std::int64_t step) {
-    put(core::ProposeCheckpoint{.job = JobId(id), .attempt = AttemptNo(1), .step = step, .path = "/c/iter_" + std::to_string(step), .bytes = 1, .shards = 1});
+    put(core::ProposeCheckpoint{.job = JobId(id),
+                                .attempt = AttemptNo(1),
+                                .step = step,
+                                .path = "/c/iter_" + std::to_string(step),
+                                .bytes = 1,
+                                .shards = 1});
   }
 };
 
@@ -75,8 +82,9 @@ TEST_F(ChainWire, StagesBecomeJobsThatNameEachOtherById) {
 
 TEST_F(ChainWire, AllAreTakenOrNone) {
   v1::SubmitJobResponse response;
-  EXPECT_THAT(submit_chain({stage("train", {"prepare"}), stage("prepare")}, response).error_message(),
-              HasSubstr("stages.train.schedule.after[0]: stage 'prepare'"));
+  EXPECT_THAT(
+      submit_chain({stage("train", {"prepare"}), stage("prepare")}, response).error_message(),
+      HasSubstr("stages.train.schedule.after[0]: stage 'prepare'"));
   v1::JobSpec wide = stage("train", {"prepare"});
   wide.mutable_resources()->set_nodes(4);
   node();
@@ -86,13 +94,16 @@ TEST_F(ChainWire, AllAreTakenOrNone) {
   v1::SubmitJobRequest both;
   *both.mutable_spec() = spec("one");
   *both.add_stages() = stage("prepare");
-  EXPECT_EQ(stub_->SubmitJob(context().get(), both, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(stub_->SubmitJob(context().get(), both, &response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
 }
 
 TEST_F(ChainWire, ARepeatedRequestIsTheSameChain) {
   v1::SubmitJobResponse first, second;
-  ASSERT_TRUE(submit_chain({stage("prepare"), stage("train", {"prepare"})}, first, "retry-me").ok());
-  const grpc::Status status = submit_chain({stage("prepare"), stage("train", {"prepare"})}, second, "retry-me");
+  ASSERT_TRUE(
+      submit_chain({stage("prepare"), stage("train", {"prepare"})}, first, "retry-me").ok());
+  const grpc::Status status =
+      submit_chain({stage("prepare"), stage("train", {"prepare"})}, second, "retry-me");
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_TRUE(second.repeated_request());
   EXPECT_EQ(first.job_id(), second.job_id());
@@ -104,7 +115,10 @@ TEST_F(ChainWire, ARepeatedRequestIsTheSameChain) {
 TEST_F(ChainWire, ItsNameIsAskedByAndCancelled) {
   node();
   v1::SubmitJobResponse response;
-  ASSERT_TRUE(submit_chain({stage("prepare"), stage("train", {"prepare"}), stage("eval", {"train"})}, response).ok());
+  ASSERT_TRUE(
+      submit_chain({stage("prepare"), stage("train", {"prepare"}), stage("eval", {"train"})},
+                   response)
+          .ok());
   v1::GetJobResponse whole = shown("llama");
   EXPECT_TRUE(whole.asked_for_chain());
   EXPECT_EQ(whole.job().spec().name(), "llama.prepare");
@@ -120,7 +134,8 @@ TEST_F(ChainWire, ItsNameIsAskedByAndCancelled) {
   const grpc::Status which = stub_->SubmitJob(context().get(), behind, &refused);
   EXPECT_EQ(which.error_code(), grpc::StatusCode::ABORTED);
   EXPECT_EQ(which.error_message(),
-            "submitting job 'late': schedule.after[0]: 'llama' is a chain; name one of its stages, as llama.STAGE (`muster show llama` lists them)");
+            "submitting job 'late': schedule.after[0]: 'llama' is a chain; name one of its stages, "
+            "as llama.STAGE (`muster show llama` lists them)");
   succeed(response.job_id());
   EXPECT_EQ(shown("llama").job().spec().name(), "llama.train");
   v1::CancelJobRequest request;
@@ -154,13 +169,15 @@ TEST_F(ChainWire, AStageThatIsDoneNeedNotRunAgain) {
   EXPECT_EQ(found.stages(0).job_id(), first.job_id());
   EXPECT_EQ(found.stages(0).creates(), "/out/" + first.job_id() + "/tokens");
   EXPECT_TRUE(found.stages(0).has_ended_at());
-  const grpc::Status status = submit_chain({stage("train", {"prepare"})}, second, {}, "prepare", first.job_id());
+  const grpc::Status status =
+      submit_chain({stage("train", {"prepare"})}, second, {}, "prepare", first.job_id());
   ASSERT_TRUE(status.ok()) << status.error_message();
   ASSERT_EQ(second.stages_size(), 1);
   EXPECT_EQ(job("llama.train").phase(), v1::JOB_PHASE_LAUNCHING) << "there is nobody to wait for";
   EXPECT_EQ(job("llama.train").spec().stage().dirs(0).out(), "/out/" + first.job_id());
   // The archive says the same.
-  put(core::ReportLogsCollected{.job = JobId(first.job_id()), .attempt = AttemptNo(1), .node = NodeName("n1")});
+  put(core::ReportLogsCollected{
+      .job = JobId(first.job_id()), .attempt = AttemptNo(1), .node = NodeName("n1")});
   put(core::ProposeArchive{.job = JobId(first.job_id())});
   const auto end = std::chrono::steady_clock::now() + kPatience;
   do {
@@ -184,7 +201,8 @@ TEST_F(ChainWire, AJobGoesOnFromAnother) {
   const grpc::Status none = stub_->SubmitJob(context().get(), request, &response);
   EXPECT_EQ(none.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_EQ(none.error_message(), "submitting job 'more': start.from: job 'base' (" + base +
-                                      ") has no whole checkpoint; wait until it has saved one, or write start.as: resume-or-scratch to begin anew without");
+                                      ") has no whole checkpoint; wait until it has saved one, or "
+                                      "write start.as: resume-or-scratch to begin anew without");
   saved(base, 10);
   saved(base, 20);
   succeed(base);
@@ -219,16 +237,20 @@ TEST_F(ChainWire, APlanOfAStageShowsWhatDoesNotExistYet) {
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(plan.waits_for(), "for stage 'prepare'");
   ASSERT_EQ(plan.ranks_size(), 1);
-  EXPECT_THAT(plan.ranks(0).argv(), ElementsAre("true", "/out/<id of prepare>/tokens", "/out/<id of train>"));
+  EXPECT_THAT(plan.ranks(0).argv(),
+              ElementsAre("true", "/out/<id of prepare>/tokens", "/out/<id of train>"));
   EXPECT_EQ(plan.spec().schedule().after(0), "<id of prepare>");
   request.mutable_stages(1)->mutable_start()->set_from("stage:prepare");
   request.mutable_stages(1)->mutable_start()->set_as(v1::START_AS_RESUME);
   request.mutable_stages(1)->mutable_launch()->add_run("${resume.dir}");
   ASSERT_TRUE(stub_->PlanJob(context().get(), request, &plan).ok());
-  EXPECT_EQ(plan.waits_for(), "for stage 'prepare', whose newest checkpoint is not known yet (shown as that of step 0)");
+  EXPECT_EQ(
+      plan.waits_for(),
+      "for stage 'prepare', whose newest checkpoint is not known yet (shown as that of step 0)");
   EXPECT_EQ(plan.ranks(0).argv(3), "/out/<id of train>/resume/attempt-1");
   request.mutable_spec()->mutable_stage()->set_name("nobody");
-  EXPECT_EQ(stub_->PlanJob(context().get(), request, &plan).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(stub_->PlanJob(context().get(), request, &plan).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
 }
 
 }  // namespace

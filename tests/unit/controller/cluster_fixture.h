@@ -1,5 +1,5 @@
-// A controller in this process: real shell, services and server over a unix socket and loopback TCP, a journal in memory, a real log store. And an agent's
-// half of the stream, driven by hand.
+// A controller in this process: real shell, services and server over a unix socket and loopback
+// TCP, a journal in memory, a real log store. And an agent's half of the stream, driven by hand.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -42,19 +42,29 @@ class ClusterTest : public testing::Test {
     const auto started = shell_->start();
     EXPECT_TRUE(started);
     collected_ = std::make_unique<LogsCollected>(*shell_, *store_, work_);
-    hub_ = std::make_unique<Hub>(*shell_, *store_, work_, *collected_, system_clock(),
-                                 Hub::Options{.version = "test", .cluster_out = "/out", .on_behind = [this](const Error&) { behind_ = true; }},
-                                 [](grpc::CallbackServerContext*) { return new NoLogs; });
-    edge_ = std::make_unique<Edge>(Edge{.shell = *shell_, .logs = *store_, .work = work_, .cluster_out = "/out", .version = "test", .shortage = [this] {
-                                          return std::string(low_on_space_ ? "the controller's disk is nearly full" : "");
-                                        }});
+    hub_ =
+        std::make_unique<Hub>(*shell_, *store_, work_, *collected_, system_clock(),
+                              Hub::Options{.version = "test",
+                                           .cluster_out = "/out",
+                                           .on_behind = [this](const Error&) { behind_ = true; }},
+                              [](grpc::CallbackServerContext*) { return new NoLogs; });
+    edge_ = std::make_unique<Edge>(
+        Edge{.shell = *shell_,
+             .logs = *store_,
+             .work = work_,
+             .cluster_out = "/out",
+             .version = "test",
+             .shortage = [this] {
+               return std::string(low_on_space_ ? "the controller's disk is nearly full" : "");
+             }});
     jobs_ = std::make_unique<JobService>(*edge_, 1, watch_queue_max);
     nodes_ = std::make_unique<NodeService>(*edge_, kProtocolMin, kProtocolMax);
     collected_->start(shell_->started_ledger());
     hub_->set_start(*started);
     shell_->set_listener(hub_.get());
     shell_->open();
-    auto server = Server::start({"unix:" + (dir_ / "s").string(), "127.0.0.1:0"}, {hub_.get(), jobs_.get(), nodes_.get()}, "secret");
+    auto server = Server::start({"unix:" + (dir_ / "s").string(), "127.0.0.1:0"},
+                                {hub_.get(), jobs_.get(), nodes_.get()}, "secret");
     if (!server) throw std::runtime_error(server.error().message);
     server_ = std::move(*server);
     channel_ = rpc::make_channel({.address = server_->bound()[0]});
@@ -85,7 +95,8 @@ class ClusterTest : public testing::Test {
     spec.mutable_resources()->set_devices(1);
     return spec;
   }
-  grpc::Status submit(const std::string& name, v1::SubmitJobResponse& response, const std::string& request_id = {}) {
+  grpc::Status submit(const std::string& name, v1::SubmitJobResponse& response,
+                      const std::string& request_id = {}) {
     v1::SubmitJobRequest request;
     *request.mutable_spec() = spec(name);
     request.set_request_id(request_id);
@@ -127,7 +138,8 @@ class ClusterTest : public testing::Test {
 // One agent stream, blocking.
 class HandAgent {
  public:
-  explicit HandAgent(const std::shared_ptr<grpc::Channel>& channel) : stub_(v1::AgentService::NewStub(channel)) {
+  explicit HandAgent(const std::shared_ptr<grpc::Channel>& channel)
+      : stub_(v1::AgentService::NewStub(channel)) {
     context_.set_deadline(std::chrono::system_clock::now() + kPatience);
     stream_ = stub_->Connect(&context_);
   }

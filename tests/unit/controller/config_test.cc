@@ -21,13 +21,15 @@ TEST(Config, DefaultsFollowTheStateDirectory) {
 }
 
 TEST(Config, ValuesAreUnderstood) {
-  const CommandLine line = parse({"--state-dir", "/s", "--listen", "127.0.0.1:1", "--listen", "unix:/x", "--archive-after", "0", "--pulse-interval", "250ms",
+  const CommandLine line = parse({"--state-dir", "/s", "--listen", "127.0.0.1:1", "--listen",
+                                  "unix:/x", "--archive-after", "0", "--pulse-interval", "250ms",
                                   "--port-range", "30000-30010", "--log-quota", "10GB"});
   ASSERT_EQ(line.exit_code, -1) << line.text;
   EXPECT_EQ(line.config.listen.size(), 2u);
   EXPECT_EQ(line.config.archive_after, Duration::zero());
   EXPECT_EQ(line.config.archive_keep, std::chrono::hours(24 * 90));
-  EXPECT_EQ(parse({"--state-dir", "/s", "--archive-keep", "30d"}).config.archive_keep, std::chrono::hours(24 * 30));
+  EXPECT_EQ(parse({"--state-dir", "/s", "--archive-keep", "30d"}).config.archive_keep,
+            std::chrono::hours(24 * 30));
   EXPECT_EQ(line.config.pulse_interval, std::chrono::milliseconds(250));
   EXPECT_EQ(line.config.port_first, 30'000);
   EXPECT_EQ(line.config.port_last, 30'010);
@@ -35,13 +37,14 @@ TEST(Config, ValuesAreUnderstood) {
 }
 
 TEST(Config, MistakesAreUsageWithASentence) {
-  const std::vector<std::vector<const char*>> wrong = {{},
-                                                       {"--state-dir", "/s", "--nonsense"},
-                                                       {"--state-dir", "/s", "--port-range", "9-4"},
-                                                       {"--state-dir", "/s", "--archive-after", "10"},
-                                                       {"--state-dir", "/s", "--pulse-interval", "1h"},
-                                                       {"--state-dir", "/s", "--archive-keep", "1d"},
-                                                       {"--state-dir", "/s", "--listen", "nowhere"}};
+  const std::vector<std::vector<const char*>> wrong = {
+      {},
+      {"--state-dir", "/s", "--nonsense"},
+      {"--state-dir", "/s", "--port-range", "9-4"},
+      {"--state-dir", "/s", "--archive-after", "10"},
+      {"--state-dir", "/s", "--pulse-interval", "1h"},
+      {"--state-dir", "/s", "--archive-keep", "1d"},
+      {"--state-dir", "/s", "--listen", "nowhere"}};
   for (const auto& arguments : wrong) {
     const CommandLine line = parse(arguments);
     EXPECT_EQ(line.exit_code, 64);
@@ -53,11 +56,18 @@ TEST(Config, MistakesAreUsageWithASentence) {
 
 TEST(Config, OtherMachinesAreNotServedByAccident) {
   EXPECT_EQ(parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070"}).exit_code, 64);
-  EXPECT_EQ(parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070", "--token-file", "/t"}).exit_code, 64);
-  EXPECT_NE(parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070"}).text.find("TLS"), std::string::npos);
-  EXPECT_EQ(parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070", "--token-file", "/t", "--allow-plain-tcp"}).exit_code, -1);
-  // With the flag that the refusal advises it was refused again: the token file's default was not set yet when it was asked for.
-  const CommandLine advised = parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070", "--allow-plain-tcp"});
+  EXPECT_EQ(
+      parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070", "--token-file", "/t"}).exit_code, 64);
+  EXPECT_NE(parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070"}).text.find("TLS"),
+            std::string::npos);
+  EXPECT_EQ(parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070", "--token-file", "/t",
+                   "--allow-plain-tcp"})
+                .exit_code,
+            -1);
+  // With the flag that the refusal advises it was refused again: the token file's default was not
+  // set yet when it was asked for.
+  const CommandLine advised =
+      parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070", "--allow-plain-tcp"});
   EXPECT_EQ(advised.exit_code, -1) << advised.text;
   EXPECT_EQ(advised.config.token_file, "/s/token");
 }

@@ -1,4 +1,5 @@
-// `muster-controller --dump`: the ledger that a journal adds up to, and nothing on the disk is another than before.
+// `muster-controller --dump`: the ledger that a journal adds up to, and nothing on the disk is
+// another than before.
 #include "controller/dump.h"
 
 #include <gtest/gtest.h>
@@ -18,17 +19,21 @@ class DumpTest : public testing::Test {
   DumpTest() {
     std::string pattern = (std::filesystem::temp_directory_path() / "muster-dump-XXXXXX").string();
     dir_ = ::mkdtemp(pattern.data());
-    auto journal = journal::SqliteJournal::open({.dir = dir_ / "journal", .ballast_bytes = 1 << 20, .low_space_bytes = 0});
+    auto journal = journal::SqliteJournal::open(
+        {.dir = dir_ / "journal", .ballast_bytes = 1 << 20, .low_space_bytes = 0});
     EXPECT_TRUE(journal);
     EXPECT_TRUE((*journal)->load([](const journal::Row&) {}));
     const JobId job("0000000000001");
     v1::JobSpec spec;
     spec.set_name("train");
     std::vector<journal::Row> rows;
-    for (core::EventBody body : {core::EventBody(core::ControllerStarted{.epoch = Epoch(1), .cluster = ClusterId("c"), .version = "test"}),
-                                 core::EventBody(core::JobSubmitted{.job = job, .spec = spec, .spec_hash = "h"}),
-                                 core::EventBody(core::CaughtUp{.job = job, .attempt = AttemptNo(4)})}) {
-      rows.push_back({.index = JournalIndex(rows.size() + 1), .event = {.at = WallTime(std::chrono::seconds(1)), .body = std::move(body)}});
+    for (core::EventBody body :
+         {core::EventBody(core::ControllerStarted{
+              .epoch = Epoch(1), .cluster = ClusterId("c"), .version = "test"}),
+          core::EventBody(core::JobSubmitted{.job = job, .spec = spec, .spec_hash = "h"}),
+          core::EventBody(core::CaughtUp{.job = job, .attempt = AttemptNo(4)})}) {
+      rows.push_back({.index = JournalIndex(rows.size() + 1),
+                      .event = {.at = WallTime(std::chrono::seconds(1)), .body = std::move(body)}});
     }
     EXPECT_TRUE((*journal)->append(rows));
   }
@@ -54,7 +59,9 @@ class DumpTest : public testing::Test {
 TEST_F(DumpTest, ShowsTheLedgerAndWhatMakesNoSense) {
   const auto text = dump_journal(dir_);
   ASSERT_TRUE(text) << text.error().message;
-  EXPECT_TRUE(text->starts_with("set aside: job '0000000000001': journal row 3 makes no sense: attempt 4 was never placed\n")) << *text;
+  EXPECT_TRUE(text->starts_with(
+      "set aside: job '0000000000001': journal row 3 makes no sense: attempt 4 was never placed\n"))
+      << *text;
   EXPECT_NE(text->find("job 0000000000001 name=train"), std::string::npos) << *text;
 }
 

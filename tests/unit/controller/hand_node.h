@@ -1,4 +1,5 @@
-// A cluster with one node whose facts are reported by hand, without an agent: jobs run there to the end that a test gives them.
+// A cluster with one node whose facts are reported by hand, without an agent: jobs run there to the
+// end that a test gives them.
 #pragma once
 
 #include <future>
@@ -15,7 +16,9 @@ class HandNodeTest : public ClusterTest {
   // What an agent, or the shell itself, would ask for; returns when it is durable.
   void put(core::Input input, std::optional<core::Observation> then = {}) {
     std::promise<std::optional<Error>> answered;
-    const auto reply = [&](const Outcome& outcome, const View&) { answered.set_value(outcome.refusal); };
+    const auto reply = [&](const Outcome& outcome, const View&) {
+      answered.set_value(outcome.refusal);
+    };
     if (then) {
       shell_->report_and_observe(std::move(input), *std::move(then), shell_->now(), reply);
     } else {
@@ -27,14 +30,21 @@ class HandNodeTest : public ClusterTest {
   // Node n1, with two devices: whatever is placed there runs until a test says otherwise.
   void node() {
     const NodeName name("n1");
-    put(core::RegisterNode{.node = name, .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = HandAgent::hello("n1", "i1").inventory()},
-        core::Connected{.node = name, .connection = ConnectionId(77), .instance = InstanceId("i1"), .boot_id = BootId("b1")});
+    put(core::RegisterNode{.node = name,
+                           .instance = InstanceId("i1"),
+                           .boot_id = BootId("b1"),
+                           .inventory = HandAgent::hello("n1", "i1").inventory()},
+        core::Connected{.node = name,
+                        .connection = ConnectionId(77),
+                        .instance = InstanceId("i1"),
+                        .boot_id = BootId("b1")});
   }
   // Of attempt 1, as n1 tells it.
   void told(v1::Fact fact, const std::string& id) {
     fact.set_job_id(id);
     fact.set_attempt(1);
-    put(core::ReportFact{.node = NodeName("n1"), .instance = InstanceId("i1"), .fact = std::move(fact)});
+    put(core::ReportFact{
+        .node = NodeName("n1"), .instance = InstanceId("i1"), .fact = std::move(fact)});
   }
   void swept(const std::string& id) {
     v1::Fact fact;

@@ -14,7 +14,8 @@ v1::AttemptReading& reading(v1::Pulse& pulse, const std::string& job, std::int64
   made.add_ranks()->set_step(step);
   return made;
 }
-void shard(v1::AttemptReading& reading, std::int64_t step, const std::string& name, std::uint64_t bytes) {
+void shard(v1::AttemptReading& reading, std::int64_t step, const std::string& name,
+           std::uint64_t bytes) {
   v1::ShardReading& made = *reading.add_shards();
   made.set_step(step);
   made.set_shard(name);
@@ -22,12 +23,14 @@ void shard(v1::AttemptReading& reading, std::int64_t step, const std::string& na
 }
 std::string steps(const v1::AttemptReading& reading) {
   std::string text;
-  for (const v1::StepSample& sample : reading.samples()) text += std::to_string(sample.step()) + " ";
+  for (const v1::StepSample& sample : reading.samples())
+    text += std::to_string(sample.step()) + " ";
   return text;
 }
 std::string shards(const v1::AttemptReading& reading) {
   std::string text;
-  for (const v1::ShardReading& one : reading.shards()) text += std::to_string(one.step()) + one.shard() + std::to_string(one.bytes()) + " ";
+  for (const v1::ShardReading& one : reading.shards())
+    text += std::to_string(one.step()) + one.shard() + std::to_string(one.bytes()) + " ";
   return text;
 }
 
@@ -94,7 +97,8 @@ TEST(PulseMerge, ALookAtTheDevicesIsKeptUntilThereIsANewerOne) {
   EXPECT_EQ(newest.devices(0).health(), v1::DEVICE_HEALTH_OK);
 }
 
-// While the disk hangs pulses are merged: those of a node that names other jobs each time grew without end.
+// While the disk hangs pulses are merged: those of a node that names other jobs each time grew
+// without end.
 TEST(PulseMerge, WhatIsTakenOverHasABound) {
   v1::Pulse waiting;
   for (int pulse = 0; pulse < 100; ++pulse) {

@@ -1,4 +1,5 @@
-// What a rank is launched with, as clients see it: files, companions, where every word comes from; and the rank table by itself.
+// What a rank is launched with, as clients see it: files, companions, where every word comes from;
+// and the rank table by itself.
 #include <gmock/gmock.h>
 
 #include "common/digest/sha256.h"
@@ -11,7 +12,8 @@ using testing::HasSubstr;
 
 class RankLaunch : public ClusterTest {
  protected:
-  static v1::JobSpec mindformers(const std::string& name, std::uint32_t devices = 2, v1::Launcher launcher = v1::LAUNCHER_RANKTABLE) {
+  static v1::JobSpec mindformers(const std::string& name, std::uint32_t devices = 2,
+                                 v1::Launcher launcher = v1::LAUNCHER_RANKTABLE) {
     v1::JobSpec made = spec(name);
     made.set_engine("mindformers");
     made.mutable_launch()->clear_run();
@@ -28,7 +30,8 @@ class RankLaunch : public ClusterTest {
       device.set_physical_id(device.id() + 4);
       device.add_addresses("192.168.1." + std::to_string(device.id()));
     }
-    for (const char* feature : {"launch-files", "companions"}) hello.mutable_inventory()->add_features(feature);
+    for (const char* feature : {"launch-files", "companions"})
+      hello.mutable_inventory()->add_features(feature);
     return hello;
   }
   // Until its order has come: then it is placed.
@@ -40,15 +43,21 @@ class RankLaunch : public ClusterTest {
     ASSERT_TRUE(status.ok()) << status.error_message();
     v1::ConnectResponse order;
     ASSERT_TRUE(agent.until(
-        [](const v1::ConnectResponse& said) { return said.has_orders() && said.orders().orders_size() > 0 && said.orders().orders(0).has_run(); }, order));
+        [](const v1::ConnectResponse& said) {
+          return said.has_orders() && said.orders().orders_size() > 0 &&
+                 said.orders().orders(0).has_run();
+        },
+        order));
     launch_ = order.orders().orders(0).run();
   }
   void join(HandAgent& agent) {
     agent.say(hello());
     v1::ConnectResponse welcome;
-    ASSERT_TRUE(agent.until([](const v1::ConnectResponse& said) { return said.has_welcome(); }, welcome));
+    ASSERT_TRUE(
+        agent.until([](const v1::ConnectResponse& said) { return said.has_welcome(); }, welcome));
   }
-  grpc::Status table(const std::string& job, v1::GetRankTableResponse& response, std::uint32_t attempt = 0) {
+  grpc::Status table(const std::string& job, v1::GetRankTableResponse& response,
+                     std::uint32_t attempt = 0) {
     v1::GetRankTableRequest request;
     request.set_job(job);
     request.set_attempt(attempt);
@@ -100,7 +109,8 @@ TEST_F(RankLaunch, WhereThereIsNoTableItIsSaidWhy) {
   };
   EXPECT_THAT(said("nobody"), HasSubstr("nobody"));
   placed(agent, mindformers("msrun", 2, v1::LAUNCHER_MSRUN));
-  EXPECT_THAT(said("msrun"), HasSubstr(" attempt 1: it has none: with launch.launcher: msrun ranks find each other by the scheduler"));
+  EXPECT_THAT(said("msrun"), HasSubstr(" attempt 1: it has none: with launch.launcher: msrun ranks "
+                                       "find each other by the scheduler"));
   EXPECT_THAT(said("msrun", 3), HasSubstr("showing the rank table of job '"));
   EXPECT_THAT(said("msrun", 3), HasSubstr("': it has no attempt 3"));
   ASSERT_EQ(launch_.companions_size(), 1);
@@ -111,7 +121,8 @@ TEST_F(RankLaunch, WhereThereIsNoTableItIsSaidWhy) {
   ASSERT_EQ(launch.companions_size(), 1);
   EXPECT_EQ(launch.companions(0).name(), "scheduler");
   EXPECT_EQ(launch.companions(0).argv_size(), launch_.companions(0).argv_size());
-  EXPECT_EQ(static_cast<std::size_t>(launch.companions(0).env_size()), launch_.companions(0).env().size());
+  EXPECT_EQ(static_cast<std::size_t>(launch.companions(0).env_size()),
+            launch_.companions(0).env().size());
   EXPECT_EQ(launch.files_size(), 0);
 }
 
@@ -124,7 +135,8 @@ TEST_F(RankLaunch, OtherEnginesAndSingleRanksHaveNone) {
   v1::JobSpec other = spec("other");
   other.mutable_resources()->set_type("ascend");
   placed(agent, other);
-  EXPECT_THAT(table("other", shown).error_message(), HasSubstr("ranks of engine command find each other without one"));
+  EXPECT_THAT(table("other", shown).error_message(),
+              HasSubstr("ranks of engine command find each other without one"));
 }
 
 TEST_F(RankLaunch, APlanShowsFilesOnceAndTheirContent) {

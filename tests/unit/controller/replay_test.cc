@@ -1,4 +1,5 @@
-// A sound record that makes no sense is left out and sets its one job aside; the rest starts. What makes sense of that job stays.
+// A sound record that makes no sense is left out and sets its one job aside; the rest starts. What
+// makes sense of that job stays.
 #include "controller/shell/replay.h"
 
 #include <gtest/gtest.h>
@@ -12,17 +13,23 @@ const NodeName kNode("n1");
 class ReplayTest : public testing::Test {
  protected:
   void row(core::EventBody body) {
-    replay_.row({.index = JournalIndex(++index_), .event = {.at = WallTime(std::chrono::seconds(index_)), .body = std::move(body)}});
+    replay_.row({.index = JournalIndex(++index_),
+                 .event = {.at = WallTime(std::chrono::seconds(index_)), .body = std::move(body)}});
   }
   void submit(const JobId& job, const std::string& name) {
     v1::JobSpec spec;
     spec.set_name(name);
-    row(core::JobSubmitted{.job = job, .request_id = RequestId("r" + name), .spec = spec, .spec_hash = "h"});
+    row(core::JobSubmitted{
+        .job = job, .request_id = RequestId("r" + name), .spec = spec, .spec_hash = "h"});
   }
   void place(const JobId& job, std::uint32_t attempt, std::uint32_t device) {
     row(core::AttemptPlaced{.job = job,
                             .attempt = AttemptNo(attempt),
-                            .nodes = {{.node = kNode, .address = "127.0.0.1", .devices = {device}, .first_rank = RankNo(0), .rank_count = 1}},
+                            .nodes = {{.node = kNode,
+                                       .address = "127.0.0.1",
+                                       .devices = {device},
+                                       .first_rank = RankNo(0),
+                                       .rank_count = 1}},
                             .master_port = static_cast<std::uint16_t>(20'000 + device)});
   }
   Replay replay_;
@@ -41,22 +48,27 @@ TEST_F(ReplayTest, NonsenseSetsItsOneJobAside) {
   submit(kGood, "good");
   submit(kBad, "bad");
   place(kBad, 1, 0);
-  place(kBad, 3, 1);                                                   // attempt 2 never was
-  row(core::JobEnded{.job = kBad, .outcome = core::Outcome::Failed});  // nonsense, too: the first word of it is the one that is told
+  place(kBad, 3, 1);  // attempt 2 never was
+  // nonsense, too: the first word of it is the one that is told
+  row(core::JobEnded{.job = kBad, .outcome = core::Outcome::Failed});
   place(kGood, 1, 2);
   core::Ledger& ledger = replay_.ledger();
   ASSERT_TRUE(replay_.set_aside().contains(kBad));
-  EXPECT_NE(replay_.set_aside().at(kBad).find("row 4"), std::string::npos) << replay_.set_aside().at(kBad);
+  EXPECT_NE(replay_.set_aside().at(kBad).find("row 4"), std::string::npos)
+      << replay_.set_aside().at(kBad);
   EXPECT_EQ(ledger.jobs.at(kGood).phase, core::JobPhase::Launching);
-  // Its process may still run there: it holds its device, its name and its orders, so that it can be stopped.
+  // Its process may still run there: it holds its device, its name and its orders, so that it can
+  // be stopped.
   EXPECT_EQ(ledger.jobs.at(kBad).phase, core::JobPhase::Launching);
   EXPECT_TRUE(ledger.live_names.contains("bad"));
   EXPECT_TRUE(ledger.device_holders.at(kNode).contains(0));
-  EXPECT_FALSE(ledger.device_holders.at(kNode).contains(1)) << "nobody has acted on a placement that no controller can fold";
+  EXPECT_FALSE(ledger.device_holders.at(kNode).contains(1))
+      << "nobody has acted on a placement that no controller can fold";
   EXPECT_TRUE(ledger.node_parts.at(kNode).unswept.contains({kBad, AttemptNo(1)}));
 }
 
-// What its nodes said since is not nonsense: a device is free when it was swept, also for the next start.
+// What its nodes said since is not nonsense: a device is free when it was swept, also for the next
+// start.
 TEST_F(ReplayTest, TheEndOfAJobSetAsideIsFolded) {
   submit(kBad, "bad");
   place(kBad, 1, 0);
@@ -64,7 +76,8 @@ TEST_F(ReplayTest, TheEndOfAJobSetAsideIsFolded) {
   row(core::CancelRequested{.job = kBad, .reason = "set aside"});
   row(core::AttemptBroke{.job = kBad, .attempt = AttemptNo(1), .cause = "cancel was asked for"});
   row(core::NodeSwept{.job = kBad, .attempt = AttemptNo(1), .node = kNode, .reason = "stopped"});
-  row(core::AttemptEnded{.job = kBad, .attempt = AttemptNo(1), .verdict = {}, .fence = "swept", .job_ends = true});
+  row(core::AttemptEnded{
+      .job = kBad, .attempt = AttemptNo(1), .verdict = {}, .fence = "swept", .job_ends = true});
   row(core::JobEnded{.job = kBad, .outcome = core::Outcome::Cancelled});
   EXPECT_TRUE(replay_.set_aside().contains(kBad));
   EXPECT_EQ(replay_.ledger().jobs.at(kBad).phase, core::JobPhase::Cancelled);
@@ -74,7 +87,9 @@ TEST_F(ReplayTest, TheEndOfAJobSetAsideIsFolded) {
 TEST_F(ReplayTest, AnArchivedJobWithNonsenseIsStillShown) {
   journal::ArchivedJob archived{.job = kBad};
   const auto add = [&](core::EventBody body) {
-    archived.rows.push_back({.index = JournalIndex(archived.rows.size() + 1), .event = {.at = WallTime(std::chrono::seconds(1)), .body = std::move(body)}});
+    archived.rows.push_back(
+        {.index = JournalIndex(archived.rows.size() + 1),
+         .event = {.at = WallTime(std::chrono::seconds(1)), .body = std::move(body)}});
   };
   v1::JobSpec spec;
   spec.set_name("bad");
@@ -92,10 +107,13 @@ TEST_F(ReplayTest, APlacementBeforeAPredecessorHasSucceededIsNonsense) {
   v1::JobSpec spec;
   spec.set_name("good");
   spec.mutable_schedule()->add_after(kBad.str());
-  row(core::JobSubmitted{.job = kGood, .request_id = RequestId("r"), .spec = spec, .spec_hash = "h"});
+  row(core::JobSubmitted{
+      .job = kGood, .request_id = RequestId("r"), .spec = spec, .spec_hash = "h"});
   place(kGood, 1, 0);
   ASSERT_TRUE(replay_.set_aside().contains(kGood));
-  EXPECT_NE(replay_.set_aside().at(kGood).find("placed before job '" + kBad.str() + "' had succeeded"), std::string::npos);
+  EXPECT_NE(
+      replay_.set_aside().at(kGood).find("placed before job '" + kBad.str() + "' had succeeded"),
+      std::string::npos);
   EXPECT_EQ(replay_.ledger().jobs.at(kGood).phase, core::JobPhase::Queued);
 }
 
@@ -122,7 +140,8 @@ TEST_F(ReplayTest, EveryKindOfNonsenseIsMet) {
       core::LogsCollected{.job = kGood, .attempt = second, .node = kNode},
   };
   for (const core::EventBody& body : bodies) EXPECT_TRUE(nonsense(ledger, body)) << body.index();
-  EXPECT_FALSE(nonsense(ledger, core::RankExited{.job = kGood, .attempt = first, .node = kNode, .rank = RankNo(0)}));
+  EXPECT_FALSE(nonsense(
+      ledger, core::RankExited{.job = kGood, .attempt = first, .node = kNode, .rank = RankNo(0)}));
   EXPECT_FALSE(nonsense(ledger, core::AttemptBroke{.job = kGood, .attempt = first}));
 }
 
@@ -133,7 +152,8 @@ TEST_F(ReplayTest, AJobThatEndedBeforeItsAttemptIsNonsense) {
   row(core::AttemptBroke{.job = kGood, .attempt = AttemptNo(1), .cause = "x"});
   const core::JobEnded ended{.job = kGood, .outcome = core::Outcome::Failed};
   EXPECT_TRUE(nonsense(replay_.ledger(), ended));
-  row(core::AttemptEnded{.job = kGood, .attempt = AttemptNo(1), .verdict = {}, .fence = "swept", .job_ends = true});
+  row(core::AttemptEnded{
+      .job = kGood, .attempt = AttemptNo(1), .verdict = {}, .fence = "swept", .job_ends = true});
   EXPECT_FALSE(nonsense(replay_.ledger(), ended));
 }
 
@@ -141,7 +161,8 @@ TEST_F(ReplayTest, ACheckpointMayBeSetAsideOnceItWasComplete) {
   submit(kGood, "good");
   place(kGood, 1, 0);
   row(core::CheckpointCompleted{.job = kGood, .attempt = AttemptNo(1), .step = 5});
-  EXPECT_FALSE(nonsense(replay_.ledger(), core::CheckpointSetAside{.job = kGood, .attempt = AttemptNo(1), .step = 5}));
+  EXPECT_FALSE(nonsense(replay_.ledger(), core::CheckpointSetAside{
+                                              .job = kGood, .attempt = AttemptNo(1), .step = 5}));
 }
 
 TEST_F(ReplayTest, ADeviceHeldByAnotherAttemptIsNonsense) {

@@ -1,4 +1,5 @@
-// After a full disk nothing looked at it again before something was appended, and where nothing runs nothing is.
+// After a full disk nothing looked at it again before something was appended, and where nothing
+// runs nothing is.
 #include "controller/room_watch.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,8 @@ TEST(RoomWatch, GivesRoomUntilTheBallastIsThereAgain) {
                   {.shortage =
                        [&] {
                          const std::scoped_lock lock(disk.mutex);
-                         if (disk.why.empty() && disk.ballast && ++disk.looked_well == 2) disk.well.set_value();
+                         if (disk.why.empty() && disk.ballast && ++disk.looked_well == 2)
+                           disk.well.set_value();
                          return disk.why;
                        },
                    .give_room =

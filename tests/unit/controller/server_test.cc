@@ -20,7 +20,8 @@ class ServerTest : public testing::Test {
   std::filesystem::path dir_;
 };
 
-// gRPC takes away the socket that lies where it binds: a second controller left the first one running, and nobody could reach it any more.
+// gRPC takes away the socket that lies where it binds: a second controller left the first one
+// running, and nobody could reach it any more.
 TEST_F(ServerTest, ASocketThatIsServedIsNotTaken) {
   auto first = Server::start({"unix:" + socket()}, {}, {});
   ASSERT_TRUE(first) << first.error().message;
@@ -30,7 +31,9 @@ TEST_F(ServerTest, ASocketThatIsServedIsNotTaken) {
   EXPECT_EQ(lock.st_mode & 0777, 0600u);
   const auto second = Server::start({"127.0.0.1:0", "unix:" + socket()}, {}, {});
   ASSERT_FALSE(second);
-  EXPECT_EQ(second.error().message, "listening on 'unix:" + socket() + "': another controller serves this socket (it holds '" + socket() +
+  EXPECT_EQ(second.error().message, "listening on 'unix:" + socket() +
+                                        "': another controller serves this socket (it holds '" +
+                                        socket() +
                                         ".lock'); stop that one, or choose another path");
   ASSERT_EQ(::stat(socket().c_str(), &after), 0);
   EXPECT_EQ(before.st_ino, after.st_ino);
@@ -44,7 +47,8 @@ TEST_F(ServerTest, ASocketThatIsServedIsNotTaken) {
 TEST_F(ServerTest, ASocketInAFolderThatIsNotThere) {
   const auto none = Server::start({"unix:" + socket() + "/s"}, {}, {});
   ASSERT_FALSE(none);
-  EXPECT_NE(none.error().message.find(socket() + "/s.lock"), std::string::npos) << none.error().message;
+  EXPECT_NE(none.error().message.find(socket() + "/s.lock"), std::string::npos)
+      << none.error().message;
 }
 
 }  // namespace

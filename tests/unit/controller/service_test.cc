@@ -80,10 +80,12 @@ TEST_F(Services, CallersOverTcpNeedTheToken) {
   const auto stub = v1::NodeService::NewStub(channel);
   v1::GetClusterStatusRequest request;
   v1::GetClusterStatusResponse response;
-  EXPECT_EQ(stub->GetClusterStatus(context().get(), request, &response).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(stub->GetClusterStatus(context().get(), request, &response).error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
   auto wrong = context();
   rpc::authorize(*wrong, "guess");
-  EXPECT_EQ(stub->GetClusterStatus(wrong.get(), request, &response).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(stub->GetClusterStatus(wrong.get(), request, &response).error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
   auto right = context();
   rpc::authorize(*right, "secret");
   ASSERT_TRUE(stub->GetClusterStatus(right.get(), request, &response).ok());
@@ -131,13 +133,18 @@ TEST_F(Services, APlanIsShownEvenWithoutANode) {
   EXPECT_EQ(response.ranks(0).argv(0), "true");
 }
 
-// core/submission_warnings.h has the story: what was taken and may not go as it is meant is said with the answer, and by a plan.
+// core/submission_warnings.h has the story: what was taken and may not go as it is meant is said
+// with the answer, and by a plan.
 TEST_F(HandNodeTest, ASubmissionIsAnsweredWithItsWarnings) {
   for (const char* name : {"n0", "n1"}) {
-    put(
-        core::RegisterNode{
-            .node = NodeName(name), .instance = InstanceId("i1"), .boot_id = BootId(name), .inventory = HandAgent::hello(name, "i1").inventory()},
-        core::Connected{.node = NodeName(name), .connection = ConnectionId(7), .instance = InstanceId("i1"), .boot_id = BootId(name)});
+    put(core::RegisterNode{.node = NodeName(name),
+                           .instance = InstanceId("i1"),
+                           .boot_id = BootId(name),
+                           .inventory = HandAgent::hello(name, "i1").inventory()},
+        core::Connected{.node = NodeName(name),
+                        .connection = ConnectionId(7),
+                        .instance = InstanceId("i1"),
+                        .boot_id = BootId(name)});
   }
   v1::SubmitJobRequest request;
   *request.mutable_spec() = spec("wide");
@@ -147,17 +154,20 @@ TEST_F(HandNodeTest, ASubmissionIsAnsweredWithItsWarnings) {
   v1::PlanJobResponse planned;
   ASSERT_TRUE(stub_->PlanJob(context().get(), plan, &planned).ok());
   ASSERT_EQ(planned.warnings_size(), 1);
-  EXPECT_NE(planned.warnings(0).find("nothing says that they share '/out/plan'"), std::string::npos) << planned.warnings(0);
+  EXPECT_NE(planned.warnings(0).find("nothing says that they share '/out/plan'"), std::string::npos)
+      << planned.warnings(0);
   v1::SubmitJobResponse response;
   ASSERT_TRUE(stub_->SubmitJob(context().get(), request, &response).ok());
   ASSERT_EQ(response.warnings_size(), 1);
-  EXPECT_NE(response.warnings(0).find("share '/out/" + response.job_id() + "'"), std::string::npos) << response.warnings(0);
+  EXPECT_NE(response.warnings(0).find("share '/out/" + response.job_id() + "'"), std::string::npos)
+      << response.warnings(0);
   v1::SubmitJobResponse one;
   ASSERT_TRUE(submit("narrow", one).ok());
   EXPECT_EQ(one.warnings_size(), 0);
 }
 
-// A spec of a few lines may ask for a million ranks: all of their environments at once took gigabytes.
+// A spec of a few lines may ask for a million ranks: all of their environments at once took
+// gigabytes.
 TEST_F(Services, APlanOfManyRanksIsGivenRankByRank) {
   v1::PlanJobRequest request;
   *request.mutable_spec() = spec("one");
@@ -166,7 +176,9 @@ TEST_F(Services, APlanOfManyRanksIsGivenRankByRank) {
   v1::PlanJobResponse response;
   const grpc::Status all = stub_->PlanJob(context().get(), request, &response);
   EXPECT_EQ(all.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(all.error_message(), "planning job 'one' of 1048576 ranks: more than 16384 at once; ask for fewer of them (--rank)");
+  EXPECT_EQ(all.error_message(),
+            "planning job 'one' of 1048576 ranks: more than 16384 at once; ask for fewer of them "
+            "(--rank)");
   request.add_ranks(1'048'575);
   const grpc::Status last = stub_->PlanJob(context().get(), request, &response);
   ASSERT_TRUE(last.ok()) << last.error_message();
@@ -176,12 +188,15 @@ TEST_F(Services, APlanOfManyRanksIsGivenRankByRank) {
   request.set_ranks(0, 1'048'576);
   const grpc::Status none = stub_->PlanJob(context().get(), request, &response);
   EXPECT_EQ(none.error_code(), grpc::StatusCode::NOT_FOUND);
-  EXPECT_EQ(none.error_message(), "planning job 'one': it has no rank 1048576; there are ranks 0..1048575");
+  EXPECT_EQ(none.error_message(),
+            "planning job 'one': it has no rank 1048576; there are ranks 0..1048575");
   request.clear_ranks();
   request.mutable_spec()->mutable_resources()->set_nodes(1025);
   const grpc::Status more = stub_->PlanJob(context().get(), request, &response);
   EXPECT_EQ(more.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_NE(more.error_message().find("resources.nodes: with 1024 devices each these are 1049600 devices, at most 1048576 a job"), std::string::npos)
+  EXPECT_NE(more.error_message().find("resources.nodes: with 1024 devices each these are 1049600 "
+                                      "devices, at most 1048576 a job"),
+            std::string::npos)
       << more.error_message();
 }
 
@@ -192,12 +207,14 @@ class SlowWatcher : public ClusterTest {
 
 TEST_F(SlowWatcher, IsClosedWithItsIndexAndCanResume) {
   auto watching = context();
-  watching->set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(5));  // a thousand jobs come and go meanwhile
+  // a thousand jobs come and go meanwhile
+  watching->set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(5));
   // Of a connection with a small window that does not grow: it is full after some hundred events.
   grpc::ChannelArguments small;
   small.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   small.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 64 << 10);
-  const auto narrow = v1::JobService::NewStub(grpc::CreateCustomChannel(server_->bound()[0], grpc::InsecureChannelCredentials(), small));
+  const auto narrow = v1::JobService::NewStub(
+      grpc::CreateCustomChannel(server_->bound()[0], grpc::InsecureChannelCredentials(), small));
   const auto reader = narrow->Watch(watching.get(), v1::WatchRequest());
   v1::WatchResponse response;
   ASSERT_TRUE(reader->Read(&response));
@@ -215,8 +232,10 @@ TEST_F(SlowWatcher, IsClosedWithItsIndexAndCanResume) {
     last = response.event().index();
   }
   const grpc::Status status = reader->Finish();
-  ASSERT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message() << " at " << last;
-  EXPECT_NE(status.error_message().find("from_index=" + std::to_string(last)), std::string::npos) << status.error_message() << " but read up to " << last;
+  ASSERT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
+      << status.error_message() << " at " << last;
+  EXPECT_NE(status.error_message().find("from_index=" + std::to_string(last)), std::string::npos)
+      << status.error_message() << " but read up to " << last;
   auto again = context();
   v1::WatchRequest resume;
   resume.set_from_index(last);

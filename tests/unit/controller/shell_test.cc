@@ -1,4 +1,5 @@
-// The loop's promise: nothing leaves before its batch is durable, and then in order. The journal here is the real interface with a sync that a test can hold.
+// The loop's promise: nothing leaves before its batch is durable, and then in order. The journal
+// here is the real interface with a sync that a test can hold.
 #include "controller/shell/shell.h"
 
 #include <gtest/gtest.h>
@@ -20,9 +21,12 @@ constexpr std::chrono::seconds kPatience(20);
 
 class HeldJournal final : public journal::Journal {
  public:
-  explicit HeldJournal(std::shared_ptr<journal::MemoryDisk> disk) : disk_(disk), inner_(std::move(disk)) {}
+  explicit HeldJournal(std::shared_ptr<journal::MemoryDisk> disk)
+      : disk_(disk), inner_(std::move(disk)) {}
 
-  Result<void> load(const std::function<void(const journal::Row&)>& each) override { return inner_.load(each); }
+  Result<void> load(const std::function<void(const journal::Row&)>& each) override {
+    return inner_.load(each);
+  }
   Result<void> append(std::span<const journal::Row> batch) override {
     std::unique_lock lock(mutex_);
     ++syncing_;
@@ -32,12 +36,15 @@ class HeldJournal final : public journal::Journal {
   }
   [[nodiscard]] JournalIndex last() const override { return inner_.last(); }
   Result<void> archive(const JobId& job) override { return inner_.archive(job); }
-  Result<std::vector<journal::ArchivedJob>> archived(const std::optional<JobId>& before, std::size_t most) override {
+  Result<std::vector<journal::ArchivedJob>> archived(const std::optional<JobId>& before,
+                                                     std::size_t most) override {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !reading_held_; });
     return inner_.archived(before, most);
   }
-  Result<std::optional<journal::ArchivedJob>> archived_job(const JobId& job) override { return inner_.archived_job(job); }
+  Result<std::optional<journal::ArchivedJob>> archived_job(const JobId& job) override {
+    return inner_.archived_job(job);
+  }
 
   void hold() { set(true); }
   void let_go() { set(false); }
@@ -85,7 +92,8 @@ class Trace {
   }
   bool wait_for(const std::string& what) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kPatience, [&] { return std::ranges::find(lines_, what) != lines_.end(); });
+    return changed_.wait_for(lock, kPatience,
+                             [&] { return std::ranges::find(lines_, what) != lines_.end(); });
   }
 
  private:
@@ -99,10 +107,14 @@ class TracingListener final : public Listener {
   explicit TracingListener(Trace& trace) : trace_(trace) {}
   void on_release(std::span<const journal::Row> rows, const View&) override {
     trace_.add("orders after " + std::to_string(rows.back().index.value));
-    const auto placed = std::ranges::count_if(rows, [](const journal::Row& row) { return std::holds_alternative<core::AttemptPlaced>(row.event.body); });
+    const auto placed = std::ranges::count_if(rows, [](const journal::Row& row) {
+      return std::holds_alternative<core::AttemptPlaced>(row.event.body);
+    });
     if (placed > 0) trace_.add("placed " + std::to_string(placed));
   }
-  void on_pulse(const core::PulseHeard& pulse, const core::Presence&) override { trace_.add("pulse " + std::to_string(pulse.pulse.number())); }
+  void on_pulse(const core::PulseHeard& pulse, const core::Presence&) override {
+    trace_.add("pulse " + std::to_string(pulse.pulse.number()));
+  }
 
  private:
   Trace& trace_;
@@ -114,7 +126,9 @@ class TracingWatcher final : public Watcher {
   void on_events(std::span<const EventPtr> events, const View&) override {
     for (const EventPtr& event : events) trace_.add("event " + event->type());
   }
-  void on_reading(const JobId& job, const core::Presence&) override { trace_.add("reading " + job.str()); }
+  void on_reading(const JobId& job, const core::Presence&) override {
+    trace_.add("reading " + job.str());
+  }
   void on_presence(const core::Presence&) override {}
 
  private:
@@ -130,7 +144,9 @@ v1::JobSpec spec(const std::string& name) {
   spec.mutable_resources()->set_devices(1);
   return spec;
 }
-core::SubmitJob submission(const std::string& id, const std::string& name) { return {.job = JobId(id), .spec = spec(name), .spec_hash = "h"}; }
+core::SubmitJob submission(const std::string& id, const std::string& name) {
+  return {.job = JobId(id), .spec = spec(name), .spec_hash = "h"};
+}
 
 class ShellTest : public testing::Test {
  protected:
@@ -163,7 +179,9 @@ class ShellTest : public testing::Test {
   }
   bool submit(const std::string& id, const std::string& name) {
     return shell_->submit(submission(id, name), shell_->now(),
-                          [this, id](const Outcome& outcome, const View&) { trace_.add((outcome.refusal ? "refused " : "reply ") + id); });
+                          [this, id](const Outcome& outcome, const View&) {
+                            trace_.add((outcome.refusal ? "refused " : "reply ") + id);
+                          });
   }
   void watch_all() {
     std::promise<void> done;
@@ -189,11 +207,13 @@ class ShellTest : public testing::Test {
   Shell::Started started_;
 };
 
-// A page of the archive was read on the journal's thread: every submission and every fact waited for it, for up to 0.9 s.
+// A page of the archive was read on the journal's thread: every submission and every fact waited
+// for it, for up to 0.9 s.
 TEST_F(ShellTest, AnArchiveThatIsBeingReadHoldsNothingUp) {
   journal_->hold_reading(true);
   std::promise<std::size_t> page;
-  shell_->with_archive("test", [&](journal::Journal& journal) { page.set_value(journal.archived({}, 10)->size()); });
+  shell_->with_archive(
+      "test", [&](journal::Journal& journal) { page.set_value(journal.archived({}, 10)->size()); });
   ASSERT_TRUE(submit("0000000000001", "one"));
   EXPECT_TRUE(trace_.wait_for("reply 0000000000001"));
   journal_->hold_reading(false);
@@ -206,8 +226,10 @@ TEST_F(ShellTest, NothingIsVisibleBeforeItIsDurable) {
   ASSERT_TRUE(submit("0000000000001", "one"));
   ASSERT_TRUE(journal_->wait_for_append(2));  // the first was ControllerStarted
   // Asked while the sync is under way: it would show a job that a power cut can still undo.
-  ASSERT_TRUE(shell_->read([this](const View& view) { trace_.add("read " + std::to_string(view.ledger.jobs.size())); }));
-  shell_->observe(core::PulseHeard{.node = NodeName("n"), .connection = ConnectionId(1)}, shell_->now());
+  ASSERT_TRUE(shell_->read(
+      [this](const View& view) { trace_.add("read " + std::to_string(view.ledger.jobs.size())); }));
+  shell_->observe(core::PulseHeard{.node = NodeName("n"), .connection = ConnectionId(1)},
+                  shell_->now());
   std::promise<void> strand_is_through;
   shell_->strand().post("test", [&] { strand_is_through.set_value(); });
   strand_is_through.get_future().wait();
@@ -255,7 +277,11 @@ TEST_F(ShellTest, AFailedAppendReleasesNothingAndIsFatal) {
   const auto lines = trace_.lines();
   ASSERT_FALSE(lines.empty());
   EXPECT_TRUE(lines.back().starts_with("fatal"));
-  EXPECT_EQ(std::ranges::count_if(lines, [](const std::string& line) { return line.starts_with("reply") || line.starts_with("orders"); }), 0);
+  EXPECT_EQ(std::ranges::count_if(lines,
+                                  [](const std::string& line) {
+                                    return line.starts_with("reply") || line.starts_with("orders");
+                                  }),
+            0);
 }
 
 TEST_F(ShellTest, StartsAgainWhereItWasWithAHigherEpoch) {
@@ -269,7 +295,8 @@ TEST_F(ShellTest, StartsAgainWhereItWasWithAHigherEpoch) {
   EXPECT_EQ(jobs_seen(), 1u);
 }
 
-// By how far it skips, the fold knows of the loss, then and at every later start; jobs of after it are not concerned.
+// By how far it skips, the fold knows of the loss, then and at every later start; jobs of after it
+// are not concerned.
 TEST_F(ShellTest, ALossIsInTheLedgerForEver) {
   ASSERT_TRUE(submit("0000000000001", "one"));
   ASSERT_TRUE(trace_.wait_for("reply 0000000000001"));
@@ -286,7 +313,8 @@ TEST_F(ShellTest, ALossIsInTheLedgerForEver) {
   };
   make_again();
   EXPECT_EQ(lost_ones(), std::vector<JobId>());
-  for (const std::optional<std::uint64_t> lost : {std::optional<std::uint64_t>(3), std::optional<std::uint64_t>()}) {
+  for (const std::optional<std::uint64_t> lost :
+       {std::optional<std::uint64_t>(3), std::optional<std::uint64_t>()}) {
     const Epoch before = started_.epoch;
     epochs_lost_ = lost;
     make_again();
@@ -313,10 +341,17 @@ TEST_F(ShellTest, ABatchPlaces64JobsAndTheNextGoesOn) {
     inventory.add_devices()->set_id(id);
     inventory.mutable_devices(static_cast<int>(id))->set_type("cpu");
   }
-  shell_->report_and_observe(
-      core::RegisterNode{.node = NodeName("n0"), .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = inventory, .version = "test"},
-      core::Connected{.node = NodeName("n0"), .connection = ConnectionId(1), .instance = InstanceId("i1"), .held = {}, .boot_id = BootId("b1")}, shell_->now(),
-      [](const Outcome&, const View&) {});
+  shell_->report_and_observe(core::RegisterNode{.node = NodeName("n0"),
+                                                .instance = InstanceId("i1"),
+                                                .boot_id = BootId("b1"),
+                                                .inventory = inventory,
+                                                .version = "test"},
+                             core::Connected{.node = NodeName("n0"),
+                                             .connection = ConnectionId(1),
+                                             .instance = InstanceId("i1"),
+                                             .held = {},
+                                             .boot_id = BootId("b1")},
+                             shell_->now(), [](const Outcome&, const View&) {});
   EXPECT_TRUE(trace_.wait_for("placed 22")) << "the last of them";
   std::vector<std::string> placed;
   for (const std::string& line : trace_.lines()) {
@@ -339,10 +374,18 @@ class ShellWithAJob : public ShellTest {
     inventory.set_address("127.0.0.1");
     inventory.add_devices()->set_type("cpu");
     std::promise<void> done;
-    shell_->report_and_observe(
-        core::RegisterNode{.node = kNode, .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = inventory, .version = "test"},
-        core::Connected{.node = kNode, .connection = ConnectionId(1), .instance = InstanceId("i1"), .held = {}, .boot_id = BootId("b1")}, shell_->now(),
-        [&](const Outcome&, const View&) { done.set_value(); });
+    shell_->report_and_observe(core::RegisterNode{.node = kNode,
+                                                  .instance = InstanceId("i1"),
+                                                  .boot_id = BootId("b1"),
+                                                  .inventory = inventory,
+                                                  .version = "test"},
+                               core::Connected{.node = kNode,
+                                               .connection = ConnectionId(1),
+                                               .instance = InstanceId("i1"),
+                                               .held = {},
+                                               .boot_id = BootId("b1")},
+                               shell_->now(),
+                               [&](const Outcome&, const View&) { done.set_value(); });
     ASSERT_EQ(done.get_future().wait_for(kPatience), std::future_status::ready);
   }
   // Of attempt 1, and answered.
@@ -350,18 +393,21 @@ class ShellWithAJob : public ShellTest {
     fact.set_job_id(kJob);
     fact.set_attempt(1);
     std::promise<void> done;
-    shell_->report(core::ReportFact{.node = kNode, .instance = InstanceId("i1"), .fact = std::move(fact)}, arrived,
-                   [&done](const Outcome&, const View&) { done.set_value(); });
+    shell_->report(
+        core::ReportFact{.node = kNode, .instance = InstanceId("i1"), .fact = std::move(fact)},
+        arrived, [&done](const Outcome&, const View&) { done.set_value(); });
     ASSERT_EQ(done.get_future().wait_for(kPatience), std::future_status::ready);
   }
   core::JobRecord job() {
     std::promise<core::JobRecord> seen;
-    EXPECT_TRUE(shell_->read([&](const View& view) { seen.set_value(view.ledger.jobs.at(JobId(kJob))); }));
+    EXPECT_TRUE(
+        shell_->read([&](const View& view) { seen.set_value(view.ledger.jobs.at(JobId(kJob))); }));
     return seen.get_future().get();
   }
   std::size_t devices_held() {
     std::promise<std::size_t> seen;
-    EXPECT_TRUE(shell_->read([&](const View& view) { seen.set_value(view.ledger.device_holders.size()); }));
+    EXPECT_TRUE(
+        shell_->read([&](const View& view) { seen.set_value(view.ledger.device_holders.size()); }));
     return seen.get_future().get();
   }
   const NodeName kNode{"n1"};
@@ -381,23 +427,29 @@ TEST_F(ShellWithAJob, AFaultIsDetectedWhenItsWordArrives) {
   EXPECT_GT(seen.current()->broke_at, arrived.wall);
 }
 
-// A row that makes no sense, as a broken build may have written it: the job is stopped like any other, everybody is told why, and its device is free once
-// the node has swept it; the next start finds it so.
+// A row that makes no sense, as a broken build may have written it: the job is stopped like any
+// other, everybody is told why, and its device is free once the node has swept it; the next start
+// finds it so.
 TEST_F(ShellWithAJob, AJobSetAsideIsStoppedAndGivesItsDevicesBack) {
   shell_->stop();
   shell_.reset();
-  const core::Event nonsense{.at = system_clock().now().wall, .body = core::CaughtUp{.job = JobId(kJob), .attempt = AttemptNo(9), .step = 1}};
+  const core::Event nonsense{
+      .at = system_clock().now().wall,
+      .body = core::CaughtUp{.job = JobId(kJob), .attempt = AttemptNo(9), .step = 1}};
   const journal::Row row{.index = JournalIndex(journal_->last().value + 1), .event = nonsense};
   ASSERT_TRUE(journal_->append({&row, 1}));
   make();
   ASSERT_TRUE(started_.set_aside.contains(JobId(kJob)));
   core::JobRecord seen = job();
   EXPECT_EQ(seen.phase, core::JobPhase::Draining);
-  EXPECT_NE(seen.cancel_reason.find("makes no sense: attempt 9 was never placed"), std::string::npos) << seen.cancel_reason;
+  EXPECT_NE(seen.cancel_reason.find("makes no sense: attempt 9 was never placed"),
+            std::string::npos)
+      << seen.cancel_reason;
   EXPECT_EQ(devices_held(), 1u);
   const std::vector<core::Assignment> orders = [this] {
     std::promise<std::vector<core::Assignment>> found;
-    EXPECT_TRUE(shell_->read([&](const View& view) { found.set_value(core::desired(view.ledger, kNode)); }));
+    EXPECT_TRUE(shell_->read(
+        [&](const View& view) { found.set_value(core::desired(view.ledger, kNode)); }));
     return found.get_future().get();
   }();
   ASSERT_EQ(orders.size(), 1u);
@@ -419,41 +471,52 @@ TEST_F(ShellWithAJob, AJobSetAsideIsStoppedAndGivesItsDevicesBack) {
 
 TEST_F(ShellTest, StopServesWhatIsInTheInbox) {
   journal_->hold();
-  for (int i = 1; i < 10; ++i) ASSERT_TRUE(submit("000000000000" + std::to_string(i), "job" + std::to_string(i)));
+  for (int i = 1; i < 10; ++i)
+    ASSERT_TRUE(submit("000000000000" + std::to_string(i), "job" + std::to_string(i)));
   std::thread stopping([this] { shell_->stop(); });
   journal_->let_go();
   stopping.join();
   const auto lines = trace_.lines();
-  EXPECT_EQ(std::ranges::count_if(lines, [](const std::string& line) { return line.starts_with("reply"); }), 9);
+  EXPECT_EQ(std::ranges::count_if(
+                lines, [](const std::string& line) { return line.starts_with("reply"); }),
+            9);
 }
 
 TEST_F(ShellTest, AWatcherFitsBehindTheHistoryWithoutAHole) {
   ASSERT_TRUE(submit("0000000000001", "one"));
   std::promise<std::size_t> history;
   ASSERT_TRUE(shell_->read([&](const View& view) {
-    ASSERT_TRUE(shell_->add_watcher(std::make_shared<TracingWatcher>(trace_), JobId("0000000000001")));
+    ASSERT_TRUE(
+        shell_->add_watcher(std::make_shared<TracingWatcher>(trace_), JobId("0000000000001")));
     history.set_value(view.history.of_job(JobId("0000000000001"), JournalIndex(0)).size());
   }));
-  // Taken at the release of its batch: what that batch made is in the history, what comes after goes to the watcher.
+  // Taken at the release of its batch: what that batch made is in the history, what comes after
+  // goes to the watcher.
   EXPECT_EQ(history.get_future().get(), 1u);
   ASSERT_TRUE(submit("0000000000002", "two"));
-  ASSERT_TRUE(shell_->submit(core::CancelJob{.job = JobId("0000000000001")}, shell_->now(), [](const Outcome&, const View&) {}));
+  ASSERT_TRUE(shell_->submit(core::CancelJob{.job = JobId("0000000000001")}, shell_->now(),
+                             [](const Outcome&, const View&) {}));
   ASSERT_TRUE(trace_.wait_for("event job-ended")) << testing::PrintToString(trace_.lines());
   const auto lines = trace_.lines();
-  EXPECT_EQ(std::ranges::count(lines, "event job-submitted"), 0);  // neither the first again, nor another job's
+  // neither the first again, nor another job's
+  EXPECT_EQ(std::ranges::count(lines, "event job-submitted"), 0);
 }
 
-// Every pulse was an item of its own, and while the disk hung nothing took them out: an hour of a thousand agents was millions of them.
+// Every pulse was an item of its own, and while the disk hung nothing took them out: an hour of a
+// thousand agents was millions of them.
 TEST_F(ShellTest, OfEachConnectionsPulsesOneWaits) {
   journal_->hold();
   ASSERT_TRUE(submit("0000000000001", "one"));
   ASSERT_TRUE(journal_->wait_for_append(2));
   for (std::uint64_t number = 1; number <= 1'000; ++number) {
     for (const std::uint64_t connection : {1U, 2U}) {
-      core::PulseHeard heard{.node = NodeName("n" + std::to_string(connection)), .connection = ConnectionId(connection), .pulse = {}};
+      core::PulseHeard heard{.node = NodeName("n" + std::to_string(connection)),
+                             .connection = ConnectionId(connection),
+                             .pulse = {}};
       heard.pulse.set_number(connection * 10'000 + number);
       shell_->observe(heard, shell_->now());
-      shell_->observe(core::PulseAcked{.node = heard.node, .connection = heard.connection}, shell_->now());
+      shell_->observe(core::PulseAcked{.node = heard.node, .connection = heard.connection},
+                      shell_->now());
     }
   }
   ASSERT_TRUE(shell_->read([this](const View&) { trace_.add("read"); }));

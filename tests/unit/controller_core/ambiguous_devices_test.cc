@@ -1,5 +1,7 @@
-// Two devices of a node under one number. An inventory with two cards of one physical number (as the parts of a divided A3 are shown), or with the ids [0, 0],
-// had one device given out twice, which aborted the controller, and again at each of its starts, since the journal had the inventory by then.
+// Two devices of a node under one number. An inventory with two cards of one physical number (as
+// the parts of a divided A3 are shown), or with the ids [0, 0], had one device given out twice,
+// which aborted the controller, and again at each of its starts, since the journal had the
+// inventory by then.
 #include <gmock/gmock.h>
 
 #include "common/engine/ranktable/cards.h"
@@ -12,7 +14,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-v1::Inventory inventory_of(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& devices, const std::string& type) {
+v1::Inventory inventory_of(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& devices,
+                           const std::string& type) {
   v1::Inventory inventory;
   inventory.set_address("10.0.0.1");
   inventory.add_features("launch-files");
@@ -26,11 +29,25 @@ v1::Inventory inventory_of(const std::vector<std::pair<std::uint32_t, std::uint3
 }
 
 NodeRegistered registered(v1::Inventory inventory) {
-  return {.node = NodeName("n0"), .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = std::move(inventory), .version = "test"};
+  return {.node = NodeName("n0"),
+          .instance = InstanceId("i1"),
+          .boot_id = BootId("b1"),
+          .inventory = std::move(inventory),
+          .version = "test"};
 }
-Connected connected() { return {.node = NodeName("n0"), .connection = ConnectionId(1), .instance = InstanceId("i1"), .held = {}, .boot_id = BootId("b1")}; }
+Connected connected() {
+  return {.node = NodeName("n0"),
+          .connection = ConnectionId(1),
+          .instance = InstanceId("i1"),
+          .held = {},
+          .boot_id = BootId("b1")};
+}
 void add_node(SmallWorld& world, v1::Inventory inventory) {
-  world.put(RegisterNode{.node = NodeName("n0"), .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = std::move(inventory), .version = "test"});
+  world.put(RegisterNode{.node = NodeName("n0"),
+                         .instance = InstanceId("i1"),
+                         .boot_id = BootId("b1"),
+                         .inventory = std::move(inventory),
+                         .version = "test"});
   world.see(connected());
 }
 v1::JobSpec hccl_spec(const std::string& name, std::uint32_t devices) {
@@ -50,7 +67,8 @@ TEST(AmbiguousDevices, PartsOfOneCardAreEachTakenOnce) {
     world.submit("j2", hccl_spec("two", 1));
     world.submit("j3", hccl_spec("three", 1));
     std::vector<std::uint32_t> all;
-    for (const char* job : {"j1", "j2", "j3"}) all.insert(all.end(), devices_of(world, job).begin(), devices_of(world, job).end());
+    for (const char* job : {"j1", "j2", "j3"})
+      all.insert(all.end(), devices_of(world, job).begin(), devices_of(world, job).end());
     std::ranges::sort(all);
     EXPECT_THAT(all, ElementsAre(0U, 1U, 2U, 3U)) << type;
   }
@@ -58,9 +76,16 @@ TEST(AmbiguousDevices, PartsOfOneCardAreEachTakenOnce) {
 
 // Both halves of a 910b server have the position, one of them once.
 TEST(AmbiguousDevices, ANumberIsChosenAsOftenAsItIsFree) {
-  EXPECT_THAT(ranktable::choose_cards(ranktable::Chip::A910B, std::vector<std::uint32_t>{0, 0, 8}, 2), ElementsAre(0U, 0U)) << "of one half";
-  EXPECT_THAT(ranktable::choose_cards(ranktable::Chip::A910B, std::vector<std::uint32_t>{0, 0, 1, 8, 9}, 4), ElementsAre(0U, 1U, 8U, 9U));
-  EXPECT_THAT(ranktable::choose_cards(ranktable::Chip::A910B, std::vector<std::uint32_t>{0, 0, 8}, 4), ElementsAre());
+  EXPECT_THAT(
+      ranktable::choose_cards(ranktable::Chip::A910B, std::vector<std::uint32_t>{0, 0, 8}, 2),
+      ElementsAre(0U, 0U))
+      << "of one half";
+  EXPECT_THAT(
+      ranktable::choose_cards(ranktable::Chip::A910B, std::vector<std::uint32_t>{0, 0, 1, 8, 9}, 4),
+      ElementsAre(0U, 1U, 8U, 9U));
+  EXPECT_THAT(
+      ranktable::choose_cards(ranktable::Chip::A910B, std::vector<std::uint32_t>{0, 0, 8}, 4),
+      ElementsAre());
 }
 
 TEST(AmbiguousDevices, DevicesWithOneNumberAreLeftOutAndToldOf) {
@@ -70,7 +95,9 @@ TEST(AmbiguousDevices, DevicesWithOneNumberAreLeftOutAndToldOf) {
   ASSERT_EQ(kept.devices_size(), 1);
   EXPECT_EQ(kept.devices(0).id(), 1U);
   ASSERT_EQ(kept.findings_size(), 1);
-  EXPECT_EQ(kept.findings(0), "2 devices are left out, for they share the number 0: each device has a number of its own");
+  EXPECT_EQ(
+      kept.findings(0),
+      "2 devices are left out, for they share the number 0: each device has a number of its own");
   world.submit("j1", SmallWorld::spec("one", 1, 1));
   EXPECT_THAT(devices_of(world, "j1"), ElementsAre(1U));
   const Decision two = world.submit("j2", SmallWorld::spec("two", 1, 2));
@@ -84,7 +111,9 @@ TEST(AmbiguousDevices, DevicesWithOneNumberAreLeftOutAndToldOf) {
 
 TEST(AmbiguousDevices, AnInventoryThatIsInTheJournalAlreadyStartsAndPlaces) {
   SmallWorld world;
-  apply(world.ledger, JournalIndex(1), {.at = world.now.wall, .body = registered(inventory_of({{0, 0}, {0, 1}, {1, 2}, {2, 3}}, "cpu"))});
+  apply(world.ledger, JournalIndex(1),
+        {.at = world.now.wall,
+         .body = registered(inventory_of({{0, 0}, {0, 1}, {1, 2}, {2, 3}}, "cpu"))});
   world.see(connected());
   world.submit("j1", SmallWorld::spec("one", 1, 1));
   world.submit("j2", SmallWorld::spec("two", 1, 1));

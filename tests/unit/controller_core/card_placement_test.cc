@@ -1,4 +1,5 @@
-// Which cards and which nodes a job gets where HCCL has a say: groups of a 910 server, addresses for a rank table, super-pods.
+// Which cards and which nodes a job gets where HCCL has a say: groups of a 910 server, addresses
+// for a rank table, super-pods.
 #include <gmock/gmock.h>
 
 #include "controller/core/card_choice.h"
@@ -12,7 +13,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-v1::JobSpec hccl_spec(const std::string& name, std::uint32_t nodes, std::uint32_t devices, const std::string& engine = "torch") {
+v1::JobSpec hccl_spec(const std::string& name, std::uint32_t nodes, std::uint32_t devices,
+                      const std::string& engine = "torch") {
   v1::JobSpec spec = SmallWorld::spec(name, nodes, devices);
   spec.set_engine(engine);
   return spec;
@@ -20,8 +22,14 @@ v1::JobSpec hccl_spec(const std::string& name, std::uint32_t nodes, std::uint32_
 
 void add_cards(SmallWorld& world, const std::string& name, v1::Inventory inventory) {
   inventory.add_features("launch-files");
-  world.put(RegisterNode{.node = NodeName(name), .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = std::move(inventory)});
-  world.see(Connected{.node = NodeName(name), .connection = ConnectionId(++world.connections), .instance = InstanceId("i1"), .boot_id = BootId("b1")});
+  world.put(RegisterNode{.node = NodeName(name),
+                         .instance = InstanceId("i1"),
+                         .boot_id = BootId("b1"),
+                         .inventory = std::move(inventory)});
+  world.see(Connected{.node = NodeName(name),
+                      .connection = ConnectionId(++world.connections),
+                      .instance = InstanceId("i1"),
+                      .boot_id = BootId("b1")});
 }
 
 PlaceResult try_place(const SmallWorld& world, const v1::JobSpec& spec) {
@@ -35,21 +43,28 @@ TEST(CardPlacement, TwoAndFourLieInOneGroup) {
   SmallWorld world;
   add_cards(world, "n0", SmallWorld::inventory(8, "10.0.0.1", "ascend910"));
   world.submit("j1", hccl_spec("one", 1, 1));
-  EXPECT_THAT(try_place(world, hccl_spec("a", 1, 2)).nodes.at(0).devices, ElementsAre(1U, 2U)) << "out of the group that is broken";
-  EXPECT_THAT(try_place(world, hccl_spec("a", 1, 4)).nodes.at(0).devices, ElementsAre(4U, 5U, 6U, 7U));
+  EXPECT_THAT(try_place(world, hccl_spec("a", 1, 2)).nodes.at(0).devices, ElementsAre(1U, 2U))
+      << "out of the group that is broken";
+  EXPECT_THAT(try_place(world, hccl_spec("a", 1, 4)).nodes.at(0).devices,
+              ElementsAre(4U, 5U, 6U, 7U));
   world.submit("j2", hccl_spec("two", 1, 2));
   world.submit("j3", hccl_spec("three", 1, 2));
   const PlaceResult result = try_place(world, hccl_spec("a", 1, 4));
   EXPECT_FALSE(result.never);
-  EXPECT_EQ(result.why, "need 1 node with 4 devices of one group (0-3 or 4-7), 0 fit: 'n0' has 1+2 of 8 devices free ('one' attempt 1)");
+  EXPECT_EQ(result.why,
+            "need 1 node with 4 devices of one group (0-3 or 4-7), 0 fit: 'n0' has 1+2 of 8 "
+            "devices free ('one' attempt 1)");
 }
 
-// Three cards are free and no pair of them is in one group: by number alone they would do, and the job would end at its start.
+// Three cards are free and no pair of them is in one group: by number alone they would do, and the
+// job would end at its start.
 TEST(CardPlacement, ANodeWhoseFreeCardsAreInBothGroupsIsPassedBy) {
   SmallWorld world;
-  for (const char* name : {"n0", "n1"}) add_cards(world, name, SmallWorld::inventory(8, name, "ascend910"));
+  for (const char* name : {"n0", "n1"})
+    add_cards(world, name, SmallWorld::inventory(8, name, "ascend910"));
   v1::JobSpec most = hccl_spec("most", 1, 1, "command");
-  for (const std::uint32_t id : {0U, 1U, 2U, 4U, 5U, 6U}) most.mutable_resources()->add_device_ids(id);
+  for (const std::uint32_t id : {0U, 1U, 2U, 4U, 5U, 6U})
+    most.mutable_resources()->add_device_ids(id);
   most.mutable_resources()->add_hosts("n0");
   world.submit("j1", most);
   EXPECT_EQ(try_place(world, hccl_spec("a", 1, 2)).nodes.at(0).node, NodeName("n1"));
@@ -59,12 +74,16 @@ TEST(CardPlacement, ANodeWhoseFreeCardsAreInBothGroupsIsPassedBy) {
 TEST(CardPlacement, GroupsAreThoseOfTheHostsNumbers) {
   SmallWorld world;
   v1::Inventory inventory = SmallWorld::inventory(4, "10.0.0.1", "ascend910");
-  for (int i = 0; i < 4; ++i) inventory.mutable_devices(i)->set_physical_id(static_cast<std::uint32_t>(i) + 2);
+  for (int i = 0; i < 4; ++i)
+    inventory.mutable_devices(i)->set_physical_id(static_cast<std::uint32_t>(i) + 2);
   add_cards(world, "n0", inventory);
-  EXPECT_THAT(try_place(world, hccl_spec("a", 1, 2)).nodes.at(0).devices, ElementsAre(0U, 1U)) << "2 and 3 of the host";
+  EXPECT_THAT(try_place(world, hccl_spec("a", 1, 2)).nodes.at(0).devices, ElementsAre(0U, 1U))
+      << "2 and 3 of the host";
   const PlaceResult four = try_place(world, hccl_spec("a", 1, 4));
   EXPECT_TRUE(four.never);
-  EXPECT_EQ(four.why, "need 1 node with 4 devices of one group (0-3 or 4-7); 0 of 1 registered node could do: 'n0' has 2+2 ascend910");
+  EXPECT_EQ(four.why,
+            "need 1 node with 4 devices of one group (0-3 or 4-7); 0 of 1 registered node could "
+            "do: 'n0' has 2+2 ascend910");
 }
 
 TEST(CardPlacement, WhatNoneOfThemCanFormIsRefused) {
@@ -75,19 +94,27 @@ TEST(CardPlacement, WhatNoneOfThemCanFormIsRefused) {
     spec.mutable_resources()->set_type(type);
     const PlaceResult result = try_place(world, spec);
     EXPECT_TRUE(result.never);
-    EXPECT_THAT(result.why, HasSubstr("'n0' cannot give them: 3 devices; on 910 a server takes part with 1, 2, 4 or 8"));
+    EXPECT_THAT(
+        result.why,
+        HasSubstr(
+            "'n0' cannot give them: 3 devices; on 910 a server takes part with 1, 2, 4 or 8"));
   }
   v1::JobSpec across = hccl_spec("a", 1, 0);
   for (const std::uint32_t id : {2U, 3U, 4U, 5U}) across.mutable_resources()->add_device_ids(id);
-  EXPECT_THAT(try_place(world, across).why, HasSubstr("4 devices out of both groups of a 910 server; take them out of 0-3 or out of 4-7"));
+  EXPECT_THAT(
+      try_place(world, across).why,
+      HasSubstr(
+          "4 devices out of both groups of a 910 server; take them out of 0-3 or out of 4-7"));
   v1::JobSpec elsewhere = across;
   elsewhere.mutable_resources()->set_type("nvidia");
-  EXPECT_THAT(try_place(world, elsewhere).why, HasSubstr("'n0' has 8 ascend910")) << "not: none of these devices";
+  EXPECT_THAT(try_place(world, elsewhere).why, HasSubstr("'n0' has 8 ascend910"))
+      << "not: none of these devices";
   // Not a group of HCCL: one program, or no engine that talks by it.
   v1::JobSpec once = hccl_spec("a", 1, 3);
   once.mutable_launch()->set_per(v1::LAUNCH_PER_ONCE);
   EXPECT_THAT(try_place(world, once).nodes.at(0).devices, ElementsAre(0U, 1U, 2U));
-  EXPECT_THAT(try_place(world, hccl_spec("a", 1, 3, "command")).nodes.at(0).devices, ElementsAre(0U, 1U, 2U));
+  EXPECT_THAT(try_place(world, hccl_spec("a", 1, 3, "command")).nodes.at(0).devices,
+              ElementsAre(0U, 1U, 2U));
   // A node of another chip is there: that one is meant.
   add_cards(world, "n1", SmallWorld::inventory(8, "10.0.0.2", "ascend910b"));
   v1::JobSpec any = hccl_spec("a", 1, 3);
@@ -103,8 +130,12 @@ TEST(CardPlacement, ACardThatIsBadBreaksItsGroup) {
   bad.set_health(v1::DEVICE_HEALTH_BAD);
   world.presence.nodes.at(NodeName("n0")).devices[5] = bad;
   EXPECT_THAT(try_place(world, hccl_spec("a", 1, 2)).nodes.at(0).devices, ElementsAre(4U, 6U));
-  EXPECT_FALSE(never_fits(world.ledger, world.presence, JobRecord{.id = JobId("p"), .spec = hccl_spec("a", 1, 4)}, world.now, world.limits));
-  EXPECT_TRUE(never_fits(world.ledger, world.presence, JobRecord{.id = JobId("p"), .spec = hccl_spec("a", 1, 8)}, world.now, world.limits));
+  EXPECT_FALSE(never_fits(world.ledger, world.presence,
+                          JobRecord{.id = JobId("p"), .spec = hccl_spec("a", 1, 4)}, world.now,
+                          world.limits));
+  EXPECT_TRUE(never_fits(world.ledger, world.presence,
+                         JobRecord{.id = JobId("p"), .spec = hccl_spec("a", 1, 8)}, world.now,
+                         world.limits));
 }
 
 TEST(CardPlacement, AListKeepsItsOrderWhereProgramsCanFollowIt) {
@@ -115,20 +146,25 @@ TEST(CardPlacement, AListKeepsItsOrderWhereProgramsCanFollowIt) {
   EXPECT_THAT(try_place(world, spec).nodes.at(0).devices, ElementsAre(2U, 0U));
   SmallWorld cards;
   add_cards(cards, "n0", SmallWorld::inventory(4, "10.0.0.1", "ascend910b"));
-  EXPECT_THAT(try_place(cards, spec).nodes.at(0).devices, ElementsAre(0U, 2U)) << "Ascend's runtime numbers visible devices upwards";
+  EXPECT_THAT(try_place(cards, spec).nodes.at(0).devices, ElementsAre(0U, 2U))
+      << "Ascend's runtime numbers visible devices upwards";
   spec.set_engine("mindformers");
-  EXPECT_THAT(try_place(cards, spec).nodes.at(0).devices, ElementsAre(2U, 0U)) << "by a rank table every rank is told its own";
+  EXPECT_THAT(try_place(cards, spec).nodes.at(0).devices, ElementsAre(2U, 0U))
+      << "by a rank table every rank is told its own";
 }
 
 // CPU slots, or cards whose agent cannot ask hccn_tool: the job would end at its start.
 TEST(CardPlacement, ATableOverSeveralNodesNeedsAddresses) {
   SmallWorld world;
-  for (const char* name : {"n0", "n1", "n2"}) add_cards(world, name, SmallWorld::inventory(2, name));
+  for (const char* name : {"n0", "n1", "n2"})
+    add_cards(world, name, SmallWorld::inventory(2, name));
   const PlaceResult result = try_place(world, hccl_spec("a", 2, 2, "mindformers"));
   EXPECT_TRUE(result.never);
-  EXPECT_THAT(result.why, HasSubstr("need 2 nodes with 2 devices; 0 of 3 registered nodes could do: 'n0' has 2 cpu, 0 of them with an address"));
+  EXPECT_THAT(result.why, HasSubstr("need 2 nodes with 2 devices; 0 of 3 registered nodes could "
+                                    "do: 'n0' has 2 cpu, 0 of them with an address"));
   EXPECT_THAT(result.why, HasSubstr("launch.launcher: msrun, which needs none"));
-  EXPECT_EQ(try_place(world, hccl_spec("a", 1, 2, "mindformers")).nodes.size(), 1U) << "of one server no address is needed";
+  EXPECT_EQ(try_place(world, hccl_spec("a", 1, 2, "mindformers")).nodes.size(), 1U)
+      << "of one server no address is needed";
   EXPECT_EQ(try_place(world, hccl_spec("a", 2, 2)).nodes.size(), 2U);
   v1::JobSpec msrun = hccl_spec("a", 2, 2, "mindformers");
   msrun.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
@@ -136,7 +172,8 @@ TEST(CardPlacement, ATableOverSeveralNodesNeedsAddresses) {
   // One card without: those that have one are taken.
   for (const char* name : {"n0", "n1"}) {
     v1::Inventory inventory = SmallWorld::inventory(3, name, "ascend910b");
-    for (int i = 1; i < 3; ++i) inventory.mutable_devices(i)->add_addresses(fmt::format("192.1.{}.{}", name[1], i));
+    for (int i = 1; i < 3; ++i)
+      inventory.mutable_devices(i)->add_addresses(fmt::format("192.1.{}.{}", name[1], i));
     add_cards(world, name, inventory);
   }
   const PlaceResult with = try_place(world, hccl_spec("a", 2, 2, "mindformers"));
@@ -163,7 +200,9 @@ std::string nodes_of(const PlaceResult& result) {
 TEST(SuperPods, NodesOfOneStandTogether) {
   SmallWorld world;
   // By name they alternate.
-  for (std::uint32_t i = 0; i < 6; ++i) add_cards(world, fmt::format("n{}", i), in_pod(fmt::format("n{}", i), i % 2 == 0 ? "p" : "q", i));
+  for (std::uint32_t i = 0; i < 6; ++i)
+    add_cards(world, fmt::format("n{}", i),
+              in_pod(fmt::format("n{}", i), i % 2 == 0 ? "p" : "q", i));
   EXPECT_EQ(nodes_of(try_place(world, hccl_spec("a", 2, 2))), "n0 n2");
   EXPECT_EQ(nodes_of(try_place(world, hccl_spec("a", 4, 2))), "n0 n2 n1 n3");
   EXPECT_EQ(nodes_of(try_place(world, hccl_spec("a", 5, 2))), "n0 n2 n4 n1 n3");
@@ -175,46 +214,56 @@ TEST(SuperPods, NodesOfOneStandTogether) {
 
 TEST(SuperPods, ATableTakesAsManyOutOfEvery) {
   SmallWorld world;
-  for (std::uint32_t i = 0; i < 5; ++i) add_cards(world, fmt::format("n{}", i), in_pod(fmt::format("n{}", i), i < 3 ? "p" : "q", i));
+  for (std::uint32_t i = 0; i < 5; ++i)
+    add_cards(world, fmt::format("n{}", i), in_pod(fmt::format("n{}", i), i < 3 ? "p" : "q", i));
   EXPECT_EQ(nodes_of(try_place(world, hccl_spec("a", 3, 2, "mindformers"))), "n0 n1 n2");
   const PlaceResult five = try_place(world, hccl_spec("a", 5, 2, "mindformers"));
   EXPECT_TRUE(five.never);
-  EXPECT_THAT(five.why, HasSubstr("5 of 5 registered nodes could do; a rank table takes as many nodes out of every super-pod (out of several only such whose "
+  EXPECT_THAT(five.why, HasSubstr("5 of 5 registered nodes could do; a rank table takes as many "
+                                  "nodes out of every super-pod (out of several only such whose "
                                   "cards have addresses), and there are 3 in 'p', 2 in 'q'"));
   EXPECT_TRUE(try_place(world, hccl_spec("a", 4, 2, "mindformers")).never) << "no addresses";
-  EXPECT_EQ(nodes_of(try_place(world, hccl_spec("a", 5, 2))), "n0 n1 n2 n3 n4") << "others are not bound to it";
+  EXPECT_EQ(nodes_of(try_place(world, hccl_spec("a", 5, 2))), "n0 n1 n2 n3 n4")
+      << "others are not bound to it";
   for (std::uint32_t i = 0; i < 5; ++i) {
     v1::Inventory inventory = in_pod(fmt::format("n{}", i), i < 3 ? "p" : "q", i);
-    for (v1::Device& device : *inventory.mutable_devices()) device.add_addresses(fmt::format("192.1.{}.{}", i, device.id()));
+    for (v1::Device& device : *inventory.mutable_devices())
+      device.add_addresses(fmt::format("192.1.{}.{}", i, device.id()));
     add_cards(world, fmt::format("n{}", i), inventory);
   }
   const PlaceResult four = try_place(world, hccl_spec("a", 4, 2, "mindformers"));
   EXPECT_EQ(nodes_of(four), "n0 n1 n3 n4");
-  EXPECT_NE(table_sha256(hccl_spec("a", 4, 2, "mindformers"), AttemptNo(1), four.nodes), "") << "the judge takes it";
+  EXPECT_NE(table_sha256(hccl_spec("a", 4, 2, "mindformers"), AttemptNo(1), four.nodes), "")
+      << "the judge takes it";
   // One of 'q' is busy: they would do, but not now.
   v1::JobSpec busy = hccl_spec("busy", 1, 2);
   busy.mutable_resources()->add_hosts("n4");
   world.submit("j1", busy);
   const PlaceResult later = try_place(world, hccl_spec("a", 4, 2, "mindformers"));
   EXPECT_FALSE(later.never);
-  EXPECT_THAT(later.why, HasSubstr("4 fit: 'n4' has 0 of 2 devices free ('busy' attempt 1); a rank table takes as many nodes out of every super-pod, and there "
+  EXPECT_THAT(later.why, HasSubstr("4 fit: 'n4' has 0 of 2 devices free ('busy' attempt 1); a rank "
+                                   "table takes as many nodes out of every super-pod, and there "
                                    "are 3 in 'p', 1 in 'q'"));
 }
 
 TEST(SuperPods, ABrokenGangComesBackWhereItWas) {
   SmallWorld world;
-  for (std::uint32_t i = 0; i < 3; ++i) add_cards(world, fmt::format("n{}", i), in_pod(fmt::format("n{}", i), "q", i));
+  for (std::uint32_t i = 0; i < 3; ++i)
+    add_cards(world, fmt::format("n{}", i), in_pod(fmt::format("n{}", i), "q", i));
   world.submit("j1", hccl_spec("a", 2, 2));
-  for (std::uint32_t i = 3; i < 5; ++i) add_cards(world, fmt::format("n{}", i), in_pod(fmt::format("n{}", i), "p", i));
+  for (std::uint32_t i = 3; i < 5; ++i)
+    add_cards(world, fmt::format("n{}", i), in_pod(fmt::format("n{}", i), "p", i));
   world.exited("j1", 1, "n0", 0, 1);
   world.swept("j1", 1, "n0");
   world.swept("j1", 1, "n1");
   const AttemptRecord& second = *world.job("j1").attempt(AttemptNo(2));
-  EXPECT_EQ(second.parts[0].placed.node, NodeName("n0")) << "'p' would be filled better, but the job was in 'q'";
+  EXPECT_EQ(second.parts[0].placed.node, NodeName("n0"))
+      << "'p' would be filled better, but the job was in 'q'";
   EXPECT_EQ(second.parts[1].placed.node, NodeName("n1"));
 }
 
-v1::Inventory addressed_from(const std::string& name, const std::string& pod, std::uint32_t server, std::uint32_t cards, std::uint32_t first) {
+v1::Inventory addressed_from(const std::string& name, const std::string& pod, std::uint32_t server,
+                             std::uint32_t cards, std::uint32_t first) {
   v1::Inventory inventory = SmallWorld::inventory(cards, name, "ascend910_93");
   for (v1::Device& device : *inventory.mutable_devices()) {
     device.set_super_pod_id(pod);
@@ -224,7 +273,8 @@ v1::Inventory addressed_from(const std::string& name, const std::string& pod, st
   return inventory;
 }
 
-// Of each super-pod one node has no addresses, and another has them for its last cards alone: the job was placed on what HCCL then refused.
+// Of each super-pod one node has no addresses, and another has them for its last cards alone: the
+// job was placed on what HCCL then refused.
 TEST(SuperPods, ATableOverSeveralTakesCardsWithAddresses) {
   SmallWorld world;
   const v1::JobSpec spec = hccl_spec("a", 2, 2, "mindformers");
@@ -249,7 +299,8 @@ TEST(SuperPods, ATableOverSeveralTakesCardsWithAddresses) {
   // All idle, four nodes: two of them never could.
   SmallWorld idle;
   for (std::uint32_t i = 0; i < 4; ++i)
-    add_cards(idle, fmt::format("n{}", i), addressed_from(fmt::format("n{}", i), i < 2 ? "p" : "q", i, 2, i % 2 == 0 ? 2 : 0));
+    add_cards(idle, fmt::format("n{}", i),
+              addressed_from(fmt::format("n{}", i), i < 2 ? "p" : "q", i, 2, i % 2 == 0 ? 2 : 0));
   const PlaceResult four = try_place(idle, hccl_spec("a", 4, 2, "mindformers"));
   EXPECT_TRUE(four.never) << "it would wait for ever";
   EXPECT_THAT(four.why, HasSubstr("out of several only such whose cards have addresses"));
@@ -258,7 +309,8 @@ TEST(SuperPods, ATableOverSeveralTakesCardsWithAddresses) {
 // By the hosts' order ranks would go p, q, p, q.
 TEST(SuperPods, ServersOfOneAreNeighboursInATableWhateverTheOrderOfHosts) {
   SmallWorld world;
-  for (const auto& [name, pod, server] : {std::tuple{"p0", "p", 0U}, std::tuple{"q0", "q", 1U}, std::tuple{"p1", "p", 2U}, std::tuple{"q1", "q", 3U}})
+  for (const auto& [name, pod, server] : {std::tuple{"p0", "p", 0U}, std::tuple{"q0", "q", 1U},
+                                          std::tuple{"p1", "p", 2U}, std::tuple{"q1", "q", 3U}})
     add_cards(world, name, addressed_from(name, pod, server, 2, 0));
   v1::JobSpec spec = hccl_spec("a", 4, 2, "mindformers");
   for (const char* host : {"q0", "p0", "q1", "p1"}) spec.mutable_resources()->add_hosts(host);
@@ -274,9 +326,12 @@ TEST(CardPlacement, WhatHelpsWithATableIsNamed) {
   v1::JobSpec spec = hccl_spec("a", 1, 0, "mindformers");
   for (const std::uint32_t id : {0U, 9U}) spec.mutable_resources()->add_device_ids(id);
   (*spec.mutable_runtime()->mutable_env())["HCCL_INTRA_ROCE_ENABLE"] = "1";
-  EXPECT_THAT(try_place(world, spec).why, HasSubstr("; and never in a rank table that muster makes: launch.launcher: msrun has none"));
+  EXPECT_THAT(
+      try_place(world, spec).why,
+      HasSubstr("; and never in a rank table that muster makes: launch.launcher: msrun has none"));
   spec.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
-  EXPECT_EQ(try_place(world, spec).nodes.size(), 0U) << "it needs an agent that starts msrun's scheduler";
+  EXPECT_EQ(try_place(world, spec).nodes.size(), 0U)
+      << "it needs an agent that starts msrun's scheduler";
   v1::Inventory inventory = SmallWorld::inventory(16, "10.0.0.1", "ascend910b");
   inventory.add_features("companions");
   add_cards(world, "n0", inventory);
@@ -285,7 +340,8 @@ TEST(CardPlacement, WhatHelpsWithATableIsNamed) {
 
 // An agent without one of them was said not to run runtime.setup, whatever it lacked.
 TEST(CardPlacement, WhatAnAgentCannotDoIsSaidOfEveryFeature) {
-  v1::JobSpec table = hccl_spec("a", 1, 2, "mindformers"), msrun = table, setup = hccl_spec("a", 1, 2), script = setup, vars = setup, image = setup,
+  v1::JobSpec table = hccl_spec("a", 1, 2, "mindformers"), msrun = table,
+              setup = hccl_spec("a", 1, 2), script = setup, vars = setup, image = setup,
               patched = setup;
   msrun.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
   setup.mutable_runtime()->add_setup("true");
@@ -304,13 +360,19 @@ TEST(CardPlacement, WhatAnAgentCannotDoIsSaidOfEveryFeature) {
   };
   v1::JobSpec limited = image;
   limited.mutable_runtime()->mutable_limits()->set_millicpus(500);
-  EXPECT_THAT(engine::features_needed(limited), ElementsAre(engine::kContainers, engine::kContainerLimits));
+  EXPECT_THAT(engine::features_needed(limited),
+              ElementsAre(engine::kContainers, engine::kContainerLimits));
   for (const auto& [feature, spec, what] : rows) {
     EXPECT_THAT(engine::features_needed(spec), ElementsAre(feature));
     SmallWorld world;
     const v1::Inventory old = SmallWorld::inventory(2, "n0");
-    world.put(RegisterNode{.node = NodeName("n0"), .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = old});
-    EXPECT_THAT(try_place(world, spec).why, HasSubstr(std::string("which ") + what + "; upgrade it")) << feature;
+    world.put(RegisterNode{.node = NodeName("n0"),
+                           .instance = InstanceId("i1"),
+                           .boot_id = BootId("b1"),
+                           .inventory = old});
+    EXPECT_THAT(try_place(world, spec).why,
+                HasSubstr(std::string("which ") + what + "; upgrade it"))
+        << feature;
   }
 }
 

@@ -14,7 +14,8 @@ struct StageOf {
   std::vector<std::string> after = {};  // ids
 };
 
-// As the journal would hand it out: without the other rows of archived jobs, and without any of those whose tombstone is dropped.
+// As the journal would hand it out: without the other rows of archived jobs, and without any of
+// those whose tombstone is dropped.
 inline std::string replay_of_what_is_kept(const SmallWorld& world) {
   std::set<JobId> archived, dropped;
   for (const auto& [index, event] : world.journal) {
@@ -29,7 +30,9 @@ inline std::string replay_of_what_is_kept(const SmallWorld& world) {
           return JobId();
         },
         event.body);
-    if (dropped.contains(about) || (archived.contains(about) && !std::holds_alternative<JobArchived>(event.body))) continue;
+    if (dropped.contains(about) ||
+        (archived.contains(about) && !std::holds_alternative<JobArchived>(event.body)))
+      continue;
     apply(again, index, event);
   }
   again.index = world.ledger.index;
@@ -40,7 +43,8 @@ inline std::string replay_of_what_is_kept(const SmallWorld& world) {
 struct StagesWorld : SmallWorld {
   StagesWorld() { node("n0", 4); }
 
-  static std::vector<v1::JobSpec> specs(const std::string& chain, const std::vector<StageOf>& stages) {
+  static std::vector<v1::JobSpec> specs(const std::string& chain,
+                                        const std::vector<StageOf>& stages) {
     std::vector<v1::JobSpec> all;
     for (const StageOf& one : stages) {
       v1::JobSpec& made = all.emplace_back(spec(chain + "." + one.stage, 1, 1));
@@ -65,16 +69,23 @@ struct StagesWorld : SmallWorld {
     what.mutable_start()->set_as(as);
     what.mutable_start()->set_dir("/save/" + stage);
   }
-  static SubmitJob input(const std::vector<StageOf>& stages, const std::vector<v1::JobSpec>& specs, const std::string& request = "") {
-    SubmitJob made{.job = JobId(stages.front().id), .request_id = RequestId(request), .spec = specs.front(), .spec_hash = "hash"};
-    for (std::size_t at = 1; at < stages.size(); ++at) made.behind.push_back({.job = JobId(stages[at].id), .spec = specs[at], .spec_hash = "hash"});
+  static SubmitJob input(const std::vector<StageOf>& stages, const std::vector<v1::JobSpec>& specs,
+                         const std::string& request = "") {
+    SubmitJob made{.job = JobId(stages.front().id),
+                   .request_id = RequestId(request),
+                   .spec = specs.front(),
+                   .spec_hash = "hash"};
+    for (std::size_t at = 1; at < stages.size(); ++at)
+      made.behind.push_back({.job = JobId(stages[at].id), .spec = specs[at], .spec_hash = "hash"});
     return made;
   }
-  Decision chain(const std::string& name, const std::vector<StageOf>& stages, const std::string& request = "") {
+  Decision chain(const std::string& name, const std::vector<StageOf>& stages,
+                 const std::string& request = "") {
     return put(input(stages, specs(name, stages), request));
   }
 
-  void checkpoint(const std::string& id, std::uint32_t attempt, std::int64_t step, const std::string& node = "n0") {
+  void checkpoint(const std::string& id, std::uint32_t attempt, std::int64_t step,
+                  const std::string& node = "n0") {
     PulseHeard heard{.node = NodeName(node), .connection = ConnectionId(1)};
     v1::AttemptReading& reading = *heard.pulse.add_readings();
     reading.set_job_id(id);
@@ -99,7 +110,9 @@ struct StagesWorld : SmallWorld {
     exited(id, attempt, "n0", 0, code, signal);
     swept(id, attempt, "n0");
   }
-  [[nodiscard]] std::string reason(const std::string& id) const { return job(id).verdict ? job(id).verdict->reason : ""; }
+  [[nodiscard]] std::string reason(const std::string& id) const {
+    return job(id).verdict ? job(id).verdict->reason : "";
+  }
   [[nodiscard]] std::string replayed() const { return replay_of_what_is_kept(*this); }
 };
 

@@ -1,4 +1,5 @@
-// Chains: taken all or none, named, cancelled as one, and remembered as long as anything of them is.
+// Chains: taken all or none, named, cancelled as one, and remembered as long as anything of them
+// is.
 #include "controller/core/chains.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +12,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::vector<StageOf> kThree = {{"j1", "prepare"}, {"j2", "train", {"j1"}}, {"j3", "eval", {"j2"}}};
+const std::vector<StageOf> kThree = {
+    {"j1", "prepare"}, {"j2", "train", {"j1"}}, {"j3", "eval", {"j2"}}};
 
 TEST(Chains, AllAreTakenInOneDecision) {
   StagesWorld world;
@@ -21,7 +23,8 @@ TEST(Chains, AllAreTakenInOneDecision) {
   ASSERT_EQ(taken.events.size(), 3U);
   EXPECT_EQ(std::get<JobSubmitted>(taken.events[0]).request_id, RequestId("r1"));
   EXPECT_EQ(std::get<JobSubmitted>(taken.events[1]).request_id, RequestId());
-  EXPECT_THAT(world.ledger.chains.at(JobId("j1")), ElementsAre(JobId("j1"), JobId("j2"), JobId("j3")));
+  EXPECT_THAT(world.ledger.chains.at(JobId("j1")),
+              ElementsAre(JobId("j1"), JobId("j2"), JobId("j3")));
   EXPECT_EQ(world.ledger.chain_names.at("llama"), JobId("j1"));
   EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
   EXPECT_EQ(world.job("j2").waits_for, std::set{JobId("j1")});
@@ -37,7 +40,8 @@ TEST(Chains, AllAreTakenInOneDecision) {
 
 TEST(Chains, NoneIsTakenWhereOneCannotBe) {
   StagesWorld world;
-  const auto refused = [&](std::vector<v1::JobSpec> specs, const std::vector<StageOf>& stages = kThree) {
+  const auto refused = [&](std::vector<v1::JobSpec> specs,
+                           const std::vector<StageOf>& stages = kThree) {
     const Decision decision = world.put(StagesWorld::input(stages, specs, "r"));
     EXPECT_TRUE(decision.events.empty());
     EXPECT_TRUE(world.ledger.chains.empty());
@@ -46,12 +50,15 @@ TEST(Chains, NoneIsTakenWhereOneCannotBe) {
   std::vector<v1::JobSpec> specs = StagesWorld::specs("llama", kThree);
   specs[2].mutable_resources()->set_devices(99);
   EXPECT_EQ(refused(specs).code, ErrorCode::Unsatisfiable);
-  EXPECT_THAT(refused(specs).message, HasSubstr("submitting stage 'eval' of chain 'llama': need 1 node with 99 devices"));
+  EXPECT_THAT(refused(specs).message,
+              HasSubstr("submitting stage 'eval' of chain 'llama': need 1 node with 99 devices"));
 
   specs = StagesWorld::specs("llama", kThree);
   specs[1].mutable_schedule()->add_after("nobody");
   EXPECT_EQ(refused(specs).code, ErrorCode::NotFound);
-  EXPECT_THAT(refused(specs).message, HasSubstr("submitting stage 'train' of chain 'llama': schedule.after names job 'nobody'"));
+  EXPECT_THAT(
+      refused(specs).message,
+      HasSubstr("submitting stage 'train' of chain 'llama': schedule.after names job 'nobody'"));
 
   // One that comes behind it in the chain is no predecessor of it.
   specs = StagesWorld::specs("llama", kThree);
@@ -60,7 +67,9 @@ TEST(Chains, NoneIsTakenWhereOneCannotBe) {
 
   world.limits.queued_jobs_max = 2;
   EXPECT_EQ(refused(StagesWorld::specs("llama", kThree)).code, ErrorCode::ResourceExhausted);
-  EXPECT_THAT(refused(StagesWorld::specs("llama", kThree)).message, HasSubstr("submitting chain 'llama' of 3 jobs: 0 are queued already, and the limit is 2"));
+  EXPECT_THAT(
+      refused(StagesWorld::specs("llama", kThree)).message,
+      HasSubstr("submitting chain 'llama' of 3 jobs: 0 are queued already, and the limit is 2"));
   world.limits.queued_jobs_max = 3;
   EXPECT_FALSE(world.chain("llama", kThree).refusal);
 }
@@ -73,7 +82,8 @@ TEST(Chains, IdsRiseAlongOne) {
   world.chain("llama", kThree);
   const Decision used = world.chain("other", {{"j0", "prepare"}, {"j2", "train", {"j0"}}});
   ASSERT_TRUE(used.refusal);
-  EXPECT_THAT(used.refusal->message, HasSubstr("submitting stage 'train' of chain 'other': the id 'j2' was used before"));
+  EXPECT_THAT(used.refusal->message,
+              HasSubstr("submitting stage 'train' of chain 'other': the id 'j2' was used before"));
 }
 
 TEST(Chains, LiveJobsAndLiveChainsShareTheirNames) {
@@ -83,19 +93,22 @@ TEST(Chains, LiveJobsAndLiveChainsShareTheirNames) {
   ASSERT_TRUE(as_job.refusal);
   EXPECT_EQ(as_job.refusal->code, ErrorCode::Conflict);
   EXPECT_EQ(as_job.refusal->message,
-            "submitting chain 'taken': the name 'taken' is taken by job 'taken' (a), which is launching; choose another name, or `muster cancel a` first");
+            "submitting chain 'taken': the name 'taken' is taken by job 'taken' (a), which is "
+            "launching; choose another name, or `muster cancel a` first");
 
   world.chain("llama", {{"c1", "x"}, {"c2", "y", {"c1"}}});
   const Decision as_chain = world.chain("llama", {{"d1", "v"}, {"d2", "w", {"d1"}}});
   ASSERT_TRUE(as_chain.refusal);
   EXPECT_EQ(as_chain.refusal->message,
-            "submitting chain 'llama': the name 'llama' is taken by chain 'llama', whose stage 'x' (c1) is launching; choose another name, or `muster cancel "
+            "submitting chain 'llama': the name 'llama' is taken by chain 'llama', whose stage 'x' "
+            "(c1) is launching; choose another name, or `muster cancel "
             "llama` first");
   const Decision job_as_chain = world.submit("e", SmallWorld::spec("llama", 1, 1));
   ASSERT_TRUE(job_as_chain.refusal);
   EXPECT_EQ(job_as_chain.refusal->code, ErrorCode::Conflict);
   EXPECT_THAT(job_as_chain.refusal->message,
-              HasSubstr("submitting job 'llama': the name 'llama' is taken by chain 'llama', whose stage 'x' (c1) is launching; "));
+              HasSubstr("submitting job 'llama': the name 'llama' is taken by chain 'llama', whose "
+                        "stage 'x' (c1) is launching; "));
   const Decision stage_name = world.submit("e", SmallWorld::spec("llama.y", 1, 1));
   ASSERT_TRUE(stage_name.refusal);
   EXPECT_EQ(stage_name.refusal->code, ErrorCode::Conflict);
@@ -114,13 +127,17 @@ TEST(Chains, LiveJobsAndLiveChainsShareTheirNames) {
 
 TEST(Chains, ACancelOfOneEndsEachOfItsJobsOnce) {
   StagesWorld world;
-  world.chain("llama", {{"j1", "prepare"}, {"j2", "train", {"j1"}}, {"j3", "eval", {"j2"}}, {"j4", "report", {"j1", "j3"}}});
+  world.chain("llama", {{"j1", "prepare"},
+                        {"j2", "train", {"j1"}},
+                        {"j3", "eval", {"j2"}},
+                        {"j4", "report", {"j1", "j3"}}});
   v1::JobSpec outside = SmallWorld::spec("outside", 1, 1);
   outside.mutable_schedule()->add_after("j3");
   world.submit("z", outside);
   world.succeed("j1");
   world.started("j2", 1, "n0");
-  const Decision cancel = world.put(CancelJob{.job = JobId("j3"), .reason = "wrong data", .whole_chain = true});
+  const Decision cancel =
+      world.put(CancelJob{.job = JobId("j3"), .reason = "wrong data", .whole_chain = true});
   ASSERT_FALSE(cancel.refusal);
   std::map<JobId, int> ends;
   for (const EventBody& body : cancel.events) {
@@ -130,7 +147,8 @@ TEST(Chains, ACancelOfOneEndsEachOfItsJobsOnce) {
   EXPECT_EQ(world.job("j1").phase, JobPhase::Succeeded);
   EXPECT_EQ(world.job("j2").phase, JobPhase::Draining);
   EXPECT_EQ(world.reason("j4"), "cancelled: wrong data");
-  EXPECT_EQ(world.reason("z"), "stage 'eval' of chain 'llama' (j3), which it waited for, was cancelled: wrong data");
+  EXPECT_EQ(world.reason("z"),
+            "stage 'eval' of chain 'llama' (j3), which it waited for, was cancelled: wrong data");
   world.swept("j2", 1, "n0");
   EXPECT_EQ(world.job("j2").phase, JobPhase::Cancelled);
   EXPECT_EQ(world.replayed(), dump(world.ledger));
@@ -147,7 +165,8 @@ TEST(Chains, ACancelOfOneStageIsOfThatAndWhatIsBehindIt) {
   world.put(CancelJob{.job = JobId("j2"), .reason = "not needed"});
   EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
   EXPECT_EQ(world.job("j2").phase, JobPhase::Cancelled);
-  EXPECT_EQ(world.reason("j3"), "stage 'train' of chain 'llama' (j2), which it waited for, was cancelled: not needed");
+  EXPECT_EQ(world.reason("j3"),
+            "stage 'train' of chain 'llama' (j2), which it waited for, was cancelled: not needed");
   // Of a job of no chain the word means that job.
   world.submit("a", SmallWorld::spec("alone", 1, 1));
   EXPECT_FALSE(world.put(CancelJob{.job = JobId("a"), .whole_chain = true}).refusal);
@@ -159,16 +178,22 @@ TEST(Chains, AFailureNamesTheStage) {
   world.chain("llama", kThree);
   EXPECT_THAT(explain(world.ledger, world.presence, world.job("j2"), world.now, world.limits),
               ElementsAre("waits for stage 'prepare' of chain 'llama' (j1), which is launching"));
-  EXPECT_THAT(explain(world.ledger, world.presence, world.job("j3"), world.now, world.limits),
-              ElementsAre("waits for stage 'train' of chain 'llama' (j2), which is queued behind others"));
+  EXPECT_THAT(
+      explain(world.ledger, world.presence, world.job("j3"), world.now, world.limits),
+      ElementsAre("waits for stage 'train' of chain 'llama' (j2), which is queued behind others"));
   world.breaks("j1", 1, 1);
   world.breaks("j1", 2, 1);
   ASSERT_EQ(world.job("j1").phase, JobPhase::Failed);
-  EXPECT_THAT(world.reason("j2"), testing::StartsWith("stage 'prepare' of chain 'llama' (j1), which it waited for, failed: "));
-  EXPECT_THAT(world.reason("j3"), testing::StartsWith("stage 'train' of chain 'llama' (j2), which it waited for, was cancelled, because stage 'prepare' of "));
+  EXPECT_THAT(
+      world.reason("j2"),
+      testing::StartsWith("stage 'prepare' of chain 'llama' (j1), which it waited for, failed: "));
+  EXPECT_THAT(world.reason("j3"),
+              testing::StartsWith("stage 'train' of chain 'llama' (j2), which it waited for, was "
+                                  "cancelled, because stage 'prepare' of "));
 }
 
-// Archived one by one, and the tombstones dropped one by one: what is left of a chain is the same as in a replay, and a name falls back to the chain before.
+// Archived one by one, and the tombstones dropped one by one: what is left of a chain is the same
+// as in a replay, and a name falls back to the chain before.
 TEST(Chains, AreRememberedAsLongAsAnythingOfThemIs) {
   StagesWorld world;
   world.chain("llama", {{"c1", "x"}, {"c2", "y", {"c1"}}});
@@ -178,11 +203,13 @@ TEST(Chains, AreRememberedAsLongAsAnythingOfThemIs) {
   world.put(CancelJob{.job = JobId("d1"), .whole_chain = true});
   world.swept("d1", 1, "n0");
   const auto archive = [&](const char* id) {
-    world.accept(decide(world.ledger, world.presence, ProposeArchive{.job = JobId(id)}, world.now, world.limits));
+    world.accept(decide(world.ledger, world.presence, ProposeArchive{.job = JobId(id)}, world.now,
+                        world.limits));
     EXPECT_EQ(world.replayed(), dump(world.ledger)) << id;
   };
   const auto drop = [&](const char* id) {
-    world.accept(decide(world.ledger, world.presence, ProposeDropTombstone{.job = JobId(id)}, world.now, world.limits));
+    world.accept(decide(world.ledger, world.presence, ProposeDropTombstone{.job = JobId(id)},
+                        world.now, world.limits));
     EXPECT_EQ(world.replayed(), dump(world.ledger)) << id;
   };
   for (const char* id : {"d2", "c1", "d1", "c2"}) archive(id);

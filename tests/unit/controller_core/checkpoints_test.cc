@@ -9,11 +9,13 @@
 namespace muster::core {
 namespace {
 
-// A job whose attempts 2 and 3 went on from step 200 of attempt 1; attempt 3 is about to end. Two nodes of one rank each.
+// A job whose attempts 2 and 3 went on from step 200 of attempt 1; attempt 3 is about to end. Two
+// nodes of one rank each.
 struct Pair {
   Pair() {
     job.spec = SmallWorld::spec("train", 2, 1);
-    for (const std::int64_t step : {100, 200}) job.checkpoints.push_back({.attempt = AttemptNo(1), .step = step});
+    for (const std::int64_t step : {100, 200})
+      job.checkpoints.push_back({.attempt = AttemptNo(1), .step = step});
     for (std::uint32_t number = 1; number <= 3; ++number) {
       AttemptRecord attempt;
       attempt.number = AttemptNo(number);
@@ -33,10 +35,16 @@ struct Pair {
   }
   [[nodiscard]] AttemptRecord& before() { return job.attempts[1]; }
   [[nodiscard]] AttemptRecord& last() { return job.attempts[2]; }
-  [[nodiscard]] std::optional<ResumePoint> suspect(std::int64_t best_step = -1) { return suspect_checkpoint(job, last(), verdict, best_step, Limits{}); }
+  [[nodiscard]] std::optional<ResumePoint> suspect(std::int64_t best_step = -1) {
+    return suspect_checkpoint(job, last(), verdict, best_step, Limits{});
+  }
 
   JobRecord job;
-  Verdict verdict{.cls = FailureClass::Signal, .node = NodeName("n1"), .rank = RankNo(1), .reason = "rank 1 was killed", .signature = "signal:11|"};
+  Verdict verdict{.cls = FailureClass::Signal,
+                  .node = NodeName("n1"),
+                  .rank = RankNo(1),
+                  .reason = "rank 1 was killed",
+                  .signature = "signal:11|"};
 };
 
 TEST(SuspectCheckpoint, IsTheOneThatBothWentOnFrom) {
@@ -88,17 +96,25 @@ TEST(SuspectCheckpoint, NotWhereANewerOneIsThere) {
 }
 
 TEST(SuspectCheckpoint, OnlyOfWhatACheckpointCanCause) {
-  for (const FailureClass cls : {FailureClass::Oom, FailureClass::Node, FailureClass::Launch, FailureClass::Worker, FailureClass::Operator}) {
+  for (const FailureClass cls : {FailureClass::Oom, FailureClass::Node, FailureClass::Launch,
+                                 FailureClass::Worker, FailureClass::Operator}) {
     Pair pair;
     pair.verdict.cls = pair.before().verdict->cls = cls;
     EXPECT_FALSE(pair.suspect()) << to_string(cls);
   }
-  for (const auto& [signal, own] : {std::pair{9, false}, {15, false}, {2, false}, {6, true}, {7, true}, {8, true}, {11, true}}) {
+  for (const auto& [signal, own] : {std::pair{9, false},
+                                    {15, false},
+                                    {2, false},
+                                    {6, true},
+                                    {7, true},
+                                    {8, true},
+                                    {11, true}}) {
     Pair pair;
     pair.last().part(NodeName("n1"))->exits.at(RankNo(1)).signal = signal;
     EXPECT_EQ(pair.suspect().has_value(), own) << signal;
   }
-  Pair ended_well;  // every rank ended with status 0, and success.regex did not match: no rank failed
+  // every rank ended with status 0, and success.regex did not match: no rank failed
+  Pair ended_well;
   ended_well.verdict.cls = ended_well.before().verdict->cls = FailureClass::UserError;
   EXPECT_TRUE(ended_well.suspect());
   ended_well.verdict.rank = ended_well.before().verdict->rank = std::nullopt;
@@ -118,12 +134,16 @@ TEST(NewestCheckpoint, IsNotOneThatIsSetAside) {
   EXPECT_EQ(newest_checkpoint(pair.job)->step, 100);
 }
 
-// A job that saves every minute for a year had half a million of them in memory, and each proposal went over all.
+// A job that saves every minute for a year had half a million of them in memory, and each proposal
+// went over all.
 TEST(Checkpoints, TheLatestOfAJobAreKeptAndTheOneToGoOnFrom) {
   SmallWorld world;
   world.node("n0", 1);
   world.submit("j", SmallWorld::spec("train", 1, 1));
-  const auto saved = [&](std::int64_t step) { world.accept({.events = {CheckpointCompleted{.job = JobId("j"), .attempt = AttemptNo(1), .step = step}}}); };
+  const auto saved = [&](std::int64_t step) {
+    world.accept({.events = {CheckpointCompleted{
+                      .job = JobId("j"), .attempt = AttemptNo(1), .step = step}}});
+  };
   saved(1'000'000);  // the first, and far ahead of the others
   for (std::size_t i = 1; i <= kCheckpointsMax + 10; ++i) saved(static_cast<std::int64_t>(i));
   const JobRecord& job = world.job("j");
@@ -134,7 +154,8 @@ TEST(Checkpoints, TheLatestOfAJobAreKeptAndTheOneToGoOnFrom) {
   EXPECT_EQ(newest_checkpoint(job)->step, 1'000'000);
   EXPECT_EQ(best_step_of(world.presence, job, *job.current()), 1'000'000);
 
-  world.accept({.events = {CheckpointSetAside{.job = JobId("j"), .attempt = AttemptNo(1), .step = 1'000'000}}});
+  world.accept({.events = {CheckpointSetAside{
+                    .job = JobId("j"), .attempt = AttemptNo(1), .step = 1'000'000}}});
   saved(2'000);
   EXPECT_EQ(job.checkpoints[0].step, 12) << "one that counts no more is as any other";
   EXPECT_EQ(newest_checkpoint(job)->step, 2'000);
@@ -147,7 +168,9 @@ TEST(Checkpoints, TheLatestOfAJobAreKeptAndTheOneToGoOnFrom) {
 TEST(Attempt, KnowsWhichPartRunsARank) {
   AttemptRecord attempt;
   const auto add = [&](std::uint32_t first, std::uint32_t count) {
-    attempt.parts.push_back({.placed = {.node = NodeName(fmt::format("n{}", attempt.parts.size())), .first_rank = RankNo(first), .rank_count = count}});
+    attempt.parts.push_back({.placed = {.node = NodeName(fmt::format("n{}", attempt.parts.size())),
+                                        .first_rank = RankNo(first),
+                                        .rank_count = count}});
   };
   EXPECT_EQ(attempt.part_of(RankNo(0)), nullptr);
   add(0, 8);
@@ -155,7 +178,8 @@ TEST(Attempt, KnowsWhichPartRunsARank) {
   add(12, 0);  // idle
   add(12, 0);
   add(12, 2);
-  for (const auto& [rank, part] : {std::pair{0U, 0U}, {7U, 0U}, {8U, 1U}, {11U, 1U}, {12U, 4U}, {13U, 4U}})
+  for (const auto& [rank, part] :
+       {std::pair{0U, 0U}, {7U, 0U}, {8U, 1U}, {11U, 1U}, {12U, 4U}, {13U, 4U}})
     EXPECT_EQ(attempt.part_of(RankNo(rank)), &attempt.parts[part]) << rank;
   EXPECT_EQ(attempt.part_of(RankNo(14)), nullptr);
   AttemptRecord once;  // one process, and nodes that lend their devices

@@ -24,7 +24,8 @@ TEST(Decide, FactsOfStrangersAreDroppedQuietly) {
   world.node("n1", 1);
   world.submit("j1", SmallWorld::spec("train", 1, 1));
   for (const Decision& decision :
-       {world.started("j9", 1, "n0"), world.started("j1", 2, "n0"), world.started("j1", 1, "n1"), world.exited("j1", 1, "n0", 7, 1)}) {
+       {world.started("j9", 1, "n0"), world.started("j1", 2, "n0"), world.started("j1", 1, "n1"),
+        world.exited("j1", 1, "n0", 7, 1)}) {
     EXPECT_TRUE(decision.events.empty());
     EXPECT_FALSE(decision.refusal);
   }
@@ -38,7 +39,9 @@ TEST(Decide, QueueHasALimitThatIsNamed) {
   const Decision decision = world.submit("j3", SmallWorld::spec("c", 1, 1));
   ASSERT_TRUE(decision.refusal);
   EXPECT_EQ(decision.refusal->code, ErrorCode::ResourceExhausted);
-  EXPECT_EQ(decision.refusal->message, "submitting job 'c': 2 jobs are queued already, as many as the limit allows; wait for some to start, or cancel some");
+  EXPECT_EQ(decision.refusal->message,
+            "submitting job 'c': 2 jobs are queued already, as many as the limit allows; wait for "
+            "some to start, or cancel some");
 }
 
 TEST(Decide, RegistrationIsAnEventOnlyWhenSomethingChanged) {
@@ -54,7 +57,10 @@ TEST(Decide, RegistrationIsAnEventOnlyWhenSomethingChanged) {
 TEST(Decide, ASecondAgentMayTakeASilentName) {
   SmallWorld world;
   world.node("n0", 1);
-  const RegisterNode other{.node = NodeName("n0"), .instance = InstanceId("i2"), .boot_id = BootId("b1"), .inventory = SmallWorld::inventory(1, "n0")};
+  const RegisterNode other{.node = NodeName("n0"),
+                           .instance = InstanceId("i2"),
+                           .boot_id = BootId("b1"),
+                           .inventory = SmallWorld::inventory(1, "n0")};
   EXPECT_EQ(world.put(other).refusal->code, ErrorCode::Conflict);
   world.pass(std::chrono::seconds(4));
   EXPECT_FALSE(world.put(other).refusal);
@@ -67,9 +73,13 @@ TEST(Decide, LateCheckpointsOfAFencedAttemptAreNotAccepted) {
   world.exited("j1", 1, "n0", 0, -1, 9);
   world.swept("j1", 1, "n0");
   ASSERT_EQ(world.job("j1").attempts.size(), 2U);
-  EXPECT_TRUE(world.put(ProposeCheckpoint{.job = JobId("j1"), .attempt = AttemptNo(1), .step = 5}).events.empty());
-  EXPECT_EQ(world.put(ProposeCheckpoint{.job = JobId("j1"), .attempt = AttemptNo(2), .step = 5}).events.size(), 1U);
-  EXPECT_TRUE(world.put(ProposeCheckpoint{.job = JobId("j1"), .attempt = AttemptNo(2), .step = 5}).events.empty());
+  EXPECT_TRUE(world.put(ProposeCheckpoint{.job = JobId("j1"), .attempt = AttemptNo(1), .step = 5})
+                  .events.empty());
+  EXPECT_EQ(world.put(ProposeCheckpoint{.job = JobId("j1"), .attempt = AttemptNo(2), .step = 5})
+                .events.size(),
+            1U);
+  EXPECT_TRUE(world.put(ProposeCheckpoint{.job = JobId("j1"), .attempt = AttemptNo(2), .step = 5})
+                  .events.empty());
 }
 
 // The fence is looked at by decide() itself: a proposal made too early is nothing.
@@ -80,8 +90,14 @@ TEST(Decide, AnEarlyEndIsNothing) {
   world.submit("j1", SmallWorld::spec("train", 2, 1));
   world.exited("j1", 1, "n0", 0, -1, 9);
   world.swept("j1", 1, "n0");
-  EXPECT_TRUE(world.put(ProposeEnd{.job = JobId("j1"), .attempt = AttemptNo(1), .fence = "because"}).events.empty());
-  EXPECT_TRUE(world.put(ProposeSwept{.job = JobId("j1"), .attempt = AttemptNo(1), .node = NodeName("n1"), .reason = "rebooted"}).events.empty());
+  EXPECT_TRUE(world.put(ProposeEnd{.job = JobId("j1"), .attempt = AttemptNo(1), .fence = "because"})
+                  .events.empty());
+  EXPECT_TRUE(world
+                  .put(ProposeSwept{.job = JobId("j1"),
+                                    .attempt = AttemptNo(1),
+                                    .node = NodeName("n1"),
+                                    .reason = "rebooted"})
+                  .events.empty());
   EXPECT_EQ(world.job("j1").phase, JobPhase::Draining);
 }
 
@@ -90,19 +106,24 @@ TEST(Decide, ARunDirectoryMayGoWhenSweptAndCollected) {
   world.limits.archive_after = std::chrono::hours(1);
   world.node("n0", 1);
   world.submit("j1", SmallWorld::spec("train", 1, 1));
-  const auto forget = [&] { return may_forget(world.ledger, NodeName("n0"), JobId("j1"), AttemptNo(1)); };
+  const auto forget = [&] {
+    return may_forget(world.ledger, NodeName("n0"), JobId("j1"), AttemptNo(1));
+  };
   world.exited("j1", 1, "n0", 0, 0);
   world.logs("j1", 1, "n0");
   EXPECT_FALSE(forget());
   world.swept("j1", 1, "n0");
   EXPECT_TRUE(forget());
-  EXPECT_THAT(desired(world.ledger, NodeName("n0")), testing::ElementsAre(Assignment{.job = JobId("j1"), .attempt = AttemptNo(1), .want = Want::Forget}));
+  EXPECT_THAT(desired(world.ledger, NodeName("n0")),
+              testing::ElementsAre(
+                  Assignment{.job = JobId("j1"), .attempt = AttemptNo(1), .want = Want::Forget}));
   world.put(ProposeArchive{.job = JobId("j1")});
   EXPECT_TRUE(forget());
   EXPECT_TRUE(desired(world.ledger, NodeName("n0")).empty());
 }
 
-// A setup that failed ended the job before its log was with the controller, and muster run did not show it.
+// A setup that failed ended the job before its log was with the controller, and muster run did not
+// show it.
 TEST(Decide, ARankThatNeverRanMayHaveALogBesideIt) {
   for (const bool follow : {true, false}) {
     SmallWorld world;
@@ -115,13 +136,15 @@ TEST(Decide, ARankThatNeverRanMayHaveALogBesideIt) {
     world.report("n0", failed);
     world.report("n0", swept);
     const bool forget = may_forget(world.ledger, NodeName("n0"), JobId("j1"), AttemptNo(1));
-    EXPECT_EQ(forget, !follow) << "an agent that knows no ranks sends no end of a log: nobody waits for it";
+    EXPECT_EQ(forget, !follow)
+        << "an agent that knows no ranks sends no end of a log: nobody waits for it";
     world.logs("j1", 1, "n0");
     EXPECT_TRUE(may_forget(world.ledger, NodeName("n0"), JobId("j1"), AttemptNo(1)));
   }
 }
 
-// A damaged journal may be cut anywhere (--accept-loss), also inside what was one batch. What is missing is made up for, and nothing asserts.
+// A damaged journal may be cut anywhere (--accept-loss), also inside what was one batch. What is
+// missing is made up for, and nothing asserts.
 struct Cut : SmallWorld {
   // Everything behind the last row of this kind is lost.
   template <class Kind>
@@ -167,10 +190,12 @@ TEST(CutJournal, ABadEndThatDidNotBreakTheAttemptBreaksIt) {
       world.swept("j1", 1, "n0", "never started");
       world.behind_last<NodeSwept>();
     }
-    EXPECT_EQ(world.job("j1").attempts[0].broke_cause, "attempt 1 had broken when the journal's end was lost");
+    EXPECT_EQ(world.job("j1").attempts[0].broke_cause,
+              "attempt 1 had broken when the journal's end was lost");
     if (!rank_ended) continue;
     world.swept("j1", 1, "n0");
-    EXPECT_EQ(world.job("j1").attempts[0].verdict->cls, FailureClass::UserError) << "what the rank said is the verdict all the same";
+    EXPECT_EQ(world.job("j1").attempts[0].verdict->cls, FailureClass::UserError)
+        << "what the rank said is the verdict all the same";
   }
 }
 
@@ -190,7 +215,8 @@ TEST(CutJournal, ACancelThatLostItsEffectCanBeAskedForAgain) {
   EXPECT_TRUE(world.put(CancelJob{.job = JobId("j1")}).events.empty());
 }
 
-// The marks of an incident: the first word of it arrives; with the last rank's exit the verdict is settled; then the sweep.
+// The marks of an incident: the first word of it arrives; with the last rank's exit the verdict is
+// settled; then the sweep.
 TEST(Incident, IsDetectedByItsFirstWordAndDecidedByItsLast) {
   SmallWorld world;
   world.node("n0", 2);
@@ -247,12 +273,14 @@ TEST(Incident, AnOlderRecordWasDetectedWhenItWasAccepted) {
   world.node("n0", 1);
   world.submit("j1", SmallWorld::spec("train", 1, 1));
   world.pass(std::chrono::seconds(1));
-  world.accept({.events = {AttemptBroke{.job = JobId("j1"), .attempt = AttemptNo(1), .cause = "old"}}});
+  world.accept(
+      {.events = {AttemptBroke{.job = JobId("j1"), .attempt = AttemptNo(1), .cause = "old"}}});
   EXPECT_EQ(world.job("j1").attempts[0].detected_at, world.now.wall);
 }
 
-// Its connection was replaced, the controller restarted, another machine has the name: whatever the way, "nothing is left" of ranks that one has never
-// seen frees devices on which they still compute.
+// Its connection was replaced, the controller restarted, another machine has the name: whatever the
+// way, "nothing is left" of ranks that one has never seen frees devices on which they still
+// compute.
 TEST(Decide, OnlyWhoCouldSeeTheRanksSaysThatNothingIsLeft) {
   SmallWorld world;
   world.node("n0", 1);

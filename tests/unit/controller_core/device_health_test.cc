@@ -12,10 +12,19 @@ struct Looked : SmallWorld {
   explicit Looked(std::uint32_t devices) {
     v1::Inventory inventory = SmallWorld::inventory(devices, "n0", "ascend910b");
     inventory.add_features("device-readings");
-    put(RegisterNode{.node = NodeName("n0"), .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = inventory, .version = "test"});
+    put(RegisterNode{.node = NodeName("n0"),
+                     .instance = InstanceId("i1"),
+                     .boot_id = BootId("b1"),
+                     .inventory = inventory,
+                     .version = "test"});
     connect();
   }
-  void connect() { see(Connected{.node = NodeName("n0"), .connection = ConnectionId(++connections), .instance = InstanceId("i1"), .boot_id = BootId("b1")}); }
+  void connect() {
+    see(Connected{.node = NodeName("n0"),
+                  .connection = ConnectionId(++connections),
+                  .instance = InstanceId("i1"),
+                  .boot_id = BootId("b1")});
+  }
   // All devices, well unless told otherwise.
   static PulseHeard look(std::uint32_t devices) {
     PulseHeard heard{.node = NodeName("n0")};
@@ -30,11 +39,16 @@ struct Looked : SmallWorld {
     heard.connection = ConnectionId(connections);
     see(heard);
   }
-  std::string why(const std::string& id) { return place(ledger, presence, job(id), now, limits).why; }
-  std::vector<std::uint32_t> devices_of(const std::string& id) { return job(id).attempts.at(0).parts.at(0).placed.devices; }
+  std::string why(const std::string& id) {
+    return place(ledger, presence, job(id), now, limits).why;
+  }
+  std::vector<std::uint32_t> devices_of(const std::string& id) {
+    return job(id).attempts.at(0).parts.at(0).placed.devices;
+  }
 };
 
-void occupy(v1::DeviceReading& reading, std::uint64_t pid, const std::string& name = "", const std::string& user = "") {
+void occupy(v1::DeviceReading& reading, std::uint64_t pid, const std::string& name = "",
+            const std::string& user = "") {
   v1::DeviceOccupant& one = *reading.add_occupants();
   one.set_pid(pid);
   one.set_name(name);
@@ -46,7 +60,8 @@ TEST(DeviceHealth, WhyOneIsOfNoUse) {
   EXPECT_FALSE(unusable(seen, 3)) << "nobody has looked";
   v1::DeviceReading& reading = seen.devices[3];
   reading.set_id(3);
-  for (const auto health : {v1::DEVICE_HEALTH_UNSPECIFIED, v1::DEVICE_HEALTH_OK, v1::DEVICE_HEALTH_WARNING}) {
+  for (const auto health :
+       {v1::DEVICE_HEALTH_UNSPECIFIED, v1::DEVICE_HEALTH_OK, v1::DEVICE_HEALTH_WARNING}) {
     reading.set_health(health);
     EXPECT_FALSE(unusable(seen, 3)) << v1::DeviceHealth_Name(health);
   }
@@ -83,7 +98,10 @@ TEST(DeviceHealth, AJobWaitsUntilTheDevicesAreWell) {
   world.tell(look);
   world.submit("j1", SmallWorld::spec("two", 1, 2));
   EXPECT_TRUE(world.job("j1").attempts.empty());
-  EXPECT_NE(world.why("j1").find("'n0' has 1 of 2 devices free (device 1 is in use by pid 4711 (alice, python))"), std::string::npos) << world.why("j1");
+  EXPECT_NE(world.why("j1").find(
+                "'n0' has 1 of 2 devices free (device 1 is in use by pid 4711 (alice, python))"),
+            std::string::npos)
+      << world.why("j1");
   world.tell(PulseHeard{.node = NodeName("n0")});  // without a look: the last one stands
   EXPECT_TRUE(world.job("j1").attempts.empty());
   world.tell(Looked::look(2));
@@ -102,17 +120,20 @@ TEST(DeviceHealth, WhatRunsIsLeftAlone) {
   EXPECT_EQ(world.job("j1").phase, JobPhase::Running);
 }
 
-// A controller that had just started placed a job on a card in alarm, before the agent's first pulse.
+// A controller that had just started placed a job on a card in alarm, before the agent's first
+// pulse.
 TEST(DeviceHealth, NothingIsPlacedBeforeTheFirstLookIsHeard) {
   Looked world(1);
   world.submit("j1", SmallWorld::spec("one", 1, 1));
   EXPECT_TRUE(world.job("j1").attempts.empty());
-  EXPECT_NE(world.why("j1").find("'n0' has not said yet how its devices are"), std::string::npos) << world.why("j1");
+  EXPECT_NE(world.why("j1").find("'n0' has not said yet how its devices are"), std::string::npos)
+      << world.why("j1");
   world.tell(Looked::look(1));
   EXPECT_EQ(world.job("j1").attempts.size(), 1U);
   world.submit("j2", SmallWorld::spec("two", 1, 1));
   world.connect();
-  EXPECT_TRUE(world.presence.nodes.at(NodeName("n0")).devices.empty()) << "what an earlier connection said is old";
+  EXPECT_TRUE(world.presence.nodes.at(NodeName("n0")).devices.empty())
+      << "what an earlier connection said is old";
 }
 
 TEST(DeviceHealth, ReadingsHaveBounds) {
@@ -120,7 +141,9 @@ TEST(DeviceHealth, ReadingsHaveBounds) {
   PulseHeard look = Looked::look(3);
   v1::DeviceReading& reading = *look.pulse.mutable_devices(0);
   reading.set_health_text(std::string(511, 'x') + "\xc3\xbc");  // the bound is within a character
-  for (int pid = 1; pid < 100; ++pid) occupy(reading, static_cast<std::uint64_t>(pid), std::string(1'000, 'n'), std::string(1'000, 'u'));
+  for (int pid = 1; pid < 100; ++pid)
+    occupy(reading, static_cast<std::uint64_t>(pid), std::string(1'000, 'n'),
+           std::string(1'000, 'u'));
   world.tell(look);
   const auto& kept = world.presence.nodes.at(NodeName("n0")).devices;
   ASSERT_EQ(kept.size(), 1U) << "the others are not on this node";

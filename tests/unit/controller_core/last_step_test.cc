@@ -30,11 +30,13 @@ std::string missing(const std::vector<ToldSteps>& ranks) {
   return last_step_missing({}, job, attempt);
 }
 
-// One rank prints how many, another the last step: neither alone is seen as the end, and the job was declared failed at step 100 of 100.
+// One rank prints how many, another the last step: neither alone is seen as the end, and the job
+// was declared failed at step 100 of 100.
 TEST(LastStep, TheLastStepThatIsToldIsReachedWhoeverKnowsTheTotal) {
   EXPECT_EQ(missing({{{}, 100}, {100, {}}}), "");
   EXPECT_EQ(missing({{101, 100}}), "");
-  EXPECT_THAT(missing({{{}, 100}, {99, {}}}), HasSubstr("after step 99 of 100: the training did not reach its last step"));
+  EXPECT_THAT(missing({{{}, 100}, {99, {}}}),
+              HasSubstr("after step 99 of 100: the training did not reach its last step"));
   EXPECT_THAT(missing({{100, {}}}), HasSubstr("no line tells of how many"));
   EXPECT_THAT(missing({{}}), HasSubstr("no step line was seen"));
 }

@@ -18,7 +18,8 @@ TEST(Lifecycle, PageIsMadeFromTheTable) {
   std::ifstream file(path);
   ASSERT_TRUE(file) << path;
   const std::string written{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(written, lifecycle_page()) << "docs/lifecycle.md is not what the table says; MUSTER_REWRITE=1 writes it anew";
+  EXPECT_EQ(written, lifecycle_page())
+      << "docs/lifecycle.md is not what the table says; MUSTER_REWRITE=1 writes it anew";
 }
 
 TEST(Lifecycle, MovesThatAreNotInTheTableAreNone) {

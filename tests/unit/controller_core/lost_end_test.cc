@@ -1,4 +1,5 @@
-// The journal's end was lost, and the loss accepted: attempts that it named may run, and their numbers are used. The stories: scenarios 34, 38 and 39.
+// The journal's end was lost, and the loss accepted: attempts that it named may run, and their
+// numbers are used. The stories: scenarios 34, 38 and 39.
 #include "controller/core/lost_end.h"
 
 #include <gmock/gmock.h>
@@ -36,26 +37,34 @@ struct Lossy : SmallWorld {
   void restart(std::uint64_t rows_lost) {
     presence = Presence{};
     presence.listening_since = now.boot;
-    accept({.events = {ControllerStarted{.epoch = next_epoch(ledger.epoch, rows_lost), .cluster = ClusterId("c")}}});
+    accept({.events = {ControllerStarted{.epoch = next_epoch(ledger.epoch, rows_lost),
+                                         .cluster = ClusterId("c")}}});
     settle();
   }
 };
 
 TEST(LostEnd, IsTheStartThatSkipsEpochs) {
-  const auto lost = [](std::uint64_t before, std::uint64_t started) { return attempts_lost(Epoch(before), Epoch(started)); };
+  const auto lost = [](std::uint64_t before, std::uint64_t started) {
+    return attempts_lost(Epoch(before), Epoch(started));
+  };
   EXPECT_EQ(lost(0, 1), 0U);
   EXPECT_EQ(lost(0, 1 + kLossEpochs), 0U) << "of nothing, nothing was lost";
   EXPECT_EQ(lost(7, 8), 0U);
   EXPECT_EQ(lost(8, 7), 0U);
   EXPECT_EQ(lost(7, 7 + kLossEpochs), 0U);
-  for (const std::uint64_t rows : {0, 1, 300, 1'000'000}) EXPECT_EQ(attempts_lost(Epoch(7), next_epoch(Epoch(7), rows)), rows);
-  EXPECT_EQ(attempts_lost(Epoch(7), next_epoch(Epoch(7), 1'000'000'000'000 + 5)), kLossRowsUnknown + 5)
+  for (const std::uint64_t rows : {0, 1, 300, 1'000'000})
+    EXPECT_EQ(attempts_lost(Epoch(7), next_epoch(Epoch(7), rows)), rows);
+  EXPECT_EQ(attempts_lost(Epoch(7), next_epoch(Epoch(7), 1'000'000'000'000 + 5)),
+            kLossRowsUnknown + 5)
       << "an unknown loss is lost, too, and what came behind it";
   for (const std::uint64_t now : {0, 1, 999'999, 1'800'000'000})
-    EXPECT_EQ(attempts_lost(Epoch(7), next_epoch(Epoch(7), rows_unknown(1, now))), kLossRowsUnknown + now % kLossRowsUnknown);
-  EXPECT_NE(rows_unknown(1, 1'800'000'000), rows_unknown(1, 1'800'000'001)) << "the same copy, put back and accepted once more";
+    EXPECT_EQ(attempts_lost(Epoch(7), next_epoch(Epoch(7), rows_unknown(1, now))),
+              kLossRowsUnknown + now % kLossRowsUnknown);
+  EXPECT_NE(rows_unknown(1, 1'800'000'000), rows_unknown(1, 1'800'000'001))
+      << "the same copy, put back and accepted once more";
   // Two accepted losses are lost together.
-  const Epoch twice = next_epoch(next_epoch(Epoch(7), rows_unknown(1, 999'997)), rows_unknown(1, 999'998));
+  const Epoch twice =
+      next_epoch(next_epoch(Epoch(7), rows_unknown(1, 999'997)), rows_unknown(1, 999'998));
   EXPECT_GT(next_epoch(Epoch(7), rows_unknown(2, 999'999)), twice);
 }
 
@@ -63,7 +72,8 @@ TEST(LostEnd, ANodesWordMovesTheNextNumberOn) {
   for (const bool swept : {false, true}) {
     Lossy world;
     EXPECT_EQ(next_attempt(world.job("j1"), world.presence), AttemptNo(2));
-    world.node("n1", 2, "b1", "i1", {held("j1", 4, swept), held("j1", 3, true), held("other", 9, true)});
+    world.node("n1", 2, "b1", "i1",
+               {held("j1", 4, swept), held("j1", 3, true), held("other", 9, true)});
     EXPECT_EQ(next_attempt(world.job("j1"), world.presence), AttemptNo(5));
     // Also when the node says no more of it: what was saved and said under that number is there.
     world.node("n1", 2);
@@ -81,7 +91,8 @@ TEST(LostEnd, ANodesWordMovesTheNextNumberOn) {
 // A number that nobody gave out: the next would soon be none at all.
 TEST(LostEnd, ANumberBeyondReasonIsNotBelieved) {
   Lossy world;
-  world.node("n1", 2, "b1", "i1", {held("j1", UINT32_MAX, true), held("j1", kAttemptToldMax + 1, true)});
+  world.node("n1", 2, "b1", "i1",
+             {held("j1", UINT32_MAX, true), held("j1", kAttemptToldMax + 1, true)});
   EXPECT_EQ(next_attempt(world.job("j1"), world.presence), AttemptNo(2));
 }
 
@@ -97,7 +108,8 @@ TEST(LostEnd, TheNumberGoesOnFurtherThanAnyLostAttempt) {
   EXPECT_EQ(world.job("j2").attempts_lost, 0U);
 }
 
-// Found by the simulator: attempts were placed after a loss, and with their rows the loss itself was lost. Their numbers were given out again.
+// Found by the simulator: attempts were placed after a loss, and with their rows the loss itself
+// was lost. Their numbers were given out again.
 TEST(LostEnd, ASecondLossBehindTheFirstCountsBoth) {
   Lossy world;
   const Ledger before = world.ledger;
@@ -117,7 +129,8 @@ TEST(LostEnd, ASecondLossBehindTheFirstCountsBoth) {
   EXPECT_GT(next_attempt(world.job("j1"), world.presence), highest);
 }
 
-// Found by the simulator, too: three losses in a row, of which the last lost the other two. Agents had seen their epochs, and shut the controller out.
+// Found by the simulator, too: three losses in a row, of which the last lost the other two. Agents
+// had seen their epochs, and shut the controller out.
 TEST(LostEnd, ItsEpochIsNewAlsoWhereLossesAreLost) {
   const Epoch before(5);
   const Epoch first = next_epoch(before, 3);
@@ -125,7 +138,8 @@ TEST(LostEnd, ItsEpochIsNewAlsoWhereLossesAreLost) {
   EXPECT_GT(next_epoch(before, 3 + 4 + 3), second) << "the rows of both, and the three starts";
 }
 
-// n1 may run an attempt that the journal does not have: a word from it, its death, or the end of the grace.
+// n1 may run an attempt that the journal does not have: a word from it, its death, or the end of
+// the grace.
 TEST(LostEnd, TheNextAttemptWaitsForEveryNodesWord) {
   for (const std::string_view end : {"word", "death", "grace"}) {
     Lossy world;
@@ -134,14 +148,16 @@ TEST(LostEnd, TheNextAttemptWaitsForEveryNodesWord) {
     world.exited("j1", 1, "n0", 0, -1, 9);
     world.swept("j1", 1, "n0");
     ASSERT_EQ(world.job("j1").phase, JobPhase::Queued) << end;
-    EXPECT_THAT(explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits), testing::Contains(HasSubstr("waits for a word from 'n1'")));
+    EXPECT_THAT(explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits),
+                testing::Contains(HasSubstr("waits for a word from 'n1'")));
     // Others do not wait for it.
     world.submit("j2", SmallWorld::spec("other", 1, 1));
     EXPECT_EQ(world.job("j2").phase, JobPhase::Launching);
     if (end == "word") world.node("n1", 2);
     if (end == "death") world.put(DeclareNodeDead{.node = NodeName("n1")});
     if (end == "grace") {
-      const std::optional<BootTime> wake_at = propose(world.ledger, world.presence, world.now, world.limits).wake_at;
+      const std::optional<BootTime> wake_at =
+          propose(world.ledger, world.presence, world.now, world.limits).wake_at;
       ASSERT_TRUE(wake_at);
       world.pass(std::chrono::minutes(2));
       world.see(PulseHeard{.node = NodeName("n0"), .connection = ConnectionId(world.connections)});
@@ -152,7 +168,8 @@ TEST(LostEnd, TheNextAttemptWaitsForEveryNodesWord) {
   }
 }
 
-// An older copy of the directory shows no loss: nodes that were told more say so at their Hello, and until then the others get no work of theirs.
+// An older copy of the directory shows no loss: nodes that were told more say so at their Hello,
+// and until then the others get no work of theirs.
 TEST(LostEnd, AfterEveryStartKnownNodesAreHeardFirst) {
   for (const std::string_view end : {"word", "death", "time"}) {
     Lossy world;
@@ -161,9 +178,11 @@ TEST(LostEnd, AfterEveryStartKnownNodesAreHeardFirst) {
     world.node("n0", 2, "b1", "i1", {held("j1", 1, false)});
     world.submit("j2", SmallWorld::spec("other", 1, 1));
     ASSERT_EQ(world.job("j2").phase, JobPhase::Queued) << end;
-    EXPECT_THAT(explain(world.ledger, world.presence, world.job("j2"), world.now, world.limits),
-                ElementsAre("the controller has just started: waits for a word from 'n1', at most 3s"));
-    EXPECT_EQ(propose(world.ledger, world.presence, world.now, world.limits).wake_at, world.now.boot + world.limits.hear_first);
+    EXPECT_THAT(
+        explain(world.ledger, world.presence, world.job("j2"), world.now, world.limits),
+        ElementsAre("the controller has just started: waits for a word from 'n1', at most 3s"));
+    EXPECT_EQ(propose(world.ledger, world.presence, world.now, world.limits).wake_at,
+              world.now.boot + world.limits.hear_first);
     if (end == "word") world.node("n1", 2);
     if (end == "death") world.put(DeclareNodeDead{.node = NodeName("n1")});
     if (end == "time") {
@@ -175,7 +194,8 @@ TEST(LostEnd, AfterEveryStartKnownNodesAreHeardFirst) {
   }
 }
 
-// It was told to forget the run, which the journal lost. An order to run it would be a second start.
+// It was told to forget the run, which the journal lost. An order to run it would be a second
+// start.
 TEST(LostEnd, AStartedRunThatANodeDoesNotHaveIsSwept) {
   Lossy world;
   world.restart(3);
@@ -186,10 +206,12 @@ TEST(LostEnd, AStartedRunThatANodeDoesNotHaveIsSwept) {
   ASSERT_TRUE(first.verdict);
   EXPECT_EQ(first.verdict->cls, FailureClass::Node);
   EXPECT_TRUE(first.parts.front().logs_collected) << "an agent forgets only what has been sent";
-  for (const Assignment& one : desired(world.ledger, NodeName("n0"))) EXPECT_EQ(one.want, Want::Forget);
+  for (const Assignment& one : desired(world.ledger, NodeName("n0")))
+    EXPECT_EQ(one.want, Want::Forget);
 }
 
-// The word of its ranks' ends came before that of its start, and between the two the journal was cut. Found by the simulator.
+// The word of its ranks' ends came before that of its start, and between the two the journal was
+// cut. Found by the simulator.
 TEST(LostEnd, ARunThatHadEndedBeforeItsStartWasToldIsSwept) {
   Lossy world;
   world.submit("j2", Lossy::short_grace("quick"));
@@ -206,10 +228,13 @@ TEST(LostEnd, ARunThatIsHeldGoesOn) {
   world.restart(3);
   world.node("n0", 2, "b1", "i1", {held("j1", 1, false)});
   EXPECT_EQ(world.job("j1").phase, JobPhase::Running);
-  EXPECT_THAT(desired(world.ledger, NodeName("n0")), ElementsAre(Assignment{.job = JobId("j1"), .attempt = AttemptNo(1), .want = Want::Run}));
+  EXPECT_THAT(
+      desired(world.ledger, NodeName("n0")),
+      ElementsAre(Assignment{.job = JobId("j1"), .attempt = AttemptNo(1), .want = Want::Run}));
 }
 
-// Without a loss an agent that does not mention its run is not believed that nothing is left of it: it is to look for what it had started.
+// Without a loss an agent that does not mention its run is not believed that nothing is left of it:
+// it is to look for what it had started.
 TEST(LostEnd, WithoutALossNothingIsForgotten) {
   Lossy world;
   world.restart(0);
@@ -224,33 +249,44 @@ TEST(LostEnd, AnAttemptThatWasBeingStartedIsBroken) {
   world.restart(3);
   EXPECT_EQ(world.job("j1").phase, JobPhase::Running);
   EXPECT_EQ(world.job("j2").phase, JobPhase::Draining);
-  EXPECT_THAT(world.job("j2").current()->broke_cause, HasSubstr("being started when the journal's end was lost"));
+  EXPECT_THAT(world.job("j2").current()->broke_cause,
+              HasSubstr("being started when the journal's end was lost"));
 }
 
-// A job that was archived while a node was away, for whatever reason: what still runs of it there is on devices that nobody holds.
+// A job that was archived while a node was away, for whatever reason: what still runs of it there
+// is on devices that nobody holds.
 TEST(LostEnd, ARunOfAnArchivedJobKeepsItsNode) {
   SmallWorld world;
-  world.accept({.events = {JobArchived{.job = JobId("gone"), .name = "gone", .outcome = Outcome::Cancelled, .ended_at = world.now.wall}}});
+  world.accept({.events = {JobArchived{.job = JobId("gone"),
+                                       .name = "gone",
+                                       .outcome = Outcome::Cancelled,
+                                       .ended_at = world.now.wall}}});
   world.node("n0", 1, "b1", "i1", {held("gone", 1, false)});
   world.submit("j1", SmallWorld::spec("a", 1, 1));
   EXPECT_EQ(world.job("j1").phase, JobPhase::Queued);
-  EXPECT_TRUE(may_forget(world.ledger, NodeName("n0"), JobId("gone"), AttemptNo(1))) << "the agent does so when it is swept";
+  EXPECT_TRUE(may_forget(world.ledger, NodeName("n0"), JobId("gone"), AttemptNo(1)))
+      << "the agent does so when it is swept";
   world.node("n0", 1, "b1", "i1", {held("gone", 1, true)});
   EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
 }
 
-// The operator ends the worker of a run that no journal names, and its agent says that nothing is left: the node is free, without another Hello.
+// The operator ends the worker of a run that no journal names, and its agent says that nothing is
+// left: the node is free, without another Hello.
 TEST(LostEnd, TheWordThatAnUnknownRunIsSweptFreesTheNode) {
   SmallWorld world;
   world.node("n0", 1, "b1", "i1", {held("gone", 3, false), held("gone", 4, false)});
   world.submit("j1", SmallWorld::spec("a", 1, 1));
   const auto say_swept = [&](std::uint32_t attempt, std::uint64_t connection) {
-    world.see(SweptHeard{.node = NodeName("n0"), .connection = ConnectionId(connection), .job = JobId("gone"), .attempt = AttemptNo(attempt)});
+    world.see(SweptHeard{.node = NodeName("n0"),
+                         .connection = ConnectionId(connection),
+                         .job = JobId("gone"),
+                         .attempt = AttemptNo(attempt)});
   };
   say_swept(3, world.connections);
   EXPECT_EQ(world.job("j1").phase, JobPhase::Queued) << "another one is left";
   say_swept(4, world.connections - 1);
-  EXPECT_EQ(world.job("j1").phase, JobPhase::Queued) << "what a connection says that another has replaced is not news";
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Queued)
+      << "what a connection says that another has replaced is not news";
   say_swept(4, world.connections);
   EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
 }

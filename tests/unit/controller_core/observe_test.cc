@@ -27,7 +27,8 @@ struct Observed : SmallWorld {
 
 TEST(Observe, AnOldConnectionIsNotHeard) {
   Observed world;
-  world.see(Connected{.node = NodeName("n0"), .connection = ConnectionId(77), .instance = InstanceId("i1")});
+  world.see(Connected{
+      .node = NodeName("n0"), .connection = ConnectionId(77), .instance = InstanceId("i1")});
   world.pass(std::chrono::seconds(2));
   world.see(PulseHeard{.node = NodeName("n0"), .connection = ConnectionId(1)});
   world.see(Disconnected{.node = NodeName("n0"), .connection = ConnectionId(1)});
@@ -39,7 +40,8 @@ TEST(Observe, AControllerThatHasJustStartedCallsNobodySilent) {
   Observed world;
   world.presence = Presence{};
   world.presence.listening_since = world.now.boot;
-  EXPECT_FALSE(is_silent(world.presence, NodeName("n0"), world.now.boot, world.limits.silent_after));
+  EXPECT_FALSE(
+      is_silent(world.presence, NodeName("n0"), world.now.boot, world.limits.silent_after));
   world.pass(world.limits.silent_after);
   EXPECT_TRUE(is_silent(world.presence, NodeName("n0"), world.now.boot, world.limits.silent_after));
 }
@@ -60,7 +62,8 @@ TEST(Observe, ReadingsOfTheCurrentAttemptCount) {
   EXPECT_EQ(world.seen().last_step_at, world.now.wall);
 }
 
-// An agent's word of a step's age needs no clock but its own; `why` of a training that hung for an hour was "running on every node".
+// An agent's word of a step's age needs no clock but its own; `why` of a training that hung for an
+// hour was "running on every node".
 TEST(Observe, TheLastStepHasAnAge) {
   Observed world;
   PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
@@ -68,19 +71,24 @@ TEST(Observe, TheLastStepHasAnAge) {
   reading.add_ranks()->set_step(12);
   reading.mutable_ranks(0)->set_total(40);
   world.see(heard);
-  EXPECT_EQ(world.seen().last_step_at, WallTime{}) << "an older agent, of a step from before this controller's life";
-  const auto why = [&] { return explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits); };
+  EXPECT_EQ(world.seen().last_step_at, WallTime{})
+      << "an older agent, of a step from before this controller's life";
+  const auto why = [&] {
+    return explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits);
+  };
   EXPECT_EQ(why().back(), "step 12 of 40 is done");
   reading.mutable_step_age()->set_seconds(100);
   world.see(heard);
   EXPECT_EQ(world.seen().last_step_at, world.now.wall - std::chrono::seconds(100));
-  EXPECT_EQ(why(), (std::vector<std::string>{"attempt 1 is running on every node", "step 12 of 40 was 1m40s ago"}));
+  EXPECT_EQ(why(), (std::vector<std::string>{"attempt 1 is running on every node",
+                                             "step 12 of 40 was 1m40s ago"}));
   const WallTime before = world.seen().last_step_at;
   world.pass(std::chrono::seconds(60));
   reading.mutable_step_age()->set_seconds(159);
   reading.mutable_step_age()->set_nanos(500'000'000);
   world.see(heard);
-  EXPECT_EQ(world.seen().last_step_at, before) << "half a second is how long a pulse takes, no step";
+  EXPECT_EQ(world.seen().last_step_at, before)
+      << "half a second is how long a pulse takes, no step";
   reading.mutable_step_age()->set_seconds(-5);
   world.see(heard);
   EXPECT_LE(world.seen().last_step_at, world.now.wall);
@@ -90,7 +98,8 @@ TEST(Observe, TheLastStepHasAnAge) {
   EXPECT_LE(world.seen().last_step_at, world.now.wall) << "whatever an agent says";
 }
 
-// The job failed with "5 attempts in a row without a new best step" though its steps rose: an agent had told of "step 999999999999", of 40.
+// The job failed with "5 attempts in a row without a new best step" though its steps rose: an agent
+// had told of "step 999999999999", of 40.
 TEST(Observe, AStepBeyondItsTotalIsNone) {
   Observed world;
   PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
@@ -139,10 +148,12 @@ TEST(Observe, AFileThatNoLayoutKnowsIsNotedOnceAJob) {
   const auto* noted = std::get_if<AttemptNoted>(&world.journal.back().second.body);
   ASSERT_NE(noted, nullptr);
   EXPECT_EQ(noted->note, Note::UnknownFiles);
-  EXPECT_EQ(noted->text, "step_20.pt?" + std::string(1013, 'x')) << "what an agent might say is not kept without end";
+  EXPECT_EQ(noted->text, "step_20.pt?" + std::string(1013, 'x'))
+      << "what an agent might say is not kept without end";
 }
 
-// A node's state disk had turned read-only: `why` said "running on every node", and the silent ranks died when their lease ended, which nothing had shown.
+// A node's state disk had turned read-only: `why` said "running on every node", and the silent
+// ranks died when their lease ended, which nothing had shown.
 TEST(Observe, ADiskThatTakesNoWritesIsToldWithTheEndOfTheLease) {
   Observed world;
   const auto pulse = [&](const std::string& trouble, std::optional<int> lease_left) {
@@ -153,12 +164,22 @@ TEST(Observe, ADiskThatTakesNoWritesIsToldWithTheEndOfTheLease) {
     world.see(heard);
     return explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits);
   };
-  const std::string no_writes = "node 'n1' cannot write to its state directory ('/state': Read-only file system): ends of ranks are not seen before it can";
-  EXPECT_EQ(pulse("'/state': Read-only file system", 90), std::vector{no_writes + "; its ranks go on until their lease ends in 1m30s"});
-  EXPECT_EQ(pulse("'/state': Read-only file system", std::nullopt), std::vector{no_writes + "; its ranks go on"}) << "full: leases are renewed";
-  EXPECT_EQ(pulse("", std::nullopt), std::vector<std::string>{"attempt 1 is running on every node"});
-  EXPECT_TRUE(pulse("\x1b[31m" + std::string(5000, 'x'), std::numeric_limits<int>::max()).front().size() < 1000) << "whatever an agent says";
-  EXPECT_LT(world.seen().leases_end.at(NodeName("n1")), world.now.boot + std::chrono::hours(24 * 366));
+  const std::string no_writes =
+      "node 'n1' cannot write to its state directory ('/state': Read-only file system): ends of "
+      "ranks are not seen before it can";
+  EXPECT_EQ(pulse("'/state': Read-only file system", 90),
+            std::vector{no_writes + "; its ranks go on until their lease ends in 1m30s"});
+  EXPECT_EQ(pulse("'/state': Read-only file system", std::nullopt),
+            std::vector{no_writes + "; its ranks go on"})
+      << "full: leases are renewed";
+  EXPECT_EQ(pulse("", std::nullopt),
+            std::vector<std::string>{"attempt 1 is running on every node"});
+  EXPECT_TRUE(
+      pulse("\x1b[31m" + std::string(5000, 'x'), std::numeric_limits<int>::max()).front().size() <
+      1000)
+      << "whatever an agent says";
+  EXPECT_LT(world.seen().leases_end.at(NodeName("n1")),
+            world.now.boot + std::chrono::hours(24 * 366));
 }
 
 // The reason alone: neither when, nor in which attempt, nor where more of it is.
@@ -176,10 +197,12 @@ TEST(Observe, WhyGivesTheCauseThenTheLineThenWhenAndWhoKnowsMore) {
   }
   ASSERT_EQ(world.job("j1").phase, JobPhase::Failed);
   world.pass(std::chrono::seconds(5));
-  EXPECT_EQ(explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits),
-            (std::vector<std::string>{"failed: rank 0 on node 'n0' ended with status 1; the same user error twice in a row",
-                                      "it said: ValueError: bad config (train.py:214, in load)",
-                                      "attempt 2, 5s ago; `muster logs j1 --attempt 2 --rank 0` has what it printed before"}));
+  EXPECT_EQ(
+      explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits),
+      (std::vector<std::string>{
+          "failed: rank 0 on node 'n0' ended with status 1; the same user error twice in a row",
+          "it said: ValueError: bad config (train.py:214, in load)",
+          "attempt 2, 5s ago; `muster logs j1 --attempt 2 --rank 0` has what it printed before"}));
 }
 
 TEST(Observe, HowFarASetUpHasComeIsTold) {
@@ -187,7 +210,8 @@ TEST(Observe, HowFarASetUpHasComeIsTold) {
   world.node("n0", 1);
   world.node("n1", 1);
   world.submit("j1", SmallWorld::spec("train", 2, 1));
-  world.ledger.jobs.at(JobId("j1")).spec.mutable_runtime()->set_image("img:1");  // whose nodes have agents that take it
+  // whose nodes have agents that take it
+  world.ledger.jobs.at(JobId("j1")).spec.mutable_runtime()->set_image("img:1");
   const auto tells = [&](const char* node, const std::string& text, bool setting_up) {
     PulseHeard heard{.node = NodeName(node), .connection = ConnectionId(node[1] == '0' ? 1 : 2)};
     v1::AttemptReading& reading = Observed::reading(heard);
@@ -200,7 +224,8 @@ TEST(Observe, HowFarASetUpHasComeIsTold) {
   const auto both = tells("n1", "runtime.image: 3 of 7 layers\n" + std::string(200, 'x'), true);
   ASSERT_EQ(both.size(), 2U) << "one of them has nothing to tell";
   EXPECT_EQ(both[0], "attempt 1 is being set up (runtime.image) on 'n0', 'n1', within 30m a node");
-  EXPECT_EQ(both[1], "node 'n1': runtime.image: 3 of 7 layers?" + std::string(99, 'x')) << "what another agent might say is not kept without end";
+  EXPECT_EQ(both[1], "node 'n1': runtime.image: 3 of 7 layers?" + std::string(99, 'x'))
+      << "what another agent might say is not kept without end";
   const auto over = tells("n1", "runtime.image: 7 of 7 layers", false);
   ASSERT_EQ(over.size(), 2U);
   EXPECT_EQ(over[0], "attempt 1 is being set up (runtime.image) on 'n0', within 30m a node");
@@ -235,7 +260,8 @@ TEST(Observe, FinishedShardsOfAllNodesMakeACheckpoint) {
 }
 
 TEST(Observe, ACheckpointOfUnknownSizeIsNeverWhole) {
-  CheckpointSeen seen{.shards = {{"a", {.bytes = 1, .finished = true}}}, .expected = 0, .sealed = true};
+  CheckpointSeen seen{
+      .shards = {{"a", {.bytes = 1, .finished = true}}}, .expected = 0, .sealed = true};
   EXPECT_FALSE(seen.complete());
   seen.expected = 1;
   EXPECT_TRUE(seen.complete());
@@ -312,11 +338,13 @@ TEST(Observe, TheNamesOfACheckpointsShardsHaveABound) {
   };
   tell("a", 10, 1'000);
   EXPECT_EQ(world.seen().checkpoints.at(5).shards.size(), 1'000U);
-  for (int message = 0; message < 12; ++message) tell("b" + std::to_string(message) + "-", 100'000, 40);
+  for (int message = 0; message < 12; ++message)
+    tell("b" + std::to_string(message) + "-", 100'000, 40);
   EXPECT_LE(kept(), 16U << 20U);
   EXPECT_GT(kept(), 15U << 20U);
   tell("a", 10, 1'001);
-  EXPECT_EQ(world.seen().checkpoints.at(5).shards.count("a7" + std::string(10, 'x')), 1U) << "what is known is still told of";
+  EXPECT_EQ(world.seen().checkpoints.at(5).shards.count("a7" + std::string(10, 'x')), 1U)
+      << "what is known is still told of";
   PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
   v1::ShardReading& far = *Observed::reading(heard).add_shards();
   far.set_step(6);
@@ -363,7 +391,9 @@ TEST(Report, WhatANodeSaysOfItsPartIsBounded) {
   EXPECT_LE(attempt.parts.at(1).start_failed->text.size(), 8U << 10U);
   std::size_t journal = 0;
   for (const auto& [index, event] : world.journal)
-    journal += std::holds_alternative<AttemptBroke>(event.body) ? std::get<AttemptBroke>(event.body).cause.size() : 0;
+    journal += std::holds_alternative<AttemptBroke>(event.body)
+                   ? std::get<AttemptBroke>(event.body).cause.size()
+                   : 0;
   EXPECT_LE(journal, 16U << 10U);
 }
 

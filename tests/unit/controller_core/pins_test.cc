@@ -1,5 +1,6 @@
-// What a placement writes down of its nodes, so that a launch is a function of it: numbers, addresses, interfaces, ports; and which nodes are not given a
-// job for what they or their agents lack.
+// What a placement writes down of its nodes, so that a launch is a function of it: numbers,
+// addresses, interfaces, ports; and which nodes are not given a job for what they or their agents
+// lack.
 #include <gmock/gmock.h>
 
 #include "common/digest/sha256.h"
@@ -24,15 +25,19 @@ PlaceResult place_spec(const SmallWorld& world, const v1::JobSpec& spec) {
 }
 
 // A server of eight cards of which a container sees the last `devices`.
-v1::Inventory ascend(std::uint32_t devices, const std::string& address, const std::string& type = "ascend910b") {
+v1::Inventory ascend(std::uint32_t devices, const std::string& address,
+                     const std::string& type = "ascend910b") {
   v1::Inventory inventory = SmallWorld::inventory(devices, address, type);
   for (v1::Device& device : *inventory.mutable_devices()) {
     device.set_model("910B3");
     device.set_physical_id(8 - devices + device.id());
     device.add_addresses(fmt::format("192.168.{}.{}", address.back() - '0', 10 + device.id()));
   }
-  for (const char* feature : {"launch-files", "companions", "setup"}) inventory.add_features(feature);
-  for (const auto& [name, ip] : {std::pair<std::string, std::string>{"lo", "127.0.0.1"}, {"eth0", address}, {"ib0", "172.16.0." + address.substr(7)}}) {
+  for (const char* feature : {"launch-files", "companions", "setup"})
+    inventory.add_features(feature);
+  for (const auto& [name, ip] : {std::pair<std::string, std::string>{"lo", "127.0.0.1"},
+                                 {"eth0", address},
+                                 {"ib0", "172.16.0." + address.substr(7)}}) {
     v1::NetworkInterface& one = *inventory.add_interfaces();
     one.set_name(name);
     one.add_addresses(ip);
@@ -42,10 +47,16 @@ v1::Inventory ascend(std::uint32_t devices, const std::string& address, const st
 }
 
 void join(SmallWorld& world, const std::string& name, v1::Inventory inventory) {
-  const Decision decision = world.put(
-      RegisterNode{.node = NodeName(name), .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = std::move(inventory), .version = "0.3.0"});
+  const Decision decision = world.put(RegisterNode{.node = NodeName(name),
+                                                   .instance = InstanceId("i1"),
+                                                   .boot_id = BootId("b1"),
+                                                   .inventory = std::move(inventory),
+                                                   .version = "0.3.0"});
   ASSERT_FALSE(decision.refusal);
-  world.see(Connected{.node = NodeName(name), .connection = ConnectionId(++world.connections), .instance = InstanceId("i1"), .boot_id = BootId("b1")});
+  world.see(Connected{.node = NodeName(name),
+                      .connection = ConnectionId(++world.connections),
+                      .instance = InstanceId("i1"),
+                      .boot_id = BootId("b1")});
 }
 
 v1::JobSpec mindformers(const std::string& name, std::uint32_t nodes, std::uint32_t devices) {
@@ -112,7 +123,8 @@ TEST(Pins, ASuperPodIsPinnedWhenAllItsCardsAreInIt) {
 TEST(Pins, NodesOfOneAddressAreServersOfTheirOwnNames) {
   SmallWorld world;
   v1::Inventory other = ascend(4, "10.0.0.1");
-  for (v1::Device& device : *other.mutable_devices()) device.set_addresses(0, fmt::format("192.168.9.{}", device.id()));
+  for (v1::Device& device : *other.mutable_devices())
+    device.set_addresses(0, fmt::format("192.168.9.{}", device.id()));
   join(world, "n1", ascend(4, "10.0.0.1"));
   join(world, "n2", other);
   const PlaceResult placed = place_spec(world, mindformers("a", 2, 4));
@@ -144,13 +156,18 @@ TEST(Interface, ANodeWithoutItIsNamedWithThoseItHas) {
   PlaceResult placed = place_spec(world, spec);
   EXPECT_TRUE(placed.never);
   EXPECT_EQ(placed.why,
-            "need 1 node with 1 device on interface 'ib7'; 0 of 2 registered nodes could do: 'n1' has no interface 'ib7' (lo, eth0, ib0, bond0), "
-            "'n2' has an agent of version 0.3.0, which does not say whether there is an interface 'ib7'; upgrade it; network.interface is one "
+            "need 1 node with 1 device on interface 'ib7'; 0 of 2 registered nodes could do: 'n1' "
+            "has no interface 'ib7' (lo, eth0, ib0, bond0), "
+            "'n2' has an agent of version 0.3.0, which does not say whether there is an interface "
+            "'ib7'; upgrade it; network.interface is one "
             "that every node of the job has, with an address: name another, or leave it out");
   spec.mutable_network()->set_interface("bond0");
   placed = place_spec(world, spec);
   EXPECT_THAT(placed.why, HasSubstr("'n1' has no address on interface 'bond0'"));
-  EXPECT_THAT(world.put(SubmitJob{.job = JobId("j"), .request_id = {}, .spec = spec, .spec_hash = "h"}).refusal->message, HasSubstr("interface 'bond0'"));
+  EXPECT_THAT(
+      world.put(SubmitJob{.job = JobId("j"), .request_id = {}, .spec = spec, .spec_hash = "h"})
+          .refusal->message,
+      HasSubstr("interface 'bond0'"));
 }
 
 // One release of skew: an agent that would leave a part of the order out does not get it.
@@ -160,24 +177,31 @@ TEST(Features, ANodeWhoseAgentLacksOneIsNotGivenTheJob) {
   old.clear_features();
   join(world, "n1", old);
   join(world, "n2", ascend(2, "10.0.0.2"));
-  v1::JobSpec table = mindformers("a", 2, 2), msrun = mindformers("a", 2, 2), setup = SmallWorld::spec("a", 2, 2);
+  v1::JobSpec table = mindformers("a", 2, 2), msrun = mindformers("a", 2, 2),
+              setup = SmallWorld::spec("a", 2, 2);
   msrun.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
   setup.mutable_runtime()->add_setup("true");
-  for (const auto& [spec, why] :
-       {std::pair{table, "does not bring rank tables"}, {msrun, "does not start msrun's scheduler"}, {setup, "does not run runtime.setup"}}) {
+  for (const auto& [spec, why] : {std::pair{table, "does not bring rank tables"},
+                                  {msrun, "does not start msrun's scheduler"},
+                                  {setup, "does not run runtime.setup"}}) {
     const PlaceResult placed = place_spec(world, spec);
     EXPECT_TRUE(placed.never);
-    EXPECT_THAT(placed.why, HasSubstr(fmt::format("1 of 2 registered nodes could do: 'n1' has an agent of version 0.3.0, which {}; upgrade it", why)));
+    EXPECT_THAT(placed.why, HasSubstr(fmt::format("1 of 2 registered nodes could do: 'n1' has an "
+                                                  "agent of version 0.3.0, which {}; upgrade it",
+                                                  why)));
   }
-  EXPECT_EQ(place_spec(world, SmallWorld::spec("a", 2, 2)).nodes.size(), 2U) << "what the first release could, it still can";
+  EXPECT_EQ(place_spec(world, SmallWorld::spec("a", 2, 2)).nodes.size(), 2U)
+      << "what the first release could, it still can";
   table.mutable_resources()->set_nodes(1);
   EXPECT_EQ(place_spec(world, table).nodes.at(0).node, NodeName("n2"));
 }
 
-// A job that no agent here can start, and one that names an interface that nobody has, ask for the same devices as others: they hold nobody up.
+// A job that no agent here can start, and one that names an interface that nobody has, ask for the
+// same devices as others: they hold nobody up.
 TEST(Features, JobsThatWaitForOtherAgentsLetOthersPass) {
   SmallWorld world;
-  v1::JobSpec setup = SmallWorld::spec("setup", 1, 1), interface = SmallWorld::spec("interface", 1, 1);
+  v1::JobSpec setup = SmallWorld::spec("setup", 1, 1),
+              interface = SmallWorld::spec("interface", 1, 1);
   setup.mutable_runtime()->add_setup("true");
   interface.mutable_network()->set_interface("ib7");
   world.submit("j1", setup);
@@ -191,11 +215,13 @@ TEST(Features, JobsThatWaitForOtherAgentsLetOthersPass) {
   EXPECT_EQ(world.job("j3").phase, JobPhase::Launching);
 }
 
-// MindSpore's scheduler, beside rank 0: ranks of other nodes may need it when those of its own have ended.
+// MindSpore's scheduler, beside rank 0: ranks of other nodes may need it when those of its own have
+// ended.
 TEST(Companions, AreAskedToStopWhenTheLastRankOfTheJobHasEnded) {
   for (const bool msrun : {true, false}) {
     SmallWorld world;
-    for (const char* name : {"n1", "n2"}) join(world, name, ascend(8, std::string("10.0.0.") + name[1]));
+    for (const char* name : {"n1", "n2"})
+      join(world, name, ascend(8, std::string("10.0.0.") + name[1]));
     v1::JobSpec spec = mindformers("a", 2, 1);
     if (msrun) spec.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
     world.submit("a", spec);
@@ -205,7 +231,10 @@ TEST(Companions, AreAskedToStopWhenTheLastRankOfTheJobHasEnded) {
     EXPECT_THAT(desired(world.ledger, NodeName("n1")), ElementsAre(run));
     world.exited("a", 1, "n2", 1, 0);
     EXPECT_EQ(world.job("a").phase, JobPhase::Completing);
-    EXPECT_THAT(desired(world.ledger, NodeName("n1")), ElementsAre(Assignment{.job = run.job, .attempt = run.attempt, .want = msrun ? Want::Stop : Want::Run}));
+    EXPECT_THAT(
+        desired(world.ledger, NodeName("n1")),
+        ElementsAre(Assignment{
+            .job = run.job, .attempt = run.attempt, .want = msrun ? Want::Stop : Want::Run}));
     for (const char* name : {"n1", "n2"}) world.swept("a", 1, name);
     EXPECT_EQ(world.job("a").phase, JobPhase::Succeeded);
   }
@@ -220,7 +249,8 @@ TEST(DeviceTypes, AscendIsAnyKindAndAGangOfOne) {
   spec.mutable_resources()->set_type("ascend");
   EXPECT_EQ(place_spec(world, spec).nodes.at(0).node, NodeName("n1"));
   world.submit("j1", spec);
-  EXPECT_EQ(place_spec(world, spec).nodes.at(0).device_type, "ascend910b") << "the other kind is busy";
+  EXPECT_EQ(place_spec(world, spec).nodes.at(0).device_type, "ascend910b")
+      << "the other kind is busy";
   spec.mutable_resources()->set_nodes(2);
   const PlaceResult two = place_spec(world, spec);
   ASSERT_EQ(two.nodes.size(), 2U) << two.why;
@@ -231,7 +261,8 @@ TEST(DeviceTypes, AscendIsAnyKindAndAGangOfOne) {
   EXPECT_THAT(place_spec(world, spec).why, HasSubstr("'n1' has 2 ascend910"));
   spec.mutable_resources()->set_nodes(1);
   spec.mutable_resources()->set_type("ascend910");
-  EXPECT_THAT(place_spec(world, spec).why, HasSubstr("'n1' has 0 of 2 devices free ('a' attempt 1)"));
+  EXPECT_THAT(place_spec(world, spec).why,
+              HasSubstr("'n1' has 0 of 2 devices free ('a' attempt 1)"));
   spec.mutable_resources()->set_type("ascend910_93");
   EXPECT_TRUE(place_spec(world, spec).never);
 }
@@ -256,7 +287,9 @@ TEST(Health, ASickDeviceGetsNoNewWork) {
   EXPECT_THAT(place_spec(world, SmallWorld::spec("a", 1, 1)).nodes.at(0).devices, ElementsAre(1U));
   const PlaceResult both = place_spec(world, SmallWorld::spec("a", 1, 2));
   EXPECT_FALSE(both.never);
-  EXPECT_EQ(both.why, "need 1 node with 2 devices, 0 fit: 'n1' has 1 of 2 devices free (device 0 is bad: npu-smi says Alarm)");
+  EXPECT_EQ(both.why,
+            "need 1 node with 2 devices, 0 fit: 'n1' has 1 of 2 devices free (device 0 is bad: "
+            "npu-smi says Alarm)");
   EXPECT_FALSE(world.submit("j1", SmallWorld::spec("both", 1, 2)).refusal);
   world.submit("j2", SmallWorld::spec("one", 1, 1));
   EXPECT_EQ(world.job("j1").phase, JobPhase::Queued);
@@ -267,14 +300,16 @@ TEST(Health, ASickDeviceGetsNoNewWork) {
   EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
 }
 
-// --- ports for HCCL ------------------------------------------------------------------------------------------------------------------
+// --- ports for HCCL ------------------------------------------------------------------------------
 
 v1::JobSpec on_ascend(const std::string& name, std::uint32_t devices) {
   v1::JobSpec spec = SmallWorld::spec(name, 1, devices);
   spec.set_engine("torch");
   return spec;
 }
-std::uint16_t block_of(const SmallWorld& world, const std::string& id) { return world.job(id).current()->parts.at(0).placed.hccl_port; }
+std::uint16_t block_of(const SmallWorld& world, const std::string& id) {
+  return world.job(id).current()->parts.at(0).placed.hccl_port;
+}
 
 TEST(HcclPorts, TwoJobsOnOneHostHaveDifferentOnes) {
   SmallWorld world;
@@ -295,11 +330,13 @@ TEST(HcclPorts, TwoJobsOnOneHostHaveDifferentOnes) {
   EXPECT_EQ(block_of(world, "j3"), 20'004) << "two agents, one host";
   EXPECT_EQ(block_of(world, "j4"), 20'068) << "another host";
   // Rank 0's own port is none of theirs.
-  for (const char* id : {"j1", "j2", "j3", "j4"}) EXPECT_LT(world.job(id).current()->master_port, 20'004) << id;
+  for (const char* id : {"j1", "j2", "j3", "j4"})
+    EXPECT_LT(world.job(id).current()->master_port, 20'004) << id;
   const PlaceResult fifth = place_spec(world, on_ascend("e", 1));
   EXPECT_THAT(fifth.nodes, IsEmpty());
   EXPECT_EQ(fifth.why,
-            "'n1' has no 32 ports of 20000-20099 in a row free for HCCL, because other attempts hold them; they come free as those end, and a wider "
+            "'n1' has no 32 ports of 20000-20099 in a row free for HCCL, because other attempts "
+            "hold them; they come free as those end, and a wider "
             "--port-range of the controller has more");
   v1::JobSpec own = on_ascend("f", 1);
   (*own.mutable_runtime()->mutable_env())["HCCL_IF_BASE_PORT"] = "50000";
@@ -307,7 +344,8 @@ TEST(HcclPorts, TwoJobsOnOneHostHaveDifferentOnes) {
   EXPECT_EQ(place_spec(world, own).nodes[0].hccl_port, 0);
 }
 
-// Where every block had been used lately the topmost was taken again and again, although a stranger had a port of it.
+// Where every block had been used lately the topmost was taken again and again, although a stranger
+// had a port of it.
 TEST(HcclPorts, ALostStartsOnesComeLastAgain) {
   SmallWorld world;
   world.limits.port_first = 20'000;
@@ -330,7 +368,8 @@ TEST(HcclPorts, AreTheSameOnEveryHostOfAJob) {
   SmallWorld world;
   world.limits.port_first = 20'000;
   world.limits.port_last = 20'099;
-  for (const char* name : {"n1", "n2"}) join(world, name, ascend(4, std::string("10.0.0.") + name[1]));
+  for (const char* name : {"n1", "n2"})
+    join(world, name, ascend(4, std::string("10.0.0.") + name[1]));
   v1::JobSpec first = on_ascend("a", 1);
   first.mutable_resources()->add_hosts("n2");
   world.submit("j1", first);
@@ -338,16 +377,17 @@ TEST(HcclPorts, AreTheSameOnEveryHostOfAJob) {
   both.mutable_resources()->set_nodes(2);
   world.submit("j2", both);
   EXPECT_EQ(block_of(world, "j1"), 20'068);
-  for (const NodePart& part : world.job("j2").current()->parts) EXPECT_EQ(part.placed.hccl_port, 20'036) << part.placed.node.str() << ": free on both";
+  for (const NodePart& part : world.job("j2").current()->parts)
+    EXPECT_EQ(part.placed.hccl_port, 20'036) << part.placed.node.str() << ": free on both";
   v1::JobSpec third = both;
   third.set_name("c");
   world.submit("j3", third);
   third.set_name("d");
   const PlaceResult none = place_spec(world, third);
-  EXPECT_EQ(
-      none.why,
-      "'n1', 'n2' have no 32 ports of 20000-20099 in a row free for HCCL, the same on every host, because other attempts hold them; they come free as those "
-      "end, and a wider --port-range of the controller has more");
+  EXPECT_EQ(none.why,
+            "'n1', 'n2' have no 32 ports of 20000-20099 in a row free for HCCL, the same on every "
+            "host, because other attempts hold them; they come free as those "
+            "end, and a wider --port-range of the controller has more");
 }
 
 TEST(Addresses, OfThisHostAloneDoForAGangOnThisHostAlone) {
@@ -356,8 +396,10 @@ TEST(Addresses, OfThisHostAloneDoForAGangOnThisHostAlone) {
   join(world, "n2", ascend(4, "10.0.0.2"));
   v1::JobSpec both = SmallWorld::spec("a", 2, 1);
   EXPECT_THAT(place_spec(world, both).why,
-              HasSubstr("'n1' has the training address 127.0.0.1, which other nodes cannot reach: start its agent with --address"));
-  EXPECT_EQ(place_spec(world, SmallWorld::spec("a", 1, 1)).nodes.size(), 1U) << "one node reaches itself";
+              HasSubstr("'n1' has the training address 127.0.0.1, which other nodes cannot reach: "
+                        "start its agent with --address"));
+  EXPECT_EQ(place_spec(world, SmallWorld::spec("a", 1, 1)).nodes.size(), 1U)
+      << "one node reaches itself";
   join(world, "n3", ascend(4, "10.0.0.3"));
   ASSERT_EQ(place_spec(world, both).nodes.size(), 2U);
   EXPECT_EQ(place_spec(world, both).nodes[0].node, NodeName("n2"));
@@ -374,14 +416,22 @@ TEST(HcclPorts, PlacementsOfOneProposalAndOneGangShareNone) {
   gang.mutable_resources()->set_nodes(2);
   world.submit("j3", gang);
   for (const char* name : {"n1", "n2"})
-    world.put(RegisterNode{.node = NodeName(name), .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = ascend(4, "10.0.0.1")});
+    world.put(RegisterNode{.node = NodeName(name),
+                           .instance = InstanceId("i1"),
+                           .boot_id = BootId("b1"),
+                           .inventory = ascend(4, "10.0.0.1")});
   for (const char* name : {"n1", "n2"})
-    observe(world.presence, world.ledger, Connected{.node = NodeName(name), .connection = ConnectionId(1), .instance = InstanceId("i1")}, world.now);
+    observe(
+        world.presence, world.ledger,
+        Connected{
+            .node = NodeName(name), .connection = ConnectionId(1), .instance = InstanceId("i1")},
+        world.now);
   world.settle();
   std::set<std::uint16_t> blocks;
   for (const char* id : {"j1", "j2", "j3"}) {
     ASSERT_NE(world.job(id).current(), nullptr) << id;
-    for (const NodePart& part : world.job(id).current()->parts) blocks.insert(part.placed.hccl_port);
+    for (const NodePart& part : world.job(id).current()->parts)
+      blocks.insert(part.placed.hccl_port);
   }
   EXPECT_EQ(blocks.size(), 4U);
   EXPECT_FALSE(blocks.contains(0));
@@ -404,7 +454,8 @@ TEST(HcclPorts, AnAttemptThatIsJustOverKeepsItsOwnForAWhile) {
   EXPECT_EQ(place_spec(world, on_ascend("c", 1)).nodes.at(0).hccl_port, first);
 }
 
-// The only block of a small range had the port in it whose turn it was for rank 0, and the job waited although the node was idle.
+// The only block of a small range had the port in it whose turn it was for rank 0, and the job
+// waited although the node was idle.
 TEST(HcclPorts, ComeBeforeRankZerosOwn) {
   SmallWorld world;
   join(world, "n1", ascend(2, "10.0.0.1"));
@@ -423,9 +474,12 @@ TEST(HcclPorts, ComeBeforeRankZerosOwn) {
   inside.mutable_network()->set_master_port(20'008);
   const PlaceResult refused = place_spec(world, inside);
   EXPECT_TRUE(refused.never);
-  EXPECT_THAT(refused.why, HasSubstr("--port-range 20000-20039 has 40, with network.master_port 20008 among them"));
+  EXPECT_THAT(
+      refused.why,
+      HasSubstr("--port-range 20000-20039 has 40, with network.master_port 20008 among them"));
   EXPECT_TRUE(never_fits(world.ledger, world.presence, {.spec = inside}, world.now, world.limits));
-  EXPECT_NE(demands_of(fixed), demands_of(inside)) << "else the answer for one would stand for both in the queue";
+  EXPECT_NE(demands_of(fixed), demands_of(inside))
+      << "else the answer for one would stand for both in the queue";
   world.limits.port_last = 20'071;
   EXPECT_EQ(place_spec(world, inside).nodes.at(0).hccl_port, 20'040) << "the other block";
 }
@@ -437,14 +491,15 @@ TEST(HcclPorts, NobodyElseGetsAny) {
   plain.set_engine("command");
   EXPECT_EQ(place_spec(world, plain).nodes.at(0).hccl_port, 0);
   world.limits.port_last = static_cast<std::uint16_t>(world.limits.port_first + 30);
-  EXPECT_EQ(place_spec(world, on_ascend("a", 1)).nodes.at(0).hccl_port, 0) << "a range that has no such ports: HCCL's own";
+  EXPECT_EQ(place_spec(world, on_ascend("a", 1)).nodes.at(0).hccl_port, 0)
+      << "a range that has no such ports: HCCL's own";
   world.node("n2", 1);
   v1::JobSpec cpu = on_ascend("a", 1);
   cpu.mutable_resources()->set_type("cpu");
   EXPECT_EQ(place_spec(world, cpu).nodes.at(0).hccl_port, 0);
 }
 
-// --- the rank table ------------------------------------------------------------------------------------------------------------------
+// --- the rank table ------------------------------------------------------------------------------
 
 TEST(Table, ItsHashIsPinnedWithThePlacement) {
   SmallWorld world;
@@ -458,7 +513,8 @@ TEST(Table, ItsHashIsPinnedWithThePlacement) {
   ASSERT_TRUE(table && *table != nullptr);
   EXPECT_EQ(attempt.table_sha256, (*table)->hash);
   EXPECT_EQ(attempt.table_sha256, sha256_hex((*table)->bytes));
-  EXPECT_THAT((*table)->bytes, HasSubstr("\"device_id\": \"6\"")) << "of the host, not of the container";
+  EXPECT_THAT((*table)->bytes, HasSubstr("\"device_id\": \"6\""))
+      << "of the host, not of the container";
 }
 
 TEST(Table, WhatNeedsNoneHasNoHash) {
@@ -470,13 +526,16 @@ TEST(Table, WhatNeedsNoneHasNoHash) {
   EXPECT_EQ(world.job("j2").current()->table_sha256, "");
 }
 
-// A card without an address is no reason to wait: the launch says what is wrong, and the job ends with it.
-// Cards that say the same of themselves are a mistake of the cluster's, which its start tells with a sentence: no placement would mend it.
+// A card without an address is no reason to wait: the launch says what is wrong, and the job ends
+// with it.
+// Cards that say the same of themselves are a mistake of the cluster's, which its start tells with
+// a sentence: no placement would mend it.
 TEST(Table, NodesThatNoTableCanBeMadeOfArePlacedAllTheSame) {
   SmallWorld world;
   for (const char* address : {"10.0.0.1", "10.0.0.2"}) {
     v1::Inventory inventory = ascend(2, address);
-    for (v1::Device& device : *inventory.mutable_devices()) device.set_addresses(0, "192.168.9." + std::to_string(device.id()));
+    for (v1::Device& device : *inventory.mutable_devices())
+      device.set_addresses(0, "192.168.9." + std::to_string(device.id()));
     join(world, std::string("n") + address[7], inventory);
   }
   world.submit("j1", mindformers("a", 2, 2));
@@ -484,7 +543,7 @@ TEST(Table, NodesThatNoTableCanBeMadeOfArePlacedAllTheSame) {
   EXPECT_EQ(world.job("j1").current()->table_sha256, "");
 }
 
-// --- setup ---------------------------------------------------------------------------------------------------------------------------
+// --- setup ---------------------------------------------------------------------------------------
 
 // It was taken for a node that does not start.
 TEST(Setup, TheStartMayTakeAsMuchLonger) {

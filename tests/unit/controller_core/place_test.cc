@@ -55,9 +55,11 @@ TEST(Place, SilentAwayAndDeadNodesAreNotUsed) {
   world.see(Disconnected{.node = NodeName("n0"), .connection = ConnectionId(1)});
   EXPECT_THAT(names(place_spec(world, SmallWorld::spec("a", 1, 1)).nodes), ElementsAre("n1"));
   world.pass(std::chrono::seconds(10));
-  EXPECT_THAT(place_spec(world, SmallWorld::spec("a", 1, 1)).why, HasSubstr("'n1' is silent for 10s"));
+  EXPECT_THAT(place_spec(world, SmallWorld::spec("a", 1, 1)).why,
+              HasSubstr("'n1' is silent for 10s"));
   world.put(DeclareNodeDead{.node = NodeName("n1"), .reason = "gone"});
-  EXPECT_THAT(place_spec(world, SmallWorld::spec("a", 2, 1)).why, HasSubstr("'n1' is declared dead"));
+  EXPECT_THAT(place_spec(world, SmallWorld::spec("a", 2, 1)).why,
+              HasSubstr("'n1' is declared dead"));
 }
 
 TEST(Place, AcceleratorsAreMeantByAuto) {
@@ -67,10 +69,16 @@ TEST(Place, AcceleratorsAreMeantByAuto) {
     mixed.add_devices()->set_id(id);
     mixed.mutable_devices(mixed.devices_size() - 1)->set_type("cpu");
   }
-  world.put(RegisterNode{.node = NodeName("n0"), .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = mixed});
-  world.see(Connected{.node = NodeName("n0"), .connection = ConnectionId(9), .instance = InstanceId("i1")});
-  EXPECT_THAT(place_spec(world, SmallWorld::spec("a", 1, 2)).nodes.at(0).devices, ElementsAre(0U, 1U));
-  EXPECT_THAT(place_spec(world, SmallWorld::spec("a", 1, 4)).nodes.at(0).devices, ElementsAre(8U, 9U, 10U, 11U));
+  world.put(RegisterNode{.node = NodeName("n0"),
+                         .instance = InstanceId("i1"),
+                         .boot_id = BootId("b1"),
+                         .inventory = mixed});
+  world.see(Connected{
+      .node = NodeName("n0"), .connection = ConnectionId(9), .instance = InstanceId("i1")});
+  EXPECT_THAT(place_spec(world, SmallWorld::spec("a", 1, 2)).nodes.at(0).devices,
+              ElementsAre(0U, 1U));
+  EXPECT_THAT(place_spec(world, SmallWorld::spec("a", 1, 4)).nodes.at(0).devices,
+              ElementsAre(8U, 9U, 10U, 11U));
   v1::JobSpec cpu = SmallWorld::spec("a", 1, 2);
   cpu.mutable_resources()->set_type("cpu");
   EXPECT_THAT(place_spec(world, cpu).nodes.at(0).devices, ElementsAre(8U, 9U));
@@ -82,9 +90,11 @@ TEST(Place, ComesBackInPlaceAndFillsTheGap) {
   v1::JobSpec spec = SmallWorld::spec("a", 3, 1);
   world.submit("j1", spec);
   ASSERT_THAT(names(place_spec(world, SmallWorld::spec("b", 1, 1)).nodes), ElementsAre("n3"));
-  // n1 reboots under its rank and is wiped: the others keep their places when it is back, and n3 takes its place while it is away.
+  // n1 reboots under its rank and is wiped: the others keep their places when it is back, and n3
+  // takes its place while it is away.
   world.exited("j1", 1, "n0", 0, 1);
-  for (const char* name : {"n0", "n1", "n2"}) world.see(Disconnected{.node = NodeName(name), .connection = ConnectionId(2)});
+  for (const char* name : {"n0", "n1", "n2"})
+    world.see(Disconnected{.node = NodeName(name), .connection = ConnectionId(2)});
   world.swept("j1", 1, "n0");
   world.swept("j1", 1, "n2");
   world.swept("j1", 1, "n1");
@@ -99,8 +109,14 @@ TEST(Place, TwoPlacementsOfOneProposalShareNothing) {
   world.submit("j1", SmallWorld::spec("a", 1, 1));
   world.submit("j2", SmallWorld::spec("b", 1, 1));
   world.submit("j3", SmallWorld::spec("c", 1, 1));
-  world.put(RegisterNode{.node = NodeName("n0"), .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = SmallWorld::inventory(2, "n0")});
-  observe(world.presence, world.ledger, Connected{.node = NodeName("n0"), .connection = ConnectionId(1), .instance = InstanceId("i1")}, world.now);
+  world.put(RegisterNode{.node = NodeName("n0"),
+                         .instance = InstanceId("i1"),
+                         .boot_id = BootId("b1"),
+                         .inventory = SmallWorld::inventory(2, "n0")});
+  observe(world.presence, world.ledger,
+          Connected{
+              .node = NodeName("n0"), .connection = ConnectionId(1), .instance = InstanceId("i1")},
+          world.now);
   const Proposal proposal = propose(world.ledger, world.presence, world.now, world.limits);
   ASSERT_EQ(proposal.inputs.size(), 2U);
   const auto& first = std::get<ProposePlacement>(proposal.inputs[0]);
@@ -116,7 +132,10 @@ TEST(Place, DecideLooksAgain) {
   world.node("n0", 1);
   world.submit("j1", SmallWorld::spec("a", 1, 1));
   world.submit("j2", SmallWorld::spec("b", 1, 1));
-  ProposePlacement stolen{.job = JobId("j2"), .attempt = AttemptNo(1), .nodes = {world.job("j1").current()->parts[0].placed}, .master_port = 20'500};
+  ProposePlacement stolen{.job = JobId("j2"),
+                          .attempt = AttemptNo(1),
+                          .nodes = {world.job("j1").current()->parts[0].placed},
+                          .master_port = 20'500};
   EXPECT_TRUE(decide(world.ledger, world.presence, stolen, world.now, world.limits).events.empty());
   world.node("n1", 1);
   EXPECT_EQ(world.job("j2").phase, JobPhase::Launching);
@@ -130,21 +149,27 @@ v1::HeldAttempt held(const std::string& job, std::uint32_t attempt, bool swept) 
   return held;
 }
 
-// An older journal was restored: the node runs what it does not name, on devices that it believes to be free.
+// An older journal was restored: the node runs what it does not name, on devices that it believes
+// to be free.
 TEST(Place, ANodeWithARunThatTheLedgerDoesNotKnowGetsNothing) {
   SmallWorld world;
   world.node("n0", 2);
   const PlaceResult before = place_spec(world, SmallWorld::spec("a", 1, 1));
   world.node("n0", 2, "b1", "i1", {held("gone", 3, false)});
-  EXPECT_THAT(place_spec(world, SmallWorld::spec("a", 1, 1)).why, HasSubstr("'n0' may still run attempt 3 of job 'gone'"));
+  EXPECT_THAT(place_spec(world, SmallWorld::spec("a", 1, 1)).why,
+              HasSubstr("'n0' may still run attempt 3 of job 'gone'"));
   world.submit("j1", SmallWorld::spec("a", 1, 1));
-  const ProposePlacement stolen{.job = JobId("j1"), .attempt = AttemptNo(1), .nodes = before.nodes, .master_port = before.master_port};
+  const ProposePlacement stolen{.job = JobId("j1"),
+                                .attempt = AttemptNo(1),
+                                .nodes = before.nodes,
+                                .master_port = before.master_port};
   EXPECT_TRUE(decide(world.ledger, world.presence, stolen, world.now, world.limits).events.empty());
   world.node("n0", 2, "b1", "i1", {held("gone", 3, true)});
   EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
 }
 
-// A node whose part of an attempt the ledger knows, that of a node that the attempt was not placed on it does not.
+// A node whose part of an attempt the ledger knows, that of a node that the attempt was not placed
+// on it does not.
 TEST(Place, ARunIsKnownOnTheNodesOfItsAttemptOnly) {
   SmallWorld world;
   world.node("n0", 1);
@@ -155,7 +180,8 @@ TEST(Place, ARunIsKnownOnTheNodesOfItsAttemptOnly) {
   EXPECT_EQ(world.presence.nodes.at(NodeName("n1")).unknown_runs.size(), 1U);
 }
 
-// Restart in place, but the port that the spec fixes was given to another job on the first node meanwhile: the nodes change places.
+// Restart in place, but the port that the spec fixes was given to another job on the first node
+// meanwhile: the nodes change places.
 TEST(Place, AFixedPortThatIsTakenOnTheFirstNodeMovesRankZero) {
   SmallWorld world;
   for (const char* name : {"n0", "n1"}) world.node(name, 2);
@@ -167,14 +193,19 @@ TEST(Place, AFixedPortThatIsTakenOnTheFirstNodeMovesRankZero) {
   const PlaceResult first = place(world.ledger, world.presence, job, world.now, world.limits);
   ASSERT_THAT(names(first.nodes), ElementsAre("n0", "n1"));
   job.attempts.emplace_back().number = AttemptNo(1);
-  for (const PlacedNode& placed : first.nodes) job.attempts.back().parts.push_back({.placed = placed});
-  EXPECT_THAT(names(place(world.ledger, world.presence, job, world.now, world.limits).nodes), ElementsAre("n0", "n1"));
+  for (const PlacedNode& placed : first.nodes)
+    job.attempts.back().parts.push_back({.placed = placed});
+  EXPECT_THAT(names(place(world.ledger, world.presence, job, world.now, world.limits).nodes),
+              ElementsAre("n0", "n1"));
   world.ledger.ports_held[{"n0", 29'500}] = {JobId("other"), AttemptNo(1)};
-  EXPECT_THAT(names(place(world.ledger, world.presence, job, world.now, world.limits).nodes), ElementsAre("n1", "n0"));
+  EXPECT_THAT(names(place(world.ledger, world.presence, job, world.now, world.limits).nodes),
+              ElementsAre("n1", "n0"));
   // Also to a node that could not start the last attempt.
-  job.attempts.back().parts.back().start_failed = NodeStartFailed{.node = NodeName("n1"), .why = StartFailure::Disk};
+  job.attempts.back().parts.back().start_failed =
+      NodeStartFailed{.node = NodeName("n1"), .why = StartFailure::Disk};
   job.attempts.back().ended_at = world.now.wall - std::chrono::hours(1);
-  EXPECT_THAT(names(place(world.ledger, world.presence, job, world.now, world.limits).nodes), ElementsAre("n1", "n0"));
+  EXPECT_THAT(names(place(world.ledger, world.presence, job, world.now, world.limits).nodes),
+              ElementsAre("n1", "n0"));
 }
 
 }  // namespace

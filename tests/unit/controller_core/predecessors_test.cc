@@ -1,4 +1,5 @@
-// Jobs that wait for others: what each end means for those behind it, what is left of a cut journal, and what a long chain costs.
+// Jobs that wait for others: what each end means for those behind it, what is left of a cut
+// journal, and what a long chain costs.
 #include "controller/core/predecessors.h"
 
 #include <chrono>
@@ -16,7 +17,8 @@ struct ChainWorld : SmallWorld {
     for (const std::string& id : others) what.mutable_schedule()->add_after(id);
     return what;
   }
-  Decision put_behind(const std::string& id, const std::vector<std::string>& others, const std::string& request = "") {
+  Decision put_behind(const std::string& id, const std::vector<std::string>& others,
+                      const std::string& request = "") {
     return submit(id, after("job-" + id, others), request);
   }
   void succeed(const std::string& id) {
@@ -31,10 +33,13 @@ struct ChainWorld : SmallWorld {
     report("n0", std::move(failed));
     swept(id, 1, "n0");
   }
-  std::vector<std::string> why(const std::string& id) const { return explain(ledger, presence, job(id), now, limits); }
+  std::vector<std::string> why(const std::string& id) const {
+    return explain(ledger, presence, job(id), now, limits);
+  }
   Ledger replayed(std::size_t rows) const {
     Ledger again;
-    for (std::size_t row = 0; row < rows; ++row) apply(again, journal[row].first, journal[row].second);
+    for (std::size_t row = 0; row < rows; ++row)
+      apply(again, journal[row].first, journal[row].second);
     return again;
   }
 };
@@ -50,7 +55,8 @@ TEST(Predecessors, AJobIsPlacedWhenAllOfThemHaveSucceeded) {
   EXPECT_EQ(world.job("j3").phase, JobPhase::Queued);
   world.exited("j2", 1, "n0", 0, 0);
   EXPECT_EQ(world.job("j2").phase, JobPhase::Completing);
-  EXPECT_EQ(world.job("j3").phase, JobPhase::Queued);  // its ranks have ended; whether it succeeded is not said
+  // its ranks have ended; whether it succeeded is not said
+  EXPECT_EQ(world.job("j3").phase, JobPhase::Queued);
   world.swept("j2", 1, "n0");
   EXPECT_EQ(world.job("j3").phase, JobPhase::Launching);
   EXPECT_TRUE(world.ledger.dependents.empty());
@@ -74,9 +80,13 @@ TEST(Predecessors, APlacementOfOneThatWaitsIsNotTaken) {
   ChainWorld world;
   world.put_behind("j1", {});
   world.put_behind("j2", {"j1"});
-  const PlaceResult placed = place(world.ledger, world.presence, world.job("j2"), world.now, world.limits);
+  const PlaceResult placed =
+      place(world.ledger, world.presence, world.job("j2"), world.now, world.limits);
   ASSERT_FALSE(placed.nodes.empty());
-  const ProposePlacement early{.job = JobId("j2"), .attempt = AttemptNo(1), .nodes = placed.nodes, .master_port = placed.master_port};
+  const ProposePlacement early{.job = JobId("j2"),
+                               .attempt = AttemptNo(1),
+                               .nodes = placed.nodes,
+                               .master_port = placed.master_port};
   EXPECT_TRUE(decide(world.ledger, world.presence, early, world.now, world.limits).events.empty());
 }
 
@@ -92,16 +102,20 @@ TEST(Predecessors, AFailureEndsTheChainInOneDecision) {
   for (const char* id : {"j2", "j3", "j4"}) {
     EXPECT_EQ(world.job(id).phase, JobPhase::Cancelled) << id;
     EXPECT_EQ(world.job(id).verdict->cls, FailureClass::Launch) << id;
-    EXPECT_NE(world.job(id).verdict->reason.find("'job-j1' (j1)"), std::string::npos) << world.job(id).verdict->reason;
-    EXPECT_NE(world.job(id).verdict->reason.find("no such file"), std::string::npos) << world.job(id).verdict->reason;
+    EXPECT_NE(world.job(id).verdict->reason.find("'job-j1' (j1)"), std::string::npos)
+        << world.job(id).verdict->reason;
+    EXPECT_NE(world.job(id).verdict->reason.find("no such file"), std::string::npos)
+        << world.job(id).verdict->reason;
   }
-  EXPECT_TRUE(world.job("j3").verdict->reason.starts_with("job 'job-j2' (j2), which it waited for, was cancelled, because job 'job-j1' (j1) failed: "))
+  EXPECT_TRUE(world.job("j3").verdict->reason.starts_with(
+      "job 'job-j2' (j2), which it waited for, was cancelled, because job 'job-j1' (j1) failed: "))
       << world.job("j3").verdict->reason;
   EXPECT_EQ(world.job("j5").phase, JobPhase::Launching);
   EXPECT_TRUE(world.ledger.queue.empty());
   EXPECT_TRUE(world.ledger.dependents.empty());
   std::size_t ends = 0;
-  for (const auto& [index, event] : world.journal) ends += std::holds_alternative<JobEnded>(event.body) ? 1 : 0;
+  for (const auto& [index, event] : world.journal)
+    ends += std::holds_alternative<JobEnded>(event.body) ? 1 : 0;
   EXPECT_EQ(ends, 4U) << "each job ends once";
 }
 
@@ -124,7 +138,8 @@ TEST(Predecessors, ACancelOfOneThatWaitsTakesThoseBehindItAlong) {
   world.put(CancelJob{.job = JobId("j2"), .reason = "wrong data"});
   EXPECT_EQ(world.job("j2").phase, JobPhase::Cancelled);
   EXPECT_EQ(world.job("j3").phase, JobPhase::Cancelled);
-  EXPECT_EQ(world.job("j3").verdict->reason, "job 'job-j2' (j2), which it waited for, was cancelled: wrong data");
+  EXPECT_EQ(world.job("j3").verdict->reason,
+            "job 'job-j2' (j2), which it waited for, was cancelled: wrong data");
   EXPECT_EQ(world.job("j3").verdict->cls, FailureClass::Operator);
   EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
   EXPECT_TRUE(world.ledger.dependents.empty());
@@ -141,7 +156,8 @@ TEST(Predecessors, WhatHasEndedAlreadyIsTakenOrRefused) {
   const Decision failed = world.put_behind("j4", {"j1", "j2"});
   ASSERT_TRUE(failed.refusal);
   EXPECT_EQ(failed.refusal->code, ErrorCode::Unsatisfiable);
-  EXPECT_NE(failed.refusal->message.find("'job-j2' (j2), which failed: "), std::string::npos) << failed.refusal->message;
+  EXPECT_NE(failed.refusal->message.find("'job-j2' (j2), which failed: "), std::string::npos)
+      << failed.refusal->message;
   const Decision unknown = world.put_behind("j5", {"nobody"});
   ASSERT_TRUE(unknown.refusal);
   EXPECT_EQ(unknown.refusal->code, ErrorCode::NotFound);
@@ -157,7 +173,8 @@ TEST(Predecessors, ARequestThatIsRepeatedIsTheSameJobWhateverBecameOfThem) {
   EXPECT_EQ(again.job, JobId("j2"));
 }
 
-// Archived, and its tombstone dropped: of the predecessor no row is left, and the one behind it still waits for another.
+// Archived, and its tombstone dropped: of the predecessor no row is left, and the one behind it
+// still waits for another.
 TEST(Predecessors, NothingIsLostWithTheRowsOfAPredecessor) {
   ChainWorld world;
   world.limits.archive_after = Duration::zero();
@@ -181,14 +198,18 @@ TEST(Predecessors, NothingIsLostWithTheRowsOfAPredecessor) {
   }
   EXPECT_EQ(again.jobs.at(JobId("j3")).waits_for, std::set{JobId("j2")});
   EXPECT_TRUE(again.unsettled.empty());
-  EXPECT_EQ(world.why("j3"), std::vector<std::string>{"waits for job 'job-j2' (j2), which is launching"});
+  EXPECT_EQ(world.why("j3"),
+            std::vector<std::string>{"waits for job 'job-j2' (j2), which is launching"});
   world.succeed("j2");
   EXPECT_EQ(world.job("j3").phase, JobPhase::Launching);
 }
 
 TEST(Predecessors, OneThatOnlyTheArchiveKnowsCountsByHowItEnded) {
   ChainWorld world;
-  SubmitJob input{.job = JobId("j2"), .spec = ChainWorld::after("late", {"j1"}), .spec_hash = "hash", .archived = {{JobId("j1"), {"old", JobPhase::Failed}}}};
+  SubmitJob input{.job = JobId("j2"),
+                  .spec = ChainWorld::after("late", {"j1"}),
+                  .spec_hash = "hash",
+                  .archived = {{JobId("j1"), {"old", JobPhase::Failed}}}};
   const Decision refused = world.put(input);
   ASSERT_TRUE(refused.refusal);
   EXPECT_EQ(refused.refusal->code, ErrorCode::Unsatisfiable);
@@ -216,7 +237,8 @@ TEST(Predecessors, WhatACutJournalLeavesOpenIsMadeUpFor) {
     cut.settle();
     for (const char* id : {"j2", "j3"}) {
       EXPECT_EQ(cut.job(id).phase, JobPhase::Cancelled) << id;
-      EXPECT_NE(cut.job(id).verdict->reason.find("no such file"), std::string::npos) << cut.job(id).verdict->reason;
+      EXPECT_NE(cut.job(id).verdict->reason.find("no such file"), std::string::npos)
+          << cut.job(id).verdict->reason;
     }
     EXPECT_TRUE(cut.ledger.unsettled.empty());
   }
@@ -230,12 +252,15 @@ TEST(Predecessors, OneThatIsNotKnownAnyMoreIsNotTakenForASuccess) {
   Ledger again;
   for (const auto& [index, event] : world.journal) {
     const auto* submitted = std::get_if<JobSubmitted>(&event.body);
-    if (submitted != nullptr ? submitted->job == JobId("j2") : std::holds_alternative<NodeRegistered>(event.body)) apply(again, index, event);
+    if (submitted != nullptr ? submitted->job == JobId("j2")
+                             : std::holds_alternative<NodeRegistered>(event.body))
+      apply(again, index, event);
   }
   world.ledger = again;
   world.settle();
   EXPECT_EQ(world.job("j2").phase, JobPhase::Cancelled);
-  EXPECT_EQ(world.job("j2").verdict->reason, "job 'j1', which it waited for, is not known any more: the journal has lost it");
+  EXPECT_EQ(world.job("j2").verdict->reason,
+            "job 'j1', which it waited for, is not known any more: the journal has lost it");
 }
 
 TEST(Predecessors, IsNotArchivedWhileSomebodyHasNotHeardOfItsEnd) {
@@ -248,8 +273,12 @@ TEST(Predecessors, IsNotArchivedWhileSomebodyHasNotHeardOfItsEnd) {
   std::size_t end = 0;
   while (!std::holds_alternative<JobEnded>(world.journal[end].second.body)) ++end;
   const Ledger cut = world.replayed(end + 1);
-  EXPECT_TRUE(decide(cut, world.presence, ProposeArchive{.job = JobId("j1")}, world.now, world.limits).events.empty());
-  EXPECT_FALSE(decide(world.ledger, world.presence, ProposeArchive{.job = JobId("j1")}, world.now, world.limits).events.empty());
+  EXPECT_TRUE(
+      decide(cut, world.presence, ProposeArchive{.job = JobId("j1")}, world.now, world.limits)
+          .events.empty());
+  EXPECT_FALSE(decide(world.ledger, world.presence, ProposeArchive{.job = JobId("j1")}, world.now,
+                      world.limits)
+                   .events.empty());
 }
 
 TEST(Predecessors, WhySaysHowFarTheyAre) {
@@ -257,8 +286,10 @@ TEST(Predecessors, WhySaysHowFarTheyAre) {
   world.put_behind("j1", {});
   world.put_behind("j2", {"j1"});
   world.put_behind("j3", {"j2"});
-  EXPECT_EQ(world.why("j2"), std::vector<std::string>{"waits for job 'job-j1' (j1), which is launching"});
-  EXPECT_EQ(world.why("j3"), std::vector<std::string>{"waits for job 'job-j2' (j2), which is queued behind others"});
+  EXPECT_EQ(world.why("j2"),
+            std::vector<std::string>{"waits for job 'job-j1' (j1), which is launching"});
+  EXPECT_EQ(world.why("j3"),
+            std::vector<std::string>{"waits for job 'job-j2' (j2), which is queued behind others"});
   world.started("j1", 1, "n0");
   PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
   v1::AttemptReading& reading = *heard.pulse.add_readings();
@@ -267,7 +298,8 @@ TEST(Predecessors, WhySaysHowFarTheyAre) {
   reading.add_ranks()->set_step(30);
   reading.mutable_ranks(0)->set_total(100);
   world.see(heard);
-  EXPECT_EQ(world.why("j2"), std::vector<std::string>{"waits for job 'job-j1' (j1), which is running, step 30 of 100"});
+  EXPECT_EQ(world.why("j2"), std::vector<std::string>{
+                                 "waits for job 'job-j1' (j1), which is running, step 30 of 100"});
   v1::JobSpec many = SmallWorld::spec("many", 1, 1);
   for (int count = 0; count < 8; ++count) {
     world.put_behind(fmt::format("k{}", count), {"j1"});
@@ -279,7 +311,8 @@ TEST(Predecessors, WhySaysHowFarTheyAre) {
   EXPECT_EQ(lines.back(), "waits for 2 more jobs");
 }
 
-// A sentence is not the sum of all those before it, and a long one of a predecessor is cut, between characters.
+// A sentence is not the sum of all those before it, and a long one of a predecessor is cut, between
+// characters.
 TEST(Predecessors, CausesAreBounded) {
   ChainWorld world;
   world.put_behind("j1", {});
@@ -293,12 +326,14 @@ TEST(Predecessors, CausesAreBounded) {
   EXPECT_TRUE(said.ends_with("é...")) << said;
 }
 
-// Each end looks at those that wait for it, and nobody looks at those that wait: a chain of a thousand costs a thousand times what one does.
+// Each end looks at those that wait for it, and nobody looks at those that wait: a chain of a
+// thousand costs a thousand times what one does.
 TEST(Predecessors, AThousandInAChainAreNotQuadratic) {
   const auto time_of = [](int jobs, bool fails) {
     ChainWorld world;
     world.put_behind("j00000", {});
-    for (int job = 1; job < jobs; ++job) world.put_behind(fmt::format("j{:05}", job), {fmt::format("j{:05}", job - 1)});
+    for (int job = 1; job < jobs; ++job)
+      world.put_behind(fmt::format("j{:05}", job), {fmt::format("j{:05}", job - 1)});
     EXPECT_EQ(world.ledger.queue.size(), static_cast<std::size_t>(jobs - 1));
     EXPECT_TRUE(world.ledger.queue_lines.empty());
     const auto begun = std::chrono::steady_clock::now();
@@ -313,11 +348,14 @@ TEST(Predecessors, AThousandInAChainAreNotQuadratic) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
     EXPECT_TRUE(world.ledger.queue.empty());
     EXPECT_TRUE(world.ledger.live.empty());
-    EXPECT_EQ(world.job(fmt::format("j{:05}", jobs - 1)).phase, fails ? JobPhase::Cancelled : JobPhase::Succeeded);
-    EXPECT_LT(world.job(fmt::format("j{:05}", jobs - 1)).verdict.value_or(Verdict{}).reason.size(), 1'000U);
+    EXPECT_EQ(world.job(fmt::format("j{:05}", jobs - 1)).phase,
+              fails ? JobPhase::Cancelled : JobPhase::Succeeded);
+    EXPECT_LT(world.job(fmt::format("j{:05}", jobs - 1)).verdict.value_or(Verdict{}).reason.size(),
+              1'000U);
     return took.count();
   };
-  // Quadratic it would be a hundred times as long; the bound leaves room for a machine that is busy.
+  // Quadratic it would be a hundred times as long; the bound leaves room for a machine that is
+  // busy.
   EXPECT_LT(time_of(2'000, false), 50 * time_of(200, false) + 1.0);
   EXPECT_LT(time_of(2'000, true), 50 * time_of(200, true) + 1.0);
 }

@@ -52,7 +52,8 @@ TEST(Propose, ARunningJobWakesNobodyBeforeItsGraceCouldEnd) {
   const BootTime start_deadline = world.now.boot + world.limits.start_timeout;
   EXPECT_EQ(propose(world.ledger, world.presence, world.now, world.limits).wake_at, start_deadline);
   world.started("j1", 1, "n0");
-  EXPECT_EQ(propose(world.ledger, world.presence, world.now, world.limits).wake_at, world.now.boot + std::chrono::minutes(33) + world.limits.grace_margin);
+  EXPECT_EQ(propose(world.ledger, world.presence, world.now, world.limits).wake_at,
+            world.now.boot + std::chrono::minutes(33) + world.limits.grace_margin);
 }
 
 TEST(Propose, AnIdleClusterHasNoWakeUp) {
@@ -86,7 +87,8 @@ TEST(Propose, ACaughtUpAttemptSaysSoOnce) {
   EXPECT_EQ(world.journal.size(), events);
 }
 
-// 1,500 jobs that only machines to come could hold stood ahead of one that had room: a bound on how many are looked at let it wait for ever.
+// 1,500 jobs that only machines to come could hold stood ahead of one that had room: a bound on how
+// many are looked at let it wait for ever.
 TEST(Propose, ManyThatCouldNeverBePlacedHoldNobodyUp) {
   SmallWorld world;
   for (int count = 0; count < 1'500; ++count) {
@@ -101,11 +103,13 @@ TEST(Propose, ManyThatCouldNeverBePlacedHoldNobodyUp) {
   world.node("n0", 1);
   EXPECT_EQ(world.job("small").phase, JobPhase::Launching);
   EXPECT_EQ(world.job("next").phase, JobPhase::Queued);
-  const auto why = explain(world.ledger, world.presence, world.job("next"), world.now, world.limits);
+  const auto why =
+      explain(world.ledger, world.presence, world.job("next"), world.now, world.limits);
   ASSERT_EQ(why.size(), 1U);
   EXPECT_TRUE(why.front().starts_with("waits: ")) << why.front();
 
-  // The machine that they waited for: those that fit it are placed in their own order, ahead of those behind them.
+  // The machine that they waited for: those that fit it are placed in their own order, ahead of
+  // those behind them.
   world.node("n1", 1);
   EXPECT_EQ(world.job("wide00000").phase, JobPhase::Queued);
   world.started("small", 1, "n0");
@@ -122,12 +126,14 @@ TEST(Propose, TheLinesOfTheQueueHoldWhatTheQueueHolds) {
   for (const char* id : {"j1", "j2", "j3"}) world.submit(id, SmallWorld::spec(id, 1, 1), id);
   const auto in_lines = [&] {
     std::map<std::int64_t, JobId> all;
-    for (const auto& [resources, line] : world.ledger.queue_lines) all.insert(line.begin(), line.end());
+    for (const auto& [resources, line] : world.ledger.queue_lines)
+      all.insert(line.begin(), line.end());
     return all;
   };
   EXPECT_EQ(in_lines(), world.ledger.queue);
   EXPECT_EQ(world.ledger.queue.size(), 2U);
-  // One that comes back stands in front of those that have never run, and is at once on its way again.
+  // One that comes back stands in front of those that have never run, and is at once on its way
+  // again.
   world.exited("j1", 1, "n0", 0, -1, 9);
   world.swept("j1", 1, "n0");
   EXPECT_EQ(world.job("j1").attempts.size(), 2U);
@@ -137,7 +143,8 @@ TEST(Propose, TheLinesOfTheQueueHoldWhatTheQueueHolds) {
   EXPECT_EQ(world.ledger.queue.size(), 1U);
 }
 
-// Each costs memory: when there are more than so many, the oldest go before their time, and no other.
+// Each costs memory: when there are more than so many, the oldest go before their time, and no
+// other.
 TEST(Propose, TombstonesAreBoundedByTheirNumber) {
   SmallWorld world;
   world.limits.archive_after = Duration::zero();
@@ -169,11 +176,12 @@ TEST(Propose, TombstonesAreBoundedByTheirNumber) {
   EXPECT_TRUE(world.ledger.tombstones.contains(JobId("j0100")));
 }
 
-// --- what one batch may do of placing ------------------------------------------------------------------------------------------------------
+// --- what one batch may do of placing ------------------------------------------------------------
 
 std::vector<std::string> placed_in(SmallWorld& world, PlacingTurn& turn) {
   std::vector<std::string> jobs;
-  for (const Input& input : propose(world.ledger, world.presence, world.now, world.limits, turn).inputs) {
+  for (const Input& input :
+       propose(world.ledger, world.presence, world.now, world.limits, turn).inputs) {
     if (const auto* placement = std::get_if<ProposePlacement>(&input)) {
       jobs.push_back(placement->job.str());
       world.accept(decide(world.ledger, world.presence, input, world.now, world.limits));
@@ -187,12 +195,22 @@ using Jobs = std::vector<std::string>;
 struct Queue : SmallWorld {
   void join(std::uint32_t devices) {
     accept(decide(ledger, presence,
-                  RegisterNode{.node = NodeName("n0"), .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = inventory(devices, "n0")}, now,
-                  limits));
-    observe(presence, ledger, Connected{.node = NodeName("n0"), .connection = ConnectionId(1), .instance = InstanceId("i1"), .boot_id = BootId("b1")}, now);
+                  RegisterNode{.node = NodeName("n0"),
+                               .instance = InstanceId("i1"),
+                               .boot_id = BootId("b1"),
+                               .inventory = inventory(devices, "n0")},
+                  now, limits));
+    observe(presence, ledger,
+            Connected{.node = NodeName("n0"),
+                      .connection = ConnectionId(1),
+                      .instance = InstanceId("i1"),
+                      .boot_id = BootId("b1")},
+            now);
   }
   void wait_in_line(const std::string& id, std::uint32_t devices) {
-    accept(decide(ledger, presence, SubmitJob{.job = JobId(id), .spec = spec(id, 1, devices), .spec_hash = "h"}, now, limits));
+    accept(decide(ledger, presence,
+                  SubmitJob{.job = JobId(id), .spec = spec(id, 1, devices), .spec_hash = "h"}, now,
+                  limits));
   }
 };
 
@@ -211,8 +229,8 @@ TEST(Propose, ATurnPlacesSoManyAndTheNextGoesOnBehindThem) {
   EXPECT_FALSE(turn.cursor) << "there is no more";
 }
 
-// Each of a thousand jobs that no node could ever hold costs a look at every node; with no end to that, and no place kept, the job behind them was either
-// never looked at, or held everybody up.
+// Each of a thousand jobs that no node could ever hold costs a look at every node; with no end to
+// that, and no place kept, the job behind them was either never looked at, or held everybody up.
 TEST(Propose, LooksAreBoundedAndTheOneBehindIsReached) {
   Queue world;  // without a node yet: nothing is refused that could never run
   for (std::uint32_t i = 0; i < 20; ++i) world.wait_in_line(fmt::format("wide{:02}", i), 100 + i);
@@ -248,8 +266,13 @@ TEST(Propose, WhoComesBackToTheFrontIsFirst) {
   died.mutable_exited()->set_signal(9);
   swept.mutable_swept()->set_reason("ended");
   for (const v1::Fact& fact : {started, died, swept})
-    world.accept(decide(world.ledger, world.presence, ReportFact{.node = NodeName("n0"), .instance = InstanceId("i1"), .fact = fact}, world.now, world.limits));
-  world.accept(decide(world.ledger, world.presence, ProposeEnd{.job = JobId("j0"), .attempt = AttemptNo(1)}, world.now, world.limits));
+    world.accept(
+        decide(world.ledger, world.presence,
+               ReportFact{.node = NodeName("n0"), .instance = InstanceId("i1"), .fact = fact},
+               world.now, world.limits));
+  world.accept(decide(world.ledger, world.presence,
+                      ProposeEnd{.job = JobId("j0"), .attempt = AttemptNo(1)}, world.now,
+                      world.limits));
   ASSERT_EQ(world.job("j0").phase, JobPhase::Queued);
   turn = {.placements = 1, .cursor = turn.cursor};
   EXPECT_EQ(placed_in(world, turn), Jobs{"j0"});
@@ -257,7 +280,8 @@ TEST(Propose, WhoComesBackToTheFrontIsFirst) {
   EXPECT_EQ(placed_in(world, turn), Jobs{"j2"}) << "one device is left";
 }
 
-// What came while the look at the queue was under way may be for those that it has passed: it begins anew once it is at the end.
+// What came while the look at the queue was under way may be for those that it has passed: it
+// begins anew once it is at the end.
 TEST(Propose, ThoseThatWerePassedAreLookedAtAgainWhenSomethingHasChanged) {
   for (const bool changed : {true, false}) {
     Queue world;
@@ -279,7 +303,8 @@ TEST(Propose, ThoseThatWerePassedAreLookedAtAgainWhenSomethingHasChanged) {
   }
 }
 
-// A job that only leaves a node alone for a while was looked at in the turn before: its time is not forgotten.
+// A job that only leaves a node alone for a while was looked at in the turn before: its time is not
+// forgotten.
 TEST(Propose, WhatThoseBeforeTheCursorWaitForIsKept) {
   Queue world;
   world.join(2);
@@ -290,8 +315,13 @@ TEST(Propose, WhatThoseBeforeTheCursorWaitForIsKept) {
   failed.mutable_start_failed()->set_why(v1::START_FAILURE_DISK);
   swept.mutable_swept()->set_reason("never started");
   for (const v1::Fact& fact : {failed, swept})
-    world.accept(decide(world.ledger, world.presence, ReportFact{.node = NodeName("n0"), .instance = InstanceId("i1"), .fact = fact}, world.now, world.limits));
-  world.accept(decide(world.ledger, world.presence, ProposeEnd{.job = JobId("pauses"), .attempt = AttemptNo(1)}, world.now, world.limits));
+    world.accept(
+        decide(world.ledger, world.presence,
+               ReportFact{.node = NodeName("n0"), .instance = InstanceId("i1"), .fact = fact},
+               world.now, world.limits));
+  world.accept(decide(world.ledger, world.presence,
+                      ProposeEnd{.job = JobId("pauses"), .attempt = AttemptNo(1)}, world.now,
+                      world.limits));
   world.wait_in_line("j1", 1);
   turn = {.placements = 1};
   ASSERT_EQ(placed_in(world, turn), Jobs{"j1"});

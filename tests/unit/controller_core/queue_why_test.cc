@@ -1,5 +1,6 @@
-// The story: `ps` showed "queued" and no more, and who wanted to know why asked `muster why` job by job. Each such answer searches places for the job and for
-// those ahead of it: for a list the searches are few, and every queued job is told something.
+// The story: `ps` showed "queued" and no more, and who wanted to know why asked `muster why` job by
+// job. Each such answer searches places for the job and for those ahead of it: for a list the
+// searches are few, and every queued job is told something.
 #include "controller/core/queue_why.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +30,8 @@ TEST(QueueWhy, TheNextIsToldWhatItNeedsAndTheOthersBehindWhom) {
   EXPECT_THAT(told.at(JobId("second")), StartsWith("need 1 node with 2 devices, 0 fit"));
   EXPECT_EQ(told.at(JobId("third")), "behind 'second' in the queue, 1 ahead");
   EXPECT_EQ(told.at(JobId("fourth")), "behind 'second' in the queue, 2 ahead");
-  EXPECT_EQ(why(world, {"fourth"}).at(JobId("fourth")), told.at(JobId("fourth"))) << "those ahead are not of the list";
+  EXPECT_EQ(why(world, {"fourth"}).at(JobId("fourth")), told.at(JobId("fourth")))
+      << "those ahead are not of the list";
 }
 
 // `why` of the third in the queue told the same need and the same nodes twice.
@@ -38,10 +40,13 @@ TEST(QueueWhy, OneReasonIsToldOnce) {
   world.node("n0", 2);
   world.submit("runs", SmallWorld::spec("runs", 1, 2));
   for (const char* id : {"second", "third"}) world.submit(id, SmallWorld::spec(id, 1, 2));
-  const auto lines = explain(world.ledger, world.presence, world.job("third"), world.now, world.limits);
+  const auto lines =
+      explain(world.ledger, world.presence, world.job("third"), world.now, world.limits);
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_THAT(lines[0], StartsWith("waits: need 1 node with 2 devices, 0 fit: 'n0'"));
-  EXPECT_EQ(lines[1], "1 job is ahead in the queue (first in, first out); 'second' is next and waits for the same");
+  EXPECT_EQ(
+      lines[1],
+      "1 job is ahead in the queue (first in, first out); 'second' is next and waits for the same");
 }
 
 TEST(QueueWhy, ManyThatNoNodeCouldHoldAreAllToldSomething) {

@@ -1,5 +1,5 @@
-// Random histories: whatever happened, a replay gives the same ledger, at every event; also one that no longer sees archived jobs; and a controller
-// that is restarted anywhere goes on from it.
+// Random histories: whatever happened, a replay gives the same ledger, at every event; also one
+// that no longer sees archived jobs; and a controller that is restarted anywhere goes on from it.
 #include <algorithm>
 #include <random>
 #include <set>
@@ -29,7 +29,10 @@ class History : public SmallWorld {
     switch (pick(12)) {
       case 0: pick(4) == 0 ? submit_chain() : submit_one(); break;
       case 1: cancel_one(); break;
-      case 2: see(Disconnected{.node = NodeName(name), .connection = presence.nodes[NodeName(name)].connection}); break;
+      case 2:
+        see(Disconnected{.node = NodeName(name),
+                         .connection = presence.nodes[NodeName(name)].connection});
+        break;
       case 3: node(name, 2, fmt::format("b{}", pick(3)), fmt::format("i{}", 1 + pick(2))); break;
       case 4: put(DeclareNodeDead{.node = NodeName(name), .reason = "chance"}); break;
       case 5: time_passes(std::chrono::milliseconds(pick(20'000))); break;
@@ -44,7 +47,9 @@ class History : public SmallWorld {
   std::set<std::pair<JobPhase, JobPhase>> taken;
 
  private:
-  std::uint32_t pick(std::uint32_t below) { return std::uniform_int_distribution<std::uint32_t>(0, below - 1)(chance_); }
+  std::uint32_t pick(std::uint32_t below) {
+    return std::uniform_int_distribution<std::uint32_t>(0, below - 1)(chance_);
+  }
 
   void submit_one() {
     v1::JobSpec what = spec(fmt::format("job{}", pick(4)), 1 + pick(2), 1 + pick(2));
@@ -55,31 +60,44 @@ class History : public SmallWorld {
     if (pick(3) == 0 && !ledger.jobs.empty()) {
       // Sometimes twice the same one, or one that has failed, which is refused.
       for (std::uint32_t others = 1 + pick(2); others > 0; --others)
-        what.mutable_schedule()->add_after(std::next(ledger.jobs.begin(), pick(static_cast<std::uint32_t>(ledger.jobs.size())))->first.str());
+        what.mutable_schedule()->add_after(
+            std::next(ledger.jobs.begin(), pick(static_cast<std::uint32_t>(ledger.jobs.size())))
+                ->first.str());
     }
     const std::string id = fmt::format("j{:04}", ++jobs_);
     submit(id, what, fmt::format("r{}", pick(50)));
   }
   // Two stages of one of two names; the second starts from the first, or waits for nobody.
   void submit_chain() {
-    const std::vector<std::string> ids = {fmt::format("j{:04}", jobs_ + 1), fmt::format("j{:04}", jobs_ + 2)};
+    const std::vector<std::string> ids = {fmt::format("j{:04}", jobs_ + 1),
+                                          fmt::format("j{:04}", jobs_ + 2)};
     jobs_ += 2;
     std::vector<StageOf> stages = {{ids[0], "a"}, {ids[1], "b"}};
     if (pick(3) > 0) stages[1].after.push_back(ids[0]);
     std::vector<v1::JobSpec> specs = StagesWorld::specs(fmt::format("chain{}", pick(2)), stages);
-    if (!stages[1].after.empty()) StagesWorld::starts(specs[1], "a", pick(2) == 0 ? v1::START_AS_RESUME_OR_SCRATCH : v1::START_AS_RESUME);
+    if (!stages[1].after.empty())
+      StagesWorld::starts(specs[1], "a",
+                          pick(2) == 0 ? v1::START_AS_RESUME_OR_SCRATCH : v1::START_AS_RESUME);
     put(StagesWorld::input(stages, specs, fmt::format("r{}", pick(50))));
   }
   void cancel_one() {
     if (ledger.jobs.empty() || pick(3) != 0) return;
-    put(CancelJob{.job = std::next(ledger.jobs.begin(), pick(static_cast<std::uint32_t>(ledger.jobs.size())))->first, .whole_chain = pick(2) == 0});
+    put(CancelJob{
+        .job = std::next(ledger.jobs.begin(), pick(static_cast<std::uint32_t>(ledger.jobs.size())))
+                   ->first,
+        .whole_chain = pick(2) == 0});
   }
-  // Mostly what agents say about live attempts, in no particular order, from either instance; sometimes about old ones.
+  // Mostly what agents say about live attempts, in no particular order, from either instance;
+  // sometimes about old ones.
   void fact_of_some() {
     if (ledger.jobs.empty()) return;
-    const JobRecord& one = std::next(ledger.jobs.begin(), pick(static_cast<std::uint32_t>(ledger.jobs.size())))->second;
+    const JobRecord& one =
+        std::next(ledger.jobs.begin(), pick(static_cast<std::uint32_t>(ledger.jobs.size())))
+            ->second;
     if (one.attempts.empty()) return;
-    const AttemptRecord& attempt = pick(4) == 0 ? one.attempts[pick(static_cast<std::uint32_t>(one.attempts.size()))] : one.attempts.back();
+    const AttemptRecord& attempt =
+        pick(4) == 0 ? one.attempts[pick(static_cast<std::uint32_t>(one.attempts.size()))]
+                     : one.attempts.back();
     const NodePart part = attempt.parts[pick(static_cast<std::uint32_t>(attempt.parts.size()))];
     v1::Fact what = fact(one.id.str(), attempt.number.value);
     switch (pick(9)) {
@@ -92,7 +110,10 @@ class History : public SmallWorld {
         break;
       case 2: what.mutable_swept()->set_reason("ended"); break;
       case 3: what.mutable_first_step()->set_step(pick(100)); break;
-      case 4: put(ReportLogsCollected{.job = one.id, .attempt = attempt.number, .node = part.placed.node}); return;
+      case 4:
+        put(ReportLogsCollected{
+            .job = one.id, .attempt = attempt.number, .node = part.placed.node});
+        return;
       case 5:
         if (pick(4) == 0)
           what.mutable_start_failed()->set_why(v1::START_FAILURE_GONE);
@@ -100,7 +121,8 @@ class History : public SmallWorld {
           what.mutable_started();
         break;
       default: {
-        what.mutable_exited()->set_rank(part.placed.first_rank.value + pick(part.placed.rank_count));
+        what.mutable_exited()->set_rank(part.placed.first_rank.value +
+                                        pick(part.placed.rank_count));
         const std::uint32_t how = pick(6);
         if (how == 0) what.mutable_exited()->set_code(1);
         if (how == 1) what.mutable_exited()->set_signal(9);
@@ -134,7 +156,8 @@ class History : public SmallWorld {
   void phases() {
     for (const auto& [id, job] : ledger.jobs) {
       const auto before = last_phase_.find(id);
-      if (before != last_phase_.end() && before->second != job.phase) taken.insert({before->second, job.phase});
+      if (before != last_phase_.end() && before->second != job.phase)
+        taken.insert({before->second, job.phase});
       last_phase_[id] = job.phase;
     }
   }
@@ -144,7 +167,8 @@ class History : public SmallWorld {
   std::map<JobId, JobPhase> last_phase_;
 };
 
-// One more look than apply()'s own asserts: holders are of parts that are not swept, or whose attempt has not ended.
+// One more look than apply()'s own asserts: holders are of parts that are not swept, or whose
+// attempt has not ended.
 void check_devices(const Ledger& ledger) {
   for (const auto& [node, holders] : ledger.device_holders) {
     for (const auto& [device, key] : holders) {
@@ -161,7 +185,9 @@ void check_devices(const Ledger& ledger) {
       for (const NodePart& part : attempt.parts) {
         if (part.swept) continue;
         for (const std::uint32_t device : part.placed.devices) {
-          ASSERT_EQ(ledger.device_holders.at(part.placed.node).at(device), (AttemptKey{id, attempt.number})) << "an unswept part does not hold its devices";
+          ASSERT_EQ(ledger.device_holders.at(part.placed.node).at(device),
+                    (AttemptKey{id, attempt.number}))
+              << "an unswept part does not hold its devices";
         }
       }
     }
@@ -191,14 +217,18 @@ TEST(Replay, GivesTheSameLedgerAtEveryEvent) {
       Presence nobody;
       nobody.listening_since = history.now.boot;
       const Now later{.wall = event.at, .boot = history.now.boot};
-      for (const Input& input : propose(ledger, nobody, later, history.limits).inputs) (void)decide(ledger, nobody, input, later, history.limits);
+      for (const Input& input : propose(ledger, nobody, later, history.limits).inputs)
+        (void)decide(ledger, nobody, input, later, history.limits);
     }
     ASSERT_EQ(dump(ledger), dump(history.ledger));
   }
   // The histories are worth something: they went through all the phases that single steps can show.
-  for (const auto& [from, to] : {std::pair{JobPhase::Queued, JobPhase::Launching}, std::pair{JobPhase::Launching, JobPhase::Running},
-                                 std::pair{JobPhase::Running, JobPhase::Draining}, std::pair{JobPhase::Draining, JobPhase::Failed},
-                                 std::pair{JobPhase::Draining, JobPhase::Cancelled}, std::pair{JobPhase::Completing, JobPhase::Succeeded}}) {
+  for (const auto& [from, to] : {std::pair{JobPhase::Queued, JobPhase::Launching},
+                                 std::pair{JobPhase::Launching, JobPhase::Running},
+                                 std::pair{JobPhase::Running, JobPhase::Draining},
+                                 std::pair{JobPhase::Draining, JobPhase::Failed},
+                                 std::pair{JobPhase::Draining, JobPhase::Cancelled},
+                                 std::pair{JobPhase::Completing, JobPhase::Succeeded}}) {
     EXPECT_TRUE(taken.contains({from, to})) << to_string(from) << " to " << to_string(to);
   }
 }

@@ -1,4 +1,5 @@
-// An agent whose state directory was put back from an older copy, or is another's copy: same instance, same boot, and not what it had started.
+// An agent whose state directory was put back from an older copy, or is another's copy: same
+// instance, same boot, and not what it had started.
 #include "tests/unit/controller_core/small_world.h"
 
 namespace muster::core {
@@ -20,7 +21,9 @@ struct Restored : SmallWorld {
   const AttemptRecord& first() { return job("j1").attempts.front(); }
 };
 
-constexpr const char* kCause = "node 'n0' came back without the run directory of attempt 1: its agent's state directory is another or an older one";
+constexpr const char* kCause =
+    "node 'n0' came back without the run directory of attempt 1: its agent's state directory is "
+    "another or an older one";
 
 TEST(RestoredAgent, WhatItHadStartedIsStoppedAndSweptBeforeItStartsAgain) {
   Restored world;
@@ -28,7 +31,9 @@ TEST(RestoredAgent, WhatItHadStartedIsStoppedAndSweptBeforeItStartsAgain) {
   world.started("j1", 1, "n1");
   world.node("n0", 1);
   EXPECT_EQ(world.first().broke_cause, kCause);
-  EXPECT_EQ(desired(world.ledger, NodeName("n0")), std::vector{(Assignment{.job = JobId("j1"), .attempt = AttemptNo(1), .want = Want::Stop})});
+  EXPECT_EQ(
+      desired(world.ledger, NodeName("n0")),
+      std::vector{(Assignment{.job = JobId("j1"), .attempt = AttemptNo(1), .want = Want::Stop})});
   // What the rest of the ring says when its peer is killed by the sweep is not the fault.
   world.exited("j1", 1, "n1", 1, 1);
   world.swept("j1", 1, "n1");
@@ -52,11 +57,14 @@ TEST(RestoredAgent, OneThatHadNotStartedItGetsItsOrder) {
   Restored world;
   world.node("n0", 1);
   EXPECT_EQ(world.first().state, AttemptState::Live);
-  EXPECT_EQ(desired(world.ledger, NodeName("n0")), std::vector{(Assignment{.job = JobId("j1"), .attempt = AttemptNo(1), .want = Want::Run})});
+  EXPECT_EQ(
+      desired(world.ledger, NodeName("n0")),
+      std::vector{(Assignment{.job = JobId("j1"), .attempt = AttemptNo(1), .want = Want::Run})});
 }
 
-// The state directory was copied to another machine, and the first agent died: its copy's Hello looked like that machine's restart. The attempt counted as
-// ended and the next one was placed, while the first machine's ranks ran on.
+// The state directory was copied to another machine, and the first agent died: its copy's Hello
+// looked like that machine's restart. The attempt counted as ended and the next one was placed,
+// while the first machine's ranks ran on.
 struct Copied : SmallWorld {
   Copied() {
     node("n0", 1);
@@ -71,8 +79,12 @@ struct Copied : SmallWorld {
     pass(std::chrono::seconds(30));
   }
   Decision hello(std::optional<Duration> uptime, const std::string& boot = "b2") {
-    return put(RegisterNode{
-        .node = NodeName("n0"), .instance = InstanceId("i1"), .boot_id = BootId(boot), .inventory = inventory(1, "n0"), .version = "test", .uptime = uptime});
+    return put(RegisterNode{.node = NodeName("n0"),
+                            .instance = InstanceId("i1"),
+                            .boot_id = BootId(boot),
+                            .inventory = inventory(1, "n0"),
+                            .version = "test",
+                            .uptime = uptime});
   }
 };
 
@@ -81,7 +93,9 @@ TEST(CopiedAgent, ABootFromBeforeTheLastWordOfTheFirstIsAnotherMachine) {
   const Decision copy = world.hello(std::chrono::hours(3));
   ASSERT_TRUE(copy.refusal);
   EXPECT_EQ(copy.refusal->code, ErrorCode::Conflict);
-  EXPECT_NE(copy.refusal->message.find("attempt 1 of job 'train' may still run on another machine of this name (instance 'i1', boot 'b1')"), std::string::npos)
+  EXPECT_NE(copy.refusal->message.find("attempt 1 of job 'train' may still run on another machine "
+                                       "of this name (instance 'i1', boot 'b1')"),
+            std::string::npos)
       << copy.refusal->message;
   EXPECT_FALSE(world.hello(std::chrono::hours(3), "b1").refusal) << "the first machine itself";
   EXPECT_EQ(world.job("j1").current()->state, AttemptState::Live);
@@ -105,15 +119,18 @@ TEST(CopiedAgent, ABootFromBeforeTheFirstRegisteredIsAnotherMachine) {
   restart(world);
   ASSERT_TRUE(world.hello(std::chrono::hours(3)).refusal);
   EXPECT_FALSE(world.hello(std::chrono::hours(3), "b1").refusal) << "the first machine itself";
-  for (const Duration uptime : {Duration(std::chrono::seconds(28)), Duration(std::chrono::minutes(11))}) {
+  for (const Duration uptime :
+       {Duration(std::chrono::seconds(28)), Duration(std::chrono::minutes(11))}) {
     Copied restarted;
     restart(restarted);
     const Decision back = restarted.hello(uptime);
-    EXPECT_FALSE(back.refusal) << "the wall clock may have been set by some seconds; " << back.refusal->message;
+    EXPECT_FALSE(back.refusal) << "the wall clock may have been set by some seconds; "
+                               << back.refusal->message;
   }
 }
 
-// It had registered long before, and both machines were started since; what it runs was started when the other was up already.
+// It had registered long before, and both machines were started since; what it runs was started
+// when the other was up already.
 TEST(CopiedAgent, ABootFromBeforeItsRunsWereStartedIsAnotherMachine) {
   struct Late : SmallWorld {
     Late() {
@@ -128,8 +145,12 @@ TEST(CopiedAgent, ABootFromBeforeItsRunsWereStartedIsAnotherMachine) {
       presence = {.listening_since = now.boot};
     }
     Decision hello(Duration uptime) {
-      return put(RegisterNode{
-          .node = NodeName("n0"), .instance = InstanceId("i1"), .boot_id = BootId("b2"), .inventory = inventory(1, "n0"), .version = "test", .uptime = uptime});
+      return put(RegisterNode{.node = NodeName("n0"),
+                              .instance = InstanceId("i1"),
+                              .boot_id = BootId("b2"),
+                              .inventory = inventory(1, "n0"),
+                              .version = "test",
+                              .uptime = uptime});
     }
   };
   Late world;
@@ -139,12 +160,18 @@ TEST(CopiedAgent, ABootFromBeforeItsRunsWereStartedIsAnotherMachine) {
 }
 
 TEST(CopiedAgent, ARestartBehindTheLastWordIsTheSameMachine) {
-  // Down at once, and up within a moment; the agent came a little later. Then one whose boot clock is slow or fast by some seconds in ten days.
-  for (const auto& [after, uptime] : {std::pair<Duration, Duration>{std::chrono::seconds(0), std::chrono::seconds(28)},
-                                      {std::chrono::seconds(0), std::chrono::seconds(34)},
-                                      {std::chrono::hours(240), std::chrono::hours(240) + std::chrono::seconds(60)}}) {
+  // Down at once, and up within a moment; the agent came a little later. Then one whose boot clock
+  // is slow or fast by some seconds in ten days.
+  for (const auto& [after, uptime] :
+       {std::pair<Duration, Duration>{std::chrono::seconds(0), std::chrono::seconds(28)},
+        {std::chrono::seconds(0), std::chrono::seconds(34)},
+        {std::chrono::hours(240), std::chrono::hours(240) + std::chrono::seconds(60)}}) {
     Copied world;
-    if (after > Duration::zero()) world.ledger.jobs.at(JobId("j1")).spec.mutable_recovery()->mutable_orphan_grace()->set_seconds(40 * 86'400);
+    if (after > Duration::zero())
+      world.ledger.jobs.at(JobId("j1"))
+          .spec.mutable_recovery()
+          ->mutable_orphan_grace()
+          ->set_seconds(40 * 86'400);
     world.pass(after);
     const Decision back = world.hello(uptime);
     EXPECT_FALSE(back.refusal) << back.refusal->message;

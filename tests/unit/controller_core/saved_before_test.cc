@@ -1,5 +1,7 @@
-// Two stories of launch.per: node. A tutorial's script says --no-save-optim: its checkpoints were taken for resume points, and the training went on without its
-// optimizer, silently. And "train with --save ./ckpt, then continue with --load ./ckpt" began with random weights, silently: muster had redirected the first.
+// Two stories of launch.per: node. A tutorial's script says --no-save-optim: its checkpoints were
+// taken for resume points, and the training went on without its optimizer, silently. And "train
+// with --save ./ckpt, then continue with --load ./ckpt" began with random weights, silently: muster
+// had redirected the first.
 #include "controller/core/saved_before.h"
 
 #include <gmock/gmock.h>
@@ -17,8 +19,16 @@ struct Scripts : SmallWorld {
   Scripts() {
     v1::Inventory known = inventory(2, "n0");
     known.add_features("node-script");
-    put(RegisterNode{.node = NodeName("n0"), .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = known, .version = "test"});
-    see(Connected{.node = NodeName("n0"), .connection = ConnectionId(++connections), .instance = InstanceId("i1"), .held = {}, .boot_id = BootId("b1")});
+    put(RegisterNode{.node = NodeName("n0"),
+                     .instance = InstanceId("i1"),
+                     .boot_id = BootId("b1"),
+                     .inventory = known,
+                     .version = "test"});
+    see(Connected{.node = NodeName("n0"),
+                  .connection = ConnectionId(++connections),
+                  .instance = InstanceId("i1"),
+                  .held = {},
+                  .boot_id = BootId("b1")});
   }
   static v1::JobSpec script(const std::string& name) {
     v1::JobSpec what = spec(name, 1, 2);
@@ -40,16 +50,24 @@ struct Scripts : SmallWorld {
   }
   void saved(const std::string& id, std::int64_t step) {
     accept({.events = {CheckpointCompleted{
-                .job = JobId(id), .attempt = AttemptNo(1), .step = step, .path = fmt::format("/out/{}/checkpoints/attempt-1/iter_{:07}", id, step)}}});
+                .job = JobId(id),
+                .attempt = AttemptNo(1),
+                .step = step,
+                .path = fmt::format("/out/{}/checkpoints/attempt-1/iter_{:07}", id, step)}}});
   }
   void ends(const std::string& id) {
     exited(id, 1, "n0", 0, 0);
     swept(id, 1, "n0");
     logs(id, 1, "n0");
   }
-  [[nodiscard]] const std::vector<SavedBefore>& given(const std::string& id) const { return job(id).attempts.front().saved; }
+  [[nodiscard]] const std::vector<SavedBefore>& given(const std::string& id) const {
+    return job(id).attempts.front().saved;
+  }
   static SavedBefore checkpoint(const std::string& as, const std::string& id, std::int64_t step) {
-    return {.as = as, .job = JobId(id), .path = fmt::format("/out/{}/checkpoints/attempt-1/iter_{:07}", id, step), .step = step};
+    return {.as = as,
+            .job = JobId(id),
+            .path = fmt::format("/out/{}/checkpoints/attempt-1/iter_{:07}", id, step),
+            .step = step};
   }
 };
 
@@ -67,7 +85,8 @@ TEST(WeightsAlone, NoAttemptGoesOnFromThem) {
     EXPECT_FALSE(newest_checkpoint(world.job("j1")));
     EXPECT_TRUE(world.job("j1").checkpoints.front().set_aside);
     world.launched("j1", "/data/ckpt", false);
-    EXPECT_FALSE(newest_checkpoint(world.job("j1"))) << "the first word counts, whichever node says another";
+    EXPECT_FALSE(newest_checkpoint(world.job("j1")))
+        << "the first word counts, whichever node says another";
   }
 }
 
@@ -87,15 +106,18 @@ TEST(SavedBefore, ALaterJobGetsWhatAnEarlierOneHasSaved) {
   world.launched("j1", "/data/ckpt");
   world.saved("j1", 10);
   world.saved("j1", 20);
-  world.accept({.events = {CheckpointSetAside{.job = JobId("j1"), .attempt = AttemptNo(1), .step = 10, .reason = "torn"}}});
+  world.accept({.events = {CheckpointSetAside{
+                    .job = JobId("j1"), .attempt = AttemptNo(1), .step = 10, .reason = "torn"}}});
   world.submit("beside", Scripts::script("beside"));  // waits for the devices
   world.later(std::chrono::seconds(1));
   world.ends("j1");
   ASSERT_EQ(world.job("beside").attempts.size(), 1u);
-  EXPECT_THAT(world.given("beside"), IsEmpty()) << "it was submitted while the other ran: both have a ./ckpt of their own";
+  EXPECT_THAT(world.given("beside"), IsEmpty())
+      << "it was submitted while the other ran: both have a ./ckpt of their own";
   world.ends("beside");
   world.submit("later", Scripts::script("later"));
-  EXPECT_THAT(world.given("later"), ElementsAre(Scripts::checkpoint("/data/ckpt", "j1", 20))) << "what was set aside is not among them";
+  EXPECT_THAT(world.given("later"), ElementsAre(Scripts::checkpoint("/data/ckpt", "j1", 20)))
+      << "what was set aside is not among them";
   world.ends("later");
   // It stays known when the job is archived, and with its tombstone it goes.
   world.later(world.limits.archive_after + std::chrono::seconds(1));
@@ -121,7 +143,8 @@ TEST(SavedBefore, TheNewestJobThatHasAnyIsTheOne) {
     world.pass(std::chrono::seconds(1));
   }
   world.submit("j4", Scripts::script("j4"));
-  EXPECT_THAT(world.given("j4"), ElementsAre(Scripts::checkpoint("/data/ckpt", "j2", 20))) << "j3 ended before it had saved";
+  EXPECT_THAT(world.given("j4"), ElementsAre(Scripts::checkpoint("/data/ckpt", "j2", 20)))
+      << "j3 ended before it had saved";
 }
 
 TEST(SavedBefore, AJobWithoutACheckpointIsToldAsThat) {
@@ -131,7 +154,9 @@ TEST(SavedBefore, AJobWithoutACheckpointIsToldAsThat) {
   world.launched("j1", "/data/ckpt");
   world.ends("j1");
   world.submit("j2", Scripts::script("j2"));
-  EXPECT_THAT(world.given("j2"), ElementsAre(SavedBefore{.as = "/data/ckpt", .job = JobId("j1"), .path = {}, .step = 0}));
+  EXPECT_THAT(
+      world.given("j2"),
+      ElementsAre(SavedBefore{.as = "/data/ckpt", .job = JobId("j1"), .path = {}, .step = 0}));
 }
 
 // The directory is any word of the script's, and goes into an environment.
@@ -139,7 +164,9 @@ TEST(SavedBefore, WhatCannotBeAPathIsNotTaken) {
   Scripts world;
   world.submit("j1", Scripts::script("j1"));
   world.started("j1", 1, "n0");
-  for (const std::string& dir : {std::string(), std::string("ckpt"), std::string("/a\nb"), "/" + std::string(5000, 'x')}) world.launched("j1", dir);
+  for (const std::string& dir :
+       {std::string(), std::string("ckpt"), std::string("/a\nb"), "/" + std::string(5000, 'x')})
+    world.launched("j1", dir);
   EXPECT_FALSE(world.job("j1").attempts.front().script_launch);
 }
 

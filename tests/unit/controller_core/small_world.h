@@ -1,4 +1,5 @@
-// A controller core in a test's hand: ledger, presence and clock as values, inputs settled to the fixed point, every event kept.
+// A controller core in a test's hand: ledger, presence and clock as values, inputs settled to the
+// fixed point, every event kept.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,7 +16,8 @@ namespace muster::core {
 struct SmallWorld {
   Ledger ledger;
   Presence presence;
-  Now now{.wall = WallTime(std::chrono::seconds(1'800'000'000)), .boot = BootTime(std::chrono::hours(1))};
+  Now now{.wall = WallTime(std::chrono::seconds(1'800'000'000)),
+          .boot = BootTime(std::chrono::hours(1))};
   Limits limits;
   std::vector<std::pair<JournalIndex, Event>> journal;
   std::uint64_t connections = 0;
@@ -28,7 +30,8 @@ struct SmallWorld {
       apply(ledger, journal.back().first, journal.back().second);
     }
   }
-  // Proposes until nothing is proposed. Every proposal must be accepted, or the shell would go round for ever.
+  // Proposes until nothing is proposed. Every proposal must be accepted, or the shell would go
+  // round for ever.
   void settle() {
     for (int round = 0; round < 50; ++round) {
       const Proposal proposal = propose(ledger, presence, now, limits);
@@ -62,7 +65,8 @@ struct SmallWorld {
     now.boot += time;
   }
 
-  static v1::Inventory inventory(std::uint32_t devices, const std::string& address, const std::string& type = "cpu") {
+  static v1::Inventory inventory(std::uint32_t devices, const std::string& address,
+                                 const std::string& type = "cpu") {
     v1::Inventory inventory;
     inventory.set_address(address);
     for (std::uint32_t id = 0; id < devices; ++id) {
@@ -71,10 +75,13 @@ struct SmallWorld {
     }
     return inventory;
   }
-  void node(const std::string& name, std::uint32_t devices, const std::string& boot = "b1", const std::string& instance = "i1",
-            std::vector<v1::HeldAttempt> held = {}) {
-    const Decision decision = put(RegisterNode{
-        .node = NodeName(name), .instance = InstanceId(instance), .boot_id = BootId(boot), .inventory = inventory(devices, name), .version = "test"});
+  void node(const std::string& name, std::uint32_t devices, const std::string& boot = "b1",
+            const std::string& instance = "i1", std::vector<v1::HeldAttempt> held = {}) {
+    const Decision decision = put(RegisterNode{.node = NodeName(name),
+                                               .instance = InstanceId(instance),
+                                               .boot_id = BootId(boot),
+                                               .inventory = inventory(devices, name),
+                                               .version = "test"});
     if (!decision.refusal) {
       see(Connected{.node = NodeName(name),
                     .connection = ConnectionId(++connections),
@@ -95,7 +102,8 @@ struct SmallWorld {
     return spec;
   }
   Decision submit(const std::string& id, const v1::JobSpec& what, const std::string& request = "") {
-    return put(SubmitJob{.job = JobId(id), .request_id = RequestId(request), .spec = what, .spec_hash = "hash"});
+    return put(SubmitJob{
+        .job = JobId(id), .request_id = RequestId(request), .spec = what, .spec_hash = "hash"});
   }
   const JobRecord& job(const std::string& id) const { return ledger.jobs.at(JobId(id)); }
 
@@ -109,27 +117,31 @@ struct SmallWorld {
     return fact;
   }
   Decision report(const std::string& node, v1::Fact what, const std::string& instance = "i1") {
-    return put(ReportFact{.node = NodeName(node), .instance = InstanceId(instance), .fact = std::move(what)});
+    return put(ReportFact{
+        .node = NodeName(node), .instance = InstanceId(instance), .fact = std::move(what)});
   }
   Decision started(const std::string& id, std::uint32_t attempt, const std::string& node) {
     v1::Fact what = fact(id, attempt);
     what.mutable_started();
     return report(node, std::move(what));
   }
-  Decision exited(const std::string& id, std::uint32_t attempt, const std::string& node, std::uint32_t rank, int code, int signal = 0, Duration offset = {}) {
+  Decision exited(const std::string& id, std::uint32_t attempt, const std::string& node,
+                  std::uint32_t rank, int code, int signal = 0, Duration offset = {}) {
     v1::Fact what = fact(id, attempt, offset);
     what.mutable_exited()->set_rank(rank);
     what.mutable_exited()->set_code(code);
     what.mutable_exited()->set_signal(signal);
     return report(node, std::move(what));
   }
-  Decision swept(const std::string& id, std::uint32_t attempt, const std::string& node, const std::string& reason = "ended") {
+  Decision swept(const std::string& id, std::uint32_t attempt, const std::string& node,
+                 const std::string& reason = "ended") {
     v1::Fact what = fact(id, attempt);
     what.mutable_swept()->set_reason(reason);
     return report(node, std::move(what));
   }
   Decision logs(const std::string& id, std::uint32_t attempt, const std::string& node) {
-    return put(ReportLogsCollected{.job = JobId(id), .attempt = AttemptNo(attempt), .node = NodeName(node)});
+    return put(ReportLogsCollected{
+        .job = JobId(id), .attempt = AttemptNo(attempt), .node = NodeName(node)});
   }
 };
 

@@ -28,7 +28,8 @@ struct Failing : SmallWorld {
   }
   void wait(Duration time) {
     pass(time);
-    for (const auto& [name, seen] : std::map(presence.nodes)) observe(presence, ledger, PulseHeard{.node = name, .connection = seen.connection}, now);
+    for (const auto& [name, seen] : std::map(presence.nodes))
+      observe(presence, ledger, PulseHeard{.node = name, .connection = seen.connection}, now);
     settle();
   }
 };
@@ -47,7 +48,8 @@ TEST(StartFailures, WhatIsNotThereAtTheFirstStartIsTheJobsOwn) {
   EXPECT_EQ(world.job("j1").phase, JobPhase::Failed);
 }
 
-// The code's file system was being mounted anew when a rank died: the job ended for good, with restarts left.
+// The code's file system was being mounted anew when a rank died: the job ended for good, with
+// restarts left.
 TEST(StartFailures, WhatWasThereForAnEarlierAttemptIsTheNodesTroubleOrTheMoments) {
   Failing world({"n0", "n1"});
   world.started("j1", 1, "n0");
@@ -75,7 +77,8 @@ TEST(StartFailures, APauseDoublesToItsLimitAndThenTheBudgetEnds) {
     world.fail_start(v1::START_FAILURE_DISK);
     ASSERT_EQ(world.job("j1").phase, JobPhase::Queued);
     const Proposal proposal = propose(world.ledger, world.presence, world.now, world.limits);
-    EXPECT_EQ(proposal.wake_at, world.now.boot + seconds(pause)) << "it wakes for this alone, and nothing is asked before";
+    EXPECT_EQ(proposal.wake_at, world.now.boot + seconds(pause))
+        << "it wakes for this alone, and nothing is asked before";
     EXPECT_TRUE(proposal.inputs.empty());
     world.wait(seconds(pause) - Duration(1));
     EXPECT_EQ(world.current().number.value, before);

@@ -1,4 +1,5 @@
-// What a job starts with: told by its submission or by the end of a stage, below every checkpoint of its own, and never taken for one.
+// What a job starts with: told by its submission or by the end of a stage, below every checkpoint
+// of its own, and never taken for one.
 #include "controller/core/start_point.h"
 
 #include <gmock/gmock.h>
@@ -44,12 +45,18 @@ v1::JobSpec from_elsewhere(v1::StartAs as, std::int64_t step) {
   return what;
 }
 // Of a stage it is known how many shards it had.
-ResumePoint start_at(std::uint32_t attempt, std::int64_t step, const std::string& path, std::uint32_t shards = 1) {
-  return {.attempt = AttemptNo(attempt), .step = step, .path = path, .from_start = true, .shards = shards};
+ResumePoint start_at(std::uint32_t attempt, std::int64_t step, const std::string& path,
+                     std::uint32_t shards = 1) {
+  return {.attempt = AttemptNo(attempt),
+          .step = step,
+          .path = path,
+          .from_start = true,
+          .shards = shards};
 }
 
 TEST(StartPoint, TheEndOfAStageTellsIt) {
-  for (const v1::StartAs as : {v1::START_AS_WEIGHTS, v1::START_AS_RESUME, v1::START_AS_RESUME_OR_SCRATCH}) {
+  for (const v1::StartAs as :
+       {v1::START_AS_WEIGHTS, v1::START_AS_RESUME, v1::START_AS_RESUME_OR_SCRATCH}) {
     SCOPED_TRACE(as);
     StartWorld world(as);
     world.pretrain({100, 200});
@@ -67,13 +74,15 @@ TEST(StartPoint, OfTheStepThatIsAskedFor) {
   StartWorld missing(v1::START_AS_RESUME, 150);
   missing.pretrain({100, 200});
   EXPECT_EQ(missing.job("j2").phase, JobPhase::Cancelled);
-  EXPECT_THAT(missing.reason("j2"), HasSubstr("has succeeded without a whole checkpoint of step 150; "));
+  EXPECT_THAT(missing.reason("j2"),
+              HasSubstr("has succeeded without a whole checkpoint of step 150; "));
   // One that is asked for by its number is meant, though it was set aside.
   StartWorld aside(v1::START_AS_RESUME, 200);
   aside.started("j1", 1, "n0");
   aside.checkpoint("j1", 1, 100);
   aside.checkpoint("j1", 1, 200);
-  aside.accept({.events = {CheckpointSetAside{.job = JobId("j1"), .attempt = AttemptNo(1), .step = 200}}});
+  aside.accept(
+      {.events = {CheckpointSetAside{.job = JobId("j1"), .attempt = AttemptNo(1), .step = 200}}});
   aside.exited("j1", 1, "n0", 0, 0);
   aside.swept("j1", 1, "n0");
   EXPECT_EQ(aside.job("j2").start->step, 200);
@@ -86,20 +95,24 @@ TEST(StartPoint, WithoutACheckpointWhoAsksForOneEnds) {
   resume.submit("z", behind);
   resume.pretrain({});
   ASSERT_EQ(resume.job("j2").phase, JobPhase::Cancelled);
-  EXPECT_EQ(
-      resume.reason("j2"),
-      "start.from: stage 'pretrain' of chain 'llama' (j1) has succeeded without a whole checkpoint; write start.as: resume-or-scratch to begin anew where "
-      "there is none, or have that stage save one");
+  EXPECT_EQ(resume.reason("j2"),
+            "start.from: stage 'pretrain' of chain 'llama' (j1) has succeeded without a whole "
+            "checkpoint; write start.as: resume-or-scratch to begin anew where "
+            "there is none, or have that stage save one");
   EXPECT_TRUE(resume.job("j2").attempts.empty());
   EXPECT_EQ(resume.job("z").phase, JobPhase::Cancelled);
-  EXPECT_THAT(resume.reason("z"), testing::StartsWith("stage 'tune' of chain 'llama' (j2), which it waited for, was cancelled: start.from: stage 'pretrain'"));
+  EXPECT_THAT(resume.reason("z"),
+              testing::StartsWith("stage 'tune' of chain 'llama' (j2), which it waited for, was "
+                                  "cancelled: start.from: stage 'pretrain'"));
   EXPECT_TRUE(resume.ledger.dependents.empty());
   EXPECT_EQ(resume.replayed(), dump(resume.ledger));
 
   StartWorld weights(v1::START_AS_WEIGHTS);
   weights.pretrain({});
   ASSERT_EQ(weights.job("j2").phase, JobPhase::Cancelled);
-  EXPECT_THAT(weights.reason("j2"), HasSubstr("name the directory that holds its weights (start.from: stage:pretrain/DIR), or have that stage save one"));
+  EXPECT_THAT(weights.reason("j2"),
+              HasSubstr("name the directory that holds its weights (start.from: "
+                        "stage:pretrain/DIR), or have that stage save one"));
 
   StartWorld scratch(v1::START_AS_RESUME_OR_SCRATCH);
   scratch.pretrain({});
@@ -107,7 +120,8 @@ TEST(StartPoint, WithoutACheckpointWhoAsksForOneEnds) {
   EXPECT_FALSE(scratch.job("j2").current()->resume);
 }
 
-// The journal's end is lost between the end of the stage and what it meant; the stage may be archived by then.
+// The journal's end is lost between the end of the stage and what it meant; the stage may be
+// archived by then.
 TEST(StartPoint, WhatACutJournalLeavesOpenIsMadeUpFor) {
   for (const bool saved : {true, false}) {
     SCOPED_TRACE(saved);
@@ -117,7 +131,8 @@ TEST(StartPoint, WhatACutJournalLeavesOpenIsMadeUpFor) {
     while (!std::holds_alternative<JobEnded>(world.journal[end].second.body)) ++end;
     StagesWorld cut;
     cut.ledger = Ledger();
-    cut.journal.assign(world.journal.begin(), world.journal.begin() + static_cast<std::ptrdiff_t>(end + 1));
+    cut.journal.assign(world.journal.begin(),
+                       world.journal.begin() + static_cast<std::ptrdiff_t>(end + 1));
     for (const auto& [index, event] : cut.journal) apply(cut.ledger, index, event);
     ASSERT_FALSE(cut.ledger.unsettled.empty());
     cut.settle();
@@ -131,11 +146,17 @@ TEST(StartPoint, WhatACutJournalLeavesOpenIsMadeUpFor) {
   StartWorld world(v1::START_AS_RESUME);
   Ledger gone = world.ledger;  // only a tombstone is left of it
   apply(gone, JournalIndex(99),
-        Event{.at = world.now.wall, .body = JobArchived{.job = JobId("j1"), .name = "llama.pretrain", .chain = JobId("j1"), .chain_name = "llama"}});
-  const Decision settled = decide(gone, world.presence, ProposeSettle{.predecessor = JobId("j1")}, world.now, world.limits);
+        Event{.at = world.now.wall,
+              .body = JobArchived{.job = JobId("j1"),
+                                  .name = "llama.pretrain",
+                                  .chain = JobId("j1"),
+                                  .chain_name = "llama"}});
+  const Decision settled = decide(gone, world.presence, ProposeSettle{.predecessor = JobId("j1")},
+                                  world.now, world.limits);
   ASSERT_EQ(settled.events.size(), 1U);
   EXPECT_THAT(std::get<JobEnded>(settled.events[0]).verdict->reason,
-              HasSubstr("start.from: stage 'pretrain' of chain 'llama' (j1) is archived, and its checkpoints are not known here any more; "));
+              HasSubstr("start.from: stage 'pretrain' of chain 'llama' (j1) is archived, and its "
+                        "checkpoints are not known here any more; "));
 }
 
 TEST(StartPoint, OfAStageThatIsDoneTheSubmissionTellsItOrIsRefused) {
@@ -160,7 +181,9 @@ TEST(StartPoint, OfAStageThatIsDoneTheSubmissionTellsItOrIsRefused) {
   const Decision refused = world.submit("j3", tune);
   ASSERT_TRUE(refused.refusal);
   EXPECT_EQ(refused.refusal->code, ErrorCode::Unsatisfiable);
-  EXPECT_THAT(refused.refusal->message, HasSubstr("job 'llama.pretrain' (a) has succeeded without a whole checkpoint of step 7"));
+  EXPECT_THAT(
+      refused.refusal->message,
+      HasSubstr("job 'llama.pretrain' (a) has succeeded without a whole checkpoint of step 7"));
 
   // What whoever submits has looked up needs no look here.
   tune.mutable_start()->mutable_point()->set_step(7);
@@ -174,7 +197,9 @@ TEST(StartPoint, OneThatDoesNotWaitForItsStageIsNotTaken) {
   all[1].clear_schedule();
   const Decision refused = world.put(StagesWorld::input(kTwo, all));
   ASSERT_TRUE(refused.refusal);
-  EXPECT_THAT(refused.refusal->message, HasSubstr("start.from is 'stage:pretrain', and schedule.after does not name that stage"));
+  EXPECT_THAT(
+      refused.refusal->message,
+      HasSubstr("start.from is 'stage:pretrain', and schedule.after does not name that stage"));
 }
 
 TEST(StartPoint, OneThatHasToGoOnIsNotTakenWithoutOne) {
@@ -185,7 +210,8 @@ TEST(StartPoint, OneThatHasToGoOnIsNotTakenWithoutOne) {
   ASSERT_TRUE(refused.refusal);
   EXPECT_EQ(refused.refusal->code, ErrorCode::Unsatisfiable);
   EXPECT_THAT(refused.refusal->message,
-              HasSubstr("start.from: no whole checkpoint of 'job:other' is known, and start.as is resume; write start.as: resume-or-scratch"));
+              HasSubstr("start.from: no whole checkpoint of 'job:other' is known, and start.as is "
+                        "resume; write start.as: resume-or-scratch"));
   what.mutable_start()->set_as(v1::START_AS_WEIGHTS);
   EXPECT_FALSE(world.submit("j", what).refusal);
 }
@@ -198,12 +224,14 @@ TEST(StartPoint, EveryAttemptWithoutAnOwnCheckpointBeginsThere) {
   world.breaks("j", 1, -1, 9);
   ASSERT_EQ(world.job("j").attempts.size(), 2U);
   EXPECT_EQ(world.job("j").current()->resume, start);
-  // Attempt 2 of this job saves step 1000 as well: that is another checkpoint than the one that it began with, and wins.
+  // Attempt 2 of this job saves step 1000 as well: that is another checkpoint than the one that it
+  // began with, and wins.
   world.started("j", 2, "n0");
   world.checkpoint("j", 2, 1'000);
   world.exited("j", 2, "n0", 0, -1, 9);
   world.swept("j", 2, "n0");
-  const ResumePoint own{.attempt = AttemptNo(2), .step = 1'000, .path = "/save/j/attempt-2/iter_1000", .shards = 1};
+  const ResumePoint own{
+      .attempt = AttemptNo(2), .step = 1'000, .path = "/save/j/attempt-2/iter_1000", .shards = 1};
   EXPECT_EQ(world.job("j").current()->resume, own);
   EXPECT_EQ(world.replayed(), dump(world.ledger));
 }
@@ -237,7 +265,7 @@ TEST(StartPoint, OfAJobThatNeverGoesOnOnlyTheWeightsAreLeft) {
   EXPECT_FALSE(world.job("k").current()->resume);
 }
 
-// --- what counts against it ------------------------------------------------------------------------------------------------------------
+// --- what counts against it ----------------------------------------------------------------------
 
 TEST(StartPoint, IsNeverSetAside) {
   StagesWorld world;
@@ -245,18 +273,23 @@ TEST(StartPoint, IsNeverSetAside) {
   world.breaks("j", 1, -1, 11);
   world.breaks("j", 2, -1, 11);
   world.breaks("j", 3, -1, 11);
-  for (const auto& [index, event] : world.journal) EXPECT_FALSE(std::holds_alternative<CheckpointSetAside>(event.body));
+  for (const auto& [index, event] : world.journal)
+    EXPECT_FALSE(std::holds_alternative<CheckpointSetAside>(event.body));
   EXPECT_TRUE(world.job("j").current()->resume->from_start);
 }
 
-// The attempt that wrote the start has the number and the step of one of this job's own, which is sound: it is not that one which both went on from.
+// The attempt that wrote the start has the number and the step of one of this job's own, which is
+// sound: it is not that one which both went on from.
 TEST(StartPoint, IsNotTakenForAnOwnCheckpointOfTheSameNumberAndStep) {
   JobRecord job;
   job.spec = from_elsewhere(v1::START_AS_RESUME, 200);
   job.start = start_at(1, 200, "/save/other", 0);
   job.checkpoints.push_back({.attempt = AttemptNo(1), .step = 100});
   job.checkpoints.push_back({.attempt = AttemptNo(1), .step = 200});
-  Verdict verdict{.cls = FailureClass::UserError, .node = NodeName("n0"), .rank = RankNo(0), .signature = "status:1|"};
+  Verdict verdict{.cls = FailureClass::UserError,
+                  .node = NodeName("n0"),
+                  .rank = RankNo(0),
+                  .signature = "status:1|"};
   for (std::uint32_t number = 1; number <= 2; ++number) {
     AttemptRecord attempt;
     attempt.number = AttemptNo(number);
@@ -336,10 +369,13 @@ TEST(StartPoint, CaughtUpIsNotBeforeTheStepThatItBeganAt) {
   EXPECT_TRUE(told(1'001));
 }
 
-// "resumes from step 1000", and then "the incident is over", of a program that does not read ${resume.dir} and had begun at step 0.
+// "resumes from step 1000", and then "the incident is over", of a program that does not read
+// ${resume.dir} and had begun at step 0.
 TEST(StartPoint, AFirstStepThatIsNotBehindTheOneHandedOverIsTold) {
-  for (const auto& [as, step, told] : {std::tuple(v1::START_AS_RESUME, 2, true), std::tuple(v1::START_AS_RESUME, 1'000, true),
-                                       std::tuple(v1::START_AS_RESUME, 1'001, false), std::tuple(v1::START_AS_WEIGHTS, 2, false)}) {
+  for (const auto& [as, step, told] :
+       {std::tuple(v1::START_AS_RESUME, 2, true), std::tuple(v1::START_AS_RESUME, 1'000, true),
+        std::tuple(v1::START_AS_RESUME, 1'001, false),
+        std::tuple(v1::START_AS_WEIGHTS, 2, false)}) {
     SCOPED_TRACE(fmt::format("{} {}", static_cast<int>(as), step));
     StagesWorld world;
     world.submit("j", from_elsewhere(as, 1'000));
@@ -348,15 +384,18 @@ TEST(StartPoint, AFirstStepThatIsNotBehindTheOneHandedOverIsTold) {
     v1::Fact fact = world.fact("j", 1);
     fact.mutable_first_step()->set_step(step);
     world.report("n0", std::move(fact));
-    const std::string text =
-        fmt::format("attempt 1 did not go on from step 1000: began at {}; the program has to load what lies in ${{resume.dir}} (MUSTER_RESUME_DIR)", step);
+    const std::string text = fmt::format(
+        "attempt 1 did not go on from step 1000: began at {}; the program has to load what lies in "
+        "${{resume.dir}} (MUSTER_RESUME_DIR)",
+        step);
     EXPECT_EQ(went_back_text(world.job("j"), *world.job("j").current()), told ? text : "");
     const auto why = explain(world.ledger, world.presence, world.job("j"), world.now, world.limits);
     EXPECT_EQ(why.front(), told ? text : "attempt 1 is running on every node");
   }
 }
 
-// success: last-step: the step of another training says nothing of this one, unless this one goes on from there.
+// success: last-step: the step of another training says nothing of this one, unless this one goes
+// on from there.
 TEST(StartPoint, TheStepOfTheWeightsIsNotOneOfThisTraining) {
   for (const v1::StartAs as : {v1::START_AS_RESUME, v1::START_AS_WEIGHTS}) {
     SCOPED_TRACE(as);
@@ -366,11 +405,13 @@ TEST(StartPoint, TheStepOfTheWeightsIsNotOneOfThisTraining) {
     world.submit("j", what);
     world.ledger.nodes.at(NodeName("n0")).inventory.add_features("last-step");
     AttemptRecord attempt = *world.job("j").current();
-    RankExited exit{.job = JobId("j"), .attempt = AttemptNo(1), .node = NodeName("n0"), .rank = RankNo(0)};
+    RankExited exit{
+        .job = JobId("j"), .attempt = AttemptNo(1), .node = NodeName("n0"), .rank = RankNo(0)};
     exit.step = 3;
     exit.total = 1'000;
     attempt.parts[0].exits[RankNo(0)] = exit;
-    EXPECT_EQ(last_step_missing(world.ledger, world.job("j"), attempt).empty(), as == v1::START_AS_RESUME);
+    EXPECT_EQ(last_step_missing(world.ledger, world.job("j"), attempt).empty(),
+              as == v1::START_AS_RESUME);
   }
 }
 

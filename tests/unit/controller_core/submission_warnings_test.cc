@@ -1,4 +1,5 @@
-// A job over two machines was told only by its first failure, an hour later, that its checkpoints lay on disks of their own.
+// A job over two machines was told only by its first failure, an hour later, that its checkpoints
+// lay on disks of their own.
 #include "controller/core/submission_warnings.h"
 
 #include <gmock/gmock.h>
@@ -22,8 +23,11 @@ TEST(SubmissionWarnings, AnOutputThatSeveralMachinesMayNotShare) {
   world.node("n1", 1, "b0");
   EXPECT_THAT(warnings(), IsEmpty()) << "two agents on it";
   world.node("n2", 1, "b2");
-  EXPECT_THAT(warnings(), ElementsAre(testing::AllOf(HasSubstr("job 'train' takes 2 nodes, and nothing says that they share '/srv/out/1': "),
-                                                     HasSubstr("local that each node goes on from its own disk"))));
+  EXPECT_THAT(
+      warnings(),
+      ElementsAre(testing::AllOf(
+          HasSubstr("job 'train' takes 2 nodes, and nothing says that they share '/srv/out/1': "),
+          HasSubstr("local that each node goes on from its own disk"))));
   spec.mutable_checkpoint()->set_storage(v1::CHECKPOINT_STORAGE_SHARED);
   EXPECT_THAT(warnings(), IsEmpty()) << "it is said";
   spec.mutable_checkpoint()->set_storage(v1::CHECKPOINT_STORAGE_LOCAL);
@@ -36,7 +40,8 @@ TEST(SubmissionWarnings, AnOutputThatSeveralMachinesMayNotShare) {
   EXPECT_THAT(warnings(), IsEmpty());
 }
 
-// Trained with --save ./ckpt, gone on from with --load ./ckpt: the second began with random weights, for muster had redirected the first.
+// Trained with --save ./ckpt, gone on from with --load ./ckpt: the second began with random
+// weights, for muster had redirected the first.
 TEST(SubmissionWarnings, ADirectoryThatAnEarlierJobWouldHaveSavedIn) {
   SmallWorld world;
   world.node("n0", 1);
@@ -48,18 +53,25 @@ TEST(SubmissionWarnings, ADirectoryThatAnEarlierJobWouldHaveSavedIn) {
   world.started("j1", 1, "n0");
   v1::JobSpec second = first;
   second.mutable_launch()->clear_args();
-  for (const char* word : {"--load", "../Megatron-LM/ckpt", "--save=/data/further"}) second.mutable_launch()->add_args(word);
+  for (const char* word : {"--load", "../Megatron-LM/ckpt", "--save=/data/further"})
+    second.mutable_launch()->add_args(word);
   const auto warnings = [&] { return submission_warnings(world.ledger, second, "/srv/out/1"); };
-  world.accept({.events = {CheckpointCompleted{.job = JobId("j1"), .attempt = AttemptNo(1), .step = 20, .path = "/out/j1/iter_20"}}});
+  world.accept(
+      {.events = {CheckpointCompleted{
+           .job = JobId("j1"), .attempt = AttemptNo(1), .step = 20, .path = "/out/j1/iter_20"}}});
   EXPECT_THAT(warnings(), IsEmpty()) << "it runs";
   world.exited("j1", 1, "n0", 0, 0);
   world.swept("j1", 1, "n0");
   world.logs("j1", 1, "n0");
-  EXPECT_THAT(warnings(), ElementsAre(HasSubstr("--load '/data/Megatron-LM/ckpt': job j1 would have saved there")));
+  EXPECT_THAT(
+      warnings(),
+      ElementsAre(HasSubstr("--load '/data/Megatron-LM/ckpt': job j1 would have saved there")));
   world.pass(world.limits.archive_after + std::chrono::seconds(1));
   world.settle();
   ASSERT_FALSE(world.ledger.jobs.contains(JobId("j1")));
-  EXPECT_THAT(warnings(), ElementsAre(HasSubstr("start: {from: 'job:j1', as: resume} goes on from its step 20")));
+  EXPECT_THAT(
+      warnings(),
+      ElementsAre(HasSubstr("start: {from: 'job:j1', as: resume} goes on from its step 20")));
   second.mutable_launch()->set_args(2, "--save=/data/Megatron-LM/ckpt");
   EXPECT_THAT(warnings(), IsEmpty()) << "it saves where it loads";
   second.mutable_launch()->set_args(1, "${resume.dir}");

@@ -23,14 +23,20 @@ std::string own_table(const std::vector<Listed>& servers) {
   for (std::size_t s = 0; s < servers.size(); ++s) {
     std::string devices;
     for (const auto& [device, rank] : servers[s].ranks)
-      devices += fmt::format(R"({}{{"device_id": "{}", "device_ip": "192.1.{}.{}", "rank_id": "{}"}})", devices.empty() ? "" : ", ", device, s, device, rank);
-    text += fmt::format(R"({}{{"server_id": "{}", "device": [{}]}})", s == 0 ? "" : ", ", servers[s].server, devices);
+      devices +=
+          fmt::format(R"({}{{"device_id": "{}", "device_ip": "192.1.{}.{}", "rank_id": "{}"}})",
+                      devices.empty() ? "" : ", ", device, s, device, rank);
+    text += fmt::format(R"({}{{"server_id": "{}", "device": [{}]}})", s == 0 ? "" : ", ",
+                        servers[s].server, devices);
   }
-  return fmt::format(R"({{"version": "1.0", "server_count": "{}", "server_list": [{}], "status": "completed"}})", servers.size(), text);
+  return fmt::format(
+      R"({{"version": "1.0", "server_count": "{}", "server_list": [{}], "status": "completed"}})",
+      servers.size(), text);
 }
 
 v1::JobSpec with_table(const std::vector<Listed>& servers) {
-  v1::JobSpec spec = SmallWorld::spec("own", static_cast<std::uint32_t>(servers.size()), static_cast<std::uint32_t>(servers.front().ranks.size()));
+  v1::JobSpec spec = SmallWorld::spec("own", static_cast<std::uint32_t>(servers.size()),
+                                      static_cast<std::uint32_t>(servers.front().ranks.size()));
   spec.set_engine("mindformers");
   spec.mutable_resources()->mutable_rank_table()->set_name("hccl.json");
   spec.mutable_resources()->mutable_rank_table()->set_content(own_table(servers));
@@ -38,15 +44,22 @@ v1::JobSpec with_table(const std::vector<Listed>& servers) {
 }
 
 // Four cards in a container that sees 4 to 7 of its host, as 0 to 3.
-void add_host(SmallWorld& world, const std::string& name, const std::string& address, const std::string& type = "ascend910b") {
+void add_host(SmallWorld& world, const std::string& name, const std::string& address,
+              const std::string& type = "ascend910b") {
   v1::Inventory inventory = SmallWorld::inventory(4, address, type);
   for (v1::Device& device : *inventory.mutable_devices()) device.set_physical_id(device.id() + 4);
   inventory.add_features("launch-files");
   v1::NetworkInterface& storage = *inventory.add_interfaces();
   storage.set_name("eth1");
   storage.add_addresses("172.16." + address.substr(address.rfind('.') + 1) + ".1");
-  world.put(RegisterNode{.node = NodeName(name), .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = std::move(inventory)});
-  world.see(Connected{.node = NodeName(name), .connection = ConnectionId(++world.connections), .instance = InstanceId("i1"), .boot_id = BootId("b1")});
+  world.put(RegisterNode{.node = NodeName(name),
+                         .instance = InstanceId("i1"),
+                         .boot_id = BootId("b1"),
+                         .inventory = std::move(inventory)});
+  world.see(Connected{.node = NodeName(name),
+                      .connection = ConnectionId(++world.connections),
+                      .instance = InstanceId("i1"),
+                      .boot_id = BootId("b1")});
 }
 
 PlaceResult placed_by_table(const SmallWorld& world, const v1::JobSpec& spec) {
@@ -66,8 +79,11 @@ SmallWorld three_hosts() {
 
 TEST(OwnTable, GivesNodesDevicesAndOrder) {
   const SmallWorld world = three_hosts();
-  // In the file the last ranks come first; on n2 the second card has the lower rank. One is named by its address, one by its name, one by another address.
-  const PlaceResult result = placed_by_table(world, with_table({{"10.0.0.1", {{5, 5}, {4, 4}}}, {"n2", {{7, 1}, {6, 0}}}, {"172.16.2.1", {{4, 3}, {6, 2}}}}));
+  // In the file the last ranks come first; on n2 the second card has the lower rank. One is named
+  // by its address, one by its name, one by another address.
+  const PlaceResult result = placed_by_table(world, with_table({{"10.0.0.1", {{5, 5}, {4, 4}}},
+                                                                {"n2", {{7, 1}, {6, 0}}},
+                                                                {"172.16.2.1", {{4, 3}, {6, 2}}}}));
   ASSERT_EQ(result.nodes.size(), 3U) << result.why;
   EXPECT_EQ(result.nodes[0].node, NodeName("n2"));
   EXPECT_THAT(result.nodes[0].devices, ElementsAre(2U, 3U));
@@ -88,7 +104,8 @@ TEST(OwnTable, ComesBackInItsOrder) {
     EXPECT_EQ(placed.parts[0].placed.node, NodeName("n2"));
     EXPECT_EQ(placed.parts[1].placed.node, NodeName("n0"));
     EXPECT_EQ(placed.table_sha256.size(), 64U);
-    EXPECT_EQ(placed.table_sha256, world.job("j1").attempts.front().table_sha256) << "the user's own bytes";
+    EXPECT_EQ(placed.table_sha256, world.job("j1").attempts.front().table_sha256)
+        << "the user's own bytes";
     world.exited("j1", attempt, "n2", 0, 1);
     world.swept("j1", attempt, "n2");
     world.swept("j1", attempt, "n0");
@@ -100,7 +117,9 @@ TEST(OwnTable, WaitsForItsOwnDevicesAlone) {
   world.submit("j1", with_table({{"n0", {{5, 0}}}}));
   const PlaceResult other = placed_by_table(world, with_table({{"n0", {{4, 0}, {5, 1}}}}));
   EXPECT_FALSE(other.never);
-  EXPECT_EQ(other.why, "need 1 node with the devices of rank table 'hccl.json', 0 fit: 'n0' has 1 of 2 devices free ('own' attempt 1)");
+  EXPECT_EQ(other.why,
+            "need 1 node with the devices of rank table 'hccl.json', 0 fit: 'n0' has 1 of 2 "
+            "devices free ('own' attempt 1)");
 }
 
 TEST(OwnTable, WhatCanNeverBeIsSaid) {
@@ -111,11 +130,15 @@ TEST(OwnTable, WhatCanNeverBeIsSaid) {
   };
   for (const Wrong& one : {
            Wrong{{{"10.0.0.9", {{4, 0}}}, {"n0", {{4, 1}}}, {"n7", {{4, 2}}}},
-                 "resources.rank_table 'hccl.json': '10.0.0.9', 'n7' are no registered nodes; there are 'n0' (10.0.0.1), 'n1' (10.0.0.2), 'n2' (10.0.0.3), and a "
+                 "resources.rank_table 'hccl.json': '10.0.0.9', 'n7' are no registered nodes; "
+                 "there are 'n0' (10.0.0.1), 'n1' (10.0.0.2), 'n2' (10.0.0.3), and a "
                  "server_id is a node's name or address"},
-           Wrong{{{"10.0.0.1", {{4, 0}}}, {"n0", {{5, 1}}}}, "resources.rank_table 'hccl.json': servers '10.0.0.1' and 'n0' are both node 'n0'"},
+           Wrong{
+               {{"10.0.0.1", {{4, 0}}}, {"n0", {{5, 1}}}},
+               "resources.rank_table 'hccl.json': servers '10.0.0.1' and 'n0' are both node 'n0'"},
            Wrong{{{"n0", {{3, 0}}}},
-                 "need 1 node with the devices of rank table 'hccl.json'; 0 of 3 registered nodes could do: 'n0' has no ascend910b with the number 3 "
+                 "need 1 node with the devices of rank table 'hccl.json'; 0 of 3 registered nodes "
+                 "could do: 'n0' has no ascend910b with the number 3 "
                  "(device_id)"},
        }) {
     const PlaceResult result = placed_by_table(world, with_table(one.servers));
@@ -125,7 +148,8 @@ TEST(OwnTable, WhatCanNeverBeIsSaid) {
   // Two agents on one machine.
   add_host(world, "n3", "10.0.0.1");
   EXPECT_THAT(placed_by_table(world, with_table({{"10.0.0.1", {{4, 0}}}})).why,
-              HasSubstr("server '10.0.0.1' is the address of nodes 'n0' and 'n3'; write the name of one of them as its server_id"));
+              HasSubstr("server '10.0.0.1' is the address of nodes 'n0' and 'n3'; write the name "
+                        "of one of them as its server_id"));
   EXPECT_EQ(placed_by_table(world, with_table({{"n3", {{4, 0}}}})).nodes.size(), 1U);
 }
 
@@ -134,7 +158,8 @@ TEST(OwnTable, ThatTheChipRefusesIsRefused) {
   add_host(world, "n0", "10.0.0.1", "ascend910");
   const PlaceResult result = placed_by_table(world, with_table({{"n0", {{4, 0}, {5, 1}, {6, 2}}}}));
   EXPECT_TRUE(result.never);
-  EXPECT_THAT(result.why, HasSubstr("HCCL would refuse the table on 910: server_list[0].device: 3 devices; on 910 a server takes part with 1, 2, 4 or 8"));
+  EXPECT_THAT(result.why, HasSubstr("HCCL would refuse the table on 910: server_list[0].device: 3 "
+                                    "devices; on 910 a server takes part with 1, 2, 4 or 8"));
   EXPECT_EQ(placed_by_table(world, with_table({{"n0", {{4, 0}, {5, 1}}}})).nodes.size(), 1U);
 }
 
@@ -143,9 +168,14 @@ TEST(OwnTable, ThatSaysAnotherAddressThanTheCardHasIsRefused) {
   v1::Inventory inventory = SmallWorld::inventory(1, "10.0.0.1", "ascend910b");
   inventory.mutable_devices(0)->add_addresses("192.1.0.77");
   inventory.add_features("launch-files");
-  world.put(RegisterNode{.node = NodeName("n0"), .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = inventory});
-  EXPECT_THAT(placed_by_table(world, with_table({{"n0", {{0, 0}}}})).why,
-              HasSubstr("'n0' says that its card 0 has the address 192.1.0.77, and the table has 192.1.0.0"));
+  world.put(RegisterNode{.node = NodeName("n0"),
+                         .instance = InstanceId("i1"),
+                         .boot_id = BootId("b1"),
+                         .inventory = inventory});
+  EXPECT_THAT(
+      placed_by_table(world, with_table({{"n0", {{0, 0}}}})).why,
+      HasSubstr(
+          "'n0' says that its card 0 has the address 192.1.0.77, and the table has 192.1.0.0"));
 }
 
 TEST(OwnTable, DemandsNameItByItsHash) {

@@ -1,4 +1,5 @@
-// Starts that are lost because a stranger has a port: which of them a job pays for, and what it is told.
+// Starts that are lost because a stranger has a port: which of them a job pays for, and what it is
+// told.
 #include <gmock/gmock.h>
 
 #include "controller/core/start_failures.h"
@@ -48,8 +49,10 @@ TEST(TakenPorts, OfMustersOwnChoiceAreTriedAgainWithoutAChargeUpToALimit) {
   const JobRecord& job = world.job("j1");
   EXPECT_EQ(job.phase, JobPhase::Failed);
   EXPECT_TRUE(job.attempts.back().charged);
-  EXPECT_THAT(job.verdict->reason, HasSubstr("9 starts in a row were lost to ports of 20000-29999 that others had taken (20000, 20001, 20002, 20003, 20004, "
-                                             "20005, 20006, 20007, 20008), of which the first 8 cost nothing"));
+  EXPECT_THAT(job.verdict->reason,
+              HasSubstr("9 starts in a row were lost to ports of 20000-29999 that others had taken "
+                        "(20000, 20001, 20002, 20003, 20004, "
+                        "20005, 20006, 20007, 20008), of which the first 8 cost nothing"));
 }
 
 TEST(TakenPorts, ThatTheSpecFixesAreCharged) {
@@ -69,8 +72,8 @@ TEST(TakenPorts, TheRowEndsWithAnAttemptThatFailedOtherwise) {
     if (why) attempt.parts[0].start_failed = NodeStartFailed{.node = NodeName("n0"), .why = *why};
     job.attempts.push_back(attempt);
   };
-  for (const auto why :
-       {std::optional(StartFailure::Port), std::optional<StartFailure>(), std::optional(StartFailure::Port), std::optional(StartFailure::Port)})
+  for (const auto why : {std::optional(StartFailure::Port), std::optional<StartFailure>(),
+                         std::optional(StartFailure::Port), std::optional(StartFailure::Port)})
     add(why);
   EXPECT_EQ(lost_to_ports(job, job.attempts[4]), 2U);
   EXPECT_EQ(lost_to_ports(job, job.attempts[3]), 1U);

@@ -1,4 +1,5 @@
-// Whose word that a checkpoint is torn sets it aside, and what is found when the journal has lost its records; the stories are tests/scenarios/69 and 70.
+// Whose word that a checkpoint is torn sets it aside, and what is found when the journal has lost
+// its records; the stories are tests/scenarios/69 and 70.
 #include <gmock/gmock.h>
 
 #include "controller/core/checkpoints.h"
@@ -11,11 +12,13 @@ namespace {
 using testing::EndsWith;
 using testing::HasSubstr;
 
-// Attempt 1 ran on two nodes of two ranks each and wrote steps 100 and 200; attempt 2 was to go on from step 200.
+// Attempt 1 ran on two nodes of two ranks each and wrote steps 100 and 200; attempt 2 was to go on
+// from step 200.
 struct Torn {
   Torn() {
     job.spec = SmallWorld::spec("train", 2, 2);
-    for (const std::int64_t step : {100, 200}) job.checkpoints.push_back({.attempt = AttemptNo(1), .step = step, .shards = 4});
+    for (const std::int64_t step : {100, 200})
+      job.checkpoints.push_back({.attempt = AttemptNo(1), .step = step, .shards = 4});
     for (std::uint32_t number = 1; number <= 2; ++number) {
       AttemptRecord attempt;
       attempt.number = AttemptNo(number);
@@ -28,18 +31,28 @@ struct Torn {
     attempt.parts.clear();
     attempt.part_index.clear();
     for (const std::string& node : nodes) {
-      NodePart part{.placed = {.node = NodeName(node), .boot_id = BootId("b-" + node), .instance = InstanceId("i-" + node)}};
+      NodePart part{.placed = {.node = NodeName(node),
+                               .boot_id = BootId("b-" + node),
+                               .instance = InstanceId("i-" + node)}};
       part.placed.first_rank = RankNo(static_cast<std::uint32_t>(2 * attempt.parts.size()));
       part.placed.rank_count = 2;
       attempt.part_index[part.placed.node] = attempt.parts.size();
       attempt.parts.push_back(std::move(part));
     }
   }
-  void says(const std::string& node, std::vector<std::string> torn, std::uint32_t there = 4, const std::string& names = "all") {
+  void says(const std::string& node, std::vector<std::string> torn, std::uint32_t there = 4,
+            const std::string& names = "all") {
     job.attempts[1].part(NodeName(node))->start_failed =
-        NodeStartFailed{.node = NodeName(node), .why = StartFailure::Checkpoint, .torn = std::move(torn), .there = there, .needed = 4, .names_sha256 = names};
+        NodeStartFailed{.node = NodeName(node),
+                        .why = StartFailure::Checkpoint,
+                        .torn = std::move(torn),
+                        .there = there,
+                        .needed = 4,
+                        .names_sha256 = names};
   }
-  [[nodiscard]] std::optional<TornCheckpoint> torn() const { return torn_checkpoint(job, job.attempts[1]); }
+  [[nodiscard]] std::optional<TornCheckpoint> torn() const {
+    return torn_checkpoint(job, job.attempts[1]);
+  }
   [[nodiscard]] std::string seen() const { return torn() ? torn()->seen : ""; }
 
   JobRecord job;
@@ -90,7 +103,8 @@ TEST(TornCheckpoint, WhatIsNotThereIsGoneWhenAllWhoWroteItSeeTheSame) {
   world.says("n1", {}, 3, "b");
   EXPECT_FALSE(world.torn()) << "each has a disk of its own";
   world.says("n1", {}, 3, "a");
-  EXPECT_EQ(world.seen(), "nodes 'n0' and 'n1', which wrote it, have read it: it has 3 of its 4 shards");
+  EXPECT_EQ(world.seen(),
+            "nodes 'n0' and 'n1', which wrote it, have read it: it has 3 of its 4 shards");
   Torn moved;
   Torn::place(moved.job.attempts[0], {"n8", "n9"});
   moved.says("n0", {}, 3, "a");
@@ -135,7 +149,7 @@ TEST(TornCheckpoint, NotWhatStartNames) {
   EXPECT_FALSE(world.torn());
 }
 
-// --- in the life of a job ---------------------------------------------------------------------------------------------------------------
+// --- in the life of a job ------------------------------------------------------------------------
 
 struct TornWorld : StagesWorld {
   TornWorld() { submit("j", spec("train", 1, 1)); }
@@ -179,12 +193,16 @@ TEST(TornCheckpoints, AreSetAsideOneAfterTheOtherWithoutACharge) {
   const Verdict verdict = *world.job("j").attempts[1].verdict;
   EXPECT_EQ(verdict.cls, FailureClass::Launch);
   EXPECT_TRUE(verdict.node.empty()) << "no node is blamed";
-  EXPECT_EQ(verdict.reason, "the checkpoint of step 70 (attempt 1) is torn: node 'n0', which wrote it, has read it: a is short or damaged");
+  EXPECT_EQ(verdict.reason,
+            "the checkpoint of step 70 (attempt 1) is torn: node 'n0', which wrote it, has read "
+            "it: a is short or damaged");
   EXPECT_EQ(world.replayed(), dump(world.ledger));
   world.fails(8, TornWorld::torn());
   EXPECT_EQ(world.job("j").phase, JobPhase::Failed) << "nothing is begun anew by itself";
   EXPECT_FALSE(world.job("j").checkpoints.front().set_aside);
-  EXPECT_THAT(world.reason("j"), HasSubstr("no older whole one is there to go on from, and it is not begun anew by itself"));
+  EXPECT_THAT(
+      world.reason("j"),
+      HasSubstr("no older whole one is there to go on from, and it is not begun anew by itself"));
 }
 
 TEST(TornCheckpoints, TheEventSaysBoth) {
@@ -194,10 +212,13 @@ TEST(TornCheckpoints, TheEventSaysBoth) {
   std::string reason;
   for (const auto& [index, event] : world.journal)
     if (const auto* aside = std::get_if<CheckpointSetAside>(&event.body)) reason = aside->reason;
-  EXPECT_EQ(reason, "node 'n0', which wrote it, has read it: a is short or damaged; the job goes on from step 10 of attempt 1");
+  EXPECT_EQ(reason,
+            "node 'n0', which wrote it, has read it: a is short or damaged; the job goes on from "
+            "step 10 of attempt 1");
 }
 
-// As a journal leaves it whose end was lost: attempt 1 and step 10 are there, attempts 2 and 3 and what they saved are not.
+// As a journal leaves it whose end was lost: attempt 1 and step 10 are there, attempts 2 and 3 and
+// what they saved are not.
 struct LostWorld : TornWorld {
   LostWorld() {
     accept({.events = {ControllerStarted{.epoch = Epoch(1)}}});
@@ -209,7 +230,8 @@ struct LostWorld : TornWorld {
     swept("j", 2, "n0");
     EXPECT_EQ(job("j").current()->number.value, 8U);
   }
-  static v1::CheckpointLook found(const std::vector<std::pair<std::uint32_t, std::int64_t>>& steps) {
+  static v1::CheckpointLook found(
+      const std::vector<std::pair<std::uint32_t, std::int64_t>>& steps) {
     v1::CheckpointLook look;
     for (const auto& [attempt, step] : steps) {
       v1::FoundStep& one = *look.add_found();
@@ -227,7 +249,8 @@ TEST(LostCheckpoints, AreLookedForBeforeTheNextAttemptAndFiledAsAnyOther) {
   ASSERT_TRUE(looks_first(world.job("j"), *world.job("j").current()));
   EXPECT_FALSE(looks_first(world.job("j"), world.job("j").attempts[1]));
   world.fails(8, LostWorld::found({{4, 300}, {2, 200}, {1, 10}, {8, 900}, {0, 950}, {9, 960}}));
-  EXPECT_EQ(world.job("j").checkpoints.size(), 3U) << "step 10 is known, and no attempt to come has written any";
+  EXPECT_EQ(world.job("j").checkpoints.size(), 3U)
+      << "step 10 is known, and no attempt to come has written any";
   const AttemptRecord& next = *world.job("j").current();
   EXPECT_EQ(next.number.value, 9U);
   EXPECT_EQ(next.resume->step, 300);
@@ -248,7 +271,8 @@ TEST(LostCheckpoints, AreLookedForUntilANodeHasLooked) {
   world.started("j", 9, "n0");
   world.exited("j", 9, "n0", 0, -1, 9);
   world.swept("j", 9, "n0");
-  EXPECT_FALSE(looks_first(world.job("j"), *world.job("j").current())) << "attempt 9 has started: there was nothing newer";
+  EXPECT_FALSE(looks_first(world.job("j"), *world.job("j").current()))
+      << "attempt 9 has started: there was nothing newer";
 }
 
 TEST(LostCheckpoints, OfAnAttemptThatDoesNotLookNothingIsBelieved) {

@@ -63,7 +63,8 @@ v1::RankExited saying(v1::RankExited exit, const std::string& evidence, v1::Evid
   return exit;
 }
 
-// Who failed first, of ranks that say why, ranks that only say that a peer is gone, and ranks of which nobody knows what they say.
+// Who failed first, of ranks that say why, ranks that only say that a peer is gone, and ranks of
+// which nobody knows what they say.
 TEST(Verdict, AConsequenceIsNeverTheFirstWhileAnotherHasACause) {
   struct Said {
     std::uint32_t rank;
@@ -77,26 +78,57 @@ TEST(Verdict, AConsequenceIsNeverTheFirstWhileAnotherHasACause) {
     FailureClass cls;
     std::uint32_t rank;
   };
-  const auto cause = v1::EVIDENCE_KIND_CAUSE, consequence = v1::EVIDENCE_KIND_CONSEQUENCE, unknown = v1::EVIDENCE_KIND_UNSPECIFIED;
+  const auto cause = v1::EVIDENCE_KIND_CAUSE, consequence = v1::EVIDENCE_KIND_CONSEQUENCE,
+             unknown = v1::EVIDENCE_KIND_UNSPECIFIED;
   using enum FailureClass;
   const std::vector<Case> cases = {
-      {"a cause, long after", {{0, with(1), consequence, milliseconds(-9'000)}, {1, with(1), cause, milliseconds(0)}}, UserError, 1},
-      {"a cause on another clock", {{0, with(1), consequence, milliseconds(-9'000)}, {2, with(2), cause, milliseconds(0)}}, UserError, 2},
-      {"of unknown kind", {{0, with(1), consequence, milliseconds(-9'000)}, {3, with(2), unknown, milliseconds(0)}}, UserError, 3},
-      {"an abort that says why", {{0, with(1), consequence, milliseconds(-9'000)}, {1, with(0, 6), cause, milliseconds(0)}}, Signal, 1},
+      {"a cause, long after",
+       {{0, with(1), consequence, milliseconds(-9'000)}, {1, with(1), cause, milliseconds(0)}},
+       UserError,
+       1},
+      {"a cause on another clock",
+       {{0, with(1), consequence, milliseconds(-9'000)}, {2, with(2), cause, milliseconds(0)}},
+       UserError,
+       2},
+      {"of unknown kind",
+       {{0, with(1), consequence, milliseconds(-9'000)}, {3, with(2), unknown, milliseconds(0)}},
+       UserError,
+       3},
+      {"an abort that says why",
+       {{0, with(1), consequence, milliseconds(-9'000)}, {1, with(0, 6), cause, milliseconds(0)}},
+       Signal,
+       1},
       {"killed, long after a consequence on the same clock",
        {{0, with(1), consequence, milliseconds(-9'000)}, {1, with(0, 9), unknown, milliseconds(0)}},
        Signal,
        1},
-      {"killed, and its line is a consequence", {{0, with(1), consequence, milliseconds(-50)}, {2, with(0, 11), consequence, milliseconds(0)}}, Signal, 2},
-      {"two causes: the first", {{1, with(1), cause, milliseconds(-10)}, {0, with(1), cause, milliseconds(0)}}, UserError, 1},
-      {"consequences alone: the first", {{0, with(1), consequence, milliseconds(0)}, {3, with(1), consequence, milliseconds(-10)}}, Node, 3},
-      {"aborts alone", {{0, with(0, 6), consequence, milliseconds(-10)}, {1, with(1), consequence, milliseconds(0)}}, Node, 0},
-      {"nobody tells: as ever", {{0, with(1), unknown, milliseconds(-10)}, {1, with(1), unknown, milliseconds(0)}}, UserError, 0},
+      {"killed, and its line is a consequence",
+       {{0, with(1), consequence, milliseconds(-50)},
+        {2, with(0, 11), consequence, milliseconds(0)}},
+       Signal,
+       2},
+      {"two causes: the first",
+       {{1, with(1), cause, milliseconds(-10)}, {0, with(1), cause, milliseconds(0)}},
+       UserError,
+       1},
+      {"consequences alone: the first",
+       {{0, with(1), consequence, milliseconds(0)}, {3, with(1), consequence, milliseconds(-10)}},
+       Node,
+       3},
+      {"aborts alone",
+       {{0, with(0, 6), consequence, milliseconds(-10)},
+        {1, with(1), consequence, milliseconds(0)}},
+       Node,
+       0},
+      {"nobody tells: as ever",
+       {{0, with(1), unknown, milliseconds(-10)}, {1, with(1), unknown, milliseconds(0)}},
+       UserError,
+       0},
   };
   for (const Case& one : cases) {
     Running world;
-    for (const Said& said : one.said) world.fact_of_rank(said.rank, saying(said.exit, "a line", said.kind), said.at);
+    for (const Said& said : one.said)
+      world.fact_of_rank(said.rank, saying(said.exit, "a line", said.kind), said.at);
     const Verdict verdict = world.verdict();
     EXPECT_EQ(verdict.cls, one.cls) << one.name;
     EXPECT_EQ(verdict.rank, RankNo(one.rank)) << one.name;
@@ -108,12 +140,14 @@ TEST(Verdict, ConsequencesAloneEndNoJobByComingTwice) {
   Running world;
   for (std::uint32_t attempt = 1; attempt <= 2; ++attempt) {
     v1::Fact what = world.fact("j1", attempt);
-    *what.mutable_exited() = saying(with(1), "Connection reset by peer", v1::EVIDENCE_KIND_CONSEQUENCE);
+    *what.mutable_exited() =
+        saying(with(1), "Connection reset by peer", v1::EVIDENCE_KIND_CONSEQUENCE);
     world.report("n0", std::move(what));
     world.swept("j1", attempt, "n0");
     world.swept("j1", attempt, "n1");
   }
-  EXPECT_EQ(world.job("j1").attempts[0].verdict->signature, world.job("j1").attempts[1].verdict->signature);
+  EXPECT_EQ(world.job("j1").attempts[0].verdict->signature,
+            world.job("j1").attempts[1].verdict->signature);
   EXPECT_TRUE(world.job("j1").attempts[1].charged);
   EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
 }
@@ -125,7 +159,9 @@ TEST(Verdict, OfOneRankAloneAConsequenceIsItsOwnError) {
   world.submit("j1", SmallWorld::spec("train", 1, 1));
   for (std::uint32_t attempt = 1; attempt <= 2; ++attempt) {
     v1::Fact what = world.fact("j1", attempt);
-    *what.mutable_exited() = saying(with(1), "ConnectionResetError: [Errno 104] Connection reset by peer", v1::EVIDENCE_KIND_CONSEQUENCE);
+    *what.mutable_exited() =
+        saying(with(1), "ConnectionResetError: [Errno 104] Connection reset by peer",
+               v1::EVIDENCE_KIND_CONSEQUENCE);
     world.report("n0", std::move(what));
     world.swept("j1", attempt, "n0");
   }
@@ -135,7 +171,8 @@ TEST(Verdict, OfOneRankAloneAConsequenceIsItsOwnError) {
 
 // A full disk twice was "the same user error twice in a row", and ended the job.
 TEST(Verdict, AFullDiskIsNoErrorOfTheProgram) {
-  for (const char* line : {"OSError: [Errno 28] No space left on device: '/out/ckpt/iter_100'", "OSError: [Errno 122] Disk quota exceeded"}) {
+  for (const char* line : {"OSError: [Errno 28] No space left on device: '/out/ckpt/iter_100'",
+                           "OSError: [Errno 122] Disk quota exceeded"}) {
     SmallWorld world;
     world.node("n0", 1);
     world.submit("j1", SmallWorld::spec("train", 1, 1));
@@ -147,7 +184,8 @@ TEST(Verdict, AFullDiskIsNoErrorOfTheProgram) {
     }
     const Verdict& verdict = *world.job("j1").attempts[1].verdict;
     EXPECT_EQ(verdict.cls, FailureClass::Node);
-    EXPECT_EQ(verdict.reason, "rank 0 on node 'n0' ended with status 1: what it writes to is full, or gone");
+    EXPECT_EQ(verdict.reason,
+              "rank 0 on node 'n0' ended with status 1: what it writes to is full, or gone");
     EXPECT_EQ(verdict.evidence, line);
     EXPECT_TRUE(world.job("j1").attempts[1].charged);
     EXPECT_EQ(world.job("j1").phase, JobPhase::Launching) << "there may be room by now";
@@ -158,7 +196,8 @@ TEST(Verdict, AFullDiskIsNoErrorOfTheProgram) {
 TEST(Verdict, AKindOfANewerAgentIsUnknown) {
   Running world;
   world.fact_of_rank(0, saying(with(1), "x", static_cast<v1::EvidenceKind>(99)));
-  EXPECT_EQ(world.job("j1").current()->parts.front().exits.at(RankNo(0)).evidence_kind, EvidenceKind::Unknown);
+  EXPECT_EQ(world.job("j1").current()->parts.front().exits.at(RankNo(0)).evidence_kind,
+            EvidenceKind::Unknown);
 }
 
 v1::RankExited stopped(v1::RankExited exit) {
@@ -166,8 +205,8 @@ v1::RankExited stopped(v1::RankExited exit) {
   return exit;
 }
 
-// One of 23 kills of rank 0: rank 1 said "Connection reset by peer" and was seen to end first. The verdict named rank 1, and rank 0 was said to have been
-// stopped.
+// One of 23 kills of rank 0: rank 1 said "Connection reset by peer" and was seen to end first. The
+// verdict named rank 1, and rank 0 was said to have been stopped.
 TEST(Verdict, AKillBeforeMustersOwnIsTheCauseOfConsequences) {
   const auto cause = v1::EVIDENCE_KIND_CAUSE, consequence = v1::EVIDENCE_KIND_CONSEQUENCE;
   v1::RankExited killed = stopped(with(0, 9));
@@ -180,7 +219,9 @@ TEST(Verdict, AKillBeforeMustersOwnIsTheCauseOfConsequences) {
     const Verdict verdict = world.verdict();
     EXPECT_EQ(verdict.cls, FailureClass::Signal);
     EXPECT_EQ(verdict.rank, RankNo(0));
-    EXPECT_EQ(verdict.reason, "rank 0 on node 'n0' was killed by signal 9 (SIGKILL) while it was being stopped, and not by muster");
+    EXPECT_EQ(verdict.reason,
+              "rank 0 on node 'n0' was killed by signal 9 (SIGKILL) while it was being stopped, "
+              "and not by muster");
   }
   {
     Running world;
@@ -196,7 +237,8 @@ TEST(Verdict, AKillBeforeMustersOwnIsTheCauseOfConsequences) {
   }
 }
 
-// n1's clock was 5 s behind: its rank, killed after n0's had died, was named, for by its own clock it had died long before.
+// n1's clock was 5 s behind: its rank, killed after n0's had died, was named, for by its own clock
+// it had died long before.
 struct Skewed : Running {
   void ended(std::uint32_t rank, v1::RankExited exit, milliseconds before_now) {
     v1::Fact what = fact("j1", 1, -before_now - (rank < 2 ? milliseconds(0) : milliseconds(5'000)));
@@ -212,7 +254,8 @@ TEST(Verdict, NodesWhoseClocksDifferAreComparedByAges) {
   Skewed world;
   world.ended(3, with(0, 9), milliseconds(1'000));
   world.ended(0, with(0, 9), milliseconds(2'000));  // first, and heard of last
-  EXPECT_EQ(world.job("j1").current()->fault_time, world.now.wall - milliseconds(1'000)) << "of the first word";
+  EXPECT_EQ(world.job("j1").current()->fault_time, world.now.wall - milliseconds(1'000))
+      << "of the first word";
   const Verdict verdict = world.verdict();
   EXPECT_EQ(verdict.rank, RankNo(0));
   EXPECT_EQ(verdict.reason, "rank 0 on node 'n0' was killed by signal 9 (SIGKILL)");
@@ -221,7 +264,8 @@ TEST(Verdict, NodesWhoseClocksDifferAreComparedByAges) {
 TEST(Verdict, WithinTheDelayACauseGoesBeforeAConsequenceElseBothAreNamed) {
   {
     Skewed world;
-    world.ended(0, saying(with(0, 9), "Connection reset by peer", v1::EVIDENCE_KIND_CONSEQUENCE), milliseconds(1'100));
+    world.ended(0, saying(with(0, 9), "Connection reset by peer", v1::EVIDENCE_KIND_CONSEQUENCE),
+                milliseconds(1'100));
     world.ended(3, with(0, 11), milliseconds(1'000));
     EXPECT_EQ(world.verdict().rank, RankNo(3));
   }
@@ -231,7 +275,9 @@ TEST(Verdict, WithinTheDelayACauseGoesBeforeAConsequenceElseBothAreNamed) {
     world.ended(3, with(4), milliseconds(1'000));
     const Verdict verdict = world.verdict();
     EXPECT_EQ(verdict.rank, RankNo(0));
-    EXPECT_EQ(verdict.reason, "rank 0 on node 'n0' ended with status 3; rank 3 on node 'n1' ended with status 4 within 250ms: which was first cannot be told");
+    EXPECT_EQ(verdict.reason,
+              "rank 0 on node 'n0' ended with status 3; rank 3 on node 'n1' ended with status 4 "
+              "within 250ms: which was first cannot be told");
   }
   {  // Of one node its own clock tells, however close they are.
     Skewed world;
@@ -241,13 +287,15 @@ TEST(Verdict, WithinTheDelayACauseGoesBeforeAConsequenceElseBothAreNamed) {
   }
 }
 
-// It decides whether the job is tried again: a port may be free the next time, a missing script is not there then either.
+// It decides whether the job is tried again: a port may be free the next time, a missing script is
+// not there then either.
 TEST(Verdict, OfNodesThatCouldNotStartTheFirstByAgesIsNamed) {
   SmallWorld world;
   world.node("n0", 1);
   world.node("n1", 1);
   world.submit("j1", SmallWorld::spec("train", 2, 1));
-  const auto failed = [&](const char* node, v1::StartFailure why, int seconds_ago, int clock_behind) {
+  const auto failed = [&](const char* node, v1::StartFailure why, int seconds_ago,
+                          int clock_behind) {
     v1::Fact what = world.fact("j1", 1, -std::chrono::seconds(seconds_ago + clock_behind));
     what.mutable_age()->set_seconds(seconds_ago);
     what.mutable_start_failed()->set_why(why);
@@ -262,7 +310,8 @@ TEST(Verdict, OfNodesThatCouldNotStartTheFirstByAgesIsNamed) {
 
 // Whatever an agent says: a year is the most, and nothing lies ahead.
 TEST(Verdict, AgesAreBounded) {
-  for (const std::int64_t seconds : {std::int64_t{-5}, std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()}) {
+  for (const std::int64_t seconds : {std::int64_t{-5}, std::numeric_limits<std::int64_t>::max(),
+                                     std::numeric_limits<std::int64_t>::min()}) {
     Running world;
     v1::Fact what = world.fact("j1", 1);
     what.mutable_age()->set_seconds(seconds);
@@ -293,7 +342,9 @@ TEST(Verdict, ANodeWhoseDiskRefusedWritesIsNamedAndNotItsWorker) {
   world.swept("j1", 1, "n0");
   const Verdict& verdict = *world.job("j1").attempt(AttemptNo(1))->verdict;
   EXPECT_EQ(verdict.cls, FailureClass::Node);
-  EXPECT_EQ(verdict.reason, "node 'n1' could not record how its ranks ended: the disk of its state directory takes no writes");
+  EXPECT_EQ(verdict.reason,
+            "node 'n1' could not record how its ranks ended: the disk of its state directory takes "
+            "no writes");
 }
 
 v1::CompanionExited companion(const std::string& name, int code, int signal = 0) {
@@ -317,7 +368,8 @@ TEST(Verdict, OnlyABadEndOfASoundNameIsNews) {
   EXPECT_EQ(world.job("j1").phase, JobPhase::Running);
   EXPECT_EQ(say(companion("scheduler", 1)), 2U);
   EXPECT_EQ(say(companion("scheduler", 1)), 0U);
-  for (std::size_t more = 1; more < kCompanionsMax; ++more) EXPECT_EQ(say(companion(fmt::format("c{}", more), 1)), 1U);
+  for (std::size_t more = 1; more < kCompanionsMax; ++more)
+    EXPECT_EQ(say(companion(fmt::format("c{}", more), 1)), 1U);
   EXPECT_EQ(say(companion("one too many", 1)), 0U);
 }
 
@@ -346,9 +398,12 @@ TEST(Verdict, OutOfMemoryIsItsOwnClass) {
 // "CUDA out of memory" was a user error like any other; only the kernel's killer made it the class.
 TEST(Verdict, WhatTheProgramSaysItRanOutOfIsOutOfMemoryToo) {
   for (const auto& [line, signal, told] :
-       {std::tuple{"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB (train.py:3, in f)", 0, "ended with status 1, out of device memory"},
+       {std::tuple{"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB "
+                   "(train.py:3, in f)",
+                   0, "ended with status 1, out of device memory"},
         {"EI0011: x", 0, "ended with status 1, out of device memory"},
-        {"terminate called after throwing an instance of 'std::bad_alloc'", 6, "was killed by signal 6 (SIGABRT), out of memory of the host"},
+        {"terminate called after throwing an instance of 'std::bad_alloc'", 6,
+         "was killed by signal 6 (SIGABRT), out of memory of the host"},
         {"MemoryError", 0, "ended with status 1, out of memory of the host"}}) {
     Running world;
     v1::RankExited exit = signal != 0 ? with(0, signal) : with(1);
@@ -362,7 +417,8 @@ TEST(Verdict, WhatTheProgramSaysItRanOutOfIsOutOfMemoryToo) {
   v1::RankExited killed = with(0, 9);
   killed.set_evidence("MemoryError");
   world.fact_of_rank(2, killed);
-  EXPECT_EQ(world.verdict().cls, FailureClass::Signal) << "somebody killed it, whatever it had said before";
+  EXPECT_EQ(world.verdict().cls, FailureClass::Signal)
+      << "somebody killed it, whatever it had said before";
 }
 
 // As before, when it was a user error: the program needs as much again.
@@ -375,12 +431,14 @@ TEST(Verdict, TheSameWantOfMemoryTwiceIsTheEnd) {
     world.started("j1", attempt, "n0");
     v1::Fact fact = world.fact("j1", attempt);
     *fact.mutable_exited() = with(1);
-    fact.mutable_exited()->set_evidence(fmt::format("RuntimeError: NPU out of memory. Tried to allocate {}.00 GiB", attempt));
+    fact.mutable_exited()->set_evidence(
+        fmt::format("RuntimeError: NPU out of memory. Tried to allocate {}.00 GiB", attempt));
     world.report("n0", std::move(fact));
     world.swept("j1", attempt, "n0");
   }
   EXPECT_EQ(world.job("j1").phase, JobPhase::Failed);
-  EXPECT_THAT(world.job("j1").verdict->reason, testing::EndsWith("; the same want of memory twice in a row"));
+  EXPECT_THAT(world.job("j1").verdict->reason,
+              testing::EndsWith("; the same want of memory twice in a row"));
 }
 
 TEST(Verdict, OurOwnKillsAreNoCauses) {
@@ -438,7 +496,8 @@ TEST(Verdict, AnOrphanedNodeIsTheCause) {
   EXPECT_EQ(world.job("j1").attempt(AttemptNo(1))->verdict->cls, FailureClass::Node);
 }
 
-// Two faults of the network look the same; an error of the program itself would have met it where the last attempt was.
+// Two faults of the network look the same; an error of the program itself would have met it where
+// the last attempt was.
 TEST(Verdict, TheSameUserErrorEndsAJobOnlyWithoutProgressBetween) {
   for (const bool further : {false, true}) {
     Running world;

@@ -30,8 +30,9 @@ TEST_F(DurableTest, synced_is_told_after_a_sync) {
   EXPECT_EQ(synced(), std::vector<LogKey>{key_}) << "opened again, nobody knows";
 }
 
-// A log passed for wholly here as soon as its end was: the node deleted the only other copy, and a power cut of the controller's host in the next two seconds
-// took bytes that nobody had any more. The end mark itself may not be on the disk before the bytes: whoever reads it there, trusts it.
+// A log passed for wholly here as soon as its end was: the node deleted the only other copy, and a
+// power cut of the controller's host in the next two seconds took bytes that nobody had any more.
+// The end mark itself may not be on the disk before the bytes: whoever reads it there, trusts it.
 TEST_F(DurableTest, a_log_is_durable_when_its_bytes_and_then_its_end_are_synced) {
   append(0, "abc");
   const LogState ended = store_->finish(key_, 3).value();
@@ -65,13 +66,15 @@ TEST_F(DurableTest, an_end_behind_synced_bytes_is_synced_as_well) {
   EXPECT_TRUE(store_->state(empty)->durable);
 }
 
-// The first log that could not be synced took all others of that round with it: unless more bytes came, nobody ever synced them.
+// The first log that could not be synced took all others of that round with it: unless more bytes
+// came, nobody ever synced them.
 TEST_F(DurableTest, one_log_that_cannot_be_synced_holds_up_no_other_and_is_tried_again) {
   const LogKey bad{JobId("a"), AttemptNo(1), RankNo(0)}, good{JobId("b"), AttemptNo(1), RankNo(0)};
   ASSERT_TRUE(store_->append(bad, 0, "abc", {}).has_value());
   ASSERT_TRUE(store_->append(good, 0, "abc", {}).has_value());
   // So many others that its descriptor was closed; and now it cannot be opened.
-  for (std::uint32_t rank = 0; rank < 300; ++rank) ASSERT_TRUE(store_->state({JobId("c"), AttemptNo(1), RankNo(rank)}).has_value());
+  for (std::uint32_t rank = 0; rank < 300; ++rank)
+    ASSERT_TRUE(store_->state({JobId("c"), AttemptNo(1), RankNo(rank)}).has_value());
   const std::filesystem::path log = root() / "a" / "1" / "rank-0.log";
   std::filesystem::rename(log, dir_.path() / "aside");
   std::filesystem::create_directory(log);
@@ -86,8 +89,8 @@ TEST_F(DurableTest, one_log_that_cannot_be_synced_holds_up_no_other_and_is_tried
   EXPECT_EQ(store_->state(bad)->synced, 3u);
 }
 
-// One after the other, a thousand short jobs' logs were durable later than the next thousand ended: nodes held more and more runs, and every look at them all
-// cost more.
+// One after the other, a thousand short jobs' logs were durable later than the next thousand ended:
+// nodes held more and more runs, and every look at them all cost more.
 TEST_F(DurableTest, many_logs_are_synced_side_by_side) {
   constexpr std::uint32_t kMany = 64;
   std::mutex mutex;
@@ -98,7 +101,8 @@ TEST_F(DurableTest, many_logs_are_synced_side_by_side) {
     std::unique_lock lock(mutex);
     most = std::max(most, ++inside);
     news.notify_all();
-    if (most < 2 && !std::exchange(waited, true)) news.wait_for(lock, std::chrono::seconds(10), [&] { return most >= 2; });
+    if (most < 2 && !std::exchange(waited, true))
+      news.wait_for(lock, std::chrono::seconds(10), [&] { return most >= 2; });
     --inside;
     lock.unlock();
     return ::fdatasync(fd);
@@ -146,11 +150,14 @@ class FailingDisk {
   std::set<std::string> folders;
 
  private:
-  static std::string path_of(int fd) { return std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd)).string(); }
+  static std::string path_of(int fd) {
+    return std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd)).string();
+  }
 };
 
-// The kernel tells of a write that the disk refused once an open file, and forgets the bytes. The next sync of the same open file succeeded, the log counted
-// as durable, and the node deleted the only good copy.
+// The kernel tells of a write that the disk refused once an open file, and forgets the bytes. The
+// next sync of the same open file succeeded, the log counted as durable, and the node deleted the
+// only good copy.
 TEST_F(DurableTest, what_a_failed_sync_did_not_take_is_wanted_again) {
   FailingDisk disk;
   calls_ = disk.calls();
@@ -162,7 +169,8 @@ TEST_F(DurableTest, what_a_failed_sync_did_not_take_is_wanted_again) {
   disk.left = 1;
   const Synced failed = store_->sync();
   ASSERT_TRUE(failed.error.has_value());
-  EXPECT_NE(failed.error->message.find(file(".log").string()), std::string::npos) << failed.error->message;
+  EXPECT_NE(failed.error->message.find(file(".log").string()), std::string::npos)
+      << failed.error->message;
   EXPECT_TRUE(failed.logs.empty());
   EXPECT_EQ(failed.set_back, std::vector<LogKey>{key_});
   const Synced later = store_->sync();
@@ -226,7 +234,8 @@ TEST_F(DurableTest, an_index_whose_sync_failed_is_written_anew) {
   ASSERT_TRUE(store_->finish(key_, 8).has_value());
   struct stat old{}, now{};
   ASSERT_EQ(::stat(file(".index").c_str(), &old), 0);
-  const io::UniqueFd held(::open(file(".index").c_str(), O_RDONLY | O_CLOEXEC));  // so that its inode is not given out again
+  // so that its inode is not given out again
+  const io::UniqueFd held(::open(file(".index").c_str(), O_RDONLY | O_CLOEXEC));
   disk.left = 1;
   EXPECT_TRUE(store_->sync().error.has_value());
   EXPECT_FALSE(store_->state(key_)->durable);

@@ -1,5 +1,7 @@
-// Ranks that wrote 15 MB/s filled the controller's disk of 400 MB: the quota (20 GB) was never compared with it, what the journal's ballast freed was full of
-// logs within a second, the controller died, and no start of it had the room that evicting logs would have made. Logs leave the journal its share of the disk.
+// Ranks that wrote 15 MB/s filled the controller's disk of 400 MB: the quota (20 GB) was never
+// compared with it, what the journal's ballast freed was full of logs within a second, the
+// controller died, and no start of it had the room that evicting logs would have made. Logs leave
+// the journal its share of the disk.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -52,7 +54,8 @@ class FullDiskTest : public LogStoreTest {
     const std::uint64_t free = free_bytes(), has = std::filesystem::file_size(root() / ".stranger");
     if (free <= leave) return;
     const io::UniqueFd fd(::open((root() / ".stranger").c_str(), O_WRONLY | O_CLOEXEC));
-    ASSERT_EQ(::posix_fallocate(fd.get(), static_cast<off_t>(has), static_cast<off_t>(free - leave)), 0);
+    ASSERT_EQ(
+        ::posix_fallocate(fd.get(), static_cast<off_t>(has), static_cast<off_t>(free - leave)), 0);
   }
 
   static constexpr std::uint64_t kQuota = 64 * kMiB;
@@ -73,7 +76,8 @@ TEST_F(FullDiskTest, logs_leave_the_journal_its_share) {
   EXPECT_TRUE(store_->read(rank_of("runs"), 0, 1)->gap_before) << "the oldest went";
 }
 
-// Also what the ballast gives up when it is spent is not theirs: logs that are there keep their room, and no more.
+// Also what the ballast gives up when it is spent is not theirs: logs that are there keep their
+// room, and no more.
 TEST_F(FullDiskTest, what_a_stranger_takes_is_not_taken_from_running_jobs_logs_all_at_once) {
   ASSERT_NO_FATAL_FAILURE(on_disk_of("size=64m"));
   if (IsSkipped()) return;
@@ -94,7 +98,9 @@ TEST_F(FullDiskTest, what_logs_cannot_give_is_not_taken_in) {
   const auto refused = add("runs", kMiB);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::ResourceExhausted);
-  EXPECT_THAT(refused.error().message, HasSubstr("less than 16 MiB of its disk are free, which are kept for the journal, and older logs can give no more"));
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("less than 16 MiB of its disk are free, which are kept for the journal, "
+                        "and older logs can give no more"));
   EXPECT_EQ(free_bytes(), kShare);
   std::filesystem::remove(root() / ".stranger");
   EXPECT_TRUE(add("runs", kMiB));
@@ -148,11 +154,13 @@ TEST_F(FullDiskTest, a_disk_without_inodes_takes_no_new_logs) {
   for (int i = 0; i < 40; ++i) std::ofstream(root() / (".stranger-" + std::to_string(i))) << "x";
   const auto refused = add("new", 10);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("inodes left (df -i), which are kept for the journal"));
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("inodes left (df -i), which are kept for the journal"));
   EXPECT_TRUE(add("runs", 10)) << "it has its own";
 }
 
-// The eleventh job of 48 ranks was refused for want of inodes, and so was each behind it until a week after: bytes that went left their files.
+// The eleventh job of 48 ranks was refused for want of inodes, and so was each behind it until a
+// week after: bytes that went left their files.
 TEST_F(FullDiskTest, finished_jobs_give_their_inodes) {
   ASSERT_NO_FATAL_FAILURE(on_disk_of("size=64m,nr_inodes=1000"));
   if (IsSkipped()) return;
@@ -160,14 +168,16 @@ TEST_F(FullDiskTest, finished_jobs_give_their_inodes) {
   int jobs = 0;
   for (; inodes() > 400; ++jobs) {
     const JobId job("job-" + std::to_string(jobs));
-    for (std::uint32_t rank = 0; rank < 16; ++rank) ASSERT_TRUE(store_->append({job, AttemptNo(1), RankNo(rank)}, 0, "hello\n", {}));
+    for (std::uint32_t rank = 0; rank < 16; ++rank)
+      ASSERT_TRUE(store_->append({job, AttemptNo(1), RankNo(rank)}, 0, "hello\n", {}));
     store_->mark_finished(job);
   }
   ASSERT_TRUE(add("runs", 10));
   store_->make_room();
   EXPECT_GE(inodes(), 512U);
   EXPECT_FALSE(std::filesystem::exists(root() / "job-0")) << "the oldest";
-  EXPECT_TRUE(std::filesystem::exists(root() / ("job-" + std::to_string(jobs - 1)))) << "no more than is wanted";
+  EXPECT_TRUE(std::filesystem::exists(root() / ("job-" + std::to_string(jobs - 1))))
+      << "no more than is wanted";
   EXPECT_TRUE(std::filesystem::exists(root() / "runs"));
 }
 

@@ -16,10 +16,13 @@ class LogIndexTest : public LogStoreTest {
     std::ifstream in(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  static void write(const std::filesystem::path& path, std::string_view bytes) { std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes; }
+  static void write(const std::filesystem::path& path, std::string_view bytes) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+  }
 };
 
-// 300 ranks with 256 open files: each append of each rank read its whole index, megabytes after a day, to find where to go on.
+// 300 ranks with 256 open files: each append of each rank read its whole index, megabytes after a
+// day, to find where to go on.
 TEST_F(LogIndexTest, an_index_that_is_opened_again_is_not_read_again) {
   const std::filesystem::path path = dir_.path() / "index";
   auto index = LogIndex::load(path);
@@ -41,7 +44,8 @@ TEST_F(LogIndexTest, an_index_that_is_opened_again_is_not_read_again) {
 TEST_F(LogIndexTest, a_dead_writers_part_of_a_record_is_cut_off_before_the_next) {
   const std::filesystem::path path = dir_.path() / "index";
   ASSERT_TRUE(LogIndex::load(path)->add_gap({4, 10, "hard cap", {}}).has_value());
-  write(path, read(path) + io::encode_frame("a record that was not written to its end").substr(0, 20));
+  write(path,
+        read(path) + io::encode_frame("a record that was not written to its end").substr(0, 20));
   auto index = LogIndex::load(path);
   ASSERT_TRUE(index->add_gap({20, 30, "hard cap", {}}).has_value());
   EXPECT_EQ(LogIndex::load(path)->gaps().size(), 2u);
@@ -59,8 +63,8 @@ TEST_F(LogIndexTest, bytes_without_end_make_a_small_index) {
   EXPECT_LE(records->frames.size(), 1u + static_cast<std::size_t>(took / kTimeStep));
 }
 
-// A power cut had turned the index's end to zeros. All of it was set aside, the gaps with it: every offset behind them moved, and the agent sent bytes that
-// were there already.
+// A power cut had turned the index's end to zeros. All of it was set aside, the gaps with it: every
+// offset behind them moved, and the agent sent bytes that were there already.
 TEST_F(LogIndexTest, a_damaged_end_takes_nothing_that_stood_before_it) {
   append(0, "one\n");
   append(10, "two\n", Gap{4, 10, "hard cap", {}});

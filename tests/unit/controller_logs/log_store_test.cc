@@ -19,9 +19,11 @@ TEST_F(LogStoreTest, a_log_nobody_has_sent_anything_of_is_empty) {
   EXPECT_TRUE(store_->list(key_.job).empty());
 }
 
-// Each node has a setup of its own; a process of that name on another one, or rank 0, is somebody else.
+// Each node has a setup of its own; a process of that name on another one, or rank 0, is somebody
+// else.
 TEST_F(LogStoreTest, logs_beside_the_ranks_have_their_nodes_name) {
-  const LogKey a{key_.job, key_.attempt, RankNo(0), "setup", NodeName("node.1")}, b{key_.job, key_.attempt, RankNo(0), "setup", NodeName("node-2")};
+  const LogKey a{key_.job, key_.attempt, RankNo(0), "setup", NodeName("node.1")},
+      b{key_.job, key_.attempt, RankNo(0), "setup", NodeName("node-2")};
   append(0, "rank\n");
   ASSERT_TRUE(store_->append(a, 0, "of a\n", {}));
   ASSERT_TRUE(store_->append(b, 0, "of b\n", {}));
@@ -41,12 +43,13 @@ TEST_F(LogStoreTest, logs_beside_the_ranks_have_their_nodes_name) {
 
 TEST_F(LogStoreTest, names_of_files_and_of_logs) {
   const JobId job("job");
-  for (const LogKey& key : {LogKey{job, AttemptNo(3), RankNo(4294967295)}, LogKey{job, AttemptNo(3), RankNo(0), "A_9-z", NodeName("n.0_7-x")},
+  for (const LogKey& key : {LogKey{job, AttemptNo(3), RankNo(4294967295)},
+                            LogKey{job, AttemptNo(3), RankNo(0), "A_9-z", NodeName("n.0_7-x")},
                             LogKey{job, AttemptNo(3), RankNo(0), "rank-1", NodeName("n")}}) {
     EXPECT_EQ(key_of_stem(job, AttemptNo(3), file_stem(key)), key) << file_stem(key);
   }
-  for (const char* stem :
-       {"", "rank-", "rank-x", "rank-4294967296", "series", "@", "setup", "setup@", "@n1", "setup@.n1", "setup@a@b", "se/tup@n1", "setup@n/1"}) {
+  for (const char* stem : {"", "rank-", "rank-x", "rank-4294967296", "series", "@", "setup",
+                           "setup@", "@n1", "setup@.n1", "setup@a@b", "se/tup@n1", "setup@n/1"}) {
     EXPECT_FALSE(key_of_stem(job, AttemptNo(3), stem)) << stem;
   }
   for (const auto& [name, node] : {std::pair<std::string, std::string>("..", "n"),
@@ -123,7 +126,8 @@ TEST_F(LogStoreTest, tail_counts_whole_lines_over_gaps) {
   EXPECT_EQ(store_->tail(key_, 100).value(), 0u);
 }
 
-// Progress bars have no newline: whoever asked for the last ten lines of such a log had all of it read, backwards, while every rank's bytes waited.
+// Progress bars have no newline: whoever asked for the last ten lines of such a log had all of it
+// read, backwards, while every rank's bytes waited.
 TEST_F(LogStoreTest, tail_reads_no_further_back_than_64_kib_a_line) {
   append(0, "begin\n");
   store_.reset();
@@ -142,7 +146,8 @@ TEST_F(LogStoreTest, followers_are_told_and_may_read) {
   EXPECT_EQ(seen, "a\nb\n");
 }
 
-// A controller killed at any byte of any file: it opens to a state that it had, and what the agent then sends again makes it whole.
+// A controller killed at any byte of any file: it opens to a state that it had, and what the agent
+// then sends again makes it whole.
 TEST_F(LogStoreTest, killed_at_any_byte_of_the_index) {
   append(0, "one\n");
   append(10, "two\n", Gap{4, 10, "hard cap", {}});
@@ -161,7 +166,8 @@ TEST_F(LogStoreTest, killed_at_any_byte_of_the_index) {
     log.assign(std::istreambuf_iterator<char>(in), {});
   }
   ASSERT_EQ(log, "one\ntwo\nthree\n");
-  // An index record is written before the bytes that need it: at each cut of the index the log reaches at most to the next record's place.
+  // An index record is written before the bytes that need it: at each cut of the index the log
+  // reaches at most to the next record's place.
   for (std::size_t cut = 0; cut <= index.size(); ++cut) {
     std::ofstream(file(".index"), std::ios::binary | std::ios::trunc) << index.substr(0, cut);
     {
@@ -176,7 +182,8 @@ TEST_F(LogStoreTest, killed_at_any_byte_of_the_index) {
       if (state.end <= 4) append(10, "two\n", Gap{4, 10, "hard cap", {}});
       append(10, "two\n");
       append(14, "three\n", Gap{14, 14, "truncated", {}});
-      ASSERT_EQ(whole(), "one\n<4-10 hard cap>two\n<14-14 truncated>three\n") << "cut " << cut << " bytes " << bytes;
+      ASSERT_EQ(whole(), "one\n<4-10 hard cap>two\n<14-14 truncated>three\n")
+          << "cut " << cut << " bytes " << bytes;
       store_.reset();
       std::ofstream(file(".index"), std::ios::binary | std::ios::trunc) << index.substr(0, cut);
     }
@@ -199,7 +206,8 @@ TEST_F(LogStoreTest, pieces_sent_again_and_kills_between_them) {
         // The last write of the dead process reached the file in part.
         if (random() % 2 == 0 && std::filesystem::exists(file(".log"))) {
           const std::uint64_t size = std::filesystem::file_size(file(".log"));
-          std::filesystem::resize_file(file(".log"), size - std::min<std::uint64_t>(size, random() % 50));
+          std::filesystem::resize_file(file(".log"),
+                                       size - std::min<std::uint64_t>(size, random() % 50));
         }
         reopen();
       }
@@ -209,7 +217,9 @@ TEST_F(LogStoreTest, pieces_sent_again_and_kills_between_them) {
 }
 
 TEST_F(LogStoreTest, the_series_keeps_each_attempts_new_steps) {
-  const auto point = [](std::uint32_t attempt, std::int64_t step, double loss) { return SeriesPoint{{}, AttemptNo(attempt), step, loss, true}; };
+  const auto point = [](std::uint32_t attempt, std::int64_t step, double loss) {
+    return SeriesPoint{{}, AttemptNo(attempt), step, loss, true};
+  };
   ASSERT_TRUE(store_->add_points(key_.job, {point(1, 1, 3), point(1, 2, 2)}).has_value());
   ASSERT_TRUE(store_->add_points(key_.job, {point(1, 2, 9), point(1, 3, 1)}).has_value());
   reopen();
@@ -223,11 +233,14 @@ TEST_F(LogStoreTest, the_series_keeps_each_attempts_new_steps) {
 }
 
 TEST_F(LogStoreTest, a_damaged_series_keeps_its_sound_part_and_goes_on) {
-  ASSERT_TRUE(store_->add_points(key_.job, {SeriesPoint{{}, AttemptNo(1), 1, 1, true}}).has_value());
+  ASSERT_TRUE(
+      store_->add_points(key_.job, {SeriesPoint{{}, AttemptNo(1), 1, 1, true}}).has_value());
   store_.reset();
-  std::ofstream(root() / "job" / "series", std::ios::binary | std::ios::app) << std::string(40, '\0');
+  std::ofstream(root() / "job" / "series", std::ios::binary | std::ios::app)
+      << std::string(40, '\0');
   reopen();
-  ASSERT_TRUE(store_->add_points(key_.job, {SeriesPoint{{}, AttemptNo(1), 2, 1, true}}).has_value());
+  ASSERT_TRUE(
+      store_->add_points(key_.job, {SeriesPoint{{}, AttemptNo(1), 2, 1, true}}).has_value());
   EXPECT_EQ(store_->series(key_.job)->size(), 2u);
 }
 

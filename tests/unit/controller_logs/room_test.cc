@@ -1,4 +1,5 @@
-// What the store gives back: bytes by its quota, memory and descriptors of what has ended, everything of a job that is forgotten.
+// What the store gives back: bytes by its quota, memory and descriptors of what has ended,
+// everything of a job that is forgotten.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -10,15 +11,20 @@ namespace {
 
 class RoomTest : public LogStoreTest {
  protected:
-  LogKey key(const std::string& job, std::uint32_t attempt = 1, std::uint32_t rank = 0) { return {JobId(job), AttemptNo(attempt), RankNo(rank)}; }
+  LogKey key(const std::string& job, std::uint32_t attempt = 1, std::uint32_t rank = 0) {
+    return {JobId(job), AttemptNo(attempt), RankNo(rank)};
+  }
   void fill(const LogKey& log, std::size_t bytes) {
     const std::uint64_t end = store_->state(log)->end;
     ASSERT_TRUE(store_->append(log, end, std::string(bytes, 'x'), {}).has_value());
   }
-  void end(const LogKey& log) { ASSERT_TRUE(store_->finish(log, store_->state(log)->end).has_value()); }
+  void end(const LogKey& log) {
+    ASSERT_TRUE(store_->finish(log, store_->state(log)->end).has_value());
+  }
   [[nodiscard]] std::uint64_t on_disk(const LogKey& log) const {
     struct stat now{};
-    const auto path = root() / log.job.str() / std::to_string(log.attempt.value) / ("rank-" + std::to_string(log.rank.value) + ".log");
+    const auto path = root() / log.job.str() / std::to_string(log.attempt.value) /
+                      ("rank-" + std::to_string(log.rank.value) + ".log");
     return ::stat(path.c_str(), &now) == 0 ? static_cast<std::uint64_t>(now.st_blocks) * 512 : 0;
   }
 };
@@ -41,7 +47,8 @@ TEST_F(RoomTest, the_quota_takes_finished_jobs_first_the_oldest_before_the_other
   ASSERT_TRUE(of_a->gap_before.has_value());
   EXPECT_EQ(of_a->offset, 1u << 20);
   EXPECT_EQ(synced().size(), 3u);
-  EXPECT_TRUE(store_->state({JobId("a"), AttemptNo(1), RankNo(0)})->durable) << "it must not be asked for again";
+  EXPECT_TRUE(store_->state({JobId("a"), AttemptNo(1), RankNo(0)})->durable)
+      << "it must not be asked for again";
   EXPECT_EQ(store_->read({JobId("b"), AttemptNo(1), RankNo(0)}, 0, 100)->data.size(), 100u);
 }
 
@@ -67,7 +74,8 @@ TEST_F(RoomTest, then_the_oldest_bytes_of_the_largest_log_go) {
   EXPECT_EQ(store_->state(key_)->end, truth.size());
 }
 
-// A job went on for attempt after attempt. Those that were over were no longer in memory, so the quota did not see them, and took from the running one.
+// A job went on for attempt after attempt. Those that were over were no longer in memory, so the
+// quota did not see them, and took from the running one.
 TEST_F(RoomTest, an_earlier_attempts_complete_log_is_the_largest_like_any_other) {
   reopen(2 << 20);
   fill(key("job", 1), 3 << 19);
@@ -78,7 +86,8 @@ TEST_F(RoomTest, an_earlier_attempts_complete_log_is_the_largest_like_any_other)
   EXPECT_EQ(store_->read(key("job", 2), 0, 1)->data, "x") << "the smaller one";
 }
 
-// Logs come after their job's end. Those of a job that had been evicted by then were never evicted again.
+// Logs come after their job's end. Those of a job that had been evicted by then were never evicted
+// again.
 TEST_F(RoomTest, what_comes_late_of_an_evicted_job_goes_before_a_running_jobs) {
   reopen(2 << 20);
   fill(key("done"), 1 << 20);
@@ -91,7 +100,8 @@ TEST_F(RoomTest, what_comes_late_of_an_evicted_job_goes_before_a_running_jobs) {
   EXPECT_EQ(store_->read(key("runs"), 0, 1)->data, "x");
 }
 
-// One descriptor leaked with each job: the last samples come a pulse after the end, and opened the series again for good.
+// One descriptor leaked with each job: the last samples come a pulse after the end, and opened the
+// series again for good.
 TEST_F(RoomTest, the_series_of_a_finished_job_is_not_kept_open) {
   const auto point = [](std::int64_t step) { return SeriesPoint{{}, AttemptNo(1), step, 1, true}; };
   ASSERT_TRUE(store_->add_points(key_.job, {point(1)}).has_value());
@@ -103,7 +113,8 @@ TEST_F(RoomTest, the_series_of_a_finished_job_is_not_kept_open) {
   EXPECT_EQ(store_->series(key_.job)->size(), 2u);
 }
 
-// Each log that was ever written kept its place in memory, and up to 256 of them their descriptors, for the controller's life.
+// Each log that was ever written kept its place in memory, and up to 256 of them their descriptors,
+// for the controller's life.
 TEST_F(RoomTest, durable_logs_hold_no_descriptors) {
   for (std::uint32_t rank = 0; rank < 40; ++rank) fill(key("job", 1, rank), 10);
   EXPECT_EQ(open_below(root()).size(), 80u);
@@ -130,14 +141,17 @@ TEST_F(RoomTest, more_logs_than_descriptors_grow_side_by_side) {
   }
   EXPECT_LE(open_below(root()).size(), 512u);
   EXPECT_EQ(synced().size(), 300u);
-  for (std::uint32_t rank = 0; rank < 300; ++rank) ASSERT_EQ(store_->state(key("job", 1, rank))->synced, 30u);
+  for (std::uint32_t rank = 0; rank < 300; ++rank)
+    ASSERT_EQ(store_->state(key("job", 1, rank))->synced, 30u);
 }
 
-// Nothing ever called it: log folders stayed for ever, whatever the quota had taken of the bytes in them.
+// Nothing ever called it: log folders stayed for ever, whatever the quota had taken of the bytes in
+// them.
 TEST_F(RoomTest, a_removed_job_leaves_nothing) {
   fill(key("old"), 100 << 10);
   fill(key("new"), 10);
-  ASSERT_TRUE(store_->add_points(JobId("old"), {SeriesPoint{{}, AttemptNo(1), 1, 1, true}}).has_value());
+  ASSERT_TRUE(
+      store_->add_points(JobId("old"), {SeriesPoint{{}, AttemptNo(1), 1, 1, true}}).has_value());
   std::vector<JobId> jobs = store_->jobs();
   std::ranges::sort(jobs);
   EXPECT_EQ(jobs, (std::vector<JobId>{JobId("new"), JobId("old")}));
@@ -149,7 +163,8 @@ TEST_F(RoomTest, a_removed_job_leaves_nothing) {
   std::size_t left = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(root())) ++left;
   EXPECT_EQ(left, 1u);
-  EXPECT_EQ(synced(), std::vector<LogKey>{key("new")}) << "what was to be synced of it is no trouble";
+  EXPECT_EQ(synced(), std::vector<LogKey>{key("new")})
+      << "what was to be synced of it is no trouble";
   EXPECT_TRUE(store_->remove(JobId("old")).has_value()) << "once more, after a restart";
 }
 

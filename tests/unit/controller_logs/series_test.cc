@@ -1,4 +1,5 @@
-// The series of a job that trains for weeks: bounded on the disk and in an answer, and no log waits while it is read.
+// The series of a job that trains for weeks: bounded on the disk and in an answer, and no log waits
+// while it is read.
 #include "controller/logs/series_file.h"
 
 #include <cmath>
@@ -13,13 +14,17 @@ namespace {
 
 class SeriesTest : public testing::Test {
  protected:
-  static std::vector<SeriesPoint> steps(std::uint32_t attempt, std::int64_t first, std::int64_t last) {
+  static std::vector<SeriesPoint> steps(std::uint32_t attempt, std::int64_t first,
+                                        std::int64_t last) {
     std::vector<SeriesPoint> points;
     for (std::int64_t step = first; step <= last; ++step)
-      points.push_back({WallTime(std::chrono::seconds(1'000'000 + step)), AttemptNo(attempt), step, static_cast<double>(step), true});
+      points.push_back({WallTime(std::chrono::seconds(1'000'000 + step)), AttemptNo(attempt), step,
+                        static_cast<double>(step), true});
     return points;
   }
-  [[nodiscard]] std::vector<SeriesPoint> read(std::size_t most = kSeriesPointsMost) const { return SeriesFile::Reading::of(path_)->points(most).value(); }
+  [[nodiscard]] std::vector<SeriesPoint> read(std::size_t most = kSeriesPointsMost) const {
+    return SeriesFile::Reading::of(path_)->points(most).value();
+  }
   [[nodiscard]] std::filesystem::path made() const { return dir_.path() / kSeriesNew; }
   test::TempDir dir_;
   const std::filesystem::path path_ = dir_.path() / "series";
@@ -79,7 +84,9 @@ TEST_F(SeriesTest, points_stay_where_thinning_fails) {
     added = file.add(steps(1, step, step));
   }
   ASSERT_FALSE(added);
-  EXPECT_NE(added.error().message.find("which has its new points and grows longer than it should"), std::string::npos) << added.error().message;
+  EXPECT_NE(added.error().message.find("which has its new points and grows longer than it should"),
+            std::string::npos)
+      << added.error().message;
   EXPECT_EQ(read().back().step, step);
 }
 
@@ -95,7 +102,8 @@ TEST_F(SeriesTest, a_file_that_is_far_too_long_is_thinned_at_once) {
   EXPECT_EQ(read().back().step, 50'001);
 }
 
-// What a kill leaves: before the rename the old file with any beginning of the new one beside it, behind it the new one alone.
+// What a kill leaves: before the rename the old file with any beginning of the new one beside it,
+// behind it the new one alone.
 TEST_F(SeriesTest, killed_at_any_moment_it_is_whole) {
   constexpr std::uint64_t kMost = 16 << 10;
   const std::filesystem::path old = dir_.path() / "old";
@@ -108,7 +116,9 @@ TEST_F(SeriesTest, killed_at_any_moment_it_is_whole) {
   ASSERT_LE(std::filesystem::file_size(path_), kMost);
   std::ifstream thinned(path_, std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(thinned), {});
-  for (std::size_t written = 0; written <= bytes.size(); written += written + 97 < bytes.size() ? 97 : std::max<std::size_t>(1, bytes.size() - written)) {
+  for (std::size_t written = 0; written <= bytes.size();
+       written +=
+       written + 97 < bytes.size() ? 97 : std::max<std::size_t>(1, bytes.size() - written)) {
     std::filesystem::copy_file(old, path_, std::filesystem::copy_options::overwrite_existing);
     std::ofstream(made(), std::ios::binary) << bytes.substr(0, written);
     ASSERT_EQ(read().size(), 600u) << written;
@@ -149,7 +159,10 @@ TEST_F(SeriesTest, the_last_point_is_found_at_the_end) {
   ASSERT_TRUE(file.add(steps(2, 1, 20'000))) << "one frame, longer than what is looked at";
   EXPECT_EQ(last()->step, 20'000);
   EXPECT_EQ(last()->attempt, AttemptNo(2));
-  ASSERT_TRUE(file.add({{.at = {}, .attempt = AttemptNo(2), .step = 20'001, .loss = std::numeric_limits<double>::quiet_NaN()}}));
+  ASSERT_TRUE(file.add({{.at = {},
+                         .attempt = AttemptNo(2),
+                         .step = 20'001,
+                         .loss = std::numeric_limits<double>::quiet_NaN()}}));
   EXPECT_TRUE(std::isnan(last()->loss));
   EXPECT_FALSE(last()->has_loss);
   std::ofstream(path_, std::ios::binary | std::ios::app) << std::string(40, '\0');

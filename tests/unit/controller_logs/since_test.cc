@@ -18,10 +18,14 @@ class SinceTest : public testing::Test {
     EXPECT_TRUE(log.has_value());
     log_.emplace(std::move(*log));
   }
-  [[nodiscard]] std::filesystem::path path(const std::string& extension) const { return dir_.path() / ("rank-0" + extension); }
+  [[nodiscard]] std::filesystem::path path(const std::string& extension) const {
+    return dir_.path() / ("rank-0" + extension);
+  }
   // Times are counted in steps of the index.
   static WallTime at(double steps) {
-    return WallTime(std::chrono::hours(400'000) + std::chrono::duration_cast<Duration>(steps * std::chrono::duration<double>(kTimeStep)));
+    return WallTime(
+        std::chrono::hours(400'000) +
+        std::chrono::duration_cast<Duration>(steps * std::chrono::duration<double>(kTimeStep)));
   }
   void append(std::string_view data, double steps) {
     const std::uint64_t end = log_->state().end;
@@ -76,7 +80,8 @@ TEST_F(SinceTest, LooksBackOnlyToAGap) {
   EXPECT_EQ(since(20), 105u);
 }
 
-// The clock was set back by an hour: whatever arrived at the time or later by either reading of the clock is shown.
+// The clock was set back by an hour: whatever arrived at the time or later by either reading of the
+// clock is shown.
 TEST_F(SinceTest, AClockThatWasSetBackHidesNothing) {
   append("one\n", 0);
   append("two\n", 3600);
@@ -101,7 +106,8 @@ TEST_F(SinceTest, WithoutAnIndexAllIsShown) {
 
 TEST_F(SinceTest, OfAnEmptyLogNothing) { EXPECT_EQ(since(0), 0u); }
 
-// A power cut took the end of the log but not of the index: the bytes that are sent again arrive later than the points say.
+// A power cut took the end of the log but not of the index: the bytes that are sent again arrive
+// later than the points say.
 TEST_F(SinceTest, BytesSentAgainAfterAPowerCutAreNotHidden) {
   append("one\n", 0);
   append("two\n", 10);
@@ -115,7 +121,8 @@ TEST_F(SinceTest, BytesSentAgainAfterAPowerCutAreNotHidden) {
   EXPECT_EQ(text_since(30), "two\nthree\n");
 }
 
-// An end mark beyond the bytes makes the index be written anew; the times of what is still there stay.
+// An end mark beyond the bytes makes the index be written anew; the times of what is still there
+// stay.
 TEST_F(SinceTest, AnIndexThatIsWrittenAnewKeepsItsTimes) {
   append("one\n", 0);
   append("two\n", 10);

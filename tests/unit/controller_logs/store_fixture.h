@@ -24,7 +24,9 @@ class LogStoreTest : public testing::Test {
     store_ = std::move(*store);
   }
   [[nodiscard]] std::filesystem::path root() const { return dir_.path() / "logs"; }
-  [[nodiscard]] std::filesystem::path file(const std::string& extension) const { return root() / "job" / "1" / ("rank-0" + extension); }
+  [[nodiscard]] std::filesystem::path file(const std::string& extension) const {
+    return root() / "job" / "1" / ("rank-0" + extension);
+  }
   // What of the files below `folder` this process has open.
   static std::vector<std::string> open_below(const std::filesystem::path& folder) {
     std::vector<std::string> found;
@@ -55,7 +57,8 @@ class LogStoreTest : public testing::Test {
       EXPECT_TRUE(chunk.has_value()) << chunk.error().message;
       if (!chunk || (chunk->data.empty() && !chunk->gap_before)) return text;
       if (chunk->gap_before)
-        text += "<" + std::to_string(chunk->gap_before->from) + "-" + std::to_string(chunk->gap_before->to) + " " + chunk->gap_before->reason + ">";
+        text += "<" + std::to_string(chunk->gap_before->from) + "-" +
+                std::to_string(chunk->gap_before->to) + " " + chunk->gap_before->reason + ">";
       text += chunk->data;
       at = chunk->offset + chunk->data.size();
     }

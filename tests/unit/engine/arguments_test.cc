@@ -21,7 +21,8 @@ std::vector<std::string> texts(const CommandLine& command) {
 }
 
 TEST(Arguments, AreFoundInBothSpellingsAndTheLastOneCounts) {
-  const CommandLine words = command({"x.py", "--save", "a", "--save=b", "--saved", "c", "--flag", "--empty=", "--last"});
+  const CommandLine words =
+      command({"x.py", "--save", "a", "--save=b", "--saved", "c", "--flag", "--empty=", "--last"});
   const auto save = find_option(words, "--save");
   ASSERT_TRUE(save);
   EXPECT_EQ(save->value, "b");
@@ -63,10 +64,12 @@ TEST(Arguments, AreDroppedWithTheirValues) {
 }
 
 TEST(Arguments, WholeValues) {
-  const CommandLine words = command({"--a", "12", "--b=7", "--c", "${rank}", "--d", "1x", "--e=", "--f", "-3", "--g", "99999999999999999999"});
+  const CommandLine words = command({"--a", "12", "--b=7", "--c", "${rank}", "--d", "1x",
+                                     "--e=", "--f", "-3", "--g", "99999999999999999999"});
   EXPECT_EQ(whole_value(*find_option(words, "--a")), 12u);
   EXPECT_EQ(whole_value(*find_option(words, "--b")), 7u);
-  for (const char* name : {"--c", "--d", "--e", "--f", "--g"}) EXPECT_FALSE(whole_value(*find_option(words, name))) << name;
+  for (const char* name : {"--c", "--d", "--e", "--f", "--g"})
+    EXPECT_FALSE(whole_value(*find_option(words, name))) << name;
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ std::vector<std::string> told(const LaunchRequest& request, std::size_t node) {
   std::vector<std::string> all;
   for (const v1::Bring& bring : brings(request, node)) {
     const std::vector<std::string> only(bring.only().begin(), bring.only().end());
-    all.push_back(fmt::format("{} {}{}{}", bring.node(), bring.path(), bring.layout().empty() ? "" : fmt::format(" step {}", bring.step()),
+    all.push_back(fmt::format("{} {}{}{}", bring.node(), bring.path(),
+                              bring.layout().empty() ? "" : fmt::format(" step {}", bring.step()),
                               only.empty() ? "" : fmt::format(" {}", fmt::join(only, " "))));
   }
   return all;
@@ -37,13 +38,17 @@ TEST(Bring, EachNodeGetsTheShardsOfItsOwnRanksThatOthersHave) {
   v1::JobSpec spec = own_disks();
   LaunchRequest request = request_of(spec);
   resume_at(request, 8);
-  request.resume_held = {
-      {.node = "n9", .ranks = {.first = 0, .count = 1}}, {.node = "n2", .ranks = {.first = 1, .count = 2}}, {.node = "n8", .ranks = {.first = 3, .count = 1}}};
+  request.resume_held = {{.node = "n9", .ranks = {.first = 0, .count = 1}},
+                         {.node = "n2", .ranks = {.first = 1, .count = 2}},
+                         {.node = "n8", .ranks = {.first = 3, .count = 1}}};
   const std::string from = request.resume_source;
-  EXPECT_THAT(told(request, 0), ElementsAre("n9 " + from + " step 8 rank_0", "n2 " + from + " step 8 rank_1"));
-  EXPECT_THAT(told(request, 1), ElementsAre("n8 " + from + " step 8 rank_3")) << "rank 2's is its own";
+  EXPECT_THAT(told(request, 0),
+              ElementsAre("n9 " + from + " step 8 rank_0", "n2 " + from + " step 8 rank_1"));
+  EXPECT_THAT(told(request, 1), ElementsAre("n8 " + from + " step 8 rank_3"))
+      << "rank 2's is its own";
   request.resume_held = {{.node = "n7", .ranks = {}}};
-  EXPECT_THAT(told(request, 1), ElementsAre("n7 " + from + " step 8 rank_2 rank_3")) << "one that has them all";
+  EXPECT_THAT(told(request, 1), ElementsAre("n7 " + from + " step 8 rank_2 rank_3"))
+      << "one that has them all";
   const auto plan = plan_launch(request);
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
   const v1::NodeLaunch launch = node_launch(request, *plan, 1);
@@ -70,7 +75,10 @@ TEST(Bring, TheTransformGetsAllOfBothSizes) {
   v1::JobSpec before = own_disks();
   ResumeAsk ask{.before = &before,
                 .job_id = "01j8x4a0b7c2d",
-                .checkpoint = {.step = 40, .path = "/out/j/checkpoints/attempt-2/checkpoint", .save_dir = "/out/j/checkpoints/attempt-2", .shards = 4},
+                .checkpoint = {.step = 40,
+                               .path = "/out/j/checkpoints/attempt-2/checkpoint",
+                               .save_dir = "/out/j/checkpoints/attempt-2",
+                               .shards = 4},
                 .after = before,
                 .name = "tiny-r2"};
   ask.after.mutable_resources()->set_nodes(1);
@@ -78,7 +86,8 @@ TEST(Bring, TheTransformGetsAllOfBothSizes) {
   auto specs = plan_resume(ask);
   ASSERT_TRUE(specs.has_value());
   ASSERT_EQ(specs->size(), 3U);
-  for (const v1::JobSpec& spec : *specs) EXPECT_EQ(spec.checkpoint().storage(), v1::CHECKPOINT_STORAGE_LOCAL);
+  for (const v1::JobSpec& spec : *specs)
+    EXPECT_EQ(spec.checkpoint().storage(), v1::CHECKPOINT_STORAGE_LOCAL);
   EXPECT_EQ((*specs)[0].checkpoint().dir(), "") << "disks of the nodes' own are no storage apart";
   EXPECT_EQ((*specs)[2].start().from(), "stage:transform/resharded");
   v1::JobSpec& transform = (*specs)[1];
@@ -88,10 +97,13 @@ TEST(Bring, TheTransformGetsAllOfBothSizes) {
   LaunchRequest request = request_of(transform, 1, {0});
   resume_at(request, 40);
   request.resume_source = ask.checkpoint.save_dir;
-  request.resume_held = {{.node = "n1", .ranks = {.first = 0, .count = 2}}, {.node = "n2", .ranks = {.first = 2, .count = 2}}};
-  request.stages_held["strategy"] = {.attempt = 3, .nodes = {{.node = "n4", .ranks = {.first = 0, .count = 2}}}};
-  EXPECT_THAT(told(request, 0),
-              ElementsAre("n2 /out/j/checkpoints/attempt-2 step 40", "n2 /out/j/checkpoints/attempt-2/strategy", "n4 /out/s/checkpoints/attempt-3/strategy"));
+  request.resume_held = {{.node = "n1", .ranks = {.first = 0, .count = 2}},
+                         {.node = "n2", .ranks = {.first = 2, .count = 2}}};
+  request.stages_held["strategy"] = {.attempt = 3,
+                                     .nodes = {{.node = "n4", .ranks = {.first = 0, .count = 2}}}};
+  EXPECT_THAT(told(request, 0), ElementsAre("n2 /out/j/checkpoints/attempt-2 step 40",
+                                            "n2 /out/j/checkpoints/attempt-2/strategy",
+                                            "n4 /out/s/checkpoints/attempt-3/strategy"));
   leave_chain(transform);
   EXPECT_EQ(transform.brings_size(), 0);
 }
@@ -100,7 +112,11 @@ TEST(Bring, OfStorageThatIsSharedNoChainBringsAnything) {
   v1::JobSpec before = own_disks();
   before.mutable_checkpoint()->clear_storage();
   ResumeAsk ask{
-      .before = &before, .job_id = "j", .checkpoint = {.step = 4, .path = "/o/a/checkpoint", .save_dir = "/o/a", .shards = 4}, .after = before, .name = "r"};
+      .before = &before,
+      .job_id = "j",
+      .checkpoint = {.step = 4, .path = "/o/a/checkpoint", .save_dir = "/o/a", .shards = 4},
+      .after = before,
+      .name = "r"};
   ask.after.mutable_resources()->set_nodes(1);
   const auto specs = plan_resume(ask);
   ASSERT_TRUE(specs.has_value());

@@ -1,4 +1,5 @@
-// code.patches: every path of the code is one of the node's copy, and the order says how that is made.
+// code.patches: every path of the code is one of the node's copy, and the order says how that is
+// made.
 #include "common/engine/code_place.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +14,8 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 
-v1::JobSpec patched_spec(const char* engine, const std::vector<std::string>& args, const std::string& at = "/srv/Megatron-LM") {
+v1::JobSpec patched_spec(const char* engine, const std::vector<std::string>& args,
+                         const std::string& at = "/srv/Megatron-LM") {
   v1::JobSpec spec = spec_of(engine, args);
   spec.mutable_code()->set_at(at);
   v1::CodePatch& one = *spec.mutable_code()->add_patches();
@@ -34,7 +36,8 @@ TEST(CodePlace, RanksRunInTheCopyOfTheirNode) {
   const LaunchPlan plan = copies_planned(request_of(spec));
   EXPECT_EQ(plan.ranks[0].cwd, "/out/j/code/node-0/Megatron-LM");
   EXPECT_EQ(plan.ranks[3].cwd, "/out/j/code/node-1/Megatron-LM");
-  EXPECT_THAT(plan.ranks[3].argv, ElementsAre("python3", "-u", "/out/j/code/node-1/Megatron-LM/pretrain.py"));
+  EXPECT_THAT(plan.ranks[3].argv,
+              ElementsAre("python3", "-u", "/out/j/code/node-1/Megatron-LM/pretrain.py"));
   LaunchRequest again = request_of(spec);
   resume_at(again, 5);
   EXPECT_EQ(copies_planned(again).ranks[0].cwd, plan.ranks[0].cwd) << "the same over attempts";
@@ -54,7 +57,8 @@ TEST(CodePlace, TheOrderSaysHowTheCopyIsMade) {
   EXPECT_EQ(order.code().sha256().size(), 64u);
   EXPECT_THAT(order.make_dirs(), Contains("/out/j/code"));
   EXPECT_EQ(order.setup().cwd(), "/out/j/code/node-1/Megatron-LM");
-  EXPECT_EQ(order.container().mounts(0).source(), "/srv/Megatron-LM") << "what links of the copy lead to";
+  EXPECT_EQ(order.container().mounts(0).source(), "/srv/Megatron-LM")
+      << "what links of the copy lead to";
 
   auto other = spec;
   other.mutable_code()->mutable_patches(0)->set_content("--- a/y\n+++ b/y\n");
@@ -86,8 +90,10 @@ TEST(CodePlace, PathsOfTheSpecLeadIntoTheCopy) {
   EXPECT_THAT(plan.ranks[2].argv, Contains("/out/j/code/node-1/mf/run_mindformer.py"));
   EXPECT_THAT(plan.ranks[2].argv, Contains("/out/j/work/attempt-1/patched/node-1/0/a.yaml"));
   const v1::NodeLaunch order = node_launch(request, plan, 1);
-  EXPECT_EQ(order.patched(0).source(), "/out/j/code/node-1/mf/configs/a.yaml") << "changed on top of what the patches have made of it";
-  EXPECT_EQ(file_patches(spec).front().source, "/srv/mf/configs/a.yaml") << "what a person can look at before there is a copy";
+  EXPECT_EQ(order.patched(0).source(), "/out/j/code/node-1/mf/configs/a.yaml")
+      << "changed on top of what the patches have made of it";
+  EXPECT_EQ(file_patches(spec).front().source, "/srv/mf/configs/a.yaml")
+      << "what a person can look at before there is a copy";
   EXPECT_EQ(request.spec->code().patches_size(), 2);
 
   spec = patched_spec("torch", {"--config", "/srv/Megatron-LM/configs/a.yaml"});
@@ -97,11 +103,13 @@ TEST(CodePlace, PathsOfTheSpecLeadIntoTheCopy) {
   const LaunchPlan absolute = copies_planned(request_of(spec));
   EXPECT_EQ(absolute.ranks[0].argv[2], "/out/j/code/node-0/Megatron-LM/pretrain.py");
   EXPECT_EQ(absolute.ranks[0].argv[4], "/out/j/work/attempt-1/patched/node-0/0/a.yaml");
-  EXPECT_EQ(absolute.ranks[0].cwd, "/srv/Megatron-LMs") << "another directory whose name begins alike";
+  EXPECT_EQ(absolute.ranks[0].cwd, "/srv/Megatron-LMs")
+      << "another directory whose name begins alike";
 }
 
 TEST(CodePlace, NamesWithDollarsAndWithoutAName) {
-  EXPECT_EQ(copies_planned(request_of(patched_spec("torch", {}, "/srv/a$b"))).ranks[0].cwd, "/out/j/code/node-0/a$b");
+  EXPECT_EQ(copies_planned(request_of(patched_spec("torch", {}, "/srv/a$b"))).ranks[0].cwd,
+            "/out/j/code/node-0/a$b");
   EXPECT_EQ(code_name(patched_spec("torch", {}, "/srv/..")), "code");
   EXPECT_EQ(code_name(patched_spec("torch", {}, "/")), "code");
   EXPECT_EQ(code_name(patched_spec("torch", {}, "/srv//x///")), "x");

@@ -17,11 +17,17 @@ TEST(EvidenceKinds, NameTheTroubleAndTheCode) {
     Trouble trouble;
     const char* code;
   } cases[] = {
-      {"EI0006: Getting socket times out. Reason: 1. The remote does not initiate a connect request.", Trouble::ConnectTimeout, "EI0006"},
-      {"EI0006: [PID: 40112] 2025-03-02-09:15:40.120.331 Getting socket times out.", Trouble::ConnectTimeout, "EI0006"},
-      {"[PID: 40112] 2026-01-07-22:41:03.518.640 Communication_Error_Get_Socket(EI0006): Getting socket times out.", Trouble::ConnectTimeout, "EI0006"},
+      {"EI0006: Getting socket times out. Reason: 1. The remote does not initiate a connect "
+       "request.",
+       Trouble::ConnectTimeout, "EI0006"},
+      {"EI0006: [PID: 40112] 2025-03-02-09:15:40.120.331 Getting socket times out.",
+       Trouble::ConnectTimeout, "EI0006"},
+      {"[PID: 40112] 2026-01-07-22:41:03.518.640 Communication_Error_Get_Socket(EI0006): Getting "
+       "socket times out.",
+       Trouble::ConnectTimeout, "EI0006"},
       {"EI0015: [PID: 1] x", Trouble::ConnectTimeout, "EI0015"},
-      {"        EI0002: The wait execution of the Notify register times out.", Trouble::CollectiveTimeout, "EI0002"},
+      {"        EI0002: The wait execution of the Notify register times out.",
+       Trouble::CollectiveTimeout, "EI0002"},
       {"EI0012: SDMA copy exception", Trouble::CollectiveTimeout, "EI0012"},
       {"EI0009: x", Trouble::Link, "EI0009"},
       {"Execution_Error_ROCE_CQE(EI0013): x", Trouble::Link, "EI0013"},
@@ -44,14 +50,24 @@ TEST(EvidenceKinds, NameTheTroubleAndTheCode) {
       {"E30008: AI CPU operator execution time out.", Trouble::DataStall, "E30008"},
       {"EZ1001: x", Trouble::Operator, "EZ1001"},
       {"EE9999: Inner Error!", Trouble::Operator, "EE9999"},
-      {"[ERROR] 2025-03-02-09:15:40 (PID:40112, Device:3, RankID:11) ERR01100 OPS call acl api failed.", Trouble::Operator, "ERR01100"},
-      {"RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 0; 60.97 GiB total capacity)", Trouble::DeviceMemory, ""},
+      {"[ERROR] 2025-03-02-09:15:40 (PID:40112, Device:3, RankID:11) ERR01100 OPS call acl api "
+       "failed.",
+       Trouble::Operator, "ERR01100"},
+      {"RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 0; 60.97 GiB total "
+       "capacity)",
+       Trouble::DeviceMemory, ""},
       {"MemoryError", Trouble::HostMemory, ""},
-      {"numpy.core._exceptions._ArrayMemoryError: Unable to allocate 1.2 TiB", Trouble::HostMemory, ""},
+      {"numpy.core._exceptions._ArrayMemoryError: Unable to allocate 1.2 TiB", Trouble::HostMemory,
+       ""},
       {"RuntimeError: CUDA error: uncorrectable ECC error encountered", Trouble::DeviceFault, ""},
-      {"NVRM: Xid (PCI:0000:41:00): 48, pid=1, An uncorrectable double bit error (DBE) has been detected", Trouble::DeviceFault, ""},
-      {"ValueError: The current value of loss is NaN, terminate training.", Trouble::NotANumber, ""},
-      {"RuntimeError: Unexpected result nan (message='found NaN in local forward loss calculation')", Trouble::NotANumber, ""},
+      {"NVRM: Xid (PCI:0000:41:00): 48, pid=1, An uncorrectable double bit error (DBE) has been "
+       "detected",
+       Trouble::DeviceFault, ""},
+      {"ValueError: The current value of loss is NaN, terminate training.", Trouble::NotANumber,
+       ""},
+      {"RuntimeError: Unexpected result nan (message='found NaN in local forward loss "
+       "calculation')",
+       Trouble::NotANumber, ""},
       {"RuntimeError: [Errno 98] Address already in use", Trouble::Port, ""},
       {"FileNotFoundError: [Errno 2] No such file or directory: 'x.json'", Trouble::NotFound, ""},
       {"/usr/bin/python3: No module named megatron.pretrain", Trouble::NotFound, ""},
@@ -59,7 +75,8 @@ TEST(EvidenceKinds, NameTheTroubleAndTheCode) {
       {"KeyboardInterrupt", Trouble::Interrupted, ""},
       {"run.sh: line 12:  4711 Killed                  python3 x.py", Trouble::Killed, ""},
       {"Traceback (most recent call last):", Trouble::TracebackHead, ""},
-      {"错误：找不到数据集 /data/wiki", Trouble::Complaint, ""},  // a line that said so in Chinese was none
+      {"错误：找不到数据集 /data/wiki", Trouble::Complaint,
+       ""},  // a line that said so in Chinese was none
       {"[错误] 显存不足", Trouble::Complaint, ""},
       {"2025-03-02 加载权重失败: 文件已损坏", Trouble::Complaint, ""},
       {"发生异常：维度不一致", Trouble::Complaint, ""},
@@ -74,23 +91,32 @@ TEST(EvidenceKinds, NameTheTroubleAndTheCode) {
 }
 
 TEST(EvidenceKinds, WhatLooksLikeACodeIsNone) {
-  for (const char* line : {"错误率: 0.5", "成功: 10 失败: 0", "失败: 0", "uuid E1234: is fine in a name like xEI0006:", "see EI0006 in the manual",
-                           "model EI00061: weights", "EI006: short", "ei0006: lower", "0xE30008: an address",
-                           "E0515 13:40:02.517330 1 log.cc:1] glog's own prefix", "WI0006: a warning", "IERR01100x", "batch ERR0110 done", "PRE-E30008 ok"})
+  for (const char* line :
+       {"错误率: 0.5", "成功: 10 失败: 0", "失败: 0", "uuid E1234: is fine in a name like xEI0006:",
+        "see EI0006 in the manual", "model EI00061: weights", "EI006: short", "ei0006: lower",
+        "0xE30008: an address", "E0515 13:40:02.517330 1 log.cc:1] glog's own prefix",
+        "WI0006: a warning", "IERR01100x", "batch ERR0110 done", "PRE-E30008 ok"})
     EXPECT_EQ(evidence_in(line).rank, 0) << line;
 }
 
 TEST(EvidenceKinds, WhatLooksLikeAnExceptionIsNone) {
-  for (const char* line : {"raise ValueError: no", "  ValueError: indented source", "Errors: 0", "my Error", "x.Error", "loading ErrorHandler: done",
-                           "class ValueError(Exception):", "ValueError is raised", "the Timeout: 30", "a.9Error:", "Error", "max_Exit_code = 3"})
+  for (const char* line :
+       {"raise ValueError: no", "  ValueError: indented source", "Errors: 0", "my Error", "x.Error",
+        "loading ErrorHandler: done", "class ValueError(Exception):", "ValueError is raised",
+        "the Timeout: 30", "a.9Error:", "Error", "max_Exit_code = 3"})
     EXPECT_EQ(evidence_in(line).rank, 0) << line;
 }
 
-// A message of MindSpore's own that points to CANN's stands below every code of CANN's, and above nothing at all.
+// A message of MindSpore's own that points to CANN's stands below every code of CANN's, and above
+// nothing at all.
 TEST(EvidenceKinds, APointerStandsBelowWhatItPointsTo) {
-  const int pointer = evidence_in("RuntimeError: Ascend kernel runtime initialization failed. The details refer to 'Ascend Error Message'.").rank;
+  const int pointer = evidence_in(
+                          "RuntimeError: Ascend kernel runtime initialization failed. The details "
+                          "refer to 'Ascend Error Message'.")
+                          .rank;
   EXPECT_GT(pointer, 0);
-  for (const char* line : {"EI0004: The ranktable is invalid", "EI0002: times out", "EZ1001: x", "EE9999: Inner Error!", "EJ0001: x"})
+  for (const char* line : {"EI0004: The ranktable is invalid", "EI0002: times out", "EZ1001: x",
+                           "EE9999: Inner Error!", "EJ0001: x"})
     EXPECT_GT(evidence_in(line).rank, pointer) << line;
   EXPECT_GT(pointer, evidence_in("Traceback (most recent call last):").rank);
 }
@@ -101,7 +127,8 @@ TEST(EvidenceKinds, HostileLinesAreRead) {
   EXPECT_EQ(evidence_in(std::string(1 << 20, 'E')).rank, 0);
   EXPECT_EQ(evidence_in(std::string(1 << 20, '\xff')).rank, 0);
   EXPECT_EQ(evidence_in(std::string_view("KeyError\0: x", 12)).rank, 0);
-  EXPECT_EQ(evidence_in(std::string(1 << 20, ' ') + "Killed").rank, 0) << "beyond what is looked at";
+  EXPECT_EQ(evidence_in(std::string(1 << 20, ' ') + "Killed").rank, 0)
+      << "beyond what is looked at";
   std::string many;
   while (many.size() < (1 << 20)) many += "EI000EI0006 ERRORError.ErrorTimeout";
   EXPECT_GE(evidence_in(many).rank, 0);
@@ -121,7 +148,8 @@ TEST(PatternSet, FindsWhatASlowSearchFinds) {
   std::mt19937 random(5);
   for (int round = 0; round < 20'000; ++round) {
     std::string text;
-    for (std::uint32_t i = random() % 40; i > 0; --i) text.push_back(std::string_view("abcdE05Z\0\xff", 10)[random() % 10]);
+    for (std::uint32_t i = random() % 40; i > 0; --i)
+      text.push_back(std::string_view("abcdE05Z\0\xff", 10)[random() % 10]);
     if (round % 3 == 0) text += patterns[random() % patterns.size()];
     if (round % 5 == 0) text.insert(0, patterns[random() % patterns.size()]);
     std::vector<std::pair<std::size_t, std::size_t>> found, slow;
@@ -130,7 +158,9 @@ TEST(PatternSet, FindsWhatASlowSearchFinds) {
       return true;
     });
     for (std::size_t pattern = 0; pattern < patterns.size(); ++pattern) {
-      for (std::size_t at = text.find(patterns[pattern]); at != std::string::npos; at = text.find(patterns[pattern], at + 1)) slow.emplace_back(pattern, at);
+      for (std::size_t at = text.find(patterns[pattern]); at != std::string::npos;
+           at = text.find(patterns[pattern], at + 1))
+        slow.emplace_back(pattern, at);
     }
     std::ranges::sort(found);
     ASSERT_EQ(found, slow) << text;

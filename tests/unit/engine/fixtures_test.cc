@@ -1,4 +1,5 @@
-// tests/fixtures/logs: lines of every release, and what they say. MUSTER_REWRITE=1 writes the golden files anew: read the difference before keeping it.
+// tests/fixtures/logs: lines of every release, and what they say. MUSTER_REWRITE=1 writes the
+// golden files anew: read the difference before keeping it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,7 +65,9 @@ TEST(Fixtures, SayWhatTheirGoldenFilesSay) {
     for (const std::string& line : cut(read_text(kLogs / (name + ".log")))) {
       const Evidence evidence = evidence_in(line);
       const std::string text = line_text(grammar->read(line));
-      said += name.starts_with("failures") ? fmt::format("{}\n    {}\n", line, evidence_text(evidence)) : fmt::format("{}\n    {}\n", line, text);
+      said += name.starts_with("failures")
+                  ? fmt::format("{}\n    {}\n", line, evidence_text(evidence))
+                  : fmt::format("{}\n    {}\n", line, text);
       // `auto` knows every row's lines; what is no engine's line is no evidence of a death either.
       EXPECT_EQ(line_text(automatic->read(line)), text) << name << ": " << line;
       if (!name.starts_with("failures") && !line.starts_with("ValueError")) {
@@ -83,7 +86,8 @@ TEST(Fixtures, OtherGrammarsReadNothingOfThem) {
     for (const std::string other : {"mindformers", "megatron"}) {
       if (other == own || own == "mindspeed-mm" || own == "auto") continue;
       const auto grammar = row(other);
-      for (const std::string& line : cut(read_text(kLogs / (name + ".log")))) EXPECT_FALSE(grammar->step(line)) << other << " on " << name << ": " << line;
+      for (const std::string& line : cut(read_text(kLogs / (name + ".log"))))
+        EXPECT_FALSE(grammar->step(line)) << other << " on " << name << ": " << line;
     }
   }
 }
@@ -95,13 +99,15 @@ std::string everything() {
 }
 
 // All that is said of a stream, cut into pieces of these sizes (over and over).
-std::string said_of(std::string_view text, const Grammar& grammar, const std::vector<std::size_t>& pieces) {
+std::string said_of(std::string_view text, const Grammar& grammar,
+                    const std::vector<std::size_t>& pieces) {
   std::string said;
   agent::LineScanner scanner;
   const auto line = [&](std::string_view one) {
     const LogLine found = grammar.read(one);
     const Evidence evidence = evidence_in(one);
-    if (found.said != Said::Nothing || evidence.rank > 0) said += line_text(found) + " " + evidence_text(evidence) + "\n";
+    if (found.said != Said::Nothing || evidence.rank > 0)
+      said += line_text(found) + " " + evidence_text(evidence) + "\n";
   };
   for (std::size_t i = 0; !text.empty(); ++i) {
     const std::string_view piece = text.substr(0, pieces[i % pieces.size()]);
@@ -114,10 +120,12 @@ std::string said_of(std::string_view text, const Grammar& grammar, const std::ve
 
 TEST(Fixtures, CutAtAnyByteTheySayTheSame) {
   const auto grammar = row("auto");
-  const std::string corpus = read_text(kLogs / "mindformers-r0.8.log") + read_text(kLogs / "noise.log");
+  const std::string corpus =
+      read_text(kLogs / "mindformers-r0.8.log") + read_text(kLogs / "noise.log");
   const std::string whole = said_of(corpus, *grammar, {corpus.size()});
   EXPECT_NE(whole.find("step step=6400"), std::string::npos) << whole;
-  for (std::size_t at = 1; at < corpus.size(); ++at) ASSERT_EQ(said_of(corpus, *grammar, {at, corpus.size()}), whole) << "cut at " << at;
+  for (std::size_t at = 1; at < corpus.size(); ++at)
+    ASSERT_EQ(said_of(corpus, *grammar, {at, corpus.size()}), whole) << "cut at " << at;
 }
 
 TEST(Fixtures, CutIntoAnyPiecesTheySayTheSame) {
@@ -125,7 +133,8 @@ TEST(Fixtures, CutIntoAnyPiecesTheySayTheSame) {
   const std::string corpus = everything();
   const std::string whole = said_of(corpus, *grammar, {corpus.size()});
   EXPECT_GT(std::ranges::count(whole, '\n'), 80);
-  for (const std::size_t size : {1, 2, 3, 7, 64, 1000, 4096}) EXPECT_EQ(said_of(corpus, *grammar, {size}), whole) << size;
+  for (const std::size_t size : {1, 2, 3, 7, 64, 1000, 4096})
+    EXPECT_EQ(said_of(corpus, *grammar, {size}), whole) << size;
   std::mt19937 random(11);
   for (int round = 0; round < 20; ++round) {
     std::vector<std::size_t> pieces;

@@ -1,4 +1,5 @@
-// MindFormers' checkpoints: rank folders, both file formats, names, counters, torn files; and the formats' own ends.
+// MindFormers' checkpoints: rank folders, both file formats, names, counters, torn files; and the
+// formats' own ends.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +17,9 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 CkptEnd end_of(const std::string& file) {
-  return read_ckpt_end(std::string_view(file).substr(file.size() - std::min(file.size(), kCkptTailBytes)), file.size());
+  return read_ckpt_end(
+      std::string_view(file).substr(file.size() - std::min(file.size(), kCkptTailBytes)),
+      file.size());
 }
 
 TEST(CkptEnd, ReadsTheCountersAtTheEnd) {
@@ -35,21 +38,26 @@ TEST(CkptEnd, WeightsAtTheEndCloseNothing) {
   EXPECT_TRUE(end.framed);
   EXPECT_FALSE(end.closed);
   EXPECT_FALSE(end.step_num);
-  EXPECT_FALSE(end_of(ckpt(3, 1234, 200'000, false)).framed) << "the last value is larger than what is looked at";
+  EXPECT_FALSE(end_of(ckpt(3, 1234, 200'000, false)).framed)
+      << "the last value is larger than what is looked at";
 }
 
 TEST(CkptEnd, AChecksumClosesAFile) {
-  const std::string file = ckpt(3, 7, 300, false) + "crc_num" + std::string(6, '\0') + "\x12\x34\x56\x78";
+  const std::string file =
+      ckpt(3, 7, 300, false) + "crc_num" + std::string(6, '\0') + "\x12\x34\x56\x78";
   EXPECT_TRUE(end_of(file).closed);
   EXPECT_FALSE(end_of(file.substr(0, file.size() - 1)).framed);
 }
 
-// A writer in place is killed anywhere: no shorter file passes, but for the batch size behind the last counter.
+// A writer in place is killed anywhere: no shorter file passes, but for the batch size behind the
+// last counter.
 TEST(CkptEnd, NoTornFileIsClosed) {
   for (const std::size_t weights : {40ul, 70'000ul}) {
     const std::string file = ckpt(3, 1234, weights);
-    const std::size_t counted = file.size() - ckpt_value("global_batch_size", "Int64", scalar(64, 8), 0).size();
-    for (std::size_t size = 0; size < file.size(); size += size + 600 < file.size() && size > 600 ? 97 : 1) {
+    const std::size_t counted =
+        file.size() - ckpt_value("global_batch_size", "Int64", scalar(64, 8), 0).size();
+    for (std::size_t size = 0; size < file.size();
+         size += size + 600 < file.size() && size > 600 ? 97 : 1) {
       if (size == counted) continue;
       EXPECT_FALSE(end_of(file.substr(0, size)).closed) << size << " of " << file.size();
     }
@@ -65,10 +73,12 @@ TEST(CkptEnd, AnyBytesAreRead) {
   std::mt19937 random(3);
   for (int round = 0; round < 5'000; ++round) {
     std::string file = ckpt(3, 7, random() % 200);
-    for (std::uint32_t i = random() % 8; i > 0; --i) file[random() % file.size()] = static_cast<char>(random());
+    for (std::uint32_t i = random() % 8; i > 0; --i)
+      file[random() % file.size()] = static_cast<char>(random());
     (void)end_of(file.substr(0, random() % (file.size() + 1)));
   }
-  for (const char* unit : {"\x0a", "\x0a\x02", "\x0a\x05\x0a\x01t\x12\x00", "\x0a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"}) {
+  for (const char* unit : {"\x0a", "\x0a\x02", "\x0a\x05\x0a\x01t\x12\x00",
+                           "\x0a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"}) {
     std::string file;
     while (file.size() < kCkptTailBytes) file += unit;
     (void)end_of(file);
@@ -77,7 +87,8 @@ TEST(CkptEnd, AnyBytesAreRead) {
 
 bool whole_safetensors(const std::string& file) {
   const auto bytes = safetensors_header_bytes(file.substr(0, 8), file.size());
-  return bytes && read_safetensors_header(std::string_view(file).substr(8, *bytes), file.size()).whole;
+  return bytes &&
+         read_safetensors_header(std::string_view(file).substr(8, *bytes), file.size()).whole;
 }
 
 TEST(SafetensorsEnd, SizesMustAddUp) {
@@ -85,7 +96,8 @@ TEST(SafetensorsEnd, SizesMustAddUp) {
   EXPECT_TRUE(whole_safetensors(safetensors(1, 2, 300, 7)));
   EXPECT_TRUE(whole_safetensors(safetensors(1, 2, 0)));
   const std::string file = safetensors(1, 2);
-  for (std::size_t size = 0; size < file.size(); ++size) EXPECT_FALSE(whole_safetensors(file.substr(0, size))) << size;
+  for (std::size_t size = 0; size < file.size(); ++size)
+    EXPECT_FALSE(whole_safetensors(file.substr(0, size))) << size;
   EXPECT_FALSE(whole_safetensors(file + "x"));
   EXPECT_FALSE(whole_safetensors(std::string(4096, '\0')));
   EXPECT_FALSE(whole_safetensors(std::string(4096, '\xff')));
@@ -98,13 +110,19 @@ TEST(SafetensorsEnd, WhatIsNoHeaderIsNotWhole) {
     return whole_safetensors(file + json + std::string(data, 'x'));
   };
   EXPECT_TRUE(whole(R"({"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})", 4));
-  EXPECT_TRUE(whole(R"( {"a" : {"data_offsets" : [0, 4], "dtype":"F32","shape":[1]}, "__metadata__":{} } )", 4));
-  for (const char* json :
-       {"{}", "[]", "{\"a\":4}", R"({"a":{"dtype":"F32","shape":[1]}})", R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})",
-        R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})", R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}} x)",
-        R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",  // one over the other
-        R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,99999999999999999999]}})", R"({"a":{"data_offsets":[0,4], "b": {"c": [1]}}})",
-        R"({"a":{"data_offsets":[0,4], "shape": [[[[1]]]]}})", R"({"__metadata__":{"data_offsets":"[0,4]"}})", R"({"a\)"})
+  EXPECT_TRUE(whole(
+      R"( {"a" : {"data_offsets" : [0, 4], "dtype":"F32","shape":[1]}, "__metadata__":{} } )", 4));
+  for (
+      const char* json :
+      {"{}", "[]", "{\"a\":4}", R"({"a":{"dtype":"F32","shape":[1]}})",
+       R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})",
+       R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})",
+       R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}} x)",
+       R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",  // one over the other
+       R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,99999999999999999999]}})",
+       R"({"a":{"data_offsets":[0,4], "b": {"c": [1]}}})",
+       R"({"a":{"data_offsets":[0,4], "shape": [[[[1]]]]}})",
+       R"({"__metadata__":{"data_offsets":"[0,4]"}})", R"({"a\)"})
     EXPECT_FALSE(whole(json, 4)) << json;
   EXPECT_FALSE(whole(std::string(1 << 20, '['), 4));
   EXPECT_FALSE(whole("{\"" + std::string(1 << 20, '\\'), 4));
@@ -112,16 +130,21 @@ TEST(SafetensorsEnd, WhatIsNoHeaderIsNotWhole) {
 
 class MindFormersTree : public testing::Test {
  protected:
-  static std::string name(int rank, int epoch, int step, const std::string& middle = "", const char* ending = "ckpt") {
-    return "/s/checkpoint/rank_" + std::to_string(rank) + "/llama_7b_rank_" + std::to_string(rank) + middle + "-" + std::to_string(epoch) + "_" +
-           std::to_string(step) + "." + ending;
+  static std::string name(int rank, int epoch, int step, const std::string& middle = "",
+                          const char* ending = "ckpt") {
+    return "/s/checkpoint/rank_" + std::to_string(rank) + "/llama_7b_rank_" + std::to_string(rank) +
+           middle + "-" + std::to_string(epoch) + "_" + std::to_string(step) + "." + ending;
   }
   // `global`: the step that the files say.
   void save(int epoch, int step, int global, std::vector<int> ranks = {0, 1}) {
     for (const int rank : ranks) view.files[name(rank, epoch, step)] = ckpt(epoch, global);
   }
-  void use(const LayoutOptions& options) { layout = std::move(make_layout("mindformers", options).value()); }
-  [[nodiscard]] std::vector<FoundCheckpoint> scan(std::size_t newest = 2) const { return layout->scan(view, "/s", newest); }
+  void use(const LayoutOptions& options) {
+    layout = std::move(make_layout("mindformers", options).value());
+  }
+  [[nodiscard]] std::vector<FoundCheckpoint> scan(std::size_t newest = 2) const {
+    return layout->scan(view, "/s", newest);
+  }
   [[nodiscard]] std::vector<std::int64_t> steps(std::size_t newest = 9) const {
     std::vector<std::int64_t> found;
     for (const FoundCheckpoint& one : scan(newest)) found.push_back(one.step);
@@ -129,7 +152,8 @@ class MindFormersTree : public testing::Test {
   }
 
   MemoryView view;
-  std::unique_ptr<CheckpointLayout> layout = std::move(make_layout("mindformers", {.world_size = 2}).value());
+  std::unique_ptr<CheckpointLayout> layout =
+      std::move(make_layout("mindformers", {.world_size = 2}).value());
 };
 
 TEST_F(MindFormersTree, NothingIsNothing) {
@@ -181,10 +205,12 @@ TEST_F(MindFormersTree, ANodeMayLookAtItsOwnRanksAlone) {
 TEST_F(MindFormersTree, SinkModeCountsSinks) {
   for (const int sink : {18, 19, 20}) save(sink, 2, 2 * sink);
   EXPECT_THAT(steps(), ElementsAre(40, 38, 36));
-  for (auto& [path, content] : view.files) content = ckpt(1, 0);  // files without a count of their own: every name has the same step
+  // files without a count of their own: every name has the same step
+  for (auto& [path, content] : view.files) content = ckpt(1, 0);
   EXPECT_THAT(steps(), ElementsAre(40, 38, 36));
   use({.world_size = 2, .steps_per_epoch = 100});
-  EXPECT_THAT(steps(), ElementsAre(1902, 1802, 1702)) << "what the job says goes before what names suggest";
+  EXPECT_THAT(steps(), ElementsAre(1902, 1802, 1702))
+      << "what the job says goes before what names suggest";
 }
 
 TEST_F(MindFormersTree, EpochsAreAsLongAsTheFilesSay) {
@@ -211,21 +237,33 @@ TEST_F(MindFormersTree, RenamedPrefixesCount) {
   EXPECT_EQ(found[0].step, 6);
   EXPECT_TRUE(complete(found[0]));
   const LinkPlan plan = layout->resume_links(view, "/s", 6);
-  EXPECT_THAT(plan.links, ElementsAre(std::pair<std::string, std::string>("rank_0/llama_7b_rank_0-3_2.ckpt", name(0, 3, 2, "_1")),
-                                      std::pair<std::string, std::string>("rank_1/llama_7b_rank_1-3_2.ckpt", name(1, 3, 2, "_12"))));
+  EXPECT_THAT(plan.links,
+              ElementsAre(std::pair<std::string, std::string>("rank_0/llama_7b_rank_0-3_2.ckpt",
+                                                              name(0, 3, 2, "_1")),
+                          std::pair<std::string, std::string>("rank_1/llama_7b_rank_1-3_2.ckpt",
+                                                              name(1, 3, 2, "_12"))));
 }
 
 TEST_F(MindFormersTree, NamesThatAreOthersAreLeftAlone) {
   const std::string file = ckpt(3, 6);
-  for (const char* other : {"/s/checkpoint_network/rank_0/llama_7b_rank_0-network.ckpt", "/s/checkpoint_network/rank_0/llama_7b_rank_0-network-3_2.ckpt",
-                            "/s/checkpoint_network/rank_0/llama_7b_rank_0-3_2.ckpt", "/s/checkpoint_trainable/rank_0/llama_7b_rank_0-3_2.ckpt",
-                            "/s/transformed_checkpoint/rank_0/checkpoint_0.ckpt", "/s/checkpoint/rank_0/llama_7b_rank_0-network-3_2.ckpt",
-                            "/s/checkpoint/rank_0/llama_7b_rank_0-trainable_params-3_2.ckpt", "/s/checkpoint/rank_0/llama_7b_rank_1-3_2.ckpt",
-                            "/s/checkpoint/rank_0/llama_7b_rank_0-3_2.ckpt.tmp", "/s/checkpoint/rank_0/llama_7b_rank_0-3_2_breakpoint.ckpt",
-                            "/s/checkpoint/rank_0/llama_7b-3_2.ckpt", "/s/checkpoint/rank_0/_rank_0-3_2.ckpt", "/s/checkpoint/rank_0/llama_7b_rank_0-0_2.ckpt",
-                            "/s/checkpoint/rank_0/llama_7b_rank_0-3_0.ckpt", "/s/checkpoint/rank_0/llama_7b_rank_0-3_99999999999999999999.ckpt",
-                            "/s/checkpoint/rank_00/llama_7b_rank_00-3_2.ckpt", "/s/checkpoint/rank_x/llama_7b_rank_x-3_2.ckpt",
-                            "/s/checkpoint/rank_99999999/llama_7b_rank_99999999-3_2.ckpt"})
+  for (const char* other :
+       {"/s/checkpoint_network/rank_0/llama_7b_rank_0-network.ckpt",
+        "/s/checkpoint_network/rank_0/llama_7b_rank_0-network-3_2.ckpt",
+        "/s/checkpoint_network/rank_0/llama_7b_rank_0-3_2.ckpt",
+        "/s/checkpoint_trainable/rank_0/llama_7b_rank_0-3_2.ckpt",
+        "/s/transformed_checkpoint/rank_0/checkpoint_0.ckpt",
+        "/s/checkpoint/rank_0/llama_7b_rank_0-network-3_2.ckpt",
+        "/s/checkpoint/rank_0/llama_7b_rank_0-trainable_params-3_2.ckpt",
+        "/s/checkpoint/rank_0/llama_7b_rank_1-3_2.ckpt",
+        "/s/checkpoint/rank_0/llama_7b_rank_0-3_2.ckpt.tmp",
+        "/s/checkpoint/rank_0/llama_7b_rank_0-3_2_breakpoint.ckpt",
+        "/s/checkpoint/rank_0/llama_7b-3_2.ckpt", "/s/checkpoint/rank_0/_rank_0-3_2.ckpt",
+        "/s/checkpoint/rank_0/llama_7b_rank_0-0_2.ckpt",
+        "/s/checkpoint/rank_0/llama_7b_rank_0-3_0.ckpt",
+        "/s/checkpoint/rank_0/llama_7b_rank_0-3_99999999999999999999.ckpt",
+        "/s/checkpoint/rank_00/llama_7b_rank_00-3_2.ckpt",
+        "/s/checkpoint/rank_x/llama_7b_rank_x-3_2.ckpt",
+        "/s/checkpoint/rank_99999999/llama_7b_rank_99999999-3_2.ckpt"})
     view.files[other] = file;
   EXPECT_THAT(scan(), IsEmpty());
   EXPECT_THAT(layout->resume_links(view, "/s", 6).links, IsEmpty());
@@ -238,7 +276,8 @@ TEST_F(MindFormersTree, NoPrefixOfASaveInPlaceIsComplete) {
   const std::string file = ckpt(3, 30);
   view.files[name(0, 3, 10)] = file;
   for (std::size_t size = 0; size < file.size(); ++size) {
-    if (size + ckpt_value("global_batch_size", "Int64", scalar(64, 8), 0).size() == file.size()) continue;
+    if (size + ckpt_value("global_batch_size", "Int64", scalar(64, 8), 0).size() == file.size())
+      continue;
     view.files[name(1, 3, 10)] = file.substr(0, size);
     const auto found = scan();
     ASSERT_EQ(found.size(), 2u);
@@ -250,7 +289,8 @@ TEST_F(MindFormersTree, NoPrefixOfASaveInPlaceIsComplete) {
   EXPECT_TRUE(complete(scan()[0]));
 }
 
-// r0.3's files have no counters behind the weights: only the mode tells that the writer came to its end.
+// r0.3's files have no counters behind the weights: only the mode tells that the writer came to its
+// end.
 TEST_F(MindFormersTree, AFileThatEndsWithAWeightNeedsItsWritersMark) {
   for (const int rank : {0, 1}) view.files[name(rank, 1, 10)] = ckpt(1, 10, 300, false);
   EXPECT_FALSE(complete(scan()[0]));
@@ -258,22 +298,28 @@ TEST_F(MindFormersTree, AFileThatEndsWithAWeightNeedsItsWritersMark) {
   EXPECT_FALSE(complete(scan()[0]));
   for (const int rank : {0, 1}) view.modes[name(rank, 1, 10)] = 0400;
   EXPECT_TRUE(complete(scan()[0]));
-  for (const int rank : {0, 1}) view.files[name(rank, 1, 10)] = ckpt(1, 10, 200'000, false);  // no value's start is in what is looked at
+  // no value's start is in what is looked at
+  for (const int rank : {0, 1}) view.files[name(rank, 1, 10)] = ckpt(1, 10, 200'000, false);
   view.files[name(0, 1, 10)].append("x");
   EXPECT_TRUE(complete(scan()[0]));
-  view.files[name(0, 1, 10)].append(100'000, '\0');  // a host that crashed: the size is there, the blocks are not
+  // a host that crashed: the size is there, the blocks are not
+  view.files[name(0, 1, 10)].append(100'000, '\0');
   EXPECT_FALSE(complete(scan()[0]));
 }
 
 TEST_F(MindFormersTree, BothFormatsAreRead) {
-  for (const int rank : {0, 1}) view.files[name(rank, 2, 500, "", "safetensors")] = safetensors(2, 2375);
+  for (const int rank : {0, 1})
+    view.files[name(rank, 2, 500, "", "safetensors")] = safetensors(2, 2375);
   auto found = scan();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].step, 2375);
   EXPECT_TRUE(complete(found[0]));
-  EXPECT_THAT(layout->resume_links(view, "/s", 2375).links,
-              ElementsAre(std::pair<std::string, std::string>("rank_0/llama_7b_rank_0-2_500.safetensors", name(0, 2, 500, "", "safetensors")),
-                          std::pair<std::string, std::string>("rank_1/llama_7b_rank_1-2_500.safetensors", name(1, 2, 500, "", "safetensors"))));
+  EXPECT_THAT(
+      layout->resume_links(view, "/s", 2375).links,
+      ElementsAre(std::pair<std::string, std::string>("rank_0/llama_7b_rank_0-2_500.safetensors",
+                                                      name(0, 2, 500, "", "safetensors")),
+                  std::pair<std::string, std::string>("rank_1/llama_7b_rank_1-2_500.safetensors",
+                                                      name(1, 2, 500, "", "safetensors"))));
   const std::string file = safetensors(2, 2375);
   for (std::size_t size = 0; size < file.size(); ++size) {
     view.files[name(1, 2, 500, "", "safetensors")] = file.substr(0, size);
@@ -284,9 +330,11 @@ TEST_F(MindFormersTree, BothFormatsAreRead) {
   }
 }
 
-// A header beyond what head() gives is read in parts; a view that cannot do that leaves the writer's mark.
+// A header beyond what head() gives is read in parts; a view that cannot do that leaves the
+// writer's mark.
 TEST_F(MindFormersTree, LargeHeadersAreReadInParts) {
-  for (const int rank : {0, 1}) view.files[name(rank, 1, 10, "", "safetensors")] = safetensors(1, 10, 300, 3 << 20);
+  for (const int rank : {0, 1})
+    view.files[name(rank, 1, 10, "", "safetensors")] = safetensors(1, 10, 300, 3 << 20);
   EXPECT_TRUE(complete(scan()[0]));
   view.parts = false;
   EXPECT_FALSE(complete(scan()[0]));
@@ -298,15 +346,23 @@ TEST_F(MindFormersTree, LinksHoldOneStepInEveryRank) {
   save(1, 2, 2);
   save(2, 2, 4);
   const LinkPlan plan = layout->resume_links(view, "/s", 2);
-  EXPECT_THAT(plan.links, ElementsAre(std::pair<std::string, std::string>("rank_0/llama_7b_rank_0-1_2.ckpt", name(0, 1, 2)),
-                                      std::pair<std::string, std::string>("rank_1/llama_7b_rank_1-1_2.ckpt", name(1, 1, 2))));
+  EXPECT_THAT(
+      plan.links,
+      ElementsAre(
+          std::pair<std::string, std::string>("rank_0/llama_7b_rank_0-1_2.ckpt", name(0, 1, 2)),
+          std::pair<std::string, std::string>("rank_1/llama_7b_rank_1-1_2.ckpt", name(1, 1, 2))));
   EXPECT_THAT(
       plan.files,
       ElementsAre(
-          std::pair<std::string, std::string>("rank_0/meta.json", R"({"last_epoch": 1, "last_step": 2, "last_ckpt_file": "llama_7b_rank_0-1_2.ckpt"})"),
-          std::pair<std::string, std::string>("rank_1/meta.json", R"({"last_epoch": 1, "last_step": 2, "last_ckpt_file": "llama_7b_rank_1-1_2.ckpt"})")));
+          std::pair<std::string, std::string>(
+              "rank_0/meta.json",
+              R"({"last_epoch": 1, "last_step": 2, "last_ckpt_file": "llama_7b_rank_0-1_2.ckpt"})"),
+          std::pair<std::string, std::string>(
+              "rank_1/meta.json",
+              R"({"last_epoch": 1, "last_step": 2, "last_ckpt_file": "llama_7b_rank_1-1_2.ckpt"})")));
   EXPECT_THAT(layout->resume_links(view, "/s", 3).links, IsEmpty());
-  EXPECT_THAT(layout->links("/s", 2).links, IsEmpty()) << "names of files are not known from the step alone";
+  EXPECT_THAT(layout->links("/s", 2).links, IsEmpty())
+      << "names of files are not known from the step alone";
   // Links are for all ranks that can be seen, whoever makes them.
   use({.world_size = 2, .first_rank = 1, .rank_count = 1});
   EXPECT_EQ(layout->resume_links(view, "/s", 2).links.size(), 2u);
@@ -331,10 +387,13 @@ class MindFormersIterations : public MindFormersTree {
         view.files[std::string(dir) + file] = safetensors(1, step);
       }
     }
-    view.files[std::string(dir) + "common.json"] = R"({"epoch_num": 1, "step_num": 40, "global_step": 40, "loss_scale": 1.0, "global_batch_size": 64})";
+    view.files[std::string(dir) + "common.json"] =
+        R"({"epoch_num": 1, "step_num": 40, "global_step": 40, "loss_scale": 1.0, "global_batch_size": 64})";
     view.files[std::string(dir) + "metadata.json"] = "{}";
   }
-  void tracker(const std::string& text) { view.files["/s/checkpoint/latest_checkpointed_iteration.txt"] = text; }
+  void tracker(const std::string& text) {
+    view.files["/s/checkpoint/latest_checkpointed_iteration.txt"] = text;
+  }
 };
 
 TEST_F(MindFormersIterations, AreSealedByTheTracker) {
@@ -377,8 +436,10 @@ TEST_F(MindFormersIterations, WithoutTheOptimizerWeightsAreAll) {
   tracker("40");
   EXPECT_TRUE(complete(scan()[0]));
   const LinkPlan plan = layout->resume_links(view, "/s", 40);
-  EXPECT_THAT(plan.links, ElementsAre(std::pair<std::string, std::string>("iteration_00000040", "/s/checkpoint/iteration_00000040")));
-  EXPECT_THAT(plan.files, ElementsAre(std::pair<std::string, std::string>("latest_checkpointed_iteration.txt", "40")));
+  EXPECT_THAT(plan.links, ElementsAre(std::pair<std::string, std::string>(
+                              "iteration_00000040", "/s/checkpoint/iteration_00000040")));
+  EXPECT_THAT(plan.files, ElementsAre(std::pair<std::string, std::string>(
+                              "latest_checkpointed_iteration.txt", "40")));
 }
 
 TEST(ResumeProblem, WeightsAloneAreNoSource) {
@@ -386,7 +447,8 @@ TEST(ResumeProblem, WeightsAloneAreNoSource) {
   EXPECT_EQ(resume_problem("/out/checkpoint/rank_0/x.ckpt"), "");
   EXPECT_EQ(resume_problem("/out/my_checkpoint_network_tests/checkpoint"), "");
   EXPECT_NE(resume_problem("/out/checkpoint_network").find("weights alone"), std::string::npos);
-  EXPECT_NE(resume_problem("/out/checkpoint_network/rank_0/").find("'checkpoint'"), std::string::npos);
+  EXPECT_NE(resume_problem("/out/checkpoint_network/rank_0/").find("'checkpoint'"),
+            std::string::npos);
   EXPECT_NE(resume_problem("checkpoint_trainable/rank_0/x.ckpt"), "");
   EXPECT_NE(resume_problem("/ckpt/release/"), "");
 }

@@ -13,7 +13,11 @@ namespace {
 
 using testing::ElementsAre;
 
-bool whole(const std::string& file) { return zip_is_whole(std::string_view(file).substr(file.size() - std::min(file.size(), kZipTailBytes)), file.size()); }
+bool whole(const std::string& file) {
+  return zip_is_whole(
+      std::string_view(file).substr(file.size() - std::min(file.size(), kZipTailBytes)),
+      file.size());
+}
 
 TEST(ZipEnd, SeesWholeArchives) {
   EXPECT_TRUE(whole(zip(10)));
@@ -26,7 +30,8 @@ TEST(ZipEnd, SeesWholeArchives) {
 TEST(ZipEnd, NoTornFilePasses) {
   for (const bool zip64 : {false, true}) {
     const std::string file = zip(300, zip64);
-    for (std::size_t size = 0; size < file.size(); ++size) EXPECT_FALSE(whole(file.substr(0, size))) << size;
+    for (std::size_t size = 0; size < file.size(); ++size)
+      EXPECT_FALSE(whole(file.substr(0, size))) << size;
     EXPECT_FALSE(whole(file + "x"));
     EXPECT_FALSE(whole(file + file.substr(0, 50)));
     EXPECT_FALSE(whole("y" + file)) << "a file whose start is another's";
@@ -38,7 +43,8 @@ TEST(ZipEnd, AnyBytesAreRead) {
   std::mt19937 random(3);
   for (int round = 0; round < 20'000; ++round) {
     std::string file = zip(random() % 100, random() % 2 == 0);
-    for (std::uint32_t i = random() % 8; i > 0; --i) file[random() % file.size()] = static_cast<char>(random());
+    for (std::uint32_t i = random() % 8; i > 0; --i)
+      file[random() % file.size()] = static_cast<char>(random());
     whole(file.substr(0, random() % (file.size() + 1)));
   }
 }
@@ -54,8 +60,12 @@ class MegatronTree : public testing::Test {
       view.files[dir + "/model_optim_rng.pt"] = zip(100);
     }
   }
-  void tracker(const std::string& text) { view.files["/s/latest_checkpointed_iteration.txt"] = text; }
-  [[nodiscard]] std::vector<FoundCheckpoint> scan(std::size_t newest = 2) const { return layout->scan(view, "/s", newest); }
+  void tracker(const std::string& text) {
+    view.files["/s/latest_checkpointed_iteration.txt"] = text;
+  }
+  [[nodiscard]] std::vector<FoundCheckpoint> scan(std::size_t newest = 2) const {
+    return layout->scan(view, "/s", newest);
+  }
 
   MemoryView view;
   std::unique_ptr<CheckpointLayout> layout = std::move(make_layout("megatron").value());
@@ -87,9 +97,11 @@ TEST_F(MegatronTree, IsCompleteWhenTheTrackerReachedIt) {
 TEST_F(MegatronTree, TheTrackerAloneIsNeverTruth) {
   save(20, {"mp_rank_00"});
   save(40, {"mp_rank_00"});
-  for (const char* text : {"", "garbage", "4", "40x", "-40", "release", "60", "99999999999999999999"}) {
+  for (const char* text :
+       {"", "garbage", "4", "40x", "-40", "release", "60", "99999999999999999999"}) {
     tracker(text);
-    for (const FoundCheckpoint& found : scan()) EXPECT_FALSE(found.sealed) << "tracker '" << text << "'";
+    for (const FoundCheckpoint& found : scan())
+      EXPECT_FALSE(found.sealed) << "tracker '" << text << "'";
   }
   tracker("20");  // behind
   auto found = scan();
@@ -98,7 +110,8 @@ TEST_F(MegatronTree, TheTrackerAloneIsNeverTruth) {
   EXPECT_EQ(found[0].expected, 1u);
   EXPECT_TRUE(complete(found[1]));
   tracker("40\n");
-  view.files["/s/iter_0000040/mp_rank_00/model_optim_rng.pt"].resize(90);  // reached, and damaged since
+  // reached, and damaged since
+  view.files["/s/iter_0000040/mp_rank_00/model_optim_rng.pt"].resize(90);
   found = scan();
   EXPECT_TRUE(found[0].sealed);
   EXPECT_FALSE(complete(found[0]));
@@ -118,7 +131,8 @@ TEST_F(MegatronTree, EveryShardOfAnEarlierStepIsExpected) {
   EXPECT_FALSE(complete(scan(1)[0]));
 }
 
-// A directory that no rank could write was missing in every step, so that each looked whole beside its neighbours.
+// A directory that no rank could write was missing in every step, so that each looked whole beside
+// its neighbours.
 TEST_F(MegatronTree, AsManyShardsAsTheJobSays) {
   layout = std::move(make_layout("megatron", {.shards = 2}).value());
   for (const int step : {20, 40}) save(step, {"mp_rank_00"});
@@ -140,15 +154,18 @@ TEST_F(MegatronTree, ADistributedOptimizersFileIsNeededOnceAnyShardHasOne) {
   EXPECT_FALSE(complete(scan()[0]));
 }
 
-// Killed at any byte of any file of a save, in the order Megatron writes: never complete before the tracker.
+// Killed at any byte of any file of a save, in the order Megatron writes: never complete before the
+// tracker.
 TEST_F(MegatronTree, NoPrefixOfASaveIsComplete) {
   save(20, {"mp_rank_00", "mp_rank_01"}, true);
   tracker("20");
   const MemoryView before = view;
   save(40, {"mp_rank_00", "mp_rank_01"}, true);
   const MemoryView after = view;
-  const std::vector<std::string> order = {"/s/iter_0000040/mp_rank_00/distrib_optim.pt", "/s/iter_0000040/mp_rank_01/distrib_optim.pt",
-                                          "/s/iter_0000040/mp_rank_00/model_optim_rng.pt", "/s/iter_0000040/mp_rank_01/model_optim_rng.pt"};
+  const std::vector<std::string> order = {"/s/iter_0000040/mp_rank_00/distrib_optim.pt",
+                                          "/s/iter_0000040/mp_rank_01/distrib_optim.pt",
+                                          "/s/iter_0000040/mp_rank_00/model_optim_rng.pt",
+                                          "/s/iter_0000040/mp_rank_01/model_optim_rng.pt"};
   view = before;
   for (const std::string& file : order)
     for (std::size_t size = 0; size <= after.files.at(file).size(); size += 7) {
@@ -184,7 +201,8 @@ TEST_F(MegatronTree, TorchDistIsSealedByItsMetadata) {
   EXPECT_FALSE(complete(scan()[0])) << "an async save that was killed leaves this";
   view.files[dir + ".metadata"] = "pickle";
   EXPECT_FALSE(complete(scan()[0]));
-  const std::string json = R"({"sharded_backend": "torch_dist", "sharded_backend_version": 1, "common_backend": "torch", "common_backend_version": 1})";
+  const std::string json =
+      R"({"sharded_backend": "torch_dist", "sharded_backend_version": 1, "common_backend": "torch", "common_backend_version": 1})";
   for (std::size_t size = 0; size < json.size(); ++size) {
     view.files[dir + "metadata.json"] = json.substr(0, size);
     EXPECT_FALSE(complete(scan()[0])) << size;
@@ -195,8 +213,8 @@ TEST_F(MegatronTree, TorchDistIsSealedByItsMetadata) {
   EXPECT_FALSE(complete(scan()[0]));
 }
 
-// Other ranks' files may be there before rank 0's common.pt. The two looks gave the shard two names; the first was never finished, and so neither was the
-// checkpoint.
+// Other ranks' files may be there before rank 0's common.pt. The two looks gave the shard two
+// names; the first was never finished, and so neither was the checkpoint.
 TEST_F(MegatronTree, TorchDistHasTheSameShardFromItsFirstFileOn) {
   const std::string dir = "/s/iter_0000020/";
   view.files[dir + "__3_0.distcp"] = "data";
@@ -247,11 +265,13 @@ TEST_F(MegatronTree, TorchDcpIsSealedByItsMetadataAndTheTracker) {
   EXPECT_FALSE(complete(scan()[0]));
 }
 
-// MindSpeed-MM, FSDP2: extra_state of every rank first, then the shards, then .metadata, then the tracker; an asynchronous save writes the tracker at once.
+// MindSpeed-MM, FSDP2: extra_state of every rank first, then the shards, then .metadata, then the
+// tracker; an asynchronous save writes the tracker at once.
 TEST_F(MegatronTree, Fsdp2NeedsEveryRanksExtraState) {
   layout = std::move(make_layout("mindspeed-mm").value());
   const std::string dir = "/s/iter_0000500/";
-  for (const char* rank : {"0", "1"}) view.files[dir + "extra_state/extra_state_rank_" + rank + ".pt"] = zip(40);
+  for (const char* rank : {"0", "1"})
+    view.files[dir + "extra_state/extra_state_rank_" + rank + ".pt"] = zip(40);
   tracker("500");
   EXPECT_TRUE(scan()[0].shards.empty());
   for (const char* rank : {"0", "1"}) view.files[dir + "__" + rank + "_0.distcp"] = "data";
@@ -269,11 +289,14 @@ TEST_F(MegatronTree, Fsdp2NeedsEveryRanksExtraState) {
 
 TEST_F(MegatronTree, LinksNameTheOneStep) {
   const LinkPlan plan = layout->links("/s", 20);
-  EXPECT_THAT(plan.links, ElementsAre(std::pair<std::string, std::string>("iter_0000020", "/s/iter_0000020")));
-  EXPECT_THAT(plan.files, ElementsAre(std::pair<std::string, std::string>("latest_checkpointed_iteration.txt", "20")));
+  EXPECT_THAT(plan.links,
+              ElementsAre(std::pair<std::string, std::string>("iter_0000020", "/s/iter_0000020")));
+  EXPECT_THAT(plan.files, ElementsAre(std::pair<std::string, std::string>(
+                              "latest_checkpointed_iteration.txt", "20")));
 }
 
-// What a program saves that no layout knows: nothing was said, and its next attempt began at step 0.
+// What a program saves that no layout knows: nothing was said, and its next attempt began at step
+// 0.
 TEST(Layouts, AFileThatLooksSavedAndIsNoCheckpointIsNamed) {
   const auto unknown = [](const char* layout, const std::map<std::string, std::string>& files) {
     MemoryView view;
@@ -281,19 +304,32 @@ TEST(Layouts, AFileThatLooksSavedAndIsNoCheckpointIsNamed) {
     const auto made = make_layout(layout);
     return unknown_file(**made, view, "/save", (*made)->scan(view, "/save", 2));
   };
-  const std::map<std::string, std::string> own = {{"step_20.pt", "weights"}, {"log.txt", "a long text"}, {"args.json", "{}"}};
+  const std::map<std::string, std::string> own = {
+      {"step_20.pt", "weights"}, {"log.txt", "a long text"}, {"args.json", "{}"}};
   EXPECT_EQ(unknown("megatron", own), "step_20.pt");
   EXPECT_EQ(unknown("mindformers", own), "step_20.pt");
-  EXPECT_EQ(unknown("megatron", {{"checkpoint-20/model.safetensors", "weights"}, {"checkpoint-20/trainer_state.json", "{}"}}),
+  EXPECT_EQ(unknown("megatron", {{"checkpoint-20/model.safetensors", "weights"},
+                                 {"checkpoint-20/trainer_state.json", "{}"}}),
             "checkpoint-20/model.safetensors")
       << "the largest of them";
-  EXPECT_EQ(unknown("megatron", {{"iter_0000020/weights.bin", "w"}}), "iter_0000020/weights.bin") << "a name that it knows, and nothing of a checkpoint in it";
+  EXPECT_EQ(unknown("megatron", {{"iter_0000020/weights.bin", "w"}}), "iter_0000020/weights.bin")
+      << "a name that it knows, and nothing of a checkpoint in it";
   EXPECT_EQ(unknown("megatron", {}), "");
-  EXPECT_EQ(unknown("megatron", {{"args.json", "{}"}, {"train.log", "step 1"}, {"events.out.tfevents.1", "x"}}), "") << "side files alone";
+  EXPECT_EQ(unknown("megatron",
+                    {{"args.json", "{}"}, {"train.log", "step 1"}, {"events.out.tfevents.1", "x"}}),
+            "")
+      << "side files alone";
   EXPECT_EQ(unknown("megatron", {{"step_20.pt", ""}}), "") << "empty as yet";
-  EXPECT_EQ(unknown("megatron", {{"latest_checkpointed_iteration.txt", "20"}, {"release/mp_rank_00/model_optim_rng.pt", "w"}}), "");
-  EXPECT_EQ(unknown("megatron", {{"iter_0000020/mp_rank_00/model_optim_rng.pt", "torn"}, {"extra.pt", "weights"}}), "") << "being saved: the layout's matter";
-  EXPECT_EQ(unknown("mindformers", {{"strategy/ckpt_strategy_rank_0.ckpt", "s"}, {"checkpoint_network/rank_0/x-network.safetensors", "w"}}), "");
+  EXPECT_EQ(unknown("megatron", {{"latest_checkpointed_iteration.txt", "20"},
+                                 {"release/mp_rank_00/model_optim_rng.pt", "w"}}),
+            "");
+  EXPECT_EQ(unknown("megatron", {{"iter_0000020/mp_rank_00/model_optim_rng.pt", "torn"},
+                                 {"extra.pt", "weights"}}),
+            "")
+      << "being saved: the layout's matter";
+  EXPECT_EQ(unknown("mindformers", {{"strategy/ckpt_strategy_rank_0.ckpt", "s"},
+                                    {"checkpoint_network/rank_0/x-network.safetensors", "w"}}),
+            "");
 }
 
 TEST(Layouts, NoneFindsNothingAndUnknownIsAnError) {
@@ -302,7 +338,9 @@ TEST(Layouts, NoneFindsNothingAndUnknownIsAnError) {
   EXPECT_TRUE(make_layout("none").value()->scan(view, "/s", 2).empty());
   const auto unknown = make_layout("zarr");
   ASSERT_FALSE(unknown);
-  EXPECT_EQ(unknown.error().message, "looking for checkpoints: layout 'zarr' is not known (mindformers | megatron | mindspeed-mm | none)");
+  EXPECT_EQ(unknown.error().message,
+            "looking for checkpoints: layout 'zarr' is not known (mindformers | megatron | "
+            "mindspeed-mm | none)");
 }
 
 }  // namespace

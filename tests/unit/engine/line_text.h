@@ -1,4 +1,5 @@
-// What a grammar and the evidence say of a line, as text: for golden files and for comparing ways of cutting.
+// What a grammar and the evidence say of a line, as text: for golden files and for comparing ways
+// of cutting.
 #pragma once
 
 #include <fmt/format.h>
@@ -63,7 +64,8 @@ inline std::string line_text(const LogLine& line) {
   whole("batch", step.batch);
   real("samples_per_second", step.samples_per_second, step.samples_per_second != 0);
   real("tokens_per_second", step.tokens_per_second, step.tokens_per_second != 0);
-  real("device_samples_per_second", step.device_samples_per_second, step.device_samples_per_second != 0);
+  real("device_samples_per_second", step.device_samples_per_second,
+       step.device_samples_per_second != 0);
   real("device_tflops", step.device_tflops, step.device_tflops != 0);
   real("remaining_seconds", step.remaining_seconds, line.said == Said::Rate);
   whole("skipped", step.skipped);
@@ -75,7 +77,8 @@ inline std::string line_text(const LogLine& line) {
 }
 
 inline std::string evidence_text(const Evidence& evidence) {
-  return fmt::format("{} {}{}{}", evidence.rank, trouble_name(evidence.trouble), evidence.code.empty() ? "" : " ", evidence.code);
+  return fmt::format("{} {}{}{}", evidence.rank, trouble_name(evidence.trouble),
+                     evidence.code.empty() ? "" : " ", evidence.code);
 }
 
 }  // namespace muster::engine

@@ -45,15 +45,19 @@ class MemoryView final : public FileView {
     if (found == files.end()) return "";
     return found->second.substr(found->second.size() - std::min(most, found->second.size()));
   }
-  [[nodiscard]] std::string part(const std::string& file, std::uint64_t from, std::size_t most) const override {
+  [[nodiscard]] std::string part(const std::string& file, std::uint64_t from,
+                                 std::size_t most) const override {
     const auto found = files.find(file);
-    return !parts || found == files.end() || from >= found->second.size() ? "" : found->second.substr(from, most);
+    return !parts || found == files.end() || from >= found->second.size()
+               ? ""
+               : found->second.substr(from, most);
   }
 };
 
 // As the controller judges it.
 inline bool complete(const FoundCheckpoint& found) {
-  return found.sealed && found.expected > 0 && found.shards.size() == found.expected && std::ranges::all_of(found.shards, &FoundShard::finished);
+  return found.sealed && found.expected > 0 && found.shards.size() == found.expected &&
+         std::ranges::all_of(found.shards, &FoundShard::finished);
 }
 
 inline void little(std::string& to, std::uint64_t value, int bytes) {
@@ -94,15 +98,19 @@ inline std::string zip(std::size_t payload, bool zip64 = false) {
   return text;
 }
 
-// One value of a MindSpore .ckpt: Checkpoint{value{tag, tensor{dims, type, content}}} (checkpoint.proto; written by serialization.py).
+// One value of a MindSpore .ckpt: Checkpoint{value{tag, tensor{dims, type, content}}}
+// (checkpoint.proto; written by serialization.py).
 inline std::string varint(std::uint64_t value) {
   std::string text;
   for (; value >= 0x80; value >>= 7) text.push_back(static_cast<char>((value & 0x7f) | 0x80));
   text.push_back(static_cast<char>(value));
   return text;
 }
-inline std::string field(char key, std::string_view bytes) { return key + varint(bytes.size()) + std::string(bytes); }
-inline std::string ckpt_value(std::string_view tag, std::string_view type, std::string_view content, std::uint64_t dims) {
+inline std::string field(char key, std::string_view bytes) {
+  return key + varint(bytes.size()) + std::string(bytes);
+}
+inline std::string ckpt_value(std::string_view tag, std::string_view type, std::string_view content,
+                              std::uint64_t dims) {
   const std::string tensor = '\x08' + varint(dims) + field('\x12', type) + field('\x1a', content);
   return field('\x0a', field('\x0a', tag) + field('\x12', tensor));
 }
@@ -112,8 +120,10 @@ inline std::string scalar(std::int64_t value, int bytes) {
   return text;
 }
 // Weights and optimizer, then what MindFormers appends (r0.8 and later: the batch size last).
-inline std::string ckpt(std::int64_t epoch, std::int64_t step, std::size_t weights = 300, bool closing = true) {
-  std::string text = ckpt_value("model.layers.0.w", "Float16", std::string(weights, 'w'), weights / 2);
+inline std::string ckpt(std::int64_t epoch, std::int64_t step, std::size_t weights = 300,
+                        bool closing = true) {
+  std::string text =
+      ckpt_value("model.layers.0.w", "Float16", std::string(weights, 'w'), weights / 2);
   text += ckpt_value("adam_m.model.layers.0.w", "Float32", std::string(weights, 'm'), weights / 4);
   if (!closing) return text;
   text += ckpt_value("epoch_num", "Int64", scalar(epoch, 8), 0);
@@ -124,17 +134,23 @@ inline std::string ckpt(std::int64_t epoch, std::int64_t step, std::size_t weigh
   return text;
 }
 // Two weights and MindFormers' counters; `pad`: blanks behind the JSON.
-inline std::string safetensors(std::int64_t epoch, std::int64_t step, std::size_t weights = 300, std::size_t pad = 0) {
-  const auto entry = [](std::string_view name, std::string_view type, std::size_t from, std::size_t to) {
-    return "\"" + std::string(name) + "\":{\"dtype\":\"" + std::string(type) + "\",\"shape\":[" + std::to_string(to - from) + "],\"data_offsets\":[" +
-           std::to_string(from) + "," + std::to_string(to) + "]}";
+inline std::string safetensors(std::int64_t epoch, std::int64_t step, std::size_t weights = 300,
+                               std::size_t pad = 0) {
+  const auto entry = [](std::string_view name, std::string_view type, std::size_t from,
+                        std::size_t to) {
+    return "\"" + std::string(name) + "\":{\"dtype\":\"" + std::string(type) + "\",\"shape\":[" +
+           std::to_string(to - from) + "],\"data_offsets\":[" + std::to_string(from) + "," +
+           std::to_string(to) + "]}";
   };
-  std::string json = "{\"__metadata__\":{\"format\":\"ms\"}," + entry("w", "F32", 0, weights) + "," + entry("epoch_num", "I32", weights, weights + 4) + "," +
-                     entry("step_num", "I32", weights + 4, weights + 8) + "," + entry("w \\\" data_offsets", "F16", weights + 8, 2 * weights + 8) + "}";
+  std::string json = "{\"__metadata__\":{\"format\":\"ms\"}," + entry("w", "F32", 0, weights) +
+                     "," + entry("epoch_num", "I32", weights, weights + 4) + "," +
+                     entry("step_num", "I32", weights + 4, weights + 8) + "," +
+                     entry("w \\\" data_offsets", "F16", weights + 8, 2 * weights + 8) + "}";
   json.append(pad, ' ');
   std::string text;
   little(text, json.size(), 8);
-  return text + json + std::string(weights, 'w') + scalar(epoch, 4) + scalar(step, 4) + std::string(weights, 'v');
+  return text + json + std::string(weights, 'w') + scalar(epoch, 4) + scalar(step, 4) +
+         std::string(weights, 'v');
 }
 
 }  // namespace muster::engine

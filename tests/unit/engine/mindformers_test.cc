@@ -1,4 +1,5 @@
-// MindFormers' launches: rank table, msrun, one rank, and what is refused. What each rank gets as a whole: tests/unit/spec/plans/mindformers.txt.
+// MindFormers' launches: rank table, msrun, one rank, and what is refused. What each rank gets as a
+// whole: tests/unit/spec/plans/mindformers.txt.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +24,8 @@ using testing::HasSubstr;
 using testing::Not;
 using Words = std::vector<std::string>;
 
-v1::JobSpec mindformers(const Words& args = {}, std::uint32_t nodes = 2, std::uint32_t devices = 2) {
+v1::JobSpec mindformers(const Words& args = {}, std::uint32_t nodes = 2,
+                        std::uint32_t devices = 2) {
   auto spec = spec_of("mindformers", args, nodes, devices);
   spec.mutable_launch()->set_config("a.yaml");
   return spec;
@@ -50,7 +52,8 @@ std::string refusal(const LaunchRequest& request) {
   return plan ? "planned" : plan.error().message;
 }
 
-// The one thing that must hold on every node: what a rank is told by its environment is what HCCL reads in the table.
+// The one thing that must hold on every node: what a rank is told by its environment is what HCCL
+// reads in the table.
 TEST(RankTableLaunch, EnvironmentAndTableAgreeOnEveryNode) {
   const auto spec = mindformers({}, 2, 4);
   auto request = request_of(spec, 2, {0, 1, 2, 3});
@@ -71,12 +74,14 @@ TEST(RankTableLaunch, EnvironmentAndTableAgreeOnEveryNode) {
       EXPECT_EQ(env(rank, "DEVICE_ID"), std::to_string(device.device_id));
       EXPECT_EQ(device.device_ip, request.nodes[s].device_ips[d]);
       EXPECT_EQ(env(rank, "RANK_SIZE"), "8");
-      EXPECT_EQ(env(rank, "ASCEND_RT_VISIBLE_DEVICES"), "(unset)") << "would make DEVICE_ID another card";
+      EXPECT_EQ(env(rank, "ASCEND_RT_VISIBLE_DEVICES"), "(unset)")
+          << "would make DEVICE_ID another card";
     }
   }
 }
 
-// In a container that got cards 4 and 5, programs count them from 0; HCCL compares the table with the numbers of the host.
+// In a container that got cards 4 and 5, programs count them from 0; HCCL compares the table with
+// the numbers of the host.
 TEST(RankTableLaunch, ATableHasPhysicalNumbersAndItsRanksLogicalOnes) {
   const auto spec = mindformers();
   auto request = request_of(spec);
@@ -89,7 +94,8 @@ TEST(RankTableLaunch, ATableHasPhysicalNumbersAndItsRanksLogicalOnes) {
   EXPECT_EQ(env(plan->ranks[3], "DEVICE_ID"), "1");
   EXPECT_EQ(env(plan->ranks[3], "RANK_ID"), "3");
   request.nodes[1].device_ips.clear();
-  EXPECT_THAT(refusal(request), HasSubstr("device 0 of node 'n2', device 1 of node 'n2' have none: see that `hccn_tool -i 4 -ip -g` answers"));
+  EXPECT_THAT(refusal(request), HasSubstr("device 0 of node 'n2', device 1 of node 'n2' have none: "
+                                          "see that `hccn_tool -i 4 -ip -g` answers"));
 }
 
 // Pinned with the placement, when there is no plan of the whole yet.
@@ -105,20 +111,23 @@ TEST(RankTableLaunch, ATableAloneIsThatOfThePlan) {
   request.nodes[0].device_ips[0] = request.nodes[1].device_ips[0];
   const auto refused = plan_table(request);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("planning job 'tiny' attempt 1: launch.launcher: HCCL would refuse the rank table of this placement"));
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("planning job 'tiny' attempt 1: launch.launcher: HCCL would refuse the "
+                        "rank table of this placement"));
   const auto msrun = with_launcher(v1::LAUNCHER_MSRUN);
   EXPECT_EQ(*plan_table(request_of(msrun)), nullptr);
 }
 
-// The table is not there yet: places in it would tell nobody anything. One line, as a verdict has to be.
+// The table is not there yet: places in it would tell nobody anything. One line, as a verdict has
+// to be.
 TEST(RankTableLaunch, WhatHcclWouldRefuseIsSaidOfNodesAndDevices) {
   const auto spec = mindformers({}, 2, 4);
   auto request = request_of(spec, 2, {4, 5, 6, 7});
   request.nodes[1].device_ips = request.nodes[0].device_ips;
   const std::string said = refusal(request);
-  EXPECT_THAT(said,
-              HasSubstr("node 'n2' device 4, device_ip: '192.168.0.14' is there twice, first at node 'n1' device 4; every card of the cluster has its own "
-                        "address; node 'n2' device 5, device_ip: "));
+  EXPECT_THAT(said, HasSubstr("node 'n2' device 4, device_ip: '192.168.0.14' is there twice, first "
+                              "at node 'n1' device 4; every card of the cluster has its own "
+                              "address; node 'n2' device 5, device_ip: "));
   EXPECT_THAT(said, testing::EndsWith("; and 1 more"));
   EXPECT_THAT(said, Not(HasSubstr("\n")));
   EXPECT_THAT(said, Not(HasSubstr("server_list")));
@@ -156,7 +165,8 @@ TEST(RankTableLaunch, EveryNodeGetsTheSameBytesAtItsOwnPlace) {
     EXPECT_THAT(order.make_dirs(), Contains(dir));
     paths.insert(order.files(0).path());
   }
-  EXPECT_EQ(paths.size(), 2u) << "on a shared file system one node's rename would pull the file from under another's ranks";
+  EXPECT_EQ(paths.size(), 2u)
+      << "on a shared file system one node's rename would pull the file from under another's ranks";
 }
 
 TEST(RankTableLaunch, ATableMadeOnceServesEveryPart) {
@@ -169,7 +179,8 @@ TEST(RankTableLaunch, ATableMadeOnceServesEveryPart) {
   const auto part = plan_launch(request);
   ASSERT_TRUE(part);
   EXPECT_EQ(part->table, whole->table) << "not made again";
-  EXPECT_EQ(node_launch(request, *part, 1).SerializeAsString().size(), node_launch(request, *whole, 1).SerializeAsString().size());
+  EXPECT_EQ(node_launch(request, *part, 1).SerializeAsString().size(),
+            node_launch(request, *whole, 1).SerializeAsString().size());
 }
 
 TEST(RankTableLaunch, AMissingAddressNamesNodeAndDevice) {
@@ -177,11 +188,14 @@ TEST(RankTableLaunch, AMissingAddressNamesNodeAndDevice) {
   auto request = request_of(spec, 2, {4, 5});
   request.nodes[1].device_ips[1].clear();
   EXPECT_THAT(refusal(request),
-              HasSubstr("launch.launcher: a rank table over 2 nodes needs the address of every card's network port, and device 5 of node 'n2' has "
-                        "none: see that `hccn_tool -i 5 -ip -g` answers there or that the agent can read /etc/hccn.conf, or use launch.launcher: "
+              HasSubstr("launch.launcher: a rank table over 2 nodes needs the address of every "
+                        "card's network port, and device 5 of node 'n2' has "
+                        "none: see that `hccn_tool -i 5 -ip -g` answers there or that the agent "
+                        "can read /etc/hccn.conf, or use launch.launcher: "
                         "msrun"));
   for (NodeSlot& node : request.nodes) node.device_ips.clear();
-  EXPECT_THAT(refusal(request), HasSubstr("device 4 of node 'n1', device 5 of node 'n1', device 4 of node 'n2' and 1 more have none"));
+  EXPECT_THAT(refusal(request), HasSubstr("device 4 of node 'n1', device 5 of node 'n1', device 4 "
+                                          "of node 'n2' and 1 more have none"));
   EXPECT_EQ(refusal(request_of(spec)), "planned");
   auto one_node = mindformers({}, 1, 2);
   auto alone = request_of(one_node, 1);
@@ -211,7 +225,9 @@ TEST(RankTableLaunch, ItsPathIsOneThatHcclOpens) {
   const auto spec = mindformers();
   auto request = request_of(spec);
   request.out_dir = "/data/x.json.d";
-  EXPECT_THAT(refusal(request), HasSubstr("output_dir: the rank table would be '/data/x.json.d/ranktables/attempt-1/node-0/hccl_2s_4p.json': "));
+  EXPECT_THAT(refusal(request),
+              HasSubstr("output_dir: the rank table would be "
+                        "'/data/x.json.d/ranktables/attempt-1/node-0/hccl_2s_4p.json': "));
   request.out_dir = "/" + std::string(4090, 'o');
   EXPECT_THAT(refusal(request), HasSubstr("at most 4095; choose another output_dir"));
   auto named = spec;
@@ -237,7 +253,8 @@ TEST(RankTableLaunch, ServersOfASuperPodGetVersion12) {
   EXPECT_THAT(refusal(request), HasSubstr("needs the address of every card's network port"));
 }
 
-// A placement that is only imagined (muster plan without nodes, the bounds of an order) has no addresses to refuse it for.
+// A placement that is only imagined (muster plan without nodes, the bounds of an order) has no
+// addresses to refuse it for.
 TEST(RankTableLaunch, AnImaginedPlacementHasATableOfTheRightSize) {
   const auto spec = mindformers({}, 64, 8);
   LaunchRequest request = request_of(spec, 64, {0, 1, 2, 3, 4, 5, 6, 7});
@@ -258,7 +275,8 @@ TEST(RankTableLaunch, AnImaginedPlacementHasATableOfTheRightSize) {
 
 TEST(RankTableLaunch, TooManyRanks) {
   const auto spec = mindformers({}, 8193, 8);
-  EXPECT_THAT(said(spec), HasSubstr("resources.nodes: 65544 ranks, and a rank table has at most 65536; use launch.launcher: msrun"));
+  EXPECT_THAT(said(spec), HasSubstr("resources.nodes: 65544 ranks, and a rank table has at most "
+                                    "65536; use launch.launcher: msrun"));
 }
 
 TEST(Msrun, WorkersAndTheirScheduler) {
@@ -292,15 +310,20 @@ TEST(Msrun, WorkersAndTheirScheduler) {
   EXPECT_EQ(scheduler.cwd, "/out/j/work/attempt-1/scheduler");
   EXPECT_EQ(scheduler.env.at("MS_ROLE").text, "MS_SCHED");
   EXPECT_EQ(scheduler.env.at("MS_WORKER_NUM").text, "4");
-  EXPECT_EQ(scheduler.env.at("LOCAL_DEFAULT_PATH").text, scheduler.cwd) << "it would take itself for rank 0 and write into its tree";
+  EXPECT_EQ(scheduler.env.at("LOCAL_DEFAULT_PATH").text, scheduler.cwd)
+      << "it would take itself for rank 0 and write into its tree";
   EXPECT_THAT(scheduler.argv, Contains(scheduler.cwd));
   EXPECT_THAT(scheduler.argv, Not(Contains(request.save_dir)));
-  for (const char* name : {"RANK_ID", "MS_NODE_ID", "MUSTER_RANK", "MUSTER_LOCAL_RANK", "RANK_TABLE_FILE"}) EXPECT_FALSE(scheduler.env.contains(name)) << name;
+  for (const char* name :
+       {"RANK_ID", "MS_NODE_ID", "MUSTER_RANK", "MUSTER_LOCAL_RANK", "RANK_TABLE_FILE"})
+    EXPECT_FALSE(scheduler.env.contains(name)) << name;
 
-  const v1::NodeLaunch first = node_launch(request, *plan, 0), second = node_launch(request, *plan, 1);
+  const v1::NodeLaunch first = node_launch(request, *plan, 0),
+                       second = node_launch(request, *plan, 1);
   ASSERT_EQ(first.companions_size(), 1);
   EXPECT_EQ(first.companions(0).env().at("MS_ROLE"), "MS_SCHED");
-  EXPECT_EQ(static_cast<std::size_t>(first.companions(0).env_size()), scheduler.env.size()) << "all of its environment, not over the ranks'";
+  EXPECT_EQ(static_cast<std::size_t>(first.companions(0).env_size()), scheduler.env.size())
+      << "all of its environment, not over the ranks'";
   EXPECT_THAT(first.make_dirs(), Contains(scheduler.cwd));
   EXPECT_EQ(second.companions_size(), 0);
 }
@@ -310,7 +333,9 @@ TEST(Msrun, WantsAddressesAndDevicesThatAscend) {
   auto request = request_of(spec);
   request.nodes[1].address = "node-2.cluster";
   EXPECT_THAT(refusal(request), HasSubstr("that of node 'n2' is the name 'node-2.cluster'"));
-  EXPECT_THAT(refusal(request_of(spec, 2, {1, 0})), HasSubstr("resources.devices: [1, 0] does not ascend")) << "MindSpore counts devices by local rank";
+  EXPECT_THAT(refusal(request_of(spec, 2, {1, 0})),
+              HasSubstr("resources.devices: [1, 0] does not ascend"))
+      << "MindSpore counts devices by local rank";
 }
 
 TEST(Mindformers, EveryRankHasADirectoryOfItsOwn) {
@@ -337,10 +362,13 @@ TEST(Mindformers, OneRankNeedsNobodyElse) {
     const auto plan = plan_launch(request_of(spec, 1, {5}));
     ASSERT_TRUE(plan) << plan.error().message;
     const RankPlan& rank = plan->ranks[0];
-    EXPECT_THAT(rank.argv, ElementsAre("python3", "-u", "/srv/run_mindformer.py", "--config", "/srv/a.yaml", "--run_mode", "train", "--use_parallel", "False",
-                                       "--device_id", "5", "--output_dir", "/out/j/checkpoints/attempt-1"));
+    EXPECT_THAT(rank.argv,
+                ElementsAre("python3", "-u", "/srv/run_mindformer.py", "--config", "/srv/a.yaml",
+                            "--run_mode", "train", "--use_parallel", "False", "--device_id", "5",
+                            "--output_dir", "/out/j/checkpoints/attempt-1"));
     EXPECT_EQ(env(rank, "DEVICE_ID"), "5");
-    for (const char* name : {"RANK_TABLE_FILE", "MS_ROLE", "ASCEND_RT_VISIBLE_DEVICES"}) EXPECT_EQ(env(rank, name), "(unset)") << name;
+    for (const char* name : {"RANK_TABLE_FILE", "MS_ROLE", "ASCEND_RT_VISIBLE_DEVICES"})
+      EXPECT_EQ(env(rank, name), "(unset)") << name;
     EXPECT_TRUE(plan->files.empty() && plan->companions.empty());
   }
 }
@@ -352,8 +380,10 @@ TEST(Mindformers, ModesAndWhatResumingChanges) {
     v1::LaunchMode mode;
     Words given, resumed;  // behind the script
   };
-  const Words head = {"--config", "/srv/a.yaml", "--run_mode"}, tail = {"--use_parallel", "True", "--output_dir", save2};
-  const Words again = {"--load_checkpoint", links, "--resume_training", "True", "--auto_trans_ckpt", "False"};
+  const Words head = {"--config", "/srv/a.yaml", "--run_mode"},
+              tail = {"--use_parallel", "True", "--output_dir", save2};
+  const Words again = {"--load_checkpoint", links,  "--resume_training", "True",
+                       "--auto_trans_ckpt", "False"};
   const auto line = [](std::initializer_list<Words> parts) {
     Words words;
     for (const Words& part : parts) words.insert(words.end(), part.begin(), part.end());
@@ -363,16 +393,25 @@ TEST(Mindformers, ModesAndWhatResumingChanges) {
       {"train", v1::LAUNCH_MODE_TRAIN, {}, line({head, {"train"}, tail, again})},
       {"the default", v1::LAUNCH_MODE_UNSPECIFIED, {}, line({head, {"train"}, tail, again})},
       {"finetune", v1::LAUNCH_MODE_FINETUNE, {}, line({head, {"finetune"}, tail, again})},
-      {"eval writes nothing to go on from", v1::LAUNCH_MODE_EVAL, {"--load_checkpoint", "/x"}, line({{"--load_checkpoint", "/x"}, head, {"eval"}, tail})},
+      {"eval writes nothing to go on from",
+       v1::LAUNCH_MODE_EVAL,
+       {"--load_checkpoint", "/x"},
+       line({{"--load_checkpoint", "/x"}, head, {"eval"}, tail})},
       {"nor does predict", v1::LAUNCH_MODE_PREDICT, {}, line({head, {"predict"}, tail})},
       {"what was there is replaced",
        v1::LAUNCH_MODE_FINETUNE,
        {"--load_checkpoint=/w", "--auto_trans_ckpt", "True", "--src_strategy_path_or_dir", "/s"},
-       line({{"--load_checkpoint=" + links, "--auto_trans_ckpt", "False"}, head, {"finetune"}, tail, {"--resume_training", "True"}})},
+       line({{"--load_checkpoint=" + links, "--auto_trans_ckpt", "False"},
+             head,
+             {"finetune"},
+             tail,
+             {"--resume_training", "True"}})},
       {"the spec's own words are not said again",
        v1::LAUNCH_MODE_TRAIN,
        {"--run_mode=train", "--use_parallel", "true"},
-       line({{"--run_mode=train", "--use_parallel", "true", "--config", "/srv/a.yaml", "--output_dir", save2}, again})},
+       line({{"--run_mode=train", "--use_parallel", "true", "--config", "/srv/a.yaml",
+              "--output_dir", save2},
+             again})},
   };
   for (const Row& row : rows) {
     auto spec = mindformers(row.given);
@@ -381,16 +420,20 @@ TEST(Mindformers, ModesAndWhatResumingChanges) {
     resume_at(request, 40);
     const auto plan = plan_launch(request);
     ASSERT_TRUE(plan) << plan.error().message;
-    EXPECT_THAT(Words(plan->ranks[0].argv.begin() + 3, plan->ranks[0].argv.end()), ElementsAreArray(row.resumed)) << row.what;
+    EXPECT_THAT(Words(plan->ranks[0].argv.begin() + 3, plan->ranks[0].argv.end()),
+                ElementsAreArray(row.resumed))
+        << row.what;
   }
 }
 
-// A command that is not known is run as it stands, from the code tree on: what it names may be relative.
+// A command that is not known is run as it stands, from the code tree on: what it names may be
+// relative.
 TEST(Mindformers, AnotherCommandStaysAsItIs) {
   auto spec = mindformers();
   spec.mutable_launch()->clear_script();
   spec.mutable_launch()->clear_config();
-  for (const char* word : {"bash", "run.sh", "--load_checkpoint", "/x"}) spec.mutable_launch()->add_run(word);
+  for (const char* word : {"bash", "run.sh", "--load_checkpoint", "/x"})
+    spec.mutable_launch()->add_run(word);
   auto request = request_of(spec);
   resume_at(request, 40);
   const auto plan = plan_launch(request);
@@ -414,13 +457,16 @@ TEST(Mindformers, TheOutputRootIsTheAttemptsByBothOfItsNames) {
 
 TEST(Mindformers, ItsIdentityIsNobodyElsesToSet) {
   const Engine& engine = *find_engine("mindformers");
-  for (const char* name : {"RANK_TABLE_FILE", "RANK_ID", "DEVICE_ID", "MS_ROLE", "MS_NODE_ID", "LOCAL_DEFAULT_PATH", "MUSTER_RANK"})
+  for (const char* name : {"RANK_TABLE_FILE", "RANK_ID", "DEVICE_ID", "MS_ROLE", "MS_NODE_ID",
+                           "LOCAL_DEFAULT_PATH", "MUSTER_RANK"})
     EXPECT_TRUE(is_identity(engine, name));
-  for (const char* name : {"MA_JOB_DIR", "MA_LOG_DIR", "BATCH_GROUP_NAME", "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "MA_LOCAL_LOG_PATH"})
+  for (const char* name : {"MA_JOB_DIR", "MA_LOG_DIR", "BATCH_GROUP_NAME", "S3_ACCESS_KEY_ID",
+                           "S3_SECRET_ACCESS_KEY", "MA_LOCAL_LOG_PATH"})
     EXPECT_THAT(engine.cloud, Contains(name)) << "check_in_modelarts() asks for it";
   const auto spec = mindformers();
   const auto plan = plan_launch(request_of(spec));
-  for (const auto& [name, value] : plan->ranks[0].env) EXPECT_THAT(engine.cloud, Not(Contains(name)));
+  for (const auto& [name, value] : plan->ranks[0].env)
+    EXPECT_THAT(engine.cloud, Not(Contains(name)));
 }
 
 TEST(Mindformers, AsManyDevicesANodeAsItHas) {

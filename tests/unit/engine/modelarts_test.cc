@@ -1,4 +1,5 @@
-// compat: modelarts: the platform's variables and its directory with a rank table, and nothing of them without it.
+// compat: modelarts: the platform's variables and its directory with a rank table, and nothing of
+// them without it.
 #include "common/engine/modelarts.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +44,8 @@ TEST(ModelArts, EveryRankFindsThePlatformsVariables) {
   const LaunchPlan plan = planned_whole(request);
   for (const std::size_t r : {0U, 1U, 2U, 3U}) {
     const RankPlan& rank = plan.ranks[r];
-    const std::string node = r < 2 ? "0" : "1", address = r < 2 ? "10.0.0.1" : "10.0.0.2", home = "/out/j/work/attempt-1/modelarts/node-" + node;
+    const std::string node = r < 2 ? "0" : "1", address = r < 2 ? "10.0.0.1" : "10.0.0.2",
+                      home = "/out/j/work/attempt-1/modelarts/node-" + node;
     EXPECT_EQ(env(rank, "VC_WORKER_NUM"), "2");
     EXPECT_EQ(env(rank, "MA_NUM_HOSTS"), "2");
     EXPECT_EQ(env(rank, "VC_TASK_INDEX"), node);
@@ -60,9 +62,11 @@ TEST(ModelArts, EveryRankFindsThePlatformsVariables) {
     EXPECT_EQ(env(rank, "MA_JOB_DIR"), "/data/user-job") << "the code lies below it";
     EXPECT_EQ(rank.env.at("MA_JOB_DIR").source, "compat");
     EXPECT_EQ(env(rank, "MA_INPUTS"), "(unset)");
-    EXPECT_EQ(env(rank, "RANK_TABLE_FILE"), "(unset)") << "torch_npu takes any path that is there for a table";
+    EXPECT_EQ(env(rank, "RANK_TABLE_FILE"), "(unset)")
+        << "torch_npu takes any path that is there for a table";
   }
-  EXPECT_THAT(node_launch(request, plan, 1).make_dirs(), Contains("/out/j/work/attempt-1/modelarts/node-1/modelarts/log"));
+  EXPECT_THAT(node_launch(request, plan, 1).make_dirs(),
+              Contains("/out/j/work/attempt-1/modelarts/node-1/modelarts/log"));
 }
 
 TEST(ModelArts, WithoutItThereIsNothingOfIt) {
@@ -72,7 +76,8 @@ TEST(ModelArts, WithoutItThereIsNothingOfIt) {
     const LaunchRequest request = request_of(spec);
     const LaunchPlan plan = planned_whole(request);
     for (const RankPlan& rank : plan.ranks)
-      for (const auto& [name, value] : rank.env) EXPECT_FALSE(name.starts_with("MA_") || name.starts_with("VC_")) << engine << " " << name;
+      for (const auto& [name, value] : rank.env)
+        EXPECT_FALSE(name.starts_with("MA_") || name.starts_with("VC_")) << engine << " " << name;
     const v1::NodeLaunch launch = node_launch(request, plan, 0);
     for (const std::string& dir : launch.make_dirs()) EXPECT_THAT(dir, Not(HasSubstr("modelarts")));
   }
@@ -82,9 +87,11 @@ TEST(ModelArts, WithoutItThereIsNothingOfIt) {
 TEST(ModelArts, MindFormersIsNotToldThatItIsInside) {
   const v1::JobSpec spec = modelarts_spec("mindformers");
   const LaunchPlan plan = planned_whole(request_of(spec));
-  for (const std::string_view name : mindformers_cloud()) EXPECT_EQ(env(plan.ranks[0], std::string(name)), "(unset)");
+  for (const std::string_view name : mindformers_cloud())
+    EXPECT_EQ(env(plan.ranks[0], std::string(name)), "(unset)");
   EXPECT_EQ(env(plan.ranks[0], "MA_NUM_HOSTS"), "2");
-  EXPECT_THAT(env(plan.ranks[0], "RANK_TABLE_FILE"), testing::EndsWith("/hccl_2s_4p.json")) << "its own, a file: nobody converts another one";
+  EXPECT_THAT(env(plan.ranks[0], "RANK_TABLE_FILE"), testing::EndsWith("/hccl_2s_4p.json"))
+      << "its own, a file: nobody converts another one";
 }
 
 TEST(ModelArts, ACompanionHasThemToo) {
@@ -104,7 +111,8 @@ TEST(ModelArts, ACommandFindsItsRankTableInADirectory) {
   EXPECT_EQ(plan.files[1].sha256, sha256_hex(*plan.files[1].content));
   EXPECT_EQ(plan.files[1].source, "compat");
   EXPECT_EQ(env(plan.ranks[3], "RANK_TABLE_FILE"), "/out/j/ranktables/attempt-1/node-1/modelarts");
-  EXPECT_THAT(node_launch(request, plan, 1).make_dirs(), Contains("/out/j/ranktables/attempt-1/node-1/modelarts"));
+  EXPECT_THAT(node_launch(request, plan, 1).make_dirs(),
+              Contains("/out/j/ranktables/attempt-1/node-1/modelarts"));
   EXPECT_THAT(features_needed(spec), Contains(kLaunchFiles));
 
   // As the platform's launcher reads it: rank r is device r % 2 of node r / 2.
@@ -113,7 +121,8 @@ TEST(ModelArts, ACommandFindsItsRankTableInADirectory) {
   ranktable::Findings found;
   const auto list = ranktable::read_group_list(*document, found);
   EXPECT_EQ(ranktable::to_text(found.problems), "");
-  EXPECT_EQ(list.groups.at(0).instances.at(1).pod_name, env(plan.ranks[2], "MA_CURRENT_INSTANCE_NAME"));
+  EXPECT_EQ(list.groups.at(0).instances.at(1).pod_name,
+            env(plan.ranks[2], "MA_CURRENT_INSTANCE_NAME"));
   const auto table = ranktable::as_launcher_reads(list);
   ASSERT_TRUE(table);
   EXPECT_EQ(table->servers.at(1).server_id, "10.0.0.2");
@@ -151,9 +160,13 @@ TEST(ModelArts, WhereNoTableCanBeMadeItIsSaidWithTheWayOut) {
   v1::JobSpec spec = modelarts_spec("command");
   LaunchRequest request = request_of(spec);
   request.nodes[1].device_ips.clear();
-  EXPECT_THAT(refusal_of(request), HasSubstr("compat: the rank table in the platform's form (RANK_TABLE_FILE) cannot be made: HCCL would refuse it: "));
+  EXPECT_THAT(refusal_of(request),
+              HasSubstr("compat: the rank table in the platform's form (RANK_TABLE_FILE) cannot be "
+                        "made: HCCL would refuse it: "));
   request = request_of(spec, 1, {6, 7, 8, 9});
-  EXPECT_THAT(refusal_of(request), HasSubstr("device 8 of server '10.0.0.1': a group list has devices 0 to 7 only; set RANK_TABLE_FILE in runtime.env"));
+  EXPECT_THAT(refusal_of(request),
+              HasSubstr("device 8 of server '10.0.0.1': a group list has devices 0 to 7 only; set "
+                        "RANK_TABLE_FILE in runtime.env"));
   (*spec.mutable_runtime()->mutable_env())["RANK_TABLE_FILE"] = "";
   const LaunchPlan plan = planned_whole(request);
   EXPECT_TRUE(plan.files.empty());

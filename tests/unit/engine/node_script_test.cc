@@ -30,9 +30,22 @@ v1::JobSpec script_spec(const std::string& engine = "megatron") {
 }
 
 LaunchRequest script_request(const v1::JobSpec& spec) {
-  LaunchRequest request{.spec = &spec, .job_id = "01j8x4a0b7c2d", .attempt = 1, .master_port = 29500};
-  request.nodes = {{.name = "n1", .address = "10.0.0.1", .devices = {4, 5}, .first_rank = 0, .rank_count = 1, .device_type = "nvidia", .interface = "eth0"},
-                   {.name = "n2", .address = "10.0.0.2", .devices = {0, 3}, .first_rank = 1, .rank_count = 1, .device_type = "nvidia", .interface = "eth0"}};
+  LaunchRequest request{
+      .spec = &spec, .job_id = "01j8x4a0b7c2d", .attempt = 1, .master_port = 29500};
+  request.nodes = {{.name = "n1",
+                    .address = "10.0.0.1",
+                    .devices = {4, 5},
+                    .first_rank = 0,
+                    .rank_count = 1,
+                    .device_type = "nvidia",
+                    .interface = "eth0"},
+                   {.name = "n2",
+                    .address = "10.0.0.2",
+                    .devices = {0, 3},
+                    .first_rank = 1,
+                    .rank_count = 1,
+                    .device_type = "nvidia",
+                    .interface = "eth0"}};
   request.out_dir = out_dir(spec, request.job_id, "/out");
   request.save_dir = save_dir(spec, request.out_dir, request.attempt);
   return request;
@@ -47,26 +60,28 @@ TEST(NodeScript, IsOneProcessANodeWithAllOfItsDevices) {
   const RankPlan& second = plan->ranks[1];
   EXPECT_THAT(second.argv, ElementsAre("bash", "run.sh", "1"));
   EXPECT_THAT(second.devices, ElementsAre(0U, 3U));
-  for (const auto& [name, value] : std::map<std::string, std::string>{{"NNODES", "2"},
-                                                                      {"NODE_RANK", "1"},
-                                                                      {"MASTER_ADDR", "10.0.0.1"},
-                                                                      {"MASTER_PORT", "29500"},
-                                                                      {"NPROC_PER_NODE", "2"},
-                                                                      {"PET_NPROC_PER_NODE", "2"},
-                                                                      {"CUDA_VISIBLE_DEVICES", "0,3"},
-                                                                      {"GLOO_SOCKET_IFNAME", "eth0"},
-                                                                      {"MUSTER_DEVICES", "0,3"},
-                                                                      {"MUSTER_RANK", "1"},
-                                                                      {"MUSTER_WORLD_SIZE", "2"},
-                                                                      {"MUSTER_SHIM_WORLD_SIZE", "4"},
-                                                                      {"MUSTER_SHIM_FIRST_RANK", "2"},
-                                                                      {"MUSTER_SHIM_LOGS", "/out/01j8x4a0b7c2d/logs/attempt-1"},
-                                                                      {"MUSTER_SHIM_GRACE_MS", "3000"},
-                                                                      {"RANK", "(unset)"},
-                                                                      {"LOCAL_RANK", "(unset)"},
-                                                                      {"WORLD_SIZE", "(unset)"}})
+  for (const auto& [name, value] :
+       std::map<std::string, std::string>{{"NNODES", "2"},
+                                          {"NODE_RANK", "1"},
+                                          {"MASTER_ADDR", "10.0.0.1"},
+                                          {"MASTER_PORT", "29500"},
+                                          {"NPROC_PER_NODE", "2"},
+                                          {"PET_NPROC_PER_NODE", "2"},
+                                          {"CUDA_VISIBLE_DEVICES", "0,3"},
+                                          {"GLOO_SOCKET_IFNAME", "eth0"},
+                                          {"MUSTER_DEVICES", "0,3"},
+                                          {"MUSTER_RANK", "1"},
+                                          {"MUSTER_WORLD_SIZE", "2"},
+                                          {"MUSTER_SHIM_WORLD_SIZE", "4"},
+                                          {"MUSTER_SHIM_FIRST_RANK", "2"},
+                                          {"MUSTER_SHIM_LOGS", "/out/01j8x4a0b7c2d/logs/attempt-1"},
+                                          {"MUSTER_SHIM_GRACE_MS", "3000"},
+                                          {"RANK", "(unset)"},
+                                          {"LOCAL_RANK", "(unset)"},
+                                          {"WORLD_SIZE", "(unset)"}})
     EXPECT_EQ(env(second, name), value) << name;
-  EXPECT_EQ(plan->watching.world_size(), 4U) << "a checkpoint has a shard of every rank of the training";
+  EXPECT_EQ(plan->watching.world_size(), 4U)
+      << "a checkpoint has a shard of every rank of the training";
   const auto launch = node_launch(request, *plan, 1);
   EXPECT_TRUE(launch.script().adopt());
   EXPECT_THAT(launch.make_dirs(), Contains("/out/01j8x4a0b7c2d/logs/attempt-1"));
@@ -78,7 +93,8 @@ TEST(NodeScript, WithoutAdoptionNothingOfTheShimIsThere) {
   const auto request = script_request(spec);
   const auto plan = plan_launch(request);
   ASSERT_TRUE(plan);
-  for (const auto& [name, value] : plan->ranks[0].env) EXPECT_FALSE(name.starts_with("MUSTER_SHIM_")) << name;
+  for (const auto& [name, value] : plan->ranks[0].env)
+    EXPECT_FALSE(name.starts_with("MUSTER_SHIM_")) << name;
   const auto launch = node_launch(request, *plan, 0);
   EXPECT_TRUE(launch.has_script());
   EXPECT_FALSE(launch.script().adopt());
@@ -98,12 +114,14 @@ TEST(NodeScript, MegatronsDirectoriesAreTheAttempts) {
   const auto spec = script_spec();
   auto request = script_request(spec);
   EXPECT_EQ(env(plan_launch(request)->ranks[0], "MUSTER_SHIM_EDITS"),
-            "only-with --save --load\nsaves --save --no-save-optim\nloads --load\nset --save " + request.save_dir);
+            "only-with --save --load\nsaves --save --no-save-optim\nloads --load\nset --save " +
+                request.save_dir);
   request.attempt = 2;
   request.resume_step = 20;
   request.resume_dir = "/out/resume/attempt-2";
   EXPECT_THAT(env(plan_launch(request)->ranks[0], "MUSTER_SHIM_EDITS"),
-              HasSubstr("\nput --load /out/resume/attempt-2\ndrop-value --ckpt-step\ndrop --finetune\nmatch --no-load-optim --no-save-optim"));
+              HasSubstr("\nput --load /out/resume/attempt-2\ndrop-value --ckpt-step\ndrop "
+                        "--finetune\nmatch --no-load-optim --no-save-optim"));
   const auto torch = script_spec("torch");
   EXPECT_EQ(env(plan_launch(script_request(torch))->ranks[0], "MUSTER_SHIM_EDITS"), "");
 }
@@ -116,8 +134,10 @@ TEST(NodeScript, WhatEarlierJobsHaveSavedIsToldToTheLauncher) {
                    {.as = "/data/a\tb", .job = "j2", .path = "/x", .step = 1},
                    {.as = "/data/none", .job = "j3", .path = "", .step = 0}};
   const auto plan = plan_launch(request);
-  EXPECT_EQ(env(plan->ranks[0], "MUSTER_SHIM_SAVED"), "/data/ckpt\tj1\t20\t/out/j1/iter_0000020\n/data/none\tj3\t0\t\n");
-  EXPECT_EQ(env(plan->ranks[0], "MUSTER_SHIM_LINKS"), request.out_dir + "/resume/attempt-1.earlier");
+  EXPECT_EQ(env(plan->ranks[0], "MUSTER_SHIM_SAVED"),
+            "/data/ckpt\tj1\t20\t/out/j1/iter_0000020\n/data/none\tj3\t0\t\n");
+  EXPECT_EQ(env(plan->ranks[0], "MUSTER_SHIM_LINKS"),
+            request.out_dir + "/resume/attempt-1.earlier");
   // What muster itself gives as the beginning is not answered a second time.
   request.start_dir = "/out/start";
   EXPECT_THAT(env(plan_launch(request)->ranks[0], "MUSTER_SHIM_EDITS"), Not(HasSubstr("loads")));
@@ -133,13 +153,14 @@ TEST(NodeScript, ARankOfTheTrainingHasTheLaunchersVariables) {
   EXPECT_EQ(place->local_rank, 1U);
   EXPECT_FALSE(training_place(request, 4));
   const RankPlan rank = training_rank(request, plan->ranks[1], 3, *place);
-  for (const auto& [name, value] : std::map<std::string, std::string>{{"RANK", "3"},
-                                                                      {"LOCAL_RANK", "1"},
-                                                                      {"WORLD_SIZE", "4"},
-                                                                      {"LOCAL_WORLD_SIZE", "2"},
-                                                                      {"MUSTER_RANK", "3"},
-                                                                      {"NNODES", "2"},
-                                                                      {"MUSTER_SHIM_EDITS", "(unset)"}})
+  for (const auto& [name, value] :
+       std::map<std::string, std::string>{{"RANK", "3"},
+                                          {"LOCAL_RANK", "1"},
+                                          {"WORLD_SIZE", "4"},
+                                          {"LOCAL_WORLD_SIZE", "2"},
+                                          {"MUSTER_RANK", "3"},
+                                          {"NNODES", "2"},
+                                          {"MUSTER_SHIM_EDITS", "(unset)"}})
     EXPECT_EQ(env(rank, name.c_str()), value) << name;
   const auto ranks = script_spec();
   auto plain = ranks;
@@ -153,15 +174,18 @@ TEST(NodeScript, MindFormersIsServedByMsrunAlone) {
   spec.mutable_launch()->set_launcher(v1::LAUNCHER_RANKTABLE);
   EXPECT_THAT(check_launch(spec), Contains(testing::Field(&KeyedProblem::key, "launch.launcher")));
   spec.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
-  EXPECT_THAT(check_launch(spec), Not(Contains(testing::Field(&KeyedProblem::key, "launch.launcher"))));
+  EXPECT_THAT(check_launch(spec),
+              Not(Contains(testing::Field(&KeyedProblem::key, "launch.launcher"))));
   auto request = script_request(spec);
   request.attempt = 2;
   request.resume_step = 20;
   request.resume_dir = "/r";
   const auto plan = plan_launch(request);
   ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_THAT(env(plan->ranks[0], "MUSTER_SHIM_EDITS"), HasSubstr("only-script run_mindformer.py\nput --output_dir "));
-  EXPECT_THAT(env(plan->ranks[0], "MUSTER_SHIM_EDITS"), HasSubstr("\nput --load_checkpoint /r\nput --resume_training True\n"));
+  EXPECT_THAT(env(plan->ranks[0], "MUSTER_SHIM_EDITS"),
+              HasSubstr("only-script run_mindformer.py\nput --output_dir "));
+  EXPECT_THAT(env(plan->ranks[0], "MUSTER_SHIM_EDITS"),
+              HasSubstr("\nput --load_checkpoint /r\nput --resume_training True\n"));
   EXPECT_EQ(env(plan->ranks[0], "LOCAL_DEFAULT_PATH"), request.save_dir);
 }
 

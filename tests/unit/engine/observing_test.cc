@@ -1,4 +1,5 @@
-// observe.profile and observe.dump: command lines, copies, the dump's file, and what is refused. What a configuration must not say.
+// observe.profile and observe.dump: command lines, copies, the dump's file, and what is refused.
+// What a configuration must not say.
 #include "common/engine/observing.h"
 
 #include <gmock/gmock.h>
@@ -22,8 +23,8 @@ constexpr const char* kDumpJson =
     R"({"common_dump_settings": {"dump_mode": 0, "path": "/absolute_path", "net_name": "llama", "iteration": "0|5-8", "kernels": ["a"]},
  "e2e_dump_settings": {"enable": true}})";
 
-v1::JobSpec profiled(const char* engine, const Words& args = {}, std::uint32_t start = 0, std::uint32_t stop = 0,
-                     const std::vector<std::uint32_t>& ranks = {}) {
+v1::JobSpec profiled(const char* engine, const Words& args = {}, std::uint32_t start = 0,
+                     std::uint32_t stop = 0, const std::vector<std::uint32_t>& ranks = {}) {
   auto spec = spec_of(engine, args);
   if (engine == std::string_view("mindformers")) spec.mutable_launch()->set_config("a.yaml");
   spec.mutable_resume()->set_enabled(false);
@@ -68,7 +69,8 @@ TEST(Profile, MindFormersTakesItAsItsOwnOptionAndPairsOfConfigurationKeys) {
   EXPECT_THAT(profile_words(observed_plan(request_of(plain))), ElementsAre("--profile", "True"));
   const auto spec = profiled("mindformers", {}, 5, 8, {0, 3});
   EXPECT_THAT(profile_words(observed_plan(request_of(spec))),
-              ElementsAre("--profile", "True", "--profile_start_step", "5", "--profile_stop_step", "8", "--profile_rank_ids", "[0,3]"));
+              ElementsAre("--profile", "True", "--profile_start_step", "5", "--profile_stop_step",
+                          "8", "--profile_rank_ids", "[0,3]"));
   EXPECT_EQ(said(spec), "");
 }
 
@@ -76,24 +78,29 @@ TEST(Profile, MegatronSaysNothingOfAPlaceWhereItHasNone) {
   auto spec = profiled("megatron", {"--save", "/x", "--save-interval", "5"}, 5, 8, {0, 3});
   spec.mutable_resources()->set_type("nvidia");
   EXPECT_THAT(profile_words(observed_plan(request_of(spec))),
-              ElementsAre("--profile", "--profile-step-start", "5", "--profile-step-end", "8", "--profile-ranks", "0", "3"));
+              ElementsAre("--profile", "--profile-step-start", "5", "--profile-step-end", "8",
+                          "--profile-ranks", "0", "3"));
   // PyTorch's own profiler writes to TensorBoard's directory, and does not start without one.
   spec.mutable_launch()->add_args("--use-pytorch-profiler");
   auto request = request_of(spec);
   request.attempt = 3;
-  EXPECT_THAT(profile_words(observed_plan(request)), testing::IsSupersetOf({"--tensorboard-dir", "/out/j/profile/attempt-3/tensorboard"}));
+  EXPECT_THAT(profile_words(observed_plan(request)),
+              testing::IsSupersetOf({"--tensorboard-dir", "/out/j/profile/attempt-3/tensorboard"}));
   spec.mutable_launch()->add_args("--tensorboard-dir=/tb");
-  EXPECT_THAT(profile_words(observed_plan(request)), testing::Not(testing::Contains("--tensorboard-dir")));
+  EXPECT_THAT(profile_words(observed_plan(request)),
+              testing::Not(testing::Contains("--tensorboard-dir")));
   EXPECT_EQ(said(spec), "");
 }
 
 TEST(Profile, OnAscendMegatronIsMindSpeeds) {
   auto spec = profiled("megatron");
-  EXPECT_THAT(profile_words(observed_plan(request_of(spec))), ElementsAre("--profile", "--profile-save-path", "/out/j/profile/attempt-1"));
+  EXPECT_THAT(profile_words(observed_plan(request_of(spec))),
+              ElementsAre("--profile", "--profile-save-path", "/out/j/profile/attempt-1"));
   spec.mutable_resources()->set_type("auto");
   auto request = request_of(spec);
   for (NodeSlot& node : request.nodes) node.device_type = "ascend910b";
-  EXPECT_THAT(profile_words(observed_plan(request)), ElementsAre("--profile", "--profile-save-path", "/out/j/profile/attempt-1"));
+  EXPECT_THAT(profile_words(observed_plan(request)),
+              ElementsAre("--profile", "--profile-save-path", "/out/j/profile/attempt-1"));
   spec.mutable_launch()->add_args("--profile-save-path=/mine");
   EXPECT_THAT(profile_words(observed_plan(request)), ElementsAre("--profile"));
 }
@@ -103,17 +110,20 @@ TEST(Profile, MindSpeedMmIsToldByItsToolFile) {
   EXPECT_EQ(said(spec), "");
   EXPECT_TRUE(patches_files(spec));
   const LaunchPlan plan = observed_plan(request_of(spec));
-  EXPECT_THAT(profile_words(plan), ElementsAre("/out/j/work/attempt-1/patched/node-0/0/tools.json"));  // the word that names the copy
+  // the word that names the copy
+  EXPECT_THAT(profile_words(plan),
+              ElementsAre("/out/j/work/attempt-1/patched/node-0/0/tools.json"));
   ASSERT_FALSE(plan.patched.empty());
   const PatchPlan& copy = plan.patched.front();
   EXPECT_EQ(copy.source, "/srv/mm/tools.json");
   EXPECT_EQ(copy.key, "observe.profile");
-  const std::vector<std::pair<std::string, std::string>> wanted = {{"profile.enable", "true"},
-                                                                   {"profile.profile_type", "static"},
-                                                                   {"profile.ranks", "[0]"},
-                                                                   {"profile.static_param.start_step", "10"},
-                                                                   {"profile.static_param.end_step", "12"},
-                                                                   {"profile.static_param.save_path", "'/out/j/profile/attempt-1'"}};
+  const std::vector<std::pair<std::string, std::string>> wanted = {
+      {"profile.enable", "true"},
+      {"profile.profile_type", "static"},
+      {"profile.ranks", "[0]"},
+      {"profile.static_param.start_step", "10"},
+      {"profile.static_param.end_step", "12"},
+      {"profile.static_param.save_path", "'/out/j/profile/attempt-1'"}};
   EXPECT_THAT(copy.items, ElementsAreArray(wanted));
 }
 
@@ -139,23 +149,34 @@ TEST(Profile, OffAddsNothing) {
 }
 
 TEST(Profile, WhatNoEngineWouldRecordIsRefused) {
-  EXPECT_THAT(said(profiled("torch")), HasSubstr("observe.profile: is for engines mindformers, megatron and mindspeed-mm"));
-  EXPECT_THAT(said(profiled("command")), HasSubstr("with command the program itself has to record one"));
-  EXPECT_THAT(said(profiled("mindspeed-mm")), HasSubstr("observe.profile: needs a file behind --mm-tool in launch.args"));
+  EXPECT_THAT(said(profiled("torch")),
+              HasSubstr("observe.profile: is for engines mindformers, megatron and mindspeed-mm"));
+  EXPECT_THAT(said(profiled("command")),
+              HasSubstr("with command the program itself has to record one"));
+  EXPECT_THAT(said(profiled("mindspeed-mm")),
+              HasSubstr("observe.profile: needs a file behind --mm-tool in launch.args"));
   EXPECT_THAT(said(profiled("mindformers", {}, 5)), HasSubstr("observe.profile.stop: is missing"));
-  EXPECT_THAT(said(profiled("mindformers", {}, 0, 5)), HasSubstr("observe.profile.start: is missing"));
-  EXPECT_THAT(said(profiled("mindformers", {}, 5, 4)), HasSubstr("observe.profile.stop: 4 is before start, 5"));
+  EXPECT_THAT(said(profiled("mindformers", {}, 0, 5)),
+              HasSubstr("observe.profile.start: is missing"));
+  EXPECT_THAT(said(profiled("mindformers", {}, 5, 4)),
+              HasSubstr("observe.profile.stop: 4 is before start, 5"));
   EXPECT_EQ(said(profiled("mindformers", {}, 5, 5)), "");
   EXPECT_THAT(said(profiled("megatron", {}, 5, 5)),
-              HasSubstr("observe.profile.stop: 5 is start: megatron records what is behind start, up to stop; give at least 6"));
-  EXPECT_THAT(said(profiled("megatron", {}, 0, 0, {1, 4})), HasSubstr("observe.profile.ranks[1]: there is no rank 4: the job has 0..3"));
-  EXPECT_THAT(said(profiled("megatron", {}, 0, 0, {1, 1})), HasSubstr("observe.profile.ranks[1]: rank 1 is there twice"));
-  EXPECT_THAT(said(profiled("megatron", {"--profile-ranks", "0"})),
-              HasSubstr("launch.args[0]: --profile-ranks: observe.profile says already what is profiled"));
-  EXPECT_THAT(said(profiled("mindformers", {"--profile_stop_step", "4"})), HasSubstr("launch.args[0]: --profile_stop_step: observe.profile says already"));
+              HasSubstr("observe.profile.stop: 5 is start: megatron records what is behind start, "
+                        "up to stop; give at least 6"));
+  EXPECT_THAT(said(profiled("megatron", {}, 0, 0, {1, 4})),
+              HasSubstr("observe.profile.ranks[1]: there is no rank 4: the job has 0..3"));
+  EXPECT_THAT(said(profiled("megatron", {}, 0, 0, {1, 1})),
+              HasSubstr("observe.profile.ranks[1]: rank 1 is there twice"));
+  EXPECT_THAT(
+      said(profiled("megatron", {"--profile-ranks", "0"})),
+      HasSubstr("launch.args[0]: --profile-ranks: observe.profile says already what is profiled"));
+  EXPECT_THAT(said(profiled("mindformers", {"--profile_stop_step", "4"})),
+              HasSubstr("launch.args[0]: --profile_stop_step: observe.profile says already"));
   auto node = profiled("megatron");
   node.mutable_launch()->set_per(v1::LAUNCH_PER_NODE);
-  EXPECT_THAT(said(node), HasSubstr("observe.profile: is for ranks that muster starts, and with launch.per: node the script does"));
+  EXPECT_THAT(said(node), HasSubstr("observe.profile: is for ranks that muster starts, and with "
+                                    "launch.per: node the script does"));
   auto other = profiled("mindformers");
   other.mutable_launch()->clear_script();
   other.mutable_launch()->clear_config();
@@ -170,9 +191,11 @@ TEST(Profile, WhatNoEngineWouldRecordIsRefused) {
 TEST(Profile, OfSeveralMindFormersRanksCannotGoOn) {
   auto spec = profiled("mindformers");
   spec.mutable_resume()->set_enabled(true);
-  EXPECT_THAT(said(spec),
-              HasSubstr("observe.profile: a profile turns sink mode off (up to MindFormers r1.1), and without it a later attempt cannot load the ranks' "
-                        "parts of a checkpoint; start every attempt from the beginning with resume: none"));
+  EXPECT_THAT(
+      said(spec),
+      HasSubstr("observe.profile: a profile turns sink mode off (up to MindFormers r1.1), and "
+                "without it a later attempt cannot load the ranks' "
+                "parts of a checkpoint; start every attempt from the beginning with resume: none"));
   spec.mutable_observe()->clear_profile();
   spec.mutable_launch()->add_args("--profile");
   spec.mutable_launch()->add_args("True");
@@ -203,7 +226,8 @@ TEST(Dump, IsAFileOnEveryNodeThatSendsEachAttemptElsewhere) {
     EXPECT_EQ(tree->get("common_dump_settings")->get("dump_mode")->text, "0");
     EXPECT_EQ(tree->get("e2e_dump_settings")->get("enable")->text, "true");
   }
-  EXPECT_THAT(paths, ElementsAre("/out/j/work/attempt-2/dump/node-0/data_dump.json", "/out/j/work/attempt-2/dump/node-1/data_dump.json"));
+  EXPECT_THAT(paths, ElementsAre("/out/j/work/attempt-2/dump/node-0/data_dump.json",
+                                 "/out/j/work/attempt-2/dump/node-1/data_dump.json"));
   EXPECT_EQ(env(plan.ranks[1], "MINDSPORE_DUMP_CONFIG"), paths[0]);
   EXPECT_EQ(env(plan.ranks[2], "MINDSPORE_DUMP_CONFIG"), paths[1]);
   EXPECT_EQ(plan.ranks[2].env.at("MINDSPORE_DUMP_CONFIG").source, "observe.dump");
@@ -229,22 +253,32 @@ TEST(Dump, WhereMindSporeTakesNoSuchPathItsOwnIsTheBase) {
   EXPECT_THAT(*file->content, HasSubstr(R"("path": "/absolute_path/01j8x4a0b7c2d/attempt-1")"));
   const auto other = dumped(R"({"common_dump_settings": {"net_name": "x", "iteration": "0"}})");
   request.spec = &other;
-  EXPECT_THAT(observed_refusal(request),
-              HasSubstr("observe.dump: 'dump.json': it would go to '/home/ada/.local/out/j/dump/attempt-1', and MindSpore takes letters, digits, "
-                        "'-', '_' and '/' alone in that path; give common_dump_settings.path an absolute one of these"));
+  EXPECT_THAT(
+      observed_refusal(request),
+      HasSubstr("observe.dump: 'dump.json': it would go to "
+                "'/home/ada/.local/out/j/dump/attempt-1', and MindSpore takes letters, digits, "
+                "'-', '_' and '/' alone in that path; give common_dump_settings.path an absolute "
+                "one of these"));
 }
 
 TEST(Dump, WhatMindSporeWouldNotStartWithIsRefused) {
   EXPECT_THAT(said(dumped("{")), HasSubstr("observe.dump: 'dump.json': this is not JSON"));
-  EXPECT_THAT(said(dumped("[]")), HasSubstr("observe.dump: 'dump.json': it has no map 'common_dump_settings'"));
-  EXPECT_THAT(said(dumped(R"({"common_dump_settings": {"iteration": "0"}})")), HasSubstr("common_dump_settings.net_name is missing"));
+  EXPECT_THAT(said(dumped("[]")),
+              HasSubstr("observe.dump: 'dump.json': it has no map 'common_dump_settings'"));
+  EXPECT_THAT(said(dumped(R"({"common_dump_settings": {"iteration": "0"}})")),
+              HasSubstr("common_dump_settings.net_name is missing"));
   EXPECT_THAT(said(dumped(R"({"common_dump_settings": {"net_name": "x", "iteration": 0}})")),
               HasSubstr(R"(common_dump_settings.iteration must be a text ("0|5-8", "all"))"));
-  EXPECT_THAT(said(dumped(std::string(kDumpBytesMax + 1, ' '))), HasSubstr("it has 65537 bytes, at most 65536"));
-  EXPECT_THAT(said(dumped(kDumpJson, "megatron")), HasSubstr("observe.dump: is MindSpore's, for engine mindformers; megatron has none"));
+  EXPECT_THAT(said(dumped(std::string(kDumpBytesMax + 1, ' '))),
+              HasSubstr("it has 65537 bytes, at most 65536"));
+  EXPECT_THAT(said(dumped(kDumpJson, "megatron")),
+              HasSubstr("observe.dump: is MindSpore's, for engine mindformers; megatron has none"));
   auto twice = dumped();
   (*twice.mutable_runtime()->mutable_env())["MINDSPORE_DUMP_CONFIG"] = "/x.json";
-  EXPECT_THAT(said(twice), HasSubstr("runtime.env.MINDSPORE_DUMP_CONFIG: names the dump's file, and so does observe.dump"));
+  EXPECT_THAT(
+      said(twice),
+      HasSubstr(
+          "runtime.env.MINDSPORE_DUMP_CONFIG: names the dump's file, and so does observe.dump"));
 }
 
 // --- what a configuration must not say
@@ -260,7 +294,8 @@ Words looked_up(const v1::JobSpec& spec) {
   Words result;
   for (const PatchPlan& file : observed_plan(request_of(spec)).patched)
     if (file.node == 1 && file.path.empty())
-      for (const auto& [at, value] : file.items) result.push_back(file.source + " " + at + " " + value.substr(0, value.find(':')));
+      for (const auto& [at, value] : file.items)
+        result.push_back(file.source + " " + at + " " + value.substr(0, value.find(':')));
   return result;
 }
 
@@ -273,8 +308,10 @@ void add_change(v1::JobSpec& spec, const std::string& at, const std::string& val
 }
 
 TEST(ConfigChecks, SinkModeIsLookedUpWhereAResumeNeedsIt) {
-  EXPECT_THAT(looked_up(configured()), ElementsAre("/srv/configs/a.yaml runner_config.sink_mode false"));
-  EXPECT_THAT(looked_up(configured({"--sink_mode", "True"})), IsEmpty()) << "the command line counts";
+  EXPECT_THAT(looked_up(configured()),
+              ElementsAre("/srv/configs/a.yaml runner_config.sink_mode false"));
+  EXPECT_THAT(looked_up(configured({"--sink_mode", "True"})), IsEmpty())
+      << "the command line counts";
   EXPECT_THAT(looked_up(configured({"--options", "runner_config.sink_mode=True"})), IsEmpty());
   EXPECT_THAT(looked_up(configured({"--runner_config.sink_mode", "True"})), IsEmpty());
   auto never = configured();
@@ -291,21 +328,26 @@ TEST(ConfigChecks, SinkModeIsLookedUpWhereAResumeNeedsIt) {
 TEST(ConfigChecks, APatchOfThePlaceIsItsAnswer) {
   auto spec = configured();
   add_change(spec, "runner_config.epochs", "3");
-  EXPECT_THAT(looked_up(spec), ElementsAre("/srv/configs/a.yaml runner_config.sink_mode false")) << "in the file itself: the copy has only other epochs";
+  EXPECT_THAT(looked_up(spec), ElementsAre("/srv/configs/a.yaml runner_config.sink_mode false"))
+      << "in the file itself: the copy has only other epochs";
   add_change(spec, "runner_config.sink_mode", "True");
   EXPECT_THAT(looked_up(spec), IsEmpty());
   EXPECT_EQ(said(spec), "");
   add_change(spec, "runner_config.sink_mode", "False");  // the last one counts
-  EXPECT_THAT(said(spec), HasSubstr("launch.patch[2][0]: without sink mode a later attempt cannot load the ranks' parts of a checkpoint"));
+  EXPECT_THAT(said(spec), HasSubstr("launch.patch[2][0]: without sink mode a later attempt cannot "
+                                    "load the ranks' parts of a checkpoint"));
   auto whole = configured();
   add_change(whole, "runner_config", "{epochs: 2, sink_mode: True}");
   EXPECT_THAT(looked_up(whole), IsEmpty());
 }
 
 TEST(ConfigChecks, TruthAsYamlWritesIt) {
-  for (const char* word : {"False", "false", "FALSE", "no", "Off"}) EXPECT_TRUE(says(word, false) && !says(word, true)) << word;
-  for (const char* word : {"True", "yes", "ON"}) EXPECT_TRUE(says(word, true) && !says(word, false)) << word;
-  for (const char* word : {"", "0", "falsely", "null"}) EXPECT_FALSE(says(word, true) || says(word, false)) << word;
+  for (const char* word : {"False", "false", "FALSE", "no", "Off"})
+    EXPECT_TRUE(says(word, false) && !says(word, true)) << word;
+  for (const char* word : {"True", "yes", "ON"})
+    EXPECT_TRUE(says(word, true) && !says(word, false)) << word;
+  for (const char* word : {"", "0", "falsely", "null"})
+    EXPECT_FALSE(says(word, true) || says(word, false)) << word;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// resources.rank_table: the user's own bytes reach the ranks unchanged. And resources.devices of a chip that has groups.
+// resources.rank_table: the user's own bytes reach the ranks unchanged. And resources.devices of a
+// chip that has groups.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -59,7 +60,8 @@ TEST(OwnTable, GoesWithMsrunToo) {
   EXPECT_EQ(env(plan_of(without).ranks[2], "RANK_TABLE_FILE"), "(unset)");
 }
 
-// Elsewhere a variable that HCCL reads would change how the ranks find each other: it is the user's to set.
+// Elsewhere a variable that HCCL reads would change how the ranks find each other: it is the user's
+// to set.
 TEST(OwnTable, OfOtherEnginesIsAFileThatATemplateNames) {
   for (const char* engine : {"torch", "megatron", "command"}) {
     v1::JobSpec spec = with_own_table(engine);
@@ -103,10 +105,27 @@ struct Asked {
 TEST(Cards, OfAChipThatIsNamedAreCheckedAtSubmission) {
   constexpr const char* kEight = " (1, 2 or 4 of 0-3 or of 4-7, or all 8)";
   for (const Asked& one : {
-           Asked{"torch", "ascend910", 3, {}, "3 devices; on 910 a server takes part with 1, 2, 4 or 8"},
-           Asked{"megatron", "ascend910", 6, {}, "6 devices; on 910 a server takes part with 1, 2, 4 or 8"},
-           Asked{"mindspeed-mm", "ascend910", 0, {2, 3, 4, 5}, "4 devices out of both groups of a 910 server; take them out of 0-3 or out of 4-7"},
-           Asked{"mindformers", "ascend910", 7, {}, "7 devices; on 910 a server takes part with 1, 2, 4 or 8"},
+           Asked{"torch",
+                 "ascend910",
+                 3,
+                 {},
+                 "3 devices; on 910 a server takes part with 1, 2, 4 or 8"},
+           Asked{"megatron",
+                 "ascend910",
+                 6,
+                 {},
+                 "6 devices; on 910 a server takes part with 1, 2, 4 or 8"},
+           Asked{
+               "mindspeed-mm",
+               "ascend910",
+               0,
+               {2, 3, 4, 5},
+               "4 devices out of both groups of a 910 server; take them out of 0-3 or out of 4-7"},
+           Asked{"mindformers",
+                 "ascend910",
+                 7,
+                 {},
+                 "7 devices; on 910 a server takes part with 1, 2, 4 or 8"},
            Asked{"torch", "ascend910", 0, {8}, "8: a 910 server has devices 0 to 7"},
            Asked{"torch", "ascend910", 4, {}, ""},
            Asked{"torch", "ascend910", 0, {4, 5, 6, 7}, ""},
@@ -124,7 +143,8 @@ TEST(Cards, OfAChipThatIsNamedAreCheckedAtSubmission) {
     if (problems.empty()) continue;
     EXPECT_EQ(problems[0].key, "resources.devices");
     EXPECT_EQ(problems[0].message, std::string(one.said) + kEight);
-    EXPECT_THAT(said(spec), HasSubstr("resources.devices: " + problems[0].message)) << "check_launch() says it";
+    EXPECT_THAT(said(spec), HasSubstr("resources.devices: " + problems[0].message))
+        << "check_launch() says it";
     spec.mutable_launch()->set_per(v1::LAUNCH_PER_ONCE);
     problems.clear();
     check_cards(spec, problems);
@@ -138,7 +158,8 @@ TEST(Cards, HalvesThatAreJoinedByRoceAreNotBound) {
   EXPECT_EQ(binding_chip(spec, ranktable::Chip::A910B), std::nullopt);
   EXPECT_EQ(binding_chip(spec, ranktable::Chip::A910), ranktable::Chip::A910);
   spec.set_engine("mindformers");
-  EXPECT_EQ(binding_chip(spec, ranktable::Chip::A910B), ranktable::Chip::A910B) << "a table is judged without it";
+  EXPECT_EQ(binding_chip(spec, ranktable::Chip::A910B), ranktable::Chip::A910B)
+      << "a table is judged without it";
 }
 
 }  // namespace

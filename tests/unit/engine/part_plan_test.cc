@@ -1,4 +1,5 @@
-// A plan of some ranks is the same as those ranks of the whole plan: what a node is sent does not depend on how much was planned with it.
+// A plan of some ranks is the same as those ranks of the whole plan: what a node is sent does not
+// depend on how much was planned with it.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,18 +19,21 @@ class PartPlanTest : public testing::TestWithParam<const char*> {
     spec_.mutable_code()->set_at("/srv");
     spec_.mutable_launch()->set_per(v1::LAUNCH_PER_RANK);
     spec_.mutable_launch()->set_script("train.py");
-    spec_.mutable_launch()->add_args("${rank}/${world_size} on ${node.rank} of ${nodes}, ${device_id}");
+    spec_.mutable_launch()->add_args(
+        "${rank}/${world_size} on ${node.rank} of ${nodes}, ${device_id}");
     (*spec_.mutable_runtime()->mutable_env())["SHARD"] = "${local_rank}";
     spec_.mutable_success()->set_file("done-${rank}");
     request_ = {.spec = &spec_, .job_id = "01j8x4a0b7c2d", .attempt = 1, .master_port = 29500};
     for (std::uint32_t i = 0; i < 4; ++i) {
-      request_.nodes.push_back({.name = "n" + std::to_string(i),
-                                .address = "10.0.0." + std::to_string(i),
-                                .devices = {2, 5, 6},
-                                .first_rank = 3 * i,
-                                .rank_count = 3,
-                                .device_type = "nvidia",
-                                .device_ips = {fmt::format("10.1.{}.2", i), fmt::format("10.1.{}.5", i), fmt::format("10.1.{}.6", i)}});
+      request_.nodes.push_back(
+          {.name = "n" + std::to_string(i),
+           .address = "10.0.0." + std::to_string(i),
+           .devices = {2, 5, 6},
+           .first_rank = 3 * i,
+           .rank_count = 3,
+           .device_type = "nvidia",
+           .device_ips = {fmt::format("10.1.{}.2", i), fmt::format("10.1.{}.5", i),
+                          fmt::format("10.1.{}.6", i)}});
     }
     request_.out_dir = out_dir(spec_, request_.job_id, "/out");
     request_.save_dir = save_dir(spec_, request_.out_dir, request_.attempt);
@@ -56,7 +60,8 @@ TEST_P(PartPlanTest, IsThoseRanksOfTheWhole) {
   for (std::size_t node = 0; node < request_.nodes.size(); ++node) {
     const auto first = static_cast<std::uint32_t>(3 * node);
     const LaunchPlan part = planned(RankRange{.first = first, .count = 3});
-    EXPECT_EQ(node_launch(request_, part, node).SerializeAsString().size(), node_launch(request_, whole, node).SerializeAsString().size());
+    EXPECT_EQ(node_launch(request_, part, node).SerializeAsString().size(),
+              node_launch(request_, whole, node).SerializeAsString().size());
     for (std::uint32_t rank = first; rank < first + 3; ++rank) {
       ASSERT_NE(part.find(rank), nullptr);
       EXPECT_EQ(part.find(rank)->argv, whole.ranks[rank].argv);
@@ -64,9 +69,12 @@ TEST_P(PartPlanTest, IsThoseRanksOfTheWhole) {
       EXPECT_EQ(part.find(rank)->local_rank, rank - first);
       EXPECT_EQ(part.find(rank)->devices, whole.ranks[rank].devices);
       EXPECT_TRUE(std::ranges::equal(part.find(rank)->env, whole.ranks[rank].env,
-                                     [](const auto& a, const auto& b) { return a.first == b.first && a.second.text == b.second.text; }));
+                                     [](const auto& a, const auto& b) {
+                                       return a.first == b.first && a.second.text == b.second.text;
+                                     }));
     }
-    EXPECT_EQ(part.watching.SerializeAsString(), whole.watching.SerializeAsString()) << "what is said once is by rank 0";
+    EXPECT_EQ(part.watching.SerializeAsString(), whole.watching.SerializeAsString())
+        << "what is said once is by rank 0";
   }
 }
 
@@ -77,7 +85,9 @@ TEST_P(PartPlanTest, HasNoOthersButRankZero) {
   EXPECT_EQ(planned(RankRange{.first = 7, .count = 1}).find(6), nullptr);
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, PartPlanTest, testing::Values("torch", "command", "megatron", "mindspeed-mm", "mindformers"));
+INSTANTIATE_TEST_SUITE_P(Engines, PartPlanTest,
+                         testing::Values("torch", "command", "megatron", "mindspeed-mm",
+                                         "mindformers"));
 
 }  // namespace
 }  // namespace muster::engine

@@ -1,4 +1,5 @@
-// launch.patch, launch.vars and what resume says over them: copies, the words that name them, what is left out on a resume.
+// launch.patch, launch.vars and what resume says over them: copies, the words that name them, what
+// is left out on a resume.
 #include "common/engine/patch_plan.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +25,8 @@ void change(google::protobuf::RepeatedPtrField<v1::ConfigPatch>& files, const st
   }
 }
 
-Words words(const RankPlan& rank) { return {rank.argv.begin() + 3, rank.argv.end()}; }  // behind python -u SCRIPT
+// behind python -u SCRIPT
+Words words(const RankPlan& rank) { return {rank.argv.begin() + 3, rank.argv.end()}; }
 
 LaunchPlan patched(const LaunchRequest& request) {
   auto plan = plan_launch(request);
@@ -41,17 +43,24 @@ Words copies(const LaunchPlan& plan, std::size_t node) {
 }
 
 TEST(PatchPlan, ACopyANodeAndTheWordsThatNameIt) {
-  auto spec = spec_of("torch", {"--config", "configs/a.yaml", "--model=/srv/m.json", "--also", "./configs/a.yaml", "x"});
+  auto spec = spec_of("torch", {"--config", "configs/a.yaml", "--model=/srv/m.json", "--also",
+                                "./configs/a.yaml", "x"});
   (*spec.mutable_runtime()->mutable_env())["MODEL"] = "/srv/m.json";
-  change(*spec.mutable_launch()->mutable_patch(), "configs/a.yaml", {{"a.b", "1"}, {"c", "'${save.dir}'"}});
+  change(*spec.mutable_launch()->mutable_patch(), "configs/a.yaml",
+         {{"a.b", "1"}, {"c", "'${save.dir}'"}});
   change(*spec.mutable_launch()->mutable_patch(), "/srv/m.json", {{"d", "${node.rank}"}});
   const LaunchPlan plan = patched(request_of(spec));
   const std::string dir = "/out/j/work/attempt-1/patched/node-";
-  EXPECT_THAT(words(plan.ranks[0]), ElementsAre("--config", dir + "0/0/a.yaml", "--model=" + dir + "0/1/m.json", "--also", dir + "0/0/a.yaml", "x"));
-  EXPECT_THAT(words(plan.ranks[3]), ElementsAre("--config", dir + "1/0/a.yaml", "--model=" + dir + "1/1/m.json", "--also", dir + "1/0/a.yaml", "x"));
+  EXPECT_THAT(words(plan.ranks[0]),
+              ElementsAre("--config", dir + "0/0/a.yaml", "--model=" + dir + "0/1/m.json", "--also",
+                          dir + "0/0/a.yaml", "x"));
+  EXPECT_THAT(words(plan.ranks[3]),
+              ElementsAre("--config", dir + "1/0/a.yaml", "--model=" + dir + "1/1/m.json", "--also",
+                          dir + "1/0/a.yaml", "x"));
   EXPECT_EQ(env(plan.ranks[2], "MODEL"), dir + "1/1/m.json");
   EXPECT_EQ(plan.argv_sources[4], "launch.patch");
-  EXPECT_THAT(copies(plan, 1), ElementsAre("/srv/configs/a.yaml -> " + dir + "1/0/a.yaml", "/srv/m.json -> " + dir + "1/1/m.json"));
+  EXPECT_THAT(copies(plan, 1), ElementsAre("/srv/configs/a.yaml -> " + dir + "1/0/a.yaml",
+                                           "/srv/m.json -> " + dir + "1/1/m.json"));
 
   const v1::NodeLaunch order = node_launch(request_of(spec), plan, 1);
   ASSERT_EQ(order.patched_size(), 3) << "and the script, which only has to be there";
@@ -74,11 +83,16 @@ TEST(PatchPlan, OfMindFormersTheConfigurationIsTheCopy) {
   ASSERT_EQ(plain.patched.size(), 4u);
   EXPECT_EQ(plain.patched[1].source, "/srv/configs/a.yaml");
   EXPECT_EQ(plain.patched[1].key, "launch.config");
-  EXPECT_THAT(features_needed(spec), ElementsAre("launch-files")) << "a node that cannot look for it starts it all the same";
+  EXPECT_THAT(features_needed(spec), ElementsAre("launch-files"))
+      << "a node that cannot look for it starts it all the same";
 
-  change(*spec.mutable_launch()->mutable_patch(), "./configs//a.yaml", {{"runner_config.epochs", "4"}});
+  change(*spec.mutable_launch()->mutable_patch(), "./configs//a.yaml",
+         {{"runner_config.epochs", "4"}});
   const LaunchPlan plan = patched(request_of(spec));
-  EXPECT_THAT(plan.ranks[1].argv, testing::IsSupersetOf({std::string("--config"), std::string("/out/j/work/attempt-1/patched/node-0/0/a.yaml")}));
+  EXPECT_THAT(
+      plan.ranks[1].argv,
+      testing::IsSupersetOf(
+          {std::string("--config"), std::string("/out/j/work/attempt-1/patched/node-0/0/a.yaml")}));
   EXPECT_THAT(features_needed(spec), ElementsAre("launch-files", "patched-files"));
   EXPECT_EQ(said(spec), "");
 }
@@ -100,14 +114,17 @@ TEST(PatchPlan, AScriptOfEachRanksOwnHasToBeThere) {
 TEST(PatchPlan, AnAttemptThatResumesHasMoreChanges) {
   auto spec = spec_of("torch", {"--config", "a.yaml", "--more", "b.yaml"});
   change(*spec.mutable_launch()->mutable_patch(), "a.yaml", {{"x", "1"}});
-  change(*spec.mutable_resume()->mutable_patch(), "./a.yaml", {{"x", "2"}, {"load", "\"${resume.dir}\""}});
+  change(*spec.mutable_resume()->mutable_patch(), "./a.yaml",
+         {{"x", "2"}, {"load", "\"${resume.dir}\""}});
   change(*spec.mutable_resume()->mutable_patch(), "b.yaml", {{"y", "${resume.step}"}});
   auto request = request_of(spec);
-  EXPECT_THAT(copies(patched(request), 0), ElementsAre("/srv/a.yaml -> /out/j/work/attempt-1/patched/node-0/0/a.yaml"));
+  EXPECT_THAT(copies(patched(request), 0),
+              ElementsAre("/srv/a.yaml -> /out/j/work/attempt-1/patched/node-0/0/a.yaml"));
   resume_at(request, 40);
   const LaunchPlan plan = patched(request);
   ASSERT_EQ(copies(plan, 0).size(), 2u);
-  EXPECT_THAT(plan.patched[0].items, ElementsAre(std::pair("x", "1"), std::pair("x", "2"), std::pair("load", "\"/out/j/resume/attempt-2\"")));
+  EXPECT_THAT(plan.patched[0].items, ElementsAre(std::pair("x", "1"), std::pair("x", "2"),
+                                                 std::pair("load", "\"/out/j/resume/attempt-2\"")));
   EXPECT_THAT(plan.patched[1].items, ElementsAre(std::pair("y", "40")));
 }
 
@@ -121,10 +138,13 @@ TEST(PatchPlan, ScriptsGetOtherAssignments) {
   change(*spec.mutable_launch()->mutable_patch(), "configs/a.yaml", {{"x", "1"}});
   auto request = request_of(spec);
   const LaunchPlan plan = patched(request);
-  EXPECT_THAT(plan.ranks[0].argv, ElementsAre("bash", "-e", "/out/j/work/attempt-1/patched/node-0/1/run.sh", "a.sh"));
+  EXPECT_THAT(plan.ranks[0].argv,
+              ElementsAre("bash", "-e", "/out/j/work/attempt-1/patched/node-0/1/run.sh", "a.sh"));
   EXPECT_EQ(plan.argv_sources[2], "launch.vars");
   ASSERT_EQ(copies(plan, 0).size(), 2u);
-  EXPECT_THAT(plan.patched[1].vars, ElementsAre(std::pair("CONFIG", "/out/j/work/attempt-1/patched/node-0/0/a.yaml"), std::pair("NNODES", "2")));
+  EXPECT_THAT(plan.patched[1].vars,
+              ElementsAre(std::pair("CONFIG", "/out/j/work/attempt-1/patched/node-0/0/a.yaml"),
+                          std::pair("NNODES", "2")));
   resume_at(request, 40);
   EXPECT_EQ(patched(request).patched[1].vars.at("NNODES"), "again");
 }
@@ -132,15 +152,20 @@ TEST(PatchPlan, ScriptsGetOtherAssignments) {
 TEST(PatchPlan, WhatNobodyWouldReadIsRefused) {
   auto spec = spec_of("torch", {"--config", "b.yaml"});
   change(*spec.mutable_launch()->mutable_patch(), "a.yaml", {{"x", "1"}});
-  EXPECT_THAT(said(spec), HasSubstr("launch.patch[0]: nothing on the command line names 'a.yaml', so no program would read the copy"));
+  EXPECT_THAT(said(spec), HasSubstr("launch.patch[0]: nothing on the command line names 'a.yaml', "
+                                    "so no program would read the copy"));
   const auto refused = plan_launch(request_of(spec));
   ASSERT_FALSE(refused);
 }
 
 TEST(PatchPlan, TemplatesAreANodes) {
   auto spec = spec_of("torch", {"--config", "a.yaml"});
-  change(*spec.mutable_launch()->mutable_patch(), "a.yaml", {{"x", "${rank}"}, {"y", "${env:X}"}, {"z", "'${out}'"}});
-  EXPECT_THAT(said(spec), HasSubstr("launch.patch[0][0]: '${rank}' has no value here: one copy is for all ranks of a node"));
+  change(*spec.mutable_launch()->mutable_patch(), "a.yaml",
+         {{"x", "${rank}"}, {"y", "${env:X}"}, {"z", "'${out}'"}});
+  EXPECT_THAT(
+      said(spec),
+      HasSubstr(
+          "launch.patch[0][0]: '${rank}' has no value here: one copy is for all ranks of a node"));
   EXPECT_THAT(said(spec), HasSubstr("launch.patch[0][1]: '${env:X}' has no value here"));
   EXPECT_THAT(said(spec), testing::Not(HasSubstr("[2]")));
   auto quoted = spec_of("torch", {"--config", "a.yaml"});
@@ -149,18 +174,23 @@ TEST(PatchPlan, TemplatesAreANodes) {
   request.out_dir = "/it's";
   const auto plan = plan_launch(request);
   ASSERT_FALSE(plan);
-  EXPECT_THAT(plan.error().message, HasSubstr("launch.patch[0][0]: '${out}' is '/it's', which cannot be put into a value"));
+  EXPECT_THAT(
+      plan.error().message,
+      HasSubstr("launch.patch[0][0]: '${out}' is '/it's', which cannot be put into a value"));
 }
 
 TEST(ResumeDrop, TakesFlagsWithTheirValues) {
-  auto spec = spec_of("torch", {"--load", "/a", "--lr", "-1", "-2.5", "--data", "a", "b", "--seed=1", "-v", "--finetune", "--keep", "x", "--load=/b"});
-  for (const char* flag : {"--load", "--lr", "--data", "--seed", "-v", "--finetune"}) spec.mutable_resume()->add_drop(flag);
+  auto spec = spec_of("torch", {"--load", "/a", "--lr", "-1", "-2.5", "--data", "a", "b",
+                                "--seed=1", "-v", "--finetune", "--keep", "x", "--load=/b"});
+  for (const char* flag : {"--load", "--lr", "--data", "--seed", "-v", "--finetune"})
+    spec.mutable_resume()->add_drop(flag);
   spec.mutable_resume()->add_args("--load");
   spec.mutable_resume()->add_args("${resume.dir}");
   auto request = request_of(spec);
   EXPECT_EQ(words(patched(request).ranks[0]).size(), 14u);
   resume_at(request, 40);
-  EXPECT_THAT(words(patched(request).ranks[0]), ElementsAre("--keep", "x", "--load", "/out/j/resume/attempt-2"));
+  EXPECT_THAT(words(patched(request).ranks[0]),
+              ElementsAre("--keep", "x", "--load", "/out/j/resume/attempt-2"));
 }
 
 TEST(FilePatches, AreThoseOfAFirstAttempt) {
@@ -178,11 +208,14 @@ TEST(FilePatches, AreThoseOfAFirstAttempt) {
 TEST(PatchPlan, CommandsInAStringAreNoScript) {
   auto spec = spec_of("torch", {});
   spec.mutable_launch()->clear_script();
-  for (const char* word : {"bash", "-c", "cd /tmp && bash run.sh"}) spec.mutable_launch()->add_run(word);
+  for (const char* word : {"bash", "-c", "cd /tmp && bash run.sh"})
+    spec.mutable_launch()->add_run(word);
   (*spec.mutable_launch()->mutable_vars())["A"] = "1";
   const auto plan = plan_launch(request_of(spec));
   ASSERT_FALSE(plan);
-  EXPECT_THAT(plan.error().message, HasSubstr("launch.vars: is for shell scripts, and no word of launch.run is one (*.sh; a string behind -c is not)"));
+  EXPECT_THAT(plan.error().message,
+              HasSubstr("launch.vars: is for shell scripts, and no word of launch.run is one "
+                        "(*.sh; a string behind -c is not)"));
   spec.mutable_launch()->add_run("other.sh");
   EXPECT_THAT(copies(patched(request_of(spec)), 0), ElementsAre(testing::EndsWith("/other.sh")));
 }

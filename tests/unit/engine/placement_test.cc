@@ -1,4 +1,5 @@
-// What a node is and has been given, as its ranks are told: kinds of device, interfaces, ports for HCCL, what an agent must be able to do.
+// What a node is and has been given, as its ranks are told: kinds of device, interfaces, ports for
+// HCCL, what an agent must be able to do.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +45,8 @@ TEST(DeviceType, EveryKindOfAscendHasItsVariables) {
   }
 }
 
-// CUDA counts the fastest first, nvidia-smi and the agent by bus: with two models in a node the numbers are not the same cards.
+// CUDA counts the fastest first, nvidia-smi and the agent by bus: with two models in a node the
+// numbers are not the same cards.
 TEST(DeviceType, CudaCountsAsTheInventoryDoes) {
   auto spec = spec_of("torch", {});
   spec.mutable_resources()->set_type("nvidia");
@@ -135,7 +137,8 @@ TEST(Features, AreWhatTheLaunchBrings) {
   EXPECT_THAT(features_needed(spec_of("torch", {})), IsEmpty());
 }
 
-// And what vendors' scripts export of one process, or a shell holds of another launch, is taken out at its end.
+// And what vendors' scripts export of one process, or a shell holds of another launch, is taken out
+// at its end.
 TEST(Setup, GoesToEveryNodeAsItStands) {
   auto spec = spec_of("torch", {});
   EXPECT_FALSE(node_launch(request_of(spec), planned(request_of(spec)), 0).has_setup());
@@ -147,14 +150,16 @@ TEST(Setup, GoesToEveryNodeAsItStands) {
   for (std::size_t node = 0; node < 2; ++node) {
     const v1::NodeLaunch order = node_launch(request, plan, node);
     const v1::Setup& setup = order.setup();
-    EXPECT_THAT(setup.commands(), ElementsAre(spec.runtime().setup(0), spec.runtime().setup(1), testing::StartsWith("unset ")));
+    EXPECT_THAT(setup.commands(), ElementsAre(spec.runtime().setup(0), spec.runtime().setup(1),
+                                              testing::StartsWith("unset ")));
     for (const char* name : {"RANK_TABLE_FILE", "MA_JOB_DIR", "RANK_ID", "DEVICE_ID", "LOCAL_RANK"})
       EXPECT_THAT(setup.commands(2), testing::HasSubstr(std::string(" ") + name + " "));
     EXPECT_EQ(setup.timeout().seconds(), 90);
     EXPECT_EQ(setup.cwd(), "/srv");
   }
   spec.set_engine("command");
-  EXPECT_EQ(node_launch(request_of(spec), planned(request_of(spec)), 0).setup().commands_size(), 2) << "which has no variables of its own";
+  EXPECT_EQ(node_launch(request_of(spec), planned(request_of(spec)), 0).setup().commands_size(), 2)
+      << "which has no variables of its own";
 }
 
 TEST(Container, GoesWithTheJobsMountsAndTheCode) {
@@ -166,14 +171,17 @@ TEST(Container, GoesWithTheJobsMountsAndTheCode) {
   mount.set_target("/mnt");
   mount.set_read_only(true);
   EXPECT_THAT(features_needed(spec), ElementsAre("containers"));
-  const v1::Container container = node_launch(request_of(spec), planned(request_of(spec)), 1).container();
+  const v1::Container container =
+      node_launch(request_of(spec), planned(request_of(spec)), 1).container();
   EXPECT_EQ(container.image(), "img:1");
   ASSERT_EQ(container.mounts_size(), 2);
   EXPECT_EQ(container.mounts(0).source() + ">" + container.mounts(0).target(), "/data>/mnt");
   EXPECT_TRUE(container.mounts(0).read_only());
-  EXPECT_EQ(container.mounts(1).source() + ">" + container.mounts(1).target(), "/srv>") << "where it is on the node";
+  EXPECT_EQ(container.mounts(1).source() + ">" + container.mounts(1).target(), "/srv>")
+      << "where it is on the node";
   spec.mutable_code()->set_at("/");
-  EXPECT_EQ(node_launch(request_of(spec), planned(request_of(spec)), 0).container().mounts_size(), 1);
+  EXPECT_EQ(node_launch(request_of(spec), planned(request_of(spec)), 0).container().mounts_size(),
+            1);
 }
 
 }  // namespace

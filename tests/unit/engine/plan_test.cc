@@ -24,9 +24,11 @@ v1::JobSpec torch_spec() {
 }
 
 LaunchRequest two_nodes(const v1::JobSpec& spec) {
-  LaunchRequest request{.spec = &spec, .job_id = "01j8x4a0b7c2d", .attempt = 1, .master_port = 29500};
-  request.nodes = {{.name = "n1", .address = "10.0.0.1", .devices = {4, 5}, .first_rank = 0, .rank_count = 2},
-                   {.name = "n2", .address = "10.0.0.2", .devices = {0, 3}, .first_rank = 2, .rank_count = 2}};
+  LaunchRequest request{
+      .spec = &spec, .job_id = "01j8x4a0b7c2d", .attempt = 1, .master_port = 29500};
+  request.nodes = {
+      {.name = "n1", .address = "10.0.0.1", .devices = {4, 5}, .first_rank = 0, .rank_count = 2},
+      {.name = "n2", .address = "10.0.0.2", .devices = {0, 3}, .first_rank = 2, .rank_count = 2}};
   request.out_dir = out_dir(spec, request.job_id, "/out");
   request.save_dir = save_dir(spec, request.out_dir, request.attempt);
   return request;
@@ -84,7 +86,8 @@ TEST(Plan, AgentStoreIsNeverClaimed) {
   (*spec.mutable_runtime()->mutable_env())["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   const auto plan = plan_launch(two_nodes(spec));
   ASSERT_TRUE(plan);
-  for (const RankPlan& rank : plan->ranks) EXPECT_EQ(env(rank, "TORCHELASTIC_USE_AGENT_STORE"), "False");
+  for (const RankPlan& rank : plan->ranks)
+    EXPECT_EQ(env(rank, "TORCHELASTIC_USE_AGENT_STORE"), "False");
   EXPECT_TRUE(is_identity(*find_engine("torch"), "TORCHELASTIC_USE_AGENT_STORE"));
 }
 
@@ -101,7 +104,8 @@ TEST(Plan, TheSpecsEnvironmentWinsOverDefaultsButNotOverIdentity) {
   EXPECT_EQ(env(plan->ranks[1], "OMP_NUM_THREADS"), "8");
   EXPECT_EQ(plan->ranks[1].env.at("OMP_NUM_THREADS").source, "runtime.env");
   EXPECT_EQ(env(plan->ranks[1], "NCCL_ASYNC_ERROR_HANDLING"), "0");
-  EXPECT_EQ(env(plan->ranks[1], "TORCH_NCCL_ASYNC_ERROR_HANDLING"), "(unset)") << "new torch would take ours over the spec's";
+  EXPECT_EQ(env(plan->ranks[1], "TORCH_NCCL_ASYNC_ERROR_HANDLING"), "(unset)")
+      << "new torch would take ours over the spec's";
   EXPECT_EQ(env(plan->ranks[1], "PYTHONUNBUFFERED"), "");
   EXPECT_EQ(env(plan->ranks[1], "RANK"), "1");
   EXPECT_EQ(env(plan->ranks[1], "WHO"), "tiny.1");
@@ -121,10 +125,12 @@ TEST(Plan, CommandGetsOnlyNeutralVariables) {
   auto spec = torch_spec();
   spec.set_engine("command");
   spec.mutable_launch()->clear_script();
-  for (const char* word : {"stub", "--rank", "${rank}/${world_size}"}) spec.mutable_launch()->add_run(word);
+  for (const char* word : {"stub", "--rank", "${rank}/${world_size}"})
+    spec.mutable_launch()->add_run(word);
   const auto plan = plan_launch(two_nodes(spec));
   ASSERT_TRUE(plan) << plan.error().message;
-  for (const auto& [name, value] : plan->ranks[2].env) EXPECT_TRUE(name.starts_with("MUSTER_") || name == "PYTHONUNBUFFERED") << name;
+  for (const auto& [name, value] : plan->ranks[2].env)
+    EXPECT_TRUE(name.starts_with("MUSTER_") || name == "PYTHONUNBUFFERED") << name;
   EXPECT_EQ(env(plan->ranks[2], "MUSTER_RANK"), "2");
   EXPECT_EQ(env(plan->ranks[2], "MUSTER_LOCAL_RANK"), "0");
   EXPECT_EQ(env(plan->ranks[2], "MUSTER_WORLD_SIZE"), "4");
@@ -134,20 +140,23 @@ TEST(Plan, CommandGetsOnlyNeutralVariables) {
 
 TEST(Plan, AFirstStartPassesAnEmptyResumeDirectory) {
   auto spec = torch_spec();
-  for (const char* word : {"--load", "${resume.dir}", "--step=${resume.step}"}) spec.mutable_launch()->add_args(word);
+  for (const char* word : {"--load", "${resume.dir}", "--step=${resume.step}"})
+    spec.mutable_launch()->add_args(word);
   spec.mutable_resume()->add_args("--again");
   (*spec.mutable_resume()->mutable_env())["AGAIN"] = "1";
   auto request = two_nodes(spec);
   const auto first = plan_launch(request);
   ASSERT_TRUE(first);
-  EXPECT_THAT(first->ranks[0].argv, ElementsAre("python3", "-u", "/home/ada/exp/train.py", "--load", "", "--step="));
+  EXPECT_THAT(first->ranks[0].argv,
+              ElementsAre("python3", "-u", "/home/ada/exp/train.py", "--load", "", "--step="));
   EXPECT_EQ(env(first->ranks[0], "AGAIN"), "(unset)");
   EXPECT_EQ(env(first->ranks[0], "MUSTER_RESUME_DIR"), "");
   resume_from_20(request);
   const auto second = plan_launch(request);
   ASSERT_TRUE(second);
   EXPECT_THAT(second->ranks[0].argv,
-              ElementsAre("python3", "-u", "/home/ada/exp/train.py", "--load", "/out/01j8x4a0b7c2d/resume/attempt-2", "--step=20", "--again"));
+              ElementsAre("python3", "-u", "/home/ada/exp/train.py", "--load",
+                          "/out/01j8x4a0b7c2d/resume/attempt-2", "--step=20", "--again"));
   EXPECT_EQ(env(second->ranks[0], "AGAIN"), "1");
   EXPECT_EQ(second->ranks[0].env.at("AGAIN").source, "resume.env");
   EXPECT_EQ(env(second->ranks[0], "TORCHELASTIC_RESTART_COUNT"), "1");
@@ -203,10 +212,14 @@ TEST(Plan, EveryTemplateHasAValue) {
   }
   const auto plan = plan_launch(two_nodes(spec));
   ASSERT_TRUE(plan) << plan.error().message;
-  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_EQ(plan->ranks[2].argv[i + 3], want[i].second) << want[i].first;
-  const std::set<std::string_view> elsewhere = {"rank_table", "env:X", "start.dir", "stages.S.out", "inputs.X"};  // the last three: start_test.cc
+  for (std::size_t i = 0; i < want.size(); ++i)
+    EXPECT_EQ(plan->ranks[2].argv[i + 3], want[i].second) << want[i].first;
+  // the last three: start_test.cc
+  const std::set<std::string_view> elsewhere = {"rank_table", "env:X", "start.dir", "stages.S.out",
+                                                "inputs.X"};
   for (const std::string_view name : known_templates())
-    EXPECT_TRUE(elsewhere.contains(name) || named.contains(std::string(name))) << name << " has no line in this test";
+    EXPECT_TRUE(elsewhere.contains(name) || named.contains(std::string(name)))
+        << name << " has no line in this test";
   EXPECT_EQ(plan_launch(two_nodes(spec))->ranks[0].argv[3 + 7], "[4,6)");
 }
 
@@ -217,12 +230,18 @@ TEST(Plan, UnknownTemplatesAreErrorsThatNameTheKey) {
   const auto plan = plan_launch(two_nodes(spec));
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.error().code, ErrorCode::InvalidArgument);
-  EXPECT_THAT(plan.error().message, HasSubstr("job 'tiny' attempt 1: launch.args[1]: '${worldsize}' is not known; did you mean '${world_size}'?"));
+  EXPECT_THAT(plan.error().message,
+              HasSubstr("job 'tiny' attempt 1: launch.args[1]: '${worldsize}' is not known; did "
+                        "you mean '${world_size}'?"));
   EXPECT_TRUE(template_names("${rank_table}")) << "whether there is one, the launch decides";
-  EXPECT_TRUE(template_names("${inputs.data} ${stages.a-b.out} ${start.dir}")) << "whether they are there, the spec decides";
-  EXPECT_THAT(template_names("${inputs.da-ta}").error().message, HasSubstr("does not name an input"));
-  EXPECT_THAT(template_names("${stages.prepare.dir}").error().message, HasSubstr("as in ${stages.prepare.out}"));
-  EXPECT_THAT(template_names("${start.dri}").error().message, HasSubstr("did you mean '${start.dir}'?"));
+  EXPECT_TRUE(template_names("${inputs.data} ${stages.a-b.out} ${start.dir}"))
+      << "whether they are there, the spec decides";
+  EXPECT_THAT(template_names("${inputs.da-ta}").error().message,
+              HasSubstr("does not name an input"));
+  EXPECT_THAT(template_names("${stages.prepare.dir}").error().message,
+              HasSubstr("as in ${stages.prepare.out}"));
+  EXPECT_THAT(template_names("${start.dri}").error().message,
+              HasSubstr("did you mean '${start.dir}'?"));
 }
 
 // A spec of a few bytes must not become gigabytes.
@@ -239,7 +258,8 @@ TEST(Plan, ExpansionIsBounded) {
   problems = check_launch(spec);
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems[0].key, "launch.args");
-  EXPECT_FALSE(plan_launch(two_nodes(spec)).has_value() && plan_launch(two_nodes(spec))->ranks[0].argv.size() * 20 > kProcessBytesMax);
+  EXPECT_FALSE(plan_launch(two_nodes(spec)).has_value() &&
+               plan_launch(two_nodes(spec))->ranks[0].argv.size() * 20 > kProcessBytesMax);
 }
 
 TEST(Plan, PathsAreBelowTheCodeUnlessAbsolute) {
@@ -249,7 +269,8 @@ TEST(Plan, PathsAreBelowTheCodeUnlessAbsolute) {
   spec.mutable_launch()->set_cwd("sub");
   auto plan = plan_launch(two_nodes(spec));
   ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_THAT(plan->ranks[0].argv, ElementsAre("/data/a$b/venv/bin/python", "-u", "/data/a$b/train.py"));
+  EXPECT_THAT(plan->ranks[0].argv,
+              ElementsAre("/data/a$b/venv/bin/python", "-u", "/data/a$b/train.py"));
   EXPECT_EQ(plan->ranks[0].cwd, "/data/a$b/sub");
   spec.mutable_runtime()->set_python("python3.11");
   spec.mutable_launch()->set_script("${out}/made");
@@ -292,15 +313,18 @@ TEST(NodeLaunch, HasItsNodesRanksAndSaysCommonThingsOnce) {
   EXPECT_FALSE(launch.env().contains("RANK"));
   for (int i = 0; i < 2; ++i) {
     std::map<std::string, std::string> both(launch.env().begin(), launch.env().end());
-    for (const auto& [name, value] : launch.ranks(i).env()) EXPECT_TRUE(both.emplace(name, value).second) << name << " is there twice";
+    for (const auto& [name, value] : launch.ranks(i).env())
+      EXPECT_TRUE(both.emplace(name, value).second) << name << " is there twice";
     EXPECT_EQ(both.size(), plan->ranks[2 + i].env.size());
-    for (const auto& [name, value] : plan->ranks[2 + i].env) EXPECT_EQ(both[name], value.text) << name;
+    for (const auto& [name, value] : plan->ranks[2 + i].env)
+      EXPECT_EQ(both[name], value.text) << name;
   }
   EXPECT_EQ(launch.resume().dir(), "/out/01j8x4a0b7c2d/resume/attempt-2");
   EXPECT_EQ(launch.resume().source(), "/out/01j8x4a0b7c2d/checkpoints/attempt-1");
   EXPECT_EQ(launch.resume().step(), 20);
   EXPECT_EQ(launch.resume().layout(), "megatron");
-  EXPECT_THAT(launch.make_dirs(), ElementsAre("/out/01j8x4a0b7c2d", "/out/01j8x4a0b7c2d/checkpoints/attempt-2"));
+  EXPECT_THAT(launch.make_dirs(),
+              ElementsAre("/out/01j8x4a0b7c2d", "/out/01j8x4a0b7c2d/checkpoints/attempt-2"));
   EXPECT_EQ(launch.watching().success_file(), "/out/01j8x4a0b7c2d/done");
   EXPECT_EQ(launch.watching().grammar(), "auto");
   EXPECT_EQ(launch.watching().world_size(), 4u);
@@ -308,13 +332,16 @@ TEST(NodeLaunch, HasItsNodesRanksAndSaysCommonThingsOnce) {
 
 TEST(Plan, TheSameRequestGivesTheSameBytes) {
   auto spec = torch_spec();
-  for (int i = 0; i < 40; ++i) (*spec.mutable_runtime()->mutable_env())["V" + std::to_string(i)] = "${rank}";
+  for (int i = 0; i < 40; ++i)
+    (*spec.mutable_runtime()->mutable_env())["V" + std::to_string(i)] = "${rank}";
   const auto request = two_nodes(spec);
   const auto a = plan_launch(request), b = plan_launch(request);
   for (std::size_t i = 0; i < a->ranks.size(); ++i) {
     EXPECT_EQ(a->ranks[i].argv, b->ranks[i].argv);
-    EXPECT_TRUE(std::ranges::equal(a->ranks[i].env, b->ranks[i].env,
-                                   [](const auto& x, const auto& y) { return x.first == y.first && x.second.text == y.second.text; }));
+    EXPECT_TRUE(
+        std::ranges::equal(a->ranks[i].env, b->ranks[i].env, [](const auto& x, const auto& y) {
+          return x.first == y.first && x.second.text == y.second.text;
+        }));
   }
 }
 

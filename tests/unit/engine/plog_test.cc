@@ -31,7 +31,8 @@ TEST(Plog, RanksOfEnginesOnAscendHaveADirectoryEach) {
     ASSERT_EQ(launch.ranks_size(), 2) << engine;
     EXPECT_EQ(launch.ranks(0).plog_dir(), "plog/rank-2") << engine;
     EXPECT_EQ(launch.ranks(1).plog_dir(), "plog/rank-3") << engine;
-    EXPECT_FALSE(launch.env().contains(std::string(kProcessLogPath)) || launch.ranks(0).env().contains(std::string(kProcessLogPath)))
+    EXPECT_FALSE(launch.env().contains(std::string(kProcessLogPath)) ||
+                 launch.ranks(0).env().contains(std::string(kProcessLogPath)))
         << "the node alone knows where it is";
   }
   const auto spec = on("ascend");
@@ -71,7 +72,8 @@ TEST(Plog, TheJobsOwnVariableWins) {
 }
 
 TEST(CoreBinding, IsForEnginesWithARankADeviceOnCards) {
-  for (const char* type : {"ascend", "ascend910b", "nvidia"}) EXPECT_TRUE(second_node(on(type)).bind_cores()) << type;
+  for (const char* type : {"ascend", "ascend910b", "nvidia"})
+    EXPECT_TRUE(second_node(on(type)).bind_cores()) << type;
   EXPECT_TRUE(second_node(on("ascend", "mindformers")).bind_cores());
   EXPECT_FALSE(second_node(on("cpu")).bind_cores());
   EXPECT_FALSE(second_node(on("ascend", "command")).bind_cores());

@@ -26,7 +26,10 @@ class Reshard : public testing::Test {
     if (engine != std::string_view("mindformers")) before_.mutable_launch()->clear_config();
     ask_ = {.before = &before_,
             .job_id = "01j8x4a0b7c2d",
-            .checkpoint = {.step = 40, .path = "/out/j/checkpoints/attempt-2/checkpoint", .save_dir = "/out/j/checkpoints/attempt-2", .shards = 16},
+            .checkpoint = {.step = 40,
+                           .path = "/out/j/checkpoints/attempt-2/checkpoint",
+                           .save_dir = "/out/j/checkpoints/attempt-2",
+                           .shards = 16},
             .after = before_,
             .name = "tiny-r2"};
   }
@@ -46,8 +49,13 @@ class Reshard : public testing::Test {
   ResumeAsk ask_;
 };
 
-std::vector<std::string> words(const google::protobuf::RepeatedPtrField<std::string>& list, int from) { return {list.begin() + from, list.end()}; }
-std::vector<std::string> after(const v1::JobSpec& spec) { return {spec.schedule().after().begin(), spec.schedule().after().end()}; }
+std::vector<std::string> words(const google::protobuf::RepeatedPtrField<std::string>& list,
+                               int from) {
+  return {list.begin() + from, list.end()};
+}
+std::vector<std::string> after(const v1::JobSpec& spec) {
+  return {spec.schedule().after().begin(), spec.schedule().after().end()};
+}
 
 TEST_F(Reshard, the_same_size_is_one_job) {
   of("mindformers", {"--train_dataset_dir", "/data"});
@@ -76,14 +84,18 @@ TEST_F(Reshard, mindformers_at_another_size_is_a_chain_of_three) {
   EXPECT_EQ(strategy.name(), "tiny-r2.strategy");
   EXPECT_EQ(strategy.launch().mode(), v1::LAUNCH_MODE_STRATEGY);
   EXPECT_EQ(strategy.resources().nodes(), 1U);
-  EXPECT_FALSE(strategy.has_start() || strategy.has_success() || strategy.has_resume() || strategy.launch().has_lockstep());
+  EXPECT_FALSE(strategy.has_start() || strategy.has_success() || strategy.has_resume() ||
+               strategy.launch().has_lockstep());
   EXPECT_THAT(after(strategy), ElementsAre());
 
   EXPECT_EQ(transform.engine(), "command");
   EXPECT_EQ(transform.launch().per(), v1::LAUNCH_PER_ONCE);
-  EXPECT_THAT(words(transform.launch().run(), 3), ElementsAre("transform_ckpt", "python3", "/out/j/checkpoints/attempt-2/strategy",
-                                                              "${stages.strategy.out}/checkpoints", "8", "${out}/resharded", "directory"));
-  EXPECT_EQ(transform.runtime().SerializeAsString().size(), before_.runtime().SerializeAsString().size());
+  EXPECT_THAT(
+      words(transform.launch().run(), 3),
+      ElementsAre("transform_ckpt", "python3", "/out/j/checkpoints/attempt-2/strategy",
+                  "${stages.strategy.out}/checkpoints", "8", "${out}/resharded", "directory"));
+  EXPECT_EQ(transform.runtime().SerializeAsString().size(),
+            before_.runtime().SerializeAsString().size());
   EXPECT_EQ(transform.code().at(), "/srv");
   EXPECT_EQ(transform.resources().devices(), 1U);
   EXPECT_EQ(transform.resources().type(), "ascend");
@@ -122,7 +134,9 @@ TEST_F(Reshard, a_model_that_is_not_split_has_no_strategy) {
   ask_.after.mutable_resources()->set_devices(1);
   const auto to_one = planned();
   ASSERT_EQ(to_one.size(), 2U);
-  EXPECT_THAT(words(to_one[0].launch().run(), 5), ElementsAre("/out/j/checkpoints/attempt-2/strategy", "", "1", "${out}/resharded", "directory"));
+  EXPECT_THAT(words(to_one[0].launch().run(), 5),
+              ElementsAre("/out/j/checkpoints/attempt-2/strategy", "", "1", "${out}/resharded",
+                          "directory"));
   EXPECT_THAT(after(to_one[0]), ElementsAre());
 
   of("mindformers", {});
@@ -130,7 +144,9 @@ TEST_F(Reshard, a_model_that_is_not_split_has_no_strategy) {
   before_.mutable_resources()->set_devices(1);
   const auto from_one = planned();
   ASSERT_EQ(from_one.size(), 3U);
-  EXPECT_THAT(words(from_one[1].launch().run(), 5), ElementsAre("", "${stages.strategy.out}/checkpoints", "16", "${out}/resharded", "directory"));
+  EXPECT_THAT(
+      words(from_one[1].launch().run(), 5),
+      ElementsAre("", "${stages.strategy.out}/checkpoints", "16", "${out}/resharded", "directory"));
 }
 
 // Attempt 1 of the new job would write into attempt 1 of the old one.
@@ -189,7 +205,8 @@ TEST_F(Reshard, megatrons_parts_fit_one_tensor_and_pipeline_size) {
   nodes(1);
   EXPECT_EQ(planned().size(), 1U);  // another number of data-parallel ranks alone
   ask_.after.mutable_launch()->set_args(1, "2");
-  EXPECT_THAT(refused(), AllOf(HasSubstr("--tensor-model-parallel-size 2 in place of 4"), HasSubstr("tools/checkpoint/convert.py")));
+  EXPECT_THAT(refused(), AllOf(HasSubstr("--tensor-model-parallel-size 2 in place of 4"),
+                               HasSubstr("tools/checkpoint/convert.py")));
   // Older releases have no --ckpt-format, and are known by their files.
   of("megatron", {"--tensor-model-parallel-size", "4"});
   ask_.after.mutable_launch()->add_args("--pipeline-model-parallel-size");
@@ -203,7 +220,8 @@ TEST_F(Reshard, what_cannot_be_is_refused) {
   of("mindformers", {});
   nodes(1);
   ask_.after.mutable_launch()->set_script("run_qwen.py");
-  EXPECT_THAT(refused(), AllOf(HasSubstr("run_mindformer.py"), HasSubstr("write the stages yourself")));
+  EXPECT_THAT(refused(),
+              AllOf(HasSubstr("run_mindformer.py"), HasSubstr("write the stages yourself")));
   ask_.after.mutable_launch()->set_per(v1::LAUNCH_PER_NODE);
   EXPECT_THAT(refused(), HasSubstr("launch.per: node"));
   ask_.after.mutable_resume()->set_enabled(false);
@@ -238,7 +256,8 @@ TEST_F(Reshard, what_the_job_began_with_is_as_after_a_failure) {
   ask_.after = before_;
   const auto specs = planned();
   ASSERT_EQ(specs.size(), 1U);
-  EXPECT_THAT(words(specs[0].launch().args(), 0), ElementsAre("--init", "", "$${start.dir}", "$$x"));
+  EXPECT_THAT(words(specs[0].launch().args(), 0),
+              ElementsAre("--init", "", "$${start.dir}", "$$x"));
   EXPECT_EQ(specs[0].runtime().env().at("INIT"), "/a");
   EXPECT_EQ(specs[0].start().as(), v1::START_AS_RESUME);
 }
@@ -261,14 +280,16 @@ TEST_F(Reshard, a_whole_file) {
   const auto spec = plan_whole(ask_, "tiny-step40.ckpt");
   ASSERT_TRUE(spec.has_value());
   EXPECT_EQ(spec->name(), "tiny-whole2");
-  EXPECT_THAT(words(spec->launch().run(), 5), ElementsAre("/out/j/checkpoints/attempt-2/strategy", "", "1", "${out}/tiny-step40.ckpt", "file"));
+  EXPECT_THAT(words(spec->launch().run(), 5),
+              ElementsAre("/out/j/checkpoints/attempt-2/strategy", "", "1",
+                          "${out}/tiny-step40.ckpt", "file"));
   EXPECT_EQ(spec->success().file(), "tiny-step40.ckpt");
   EXPECT_EQ(plan_whole(ask_, "/data/$x/a.ckpt")->launch().run(8), "/data/$$x/a.ckpt");
   of("megatron", {});
   EXPECT_FALSE(plan_whole(ask_, "a").has_value());
 }
 
-// --- launch.mode: strategy --------------------------------------------------------------------------------------------------------------------
+// --- launch.mode: strategy -----------------------------------------------------------------------
 
 TEST(Strategy, compiles_and_ends) {
   v1::JobSpec spec = spec_of("mindformers", {});
@@ -281,7 +302,8 @@ TEST(Strategy, compiles_and_ends) {
   const auto plan = plan_launch(request);
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
   const std::vector<std::string>& argv = plan->ranks[3].argv;
-  for (const auto& [name, value] : {std::pair{"--run_mode", "train"}, std::pair{"--only_save_strategy", "True"}}) {
+  for (const auto& [name, value] :
+       {std::pair{"--run_mode", "train"}, std::pair{"--only_save_strategy", "True"}}) {
     const auto at = std::ranges::find(argv, name);
     ASSERT_TRUE(at != argv.end() && at + 1 != argv.end()) << name;
     EXPECT_EQ(*(at + 1), value);
@@ -289,7 +311,8 @@ TEST(Strategy, compiles_and_ends) {
   EXPECT_EQ(plan->ranks[3].success_file, request.save_dir + "/strategy/ckpt_strategy_rank_3.ckpt");
   const v1::NodeLaunch second = node_launch(request, *plan, 1);
   ASSERT_EQ(second.ranks_size(), 2);
-  EXPECT_EQ(second.ranks(0).success_file(), request.save_dir + "/strategy/ckpt_strategy_rank_2.ckpt");
+  EXPECT_EQ(second.ranks(0).success_file(),
+            request.save_dir + "/strategy/ckpt_strategy_rank_2.ckpt");
   EXPECT_EQ(second.watching().success_file(), "");
 }
 

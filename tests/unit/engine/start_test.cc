@@ -1,4 +1,5 @@
-// What a job begins with that it did not make: weights and checkpoints of others (start), their files (inputs), directories of other stages.
+// What a job begins with that it did not make: weights and checkpoints of others (start), their
+// files (inputs), directories of other stages.
 #include "common/engine/start.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +17,8 @@ using testing::HasSubstr;
 using testing::Not;
 using Words = std::vector<std::string>;
 
-v1::JobSpec starting(const char* engine, const Words& given, v1::StartAs as = v1::START_AS_WEIGHTS, const std::string& from = "/data/base") {
+v1::JobSpec starting(const char* engine, const Words& given, v1::StartAs as = v1::START_AS_WEIGHTS,
+                     const std::string& from = "/data/base") {
   auto spec = spec_of(engine, given);
   spec.mutable_start()->set_from(from);
   spec.mutable_start()->set_as(as);
@@ -24,7 +26,8 @@ v1::JobSpec starting(const char* engine, const Words& given, v1::StartAs as = v1
   return spec;
 }
 
-// With the weights of the start; with a checkpoint of its own; with the start's checkpoint to go on from.
+// With the weights of the start; with a checkpoint of its own; with the start's checkpoint to go on
+// from.
 enum class Begins : std::uint8_t { Weights, Own, StartPoint };
 LaunchRequest begun(const v1::JobSpec& spec, Begins how) {
   auto request = request_of(spec);
@@ -50,28 +53,37 @@ Words arguments(const v1::JobSpec& spec, Begins how, Words* sources = nullptr) {
 }
 
 TEST(Start, MegatronLoadsWeightsAloneAndBeginsAtIterationNought) {
-  const std::string save1 = "/out/j/checkpoints/attempt-1", save2 = "/out/j/checkpoints/attempt-2", links = "/out/j/resume/attempt-2";
+  const std::string save1 = "/out/j/checkpoints/attempt-1", save2 = "/out/j/checkpoints/attempt-2",
+                    links = "/out/j/resume/attempt-2";
   for (const char* engine : {"megatron", "mindspeed-mm"}) {
-    const auto spec = starting(engine, {"--load", "/mine", "--save", "/x", "--ckpt-step", "7", "--finetune"});
+    const auto spec =
+        starting(engine, {"--load", "/mine", "--save", "/x", "--ckpt-step", "7", "--finetune"});
     EXPECT_EQ(said(spec), "");
     Words sources;
     EXPECT_THAT(arguments(spec, Begins::Weights, &sources),
-                ElementsAre("--load", "/data/base", "--save", save1, "--finetune", "--no-load-optim", "--no-load-rng"));
+                ElementsAre("--load", "/data/base", "--save", save1, "--finetune",
+                            "--no-load-optim", "--no-load-rng"));
     EXPECT_EQ(sources[1], "start.from");
     EXPECT_EQ(sources[5], "start.from");
     EXPECT_EQ(sources[4], "launch.args[6]") << "the user's own word stays";
-    EXPECT_THAT(arguments(spec, Begins::Own), ElementsAre("--load", links, "--save", save2)) << "a checkpoint of its own wins";
+    EXPECT_THAT(arguments(spec, Begins::Own), ElementsAre("--load", links, "--save", save2))
+        << "a checkpoint of its own wins";
     EXPECT_THAT(arguments(starting(engine, {"--save", "/x"}), Begins::Weights),
-                ElementsAre("--save", save1, "--load", "/data/base", "--finetune", "--no-load-optim", "--no-load-rng"));
-    EXPECT_THAT(arguments(starting(engine, {"--load", "${start.dir}", "--save", "/x"}), Begins::Weights),
-                ElementsAre("--load", "/data/base", "--save", save1, "--finetune", "--no-load-optim", "--no-load-rng"));
+                ElementsAre("--save", save1, "--load", "/data/base", "--finetune",
+                            "--no-load-optim", "--no-load-rng"));
+    EXPECT_THAT(
+        arguments(starting(engine, {"--load", "${start.dir}", "--save", "/x"}), Begins::Weights),
+        ElementsAre("--load", "/data/base", "--save", save1, "--finetune", "--no-load-optim",
+                    "--no-load-rng"));
   }
 }
 
 TEST(Start, AsResumeTheEnginesOwnArgumentsHold) {
   Words sources;
-  EXPECT_THAT(arguments(starting("megatron", {"--save", "/x"}, v1::START_AS_RESUME), Begins::StartPoint, &sources),
-              ElementsAre("--save", "/out/j/checkpoints/attempt-2", "--load", "/out/j/resume/attempt-2"));
+  EXPECT_THAT(
+      arguments(starting("megatron", {"--save", "/x"}, v1::START_AS_RESUME), Begins::StartPoint,
+                &sources),
+      ElementsAre("--save", "/out/j/checkpoints/attempt-2", "--load", "/out/j/resume/attempt-2"));
   EXPECT_EQ(sources.back(), "start.from");
   auto spec = starting("mindformers", {}, v1::START_AS_RESUME_OR_SCRATCH);
   spec.mutable_launch()->set_config("run.yaml");
@@ -98,17 +110,24 @@ TEST(Start, MindFormersLoadsWeightsWithoutResuming) {
   spec.mutable_launch()->set_mode(v1::LAUNCH_MODE_TRAIN);
   spec.mutable_launch()->add_args("--load_checkpoint");
   spec.mutable_launch()->add_args("/mine");
-  EXPECT_THAT(said(spec), HasSubstr("launch.args[2]: start.from says already what is loaded; leave one of the two out"));
+  EXPECT_THAT(
+      said(spec),
+      HasSubstr(
+          "launch.args[2]: start.from says already what is loaded; leave one of the two out"));
   spec.mutable_launch()->set_args(2, "--resume_training");
   spec.mutable_launch()->set_args(3, "True");
-  EXPECT_THAT(said(spec), HasSubstr("launch.args[2]: goes on from a checkpoint, and start.as: weights"));
+  EXPECT_THAT(said(spec),
+              HasSubstr("launch.args[2]: goes on from a checkpoint, and start.as: weights"));
 }
 
 // One that names the directory itself is left alone.
 TEST(Start, OfOtherProgramsTheTemplateAloneSaysWhere) {
   for (const char* engine : {"torch", "command"}) {
     const auto unnamed = starting(engine, {"--lr", "1"});
-    EXPECT_THAT(said(unnamed), HasSubstr(std::string("start.from: nothing would read the weights: of engine ") + engine)) << engine;
+    EXPECT_THAT(
+        said(unnamed),
+        HasSubstr(std::string("start.from: nothing would read the weights: of engine ") + engine))
+        << engine;
     EXPECT_THAT(said(starting(engine, {"$${start.dir}"})), HasSubstr("nothing would read"));
     const auto named = starting(engine, {"--init", "${start.dir}"});
     EXPECT_EQ(said(named), "");
@@ -117,32 +136,44 @@ TEST(Start, OfOtherProgramsTheTemplateAloneSaysWhere) {
     auto variable = starting(engine, {});
     (*variable.mutable_runtime()->mutable_env())["INIT"] = "${start.dir}";
     EXPECT_EQ(said(variable), "");
-    EXPECT_EQ(said(starting(engine, {}, v1::START_AS_RESUME, "job:base")), "") << "MUSTER_RESUME_DIR is in every rank's environment";
+    EXPECT_EQ(said(starting(engine, {}, v1::START_AS_RESUME, "job:base")), "")
+        << "MUSTER_RESUME_DIR is in every rank's environment";
   }
-  const auto own = starting("megatron", {"--save", "/x", "--pretrained-checkpoint", "${start.dir}"});
-  EXPECT_THAT(arguments(own, Begins::Weights), ElementsAre("--save", "/out/j/checkpoints/attempt-1", "--pretrained-checkpoint", "/data/base"));
+  const auto own =
+      starting("megatron", {"--save", "/x", "--pretrained-checkpoint", "${start.dir}"});
+  EXPECT_THAT(arguments(own, Begins::Weights),
+              ElementsAre("--save", "/out/j/checkpoints/attempt-1", "--pretrained-checkpoint",
+                          "/data/base"));
   EXPECT_THAT(said(starting("megatron", {"--lr", "1"})),
-              HasSubstr("start.from: nothing would read the weights: the command line is none that engine megatron"));
+              HasSubstr("start.from: nothing would read the weights: the command line is none that "
+                        "engine megatron"));
 }
 
 TEST(Start, WhatCannotBeResumedFromIsRefused) {
-  EXPECT_THAT(said(starting("megatron", {"--save", "/x"}, v1::START_AS_RESUME, "/d/checkpoint_network")),
-              HasSubstr("start.from: 'checkpoint_network' holds weights alone"));
   EXPECT_THAT(
-      said(starting("mindformers", {"--config", "a.yaml"}, v1::START_AS_RESUME, "stage:pre/output/checkpoint_network")),
-      HasSubstr("start.from: 'checkpoint_network' holds weights alone, without optimizer and counters; resume from its neighbour 'checkpoint'; or write "
-                "start.as: weights"));
+      said(starting("megatron", {"--save", "/x"}, v1::START_AS_RESUME, "/d/checkpoint_network")),
+      HasSubstr("start.from: 'checkpoint_network' holds weights alone"));
+  EXPECT_THAT(said(starting("mindformers", {"--config", "a.yaml"}, v1::START_AS_RESUME,
+                            "stage:pre/output/checkpoint_network")),
+              HasSubstr("start.from: 'checkpoint_network' holds weights alone, without optimizer "
+                        "and counters; resume from its neighbour 'checkpoint'; or write "
+                        "start.as: weights"));
   auto eval = starting("mindformers", {"--config", "a.yaml"}, v1::START_AS_RESUME, "job:base");
   eval.mutable_launch()->set_mode(v1::LAUNCH_MODE_EVAL);
   EXPECT_THAT(said(eval), HasSubstr("start.as: resume is for modes that train"));
 }
 
 TEST(Start, TheTemplateHasAPlaceAndAKind) {
-  EXPECT_THAT(said(spec_of("torch", {"${start.dir}"})), HasSubstr("launch.args[0]: '${start.dir}' has no value: the spec names nothing to start from"));
-  EXPECT_THAT(said(starting("torch", {"${start.dir}"}, v1::START_AS_RESUME, "job:base")), HasSubstr("launch.args[0]: '${start.dir}' is for start.as: weights"));
+  EXPECT_THAT(
+      said(spec_of("torch", {"${start.dir}"})),
+      HasSubstr(
+          "launch.args[0]: '${start.dir}' has no value: the spec names nothing to start from"));
+  EXPECT_THAT(said(starting("torch", {"${start.dir}"}, v1::START_AS_RESUME, "job:base")),
+              HasSubstr("launch.args[0]: '${start.dir}' is for start.as: weights"));
 }
 
-// The links are made as well where the step is known: a tracker that says something else is not asked.
+// The links are made as well where the step is known: a tracker that says something else is not
+// asked.
 TEST(Start, ANodeMakesTheLinksOfWeights) {
   const auto spec = starting("megatron", {"--save", "/x"}, v1::START_AS_WEIGHTS, "job:base");
   auto request = request_of(spec);
@@ -158,7 +189,8 @@ TEST(Start, ANodeMakesTheLinksOfWeights) {
   EXPECT_EQ(launch.resume().step(), 120);
   EXPECT_EQ(env(plan->ranks[0], "MUSTER_RESUME_DIR"), "") << "a first start";
   request.resume_source.clear();
-  EXPECT_FALSE(node_launch(request, *plan, 0).has_resume()) << "a directory that somebody names is used as it is";
+  EXPECT_FALSE(node_launch(request, *plan, 0).has_resume())
+      << "a directory that somebody names is used as it is";
 }
 
 TEST(Start, AContainerSeesWhatIsRead) {
@@ -173,7 +205,8 @@ TEST(Start, AContainerSeesWhatIsRead) {
   ASSERT_TRUE(plan) << plan.error().message;
   const v1::NodeLaunch launch = node_launch(request, *plan, 0);
   Words mounted;
-  for (const v1::ContainerMount& mount : launch.container().mounts()) mounted.push_back(mount.source() + (mount.read_only() ? " ro" : ""));
+  for (const v1::ContainerMount& mount : launch.container().mounts())
+    mounted.push_back(mount.source() + (mount.read_only() ? " ro" : ""));
   EXPECT_THAT(mounted, ElementsAre("/data/wiki ro", "/data/base ro", "/srv"));
 }
 
@@ -184,15 +217,18 @@ TEST(Start, AScriptsLaunchersAreToldToo) {
   EXPECT_EQ(said(spec), "");
   const auto request = begun(spec, Begins::Weights);
   EXPECT_THAT(adopted_megatron(request),
-              ElementsAre("only-with --save --load", "saves --save --no-save-optim", "set --save /out/j/checkpoints/attempt-1", "put --load /data/base", "drop-value --ckpt-step",
-                          "match --finetune --load", "match --no-load-optim --load", "match --no-load-rng --load"));
+              ElementsAre("only-with --save --load", "saves --save --no-save-optim",
+                          "set --save /out/j/checkpoints/attempt-1", "put --load /data/base",
+                          "drop-value --ckpt-step", "match --finetune --load",
+                          "match --no-load-optim --load", "match --no-load-rng --load"));
   EXPECT_THAT(adopted_mindformers(request), Contains("put --load_checkpoint /data/base"));
   EXPECT_THAT(adopted_mindformers(request), Not(Contains("put --resume_training True")));
 }
 
 v1::JobSpec with_input(const std::string& argument) {
   auto spec = spec_of("torch", {argument});
-  for (const auto& [name, from] : {std::pair{"data", "/data/wiki"}, std::pair{"vocab", "stage:prepare/vocab"}}) {
+  for (const auto& [name, from] :
+       {std::pair{"data", "/data/wiki"}, std::pair{"vocab", "stage:prepare/vocab"}}) {
     v1::InputSpec& input = *spec.add_inputs();
     input.set_name(name);
     input.set_from(from);
@@ -217,19 +253,25 @@ TEST(Inputs, AreTemplatesAndVariables) {
     EXPECT_EQ(rank.env.at("VOCAB").source, "inputs.vocab");
   }
   EXPECT_THAT(said(with_input("${inputs.dta}")),
-              HasSubstr("launch.args[0]: '${inputs.dta}' is no input of this spec; did you mean 'data'? (inputs: data, vocab)"));
-  EXPECT_THAT(said(spec_of("torch", {"${inputs.data}"})), HasSubstr("it has none; name the files below inputs"));
+              HasSubstr("launch.args[0]: '${inputs.dta}' is no input of this spec; did you mean "
+                        "'data'? (inputs: data, vocab)"));
+  EXPECT_THAT(said(spec_of("torch", {"${inputs.data}"})),
+              HasSubstr("it has none; name the files below inputs"));
   spec.mutable_inputs(1)->clear_path();
   EXPECT_FALSE(plan_launch(request_of(spec))) << "it was never looked up";
 }
 
 TEST(Stages, DirectoriesOfThoseBeforeAreTemplates) {
   auto spec = spec_of("torch", {"${stages.prepare.out}/tokens"});
-  EXPECT_THAT(said(spec), HasSubstr("launch.args[0]: '${stages.prepare.out}' names a stage, and this job is in no chain"));
+  EXPECT_THAT(
+      said(spec),
+      HasSubstr(
+          "launch.args[0]: '${stages.prepare.out}' names a stage, and this job is in no chain"));
   spec.mutable_stage()->set_name("train");
   EXPECT_EQ(said(spec), "") << "which are before it is not said yet";
   spec.mutable_stage()->set_chain("llama");
-  EXPECT_THAT(said(spec), HasSubstr("there is no stage 'prepare' before this one; name it in schedule.after"));
+  EXPECT_THAT(said(spec),
+              HasSubstr("there is no stage 'prepare' before this one; name it in schedule.after"));
   v1::StageDir& dir = *spec.mutable_stage()->add_dirs();
   dir.set_stage("prepar");
   EXPECT_THAT(said(spec), HasSubstr("did you mean 'prepar'? (before it: prepar)"));

@@ -12,10 +12,13 @@ using testing::Pair;
 using testing::UnorderedElementsAre;
 
 TEST(Secrets, AreToldByTheirNames) {
-  for (const char* name : {"HF_TOKEN", "WANDB_API_KEY", "PASSWORD", "db_password", "PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "S3_ACCESS_KEY_ID", "HFTOKEN",
-                           "SSH_AUTH", "MY_CREDENTIALS", "TOKENS", "AK", "OBS_SK", "HUAWEICLOUD_SDK_AK", "MINIO_SECRETKEY"})
+  for (const char* name :
+       {"HF_TOKEN", "WANDB_API_KEY", "PASSWORD", "db_password", "PGPASSWORD",
+        "AWS_SECRET_ACCESS_KEY", "S3_ACCESS_KEY_ID", "HFTOKEN", "SSH_AUTH", "MY_CREDENTIALS",
+        "TOKENS", "AK", "OBS_SK", "HUAWEICLOUD_SDK_AK", "MINIO_SECRETKEY"})
     EXPECT_TRUE(looks_secret(name, "x")) << name;
-  for (const char* name : {"TOKENIZERS_PARALLELISM", "TOKENIZER", "KEYBOARD", "MONKEY", "NCCL_DEBUG", "AUTHOR", "PASSES", "TASK", "MASK_ID", ""})
+  for (const char* name : {"TOKENIZERS_PARALLELISM", "TOKENIZER", "KEYBOARD", "MONKEY",
+                           "NCCL_DEBUG", "AUTHOR", "PASSES", "TASK", "MASK_ID", ""})
     EXPECT_FALSE(looks_secret(name, "x")) << name;
   EXPECT_TRUE(looks_secret("PROXY", "http://me:word@proxy:3128/x"));
   EXPECT_TRUE(looks_secret("PROXY", "a https://x http://me:word@proxy"));
@@ -24,7 +27,8 @@ TEST(Secrets, AreToldByTheirNames) {
 }
 
 TEST(Exported, IsWhatTheScriptHasChanged) {
-  const Variables before = {{"PATH", "/usr/bin:/bin"}, {"HOME", "/h"}, {"KEPT", "1"}, {"NNODES", "1"}, {"CHANGED", "1"}};
+  const Variables before = {
+      {"PATH", "/usr/bin:/bin"}, {"HOME", "/h"}, {"KEPT", "1"}, {"NNODES", "1"}, {"CHANGED", "1"}};
   const Variables after = {{"PATH", "/tmp/i/bin:/usr/bin:/bin"},
                            {"HOME", "/h"},
                            {"KEPT", "1"},
@@ -46,20 +50,28 @@ TEST(Exported, IsWhatTheScriptHasChanged) {
   const Exported found = exported(before, after, "torch", "/tmp/i/bin");
   EXPECT_THAT(found.kept, UnorderedElementsAre(Pair("CHANGED", "$${2}"), Pair("NEW", "a b")));
   EXPECT_THAT(found.secret, ElementsAre("HF_TOKEN"));
-  EXPECT_THAT(found.placed, UnorderedElementsAre("MASTER_ADDR", "NNODES", "HCCL_IF_IP", "RANK_ID", "CUDA_VISIBLE_DEVICES"));
+  EXPECT_THAT(found.placed, UnorderedElementsAre("MASTER_ADDR", "NNODES", "HCCL_IF_IP", "RANK_ID",
+                                                 "CUDA_VISIBLE_DEVICES"));
   EXPECT_THAT(found.unusable, UnorderedElementsAre("BAD", "BELL"));
-  const Exported path = exported(before, {{"PATH", "/opt/x/bin:/tmp/i/bin:/usr/bin:/bin"}}, "torch", "/tmp/i/bin");
+  const Exported path =
+      exported(before, {{"PATH", "/opt/x/bin:/tmp/i/bin:/usr/bin:/bin"}}, "torch", "/tmp/i/bin");
   EXPECT_THAT(path.kept, ElementsAre(Pair("PATH", "/opt/x/bin:/usr/bin:/bin")));
 }
 
 // X=$PATH, PYTHON=$(which python3): the stand-ins' directory is gone when the job runs.
 TEST(Exported, NothingOfTheStandInsStays) {
-  const Variables after = {{"TOOLS", "/opt/x:/tmp/i/bin:/usr/bin"}, {"PYTHON", "/tmp/i/bin/python3"}, {"LIBRARIES", ":/opt/lib:"}};
+  const Variables after = {{"TOOLS", "/opt/x:/tmp/i/bin:/usr/bin"},
+                           {"PYTHON", "/tmp/i/bin/python3"},
+                           {"LIBRARIES", ":/opt/lib:"}};
   const Exported found = exported({}, after, "torch", "/tmp/i/bin");
-  EXPECT_THAT(found.kept, UnorderedElementsAre(Pair("TOOLS", "/opt/x:/usr/bin"), Pair("LIBRARIES", ":/opt/lib:")));
+  EXPECT_THAT(found.kept, UnorderedElementsAre(Pair("TOOLS", "/opt/x:/usr/bin"),
+                                               Pair("LIBRARIES", ":/opt/lib:")));
   EXPECT_THAT(found.unusable, ElementsAre("PYTHON"));
   // An empty part of a list is the current directory, and no change of the script's.
-  EXPECT_THAT(exported({{"PATH", ":/usr/bin"}}, {{"PATH", "/tmp/i/bin::/usr/bin"}}, "torch", "/tmp/i/bin").kept, IsEmpty());
+  EXPECT_THAT(
+      exported({{"PATH", ":/usr/bin"}}, {{"PATH", "/tmp/i/bin::/usr/bin"}}, "torch", "/tmp/i/bin")
+          .kept,
+      IsEmpty());
 }
 
 // A variable that tells an engine it is in a cloud would be refused.
@@ -70,10 +82,12 @@ TEST(Exported, IsLessWhatTheEngineDoesNotTake) {
 }
 
 TEST(Outside, IsWhatAScriptReadsAndDoesNotSet) {
-  const Variables before = {{"DATA", "/d"},         {"OUT", "/o"},   {"LR", "1"}, {"HOME", "/h"}, {"PATH", "/bin"},
-                            {"WANDB_API_KEY", "x"}, {"NNODES", "2"}, {"i", "9"},  {"QUOTED", "q"}};
+  const Variables before = {{"DATA", "/d"},  {"OUT", "/o"},    {"LR", "1"},
+                            {"HOME", "/h"},  {"PATH", "/bin"}, {"WANDB_API_KEY", "x"},
+                            {"NNODES", "2"}, {"i", "9"},       {"QUOTED", "q"}};
   const std::string script =
-      "OUT=/mine\nLR=${LR:-2}\nfor i in 1 2; do echo $i; done\n: '$QUOTED'\necho $NNODES $WANDB_API_KEY $NOT_THERE\ntorchrun train.py --data $DATA --out $OUT "
+      "OUT=/mine\nLR=${LR:-2}\nfor i in 1 2; do echo $i; done\n: '$QUOTED'\necho $NNODES "
+      "$WANDB_API_KEY $NOT_THERE\ntorchrun train.py --data $DATA --out $OUT "
       "--home $HOME:$PATH\n";
   const Exported found = read_from_outside(script, before, "torch");
   EXPECT_THAT(found.kept, UnorderedElementsAre(Pair("DATA", "/d"), Pair("LR", "1")));

@@ -17,7 +17,8 @@ using testing::Not;
 
 bool nowhere(const std::string&) { return false; }
 
-Observed observed(std::vector<std::string> command, std::string script, std::vector<Captured> calls) {
+Observed observed(std::vector<std::string> command, std::string script,
+                  std::vector<Captured> calls) {
   Observed seen{.command = std::move(command), .directory = "/data/code"};
   if (!script.empty()) seen.script = {.name = "run.sh", .text = std::move(script)};
   seen.calls = std::move(calls);
@@ -25,16 +26,21 @@ Observed observed(std::vector<std::string> command, std::string script, std::vec
   return seen;
 }
 
-Captured call(std::vector<std::string> words, Variables env = {}, std::string directory = "/data/code") {
+Captured call(std::vector<std::string> words, Variables env = {},
+              std::string directory = "/data/code") {
   return {.directory = std::move(directory), .words = std::move(words), .env = std::move(env)};
 }
 
-std::string yaml(const Result<Imported>& imported) { return imported ? launcher::to_yaml(imported->draft) : "refused: " + imported.error().message; }
+std::string yaml(const Result<Imported>& imported) {
+  return imported ? launcher::to_yaml(imported->draft) : "refused: " + imported.error().message;
+}
 
 TEST(Imported, ALaunchersOwnCommandLine) {
-  const std::vector<std::string> words = {"torchrun", "--nproc_per_node", "2", "train.py", "--out", "${HOME}"};
+  const std::vector<std::string> words = {"torchrun", "--nproc_per_node", "2", "train.py",
+                                          "--out",    "${HOME}"};
   const auto imported = import_observed(observed(words, "", {call(words)}), nowhere);
-  EXPECT_EQ(yaml(imported), R"yaml(# Made by 'muster import -- torchrun --nproc_per_node 2 train.py --out ${HOME}'.
+  EXPECT_EQ(yaml(imported),
+            R"yaml(# Made by 'muster import -- torchrun --nproc_per_node 2 train.py --out ${HOME}'.
 name: train
 engine: torch
 code:
@@ -59,24 +65,31 @@ TEST(Imported, ACommandLineIsCutBehindACharacter) {
     const std::vector<std::string> words = {"torchrun", "--nproc_per_node", "2", "train.py", path};
     const auto imported = import_observed(observed(words, "", {call(words)}), nowhere);
     ASSERT_TRUE(imported);
-    EXPECT_TRUE(is_utf8(imported->draft.remarks.at("launch").front())) << imported->draft.remarks.at("launch").front();
+    EXPECT_TRUE(is_utf8(imported->draft.remarks.at("launch").front()))
+        << imported->draft.remarks.at("launch").front();
     EXPECT_TRUE(is_utf8(yaml(imported)));
   }
 }
 
 TEST(Imported, AProgramThatIsNoScriptGivesTheJobItsName) {
-  const std::vector<std::string> words = {"torchrun", "--nproc_per_node", "2", "--no-python", "./a.out", "1", "2"};
+  const std::vector<std::string> words = {
+      "torchrun", "--nproc_per_node", "2", "--no-python", "./a.out", "1", "2"};
   const auto imported = import_observed(observed(words, "", {call(words)}), nowhere);
   ASSERT_TRUE(imported);
   EXPECT_EQ(imported->draft.name, "a.out");
 }
 
 TEST(Imported, AScriptThatOnlyLaunches) {
-  const std::string script = "export A=1 HF_TOKEN=x\nNNODES=2\nGBS=$((NNODES*4))\ntorchrun --nnodes $NNODES --nproc_per_node 8 train.py --gbs $GBS | tee log\n";
-  const auto imported = import_observed(observed({"bash", "run.sh"}, script,
-                                                 {call({"torchrun", "--nnodes", "2", "--nproc_per_node", "8", "--master_addr", "h", "train.py", "--gbs", "8"},
-                                                       {{"A", "1"}, {"HF_TOKEN", "x"}, {"CUDA_VISIBLE_DEVICES", "0,1,2,3,4,5,6,7"}})}),
-                                        nowhere);
+  const std::string script =
+      "export A=1 HF_TOKEN=x\nNNODES=2\nGBS=$((NNODES*4))\ntorchrun --nnodes $NNODES "
+      "--nproc_per_node 8 train.py --gbs $GBS | tee log\n";
+  const auto imported = import_observed(
+      observed(
+          {"bash", "run.sh"}, script,
+          {call({"torchrun", "--nnodes", "2", "--nproc_per_node", "8", "--master_addr", "h",
+                 "train.py", "--gbs", "8"},
+                {{"A", "1"}, {"HF_TOKEN", "x"}, {"CUDA_VISIBLE_DEVICES", "0,1,2,3,4,5,6,7"}})}),
+      nowhere);
   EXPECT_EQ(yaml(imported), R"yaml(# Made by 'muster import -- bash run.sh'.
 name: run
 engine: torch
@@ -110,9 +123,12 @@ resources:
 
 TEST(Imported, AScriptThatDoesMoreStaysAsItIs) {
   const std::string script =
-      "NNODES=1\nmkdir -p logs\nsteps=$((NNODES*100))\ntorchrun --nnodes $NNODES --nproc_per_node 2 train.py --data $DATA --steps $steps\n";
-  Observed seen = observed({"bash", "run.sh", "a b", "$x"}, script,
-                           {call({"torchrun", "--nnodes", "1", "--nproc_per_node", "2", "train.py", "--steps", "100"}, {{"A", "1"}})});
+      "NNODES=1\nmkdir -p logs\nsteps=$((NNODES*100))\ntorchrun --nnodes $NNODES --nproc_per_node "
+      "2 train.py --data $DATA --steps $steps\n";
+  Observed seen = observed(
+      {"bash", "run.sh", "a b", "$x"}, script,
+      {call({"torchrun", "--nnodes", "1", "--nproc_per_node", "2", "train.py", "--steps", "100"},
+            {{"A", "1"}})});
   seen.before = {{"DATA", "/d"}, {"OTHER", "1"}};
   const auto imported = import_observed(seen, nowhere);
   EXPECT_EQ(yaml(imported), R"yaml(# Made by 'muster import -- bash run.sh a b $x'.
@@ -141,24 +157,37 @@ resources:
 
 TEST(Imported, MsrunInAScriptWantsItsLauncherNamed) {
   const auto imported =
-      import_observed(observed({"bash", "run.sh"}, "source env.sh\nmsrun --worker_num 8 run_mindformer.py --config x.yaml --run_mode finetune\n",
-                               {call({"msrun", "--worker_num", "8", "run_mindformer.py", "--config", "x.yaml", "--run_mode", "finetune"})}),
+      import_observed(observed({"bash", "run.sh"},
+                               "source env.sh\nmsrun --worker_num 8 run_mindformer.py --config "
+                               "x.yaml --run_mode finetune\n",
+                               {call({"msrun", "--worker_num", "8", "run_mindformer.py", "--config",
+                                      "x.yaml", "--run_mode", "finetune"})}),
                       nowhere);
-  for (const char* part : {"engine: mindformers\n", "  per: node\n", "  launcher: msrun\n", "  mode: finetune\n", "  run: [bash, run.sh]\n", "  devices: 8\n"})
+  for (const char* part : {"engine: mindformers\n", "  per: node\n", "  launcher: msrun\n",
+                           "  mode: finetune\n", "  run: [bash, run.sh]\n", "  devices: 8\n"})
     EXPECT_THAT(yaml(imported), HasSubstr(part));
   EXPECT_THAT(yaml(imported), Not(HasSubstr("config:")));
 }
 
 Captured rank(int number, int card, const std::string& directory = "/data/code") {
   const std::string id = std::to_string(number);
-  return call({"python", "-u", "run_mindformer.py", "--config=x.yaml", "--run_mode", "train", "--use_parallel=True", "--id=" + id},
-              {{"RANK_ID", id}, {"DEVICE_ID", std::to_string(card)}, {"RANK_SIZE", "4"}, {"RANK_TABLE_FILE", "/t.json"}, {"A", "1"}, {"OWN", id}}, directory);
+  return call({"python", "-u", "run_mindformer.py", "--config=x.yaml", "--run_mode", "train",
+               "--use_parallel=True", "--id=" + id},
+              {{"RANK_ID", id},
+               {"DEVICE_ID", std::to_string(card)},
+               {"RANK_SIZE", "4"},
+               {"RANK_TABLE_FILE", "/t.json"},
+               {"A", "1"},
+               {"OWN", id}},
+              directory);
 }
 
 TEST(Imported, RanksInTheBackground) {
-  const auto imported = import_observed(observed({"bash", "run.sh"}, "for((i=0;i<2;i++)); do python ... & done\n",
-                                                 {rank(1, 5, "/data/code/scripts/mf_parallel1"), rank(0, 4, "/data/code/scripts/mf_parallel0")}),
-                                        [](const std::string& path) { return path == "/data/code/run_mindformer.py"; });
+  const auto imported = import_observed(
+      observed({"bash", "run.sh"}, "for((i=0;i<2;i++)); do python ... & done\n",
+               {rank(1, 5, "/data/code/scripts/mf_parallel1"),
+                rank(0, 4, "/data/code/scripts/mf_parallel0")}),
+      [](const std::string& path) { return path == "/data/code/run_mindformer.py"; });
   EXPECT_EQ(yaml(imported), R"yaml(# Made by 'muster import -- bash run.sh'.
 name: run
 engine: mindformers
@@ -190,17 +219,22 @@ resources:
 TEST(Imported, RanksOfTorchAndOfAScheduler) {
   const auto torch =
       import_observed(observed({"bash", "run.sh"}, "x\n",
-                               {call({"python3", "train.py", "--r", "0", "--out=/d0/${x}0.bin"}, {{"RANK", "0"}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "2"}}),
-                                call({"python3", "train.py", "--r", "1", "--out=/d0/${x}1.bin"}, {{"RANK", "1"}, {"LOCAL_RANK", "1"}, {"WORLD_SIZE", "2"}})}),
+                               {call({"python3", "train.py", "--r", "0", "--out=/d0/${x}0.bin"},
+                                     {{"RANK", "0"}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "2"}}),
+                                call({"python3", "train.py", "--r", "1", "--out=/d0/${x}1.bin"},
+                                     {{"RANK", "1"}, {"LOCAL_RANK", "1"}, {"WORLD_SIZE", "2"}})}),
                       nowhere);
-  for (const char* part : {"engine: torch\n", "    --r ${rank}\n    --out=/d0/$${x}${rank}.bin\n", "  nodes: 1\n", "  devices: 2\n"})
+  for (const char* part : {"engine: torch\n", "    --r ${rank}\n    --out=/d0/$${x}${rank}.bin\n",
+                           "  nodes: 1\n", "  devices: 2\n"})
     EXPECT_THAT(yaml(torch), HasSubstr(part));
   const auto cluster = import_observed(
       observed({"bash", "run.sh"}, "x\n",
-               {call({"python3", "train.py"}, {{"MS_ROLE", "MS_SCHED"}}), call({"python3", "train.py"}, {{"MS_ROLE", "MS_WORKER"}, {"MS_NODE_ID", "0"}}),
+               {call({"python3", "train.py"}, {{"MS_ROLE", "MS_SCHED"}}),
+                call({"python3", "train.py"}, {{"MS_ROLE", "MS_WORKER"}, {"MS_NODE_ID", "0"}}),
                 call({"python3", "train.py"}, {{"MS_ROLE", "MS_WORKER"}, {"MS_NODE_ID", "1"}})}),
       nowhere);
-  for (const char* part : {"engine: mindformers\n", "  launcher: msrun\n", "  script: train.py\n", "  devices: 2\n"})
+  for (const char* part :
+       {"engine: mindformers\n", "  launcher: msrun\n", "  script: train.py\n", "  devices: 2\n"})
     EXPECT_THAT(yaml(cluster), HasSubstr(part));
 }
 
@@ -209,28 +243,38 @@ TEST(Imported, WhatOneJobCannotBeIsSaid) {
     const auto imported = import_observed(seen, nowhere);
     return imported ? std::string() : imported.error().message;
   };
-  EXPECT_THAT(said(observed({"bash", "run.sh"}, "true\n", {})), HasSubstr("it launched nothing that muster sees"));
+  EXPECT_THAT(said(observed({"bash", "run.sh"}, "true\n", {})),
+              HasSubstr("it launched nothing that muster sees"));
   Observed failed = observed({"bash", "run.sh"}, "false\n", {});
   failed.how_ended = "status 1";
   EXPECT_THAT(said(failed), HasSubstr("it ended with status 1 before it launched anything"));
-  EXPECT_THAT(said(observed({"bash", "run.sh"}, "x\n", {call({"torchrun", "a.py"}), call({"torchrun", "b.py"})})),
-              HasSubstr("it launches 2 times: 'torchrun a.py', 'torchrun b.py'; a job has one launch"));
-  EXPECT_THAT(said(observed({"bash", "run.sh"}, "x\n", {call({"torchrun", "--nnodes", "1:4", "a.py"})})),
-              HasSubstr("--nnodes 1:4 lets the number of nodes change"));
-  EXPECT_THAT(said(observed({"bash", "run.sh"}, "x\n", {rank(0, 0), rank(0, 1)})), HasSubstr("it started rank 0 twice"));
+  EXPECT_THAT(
+      said(observed({"bash", "run.sh"}, "x\n",
+                    {call({"torchrun", "a.py"}), call({"torchrun", "b.py"})})),
+      HasSubstr("it launches 2 times: 'torchrun a.py', 'torchrun b.py'; a job has one launch"));
+  EXPECT_THAT(
+      said(observed({"bash", "run.sh"}, "x\n", {call({"torchrun", "--nnodes", "1:4", "a.py"})})),
+      HasSubstr("--nnodes 1:4 lets the number of nodes change"));
+  EXPECT_THAT(said(observed({"bash", "run.sh"}, "x\n", {rank(0, 0), rank(0, 1)})),
+              HasSubstr("it started rank 0 twice"));
   Captured other = rank(1, 1);
   other.words[2] = "eval.py";
-  EXPECT_THAT(said(observed({"bash", "run.sh"}, "x\n", {rank(0, 0), other})),
-              HasSubstr("ranks 0 and 1 are started with different words ('run_mindformer.py', 'eval.py')"));
+  EXPECT_THAT(
+      said(observed({"bash", "run.sh"}, "x\n", {rank(0, 0), other})),
+      HasSubstr("ranks 0 and 1 are started with different words ('run_mindformer.py', 'eval.py')"));
 }
 
 TEST(Imported, AFailureBehindTheLaunchIsTold) {
-  Observed seen = observed({"bash", "run.sh"}, "torchrun --nproc_per_node gpu a.py\ngrep x nothing\n", {call({"torchrun", "--nproc_per_node", "gpu", "a.py"})});
+  Observed seen =
+      observed({"bash", "run.sh"}, "torchrun --nproc_per_node gpu a.py\ngrep x nothing\n",
+               {call({"torchrun", "--nproc_per_node", "gpu", "a.py"})});
   seen.how_ended = "status 2";
   const auto imported = import_observed(seen, nowhere);
   ASSERT_TRUE(imported);
-  EXPECT_THAT(imported->notes, ElementsAre(HasSubstr("resources.devices is 8 until you change it"), HasSubstr("ended with status 2 behind its launch")));
-  EXPECT_THAT(yaml(imported), HasSubstr("  # a spec has a number: as many as your nodes have\n  devices: 8\n"));
+  EXPECT_THAT(imported->notes, ElementsAre(HasSubstr("resources.devices is 8 until you change it"),
+                                           HasSubstr("ended with status 2 behind its launch")));
+  EXPECT_THAT(yaml(imported),
+              HasSubstr("  # a spec has a number: as many as your nodes have\n  devices: 8\n"));
 }
 
 TEST(Scripts, AreFoundInACommandLine) {
@@ -240,19 +284,24 @@ TEST(Scripts, AreFoundInACommandLine) {
   EXPECT_THAT(shell_script_of({"bash", "no-such-script.sh"}, "/").name, IsEmpty());
   EXPECT_EQ(shell_script_of({"bash", "-x", "tests/run"}, test::checkout()).name, "tests/run");
   EXPECT_EQ(shell_script_of({test::checkout("tests/run")}, "/").name, test::checkout("tests/run"));
-  EXPECT_THAT(shell_script_of({test::checkout("tests/tidy/tidy.py")}, "/").name, IsEmpty()) << "a program of another kind";
+  EXPECT_THAT(shell_script_of({test::checkout("tests/tidy/tidy.py")}, "/").name, IsEmpty())
+      << "a program of another kind";
 }
 
 TEST(Scripts, VariablesThatTheSpecReplacesAreMusters) {
-  const ShellScript script{.name = "run.sh", .text = "NNODES=1\nWORLD_SIZE=$((8*$NNODES))\nX=$((WORLD_SIZE*2))\n"};
-  EXPECT_THAT(computed_warnings(script, {}), ElementsAre(HasSubstr("run.sh:3: 'X=$((WORLD_SIZE*2))'")));
+  const ShellScript script{.name = "run.sh",
+                           .text = "NNODES=1\nWORLD_SIZE=$((8*$NNODES))\nX=$((WORLD_SIZE*2))\n"};
+  EXPECT_THAT(computed_warnings(script, {}),
+              ElementsAre(HasSubstr("run.sh:3: 'X=$((WORLD_SIZE*2))'")));
   EXPECT_THAT(computed_warnings(script, {"NNODES"}), IsEmpty());
 }
 
 // `launch.vars: {GBS: 64}` had answered it, and it was warned of all the same.
 TEST(Scripts, AComputedValueThatTheSpecReplacesIsNotWarnedOf) {
-  const ShellScript script{.name = "run.sh", .text = "NNODES=1\nGBS=$((NNODES * 8))\nexport STEPS=$((NNODES * 100))\n"};
-  EXPECT_THAT(computed_warnings(script, {}), ElementsAre(HasSubstr("run.sh:2: "), HasSubstr("run.sh:3: ")));
+  const ShellScript script{
+      .name = "run.sh", .text = "NNODES=1\nGBS=$((NNODES * 8))\nexport STEPS=$((NNODES * 100))\n"};
+  EXPECT_THAT(computed_warnings(script, {}),
+              ElementsAre(HasSubstr("run.sh:2: "), HasSubstr("run.sh:3: ")));
   EXPECT_THAT(computed_warnings(script, {"GBS"}), ElementsAre(HasSubstr("run.sh:3: ")));
   EXPECT_THAT(computed_warnings(script, {"GBS", "STEPS"}), IsEmpty());
 }
@@ -261,9 +310,11 @@ TEST(Scripts, AComputedValueThatTheSpecReplacesIsNotWarnedOf) {
 TEST(Scripts, WeightsAloneAreWarnedOf) {
   const ShellScript script{.name = "run.sh",
                            .text =
-                               "# --no-save-optim\nOUTPUT_ARGS=\"\n  --save $SAVE \\\n  --no-save-optim \\\n  --no-save-rng\"\ntorchrun t.py $OUTPUT_ARGS "
+                               "# --no-save-optim\nOUTPUT_ARGS=\"\n  --save $SAVE \\\n  "
+                               "--no-save-optim \\\n  --no-save-rng\"\ntorchrun t.py $OUTPUT_ARGS "
                                "--no-save-optimizer-states\n"};
-  EXPECT_THAT(weights_warnings(script, {}), ElementsAre(HasSubstr("run.sh:4: --no-save-optim: checkpoints hold weights alone")));
+  EXPECT_THAT(weights_warnings(script, {}),
+              ElementsAre(HasSubstr("run.sh:4: --no-save-optim: checkpoints hold weights alone")));
   EXPECT_THAT(weights_warnings(script, {"OUTPUT_ARGS"}), IsEmpty());
 }
 

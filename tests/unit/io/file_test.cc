@@ -21,7 +21,10 @@ class Files : public testing::Test {
     dir_ = ::mkdtemp(pattern.data());
   }
   ~Files() override { fs::remove_all(dir_); }
-  [[nodiscard]] std::size_t entries() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(dir_), fs::directory_iterator())); }
+  [[nodiscard]] std::size_t entries() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(dir_), fs::directory_iterator()));
+  }
   fs::path dir_;
 };
 
@@ -41,19 +44,24 @@ TEST_F(Files, ReadHasABoundAndSaysWhatIsMissing) {
   EXPECT_EQ(read_file(dir_ / "x", 9999).error().code, ErrorCode::ResourceExhausted);
   const auto missing = read_file(dir_ / "y", 10);
   EXPECT_EQ(missing.error().code, ErrorCode::NotFound);
-  EXPECT_EQ(missing.error().message, "opening '" + (dir_ / "y").string() + "': No such file or directory");
+  EXPECT_EQ(missing.error().message,
+            "opening '" + (dir_ / "y").string() + "': No such file or directory");
 }
 
 TEST_F(Files, APipeInTheFilesPlaceIsAnErrorAtOnce) {
   ASSERT_EQ(::mkfifo((dir_ / "x").c_str(), 0600), 0);
-  const auto read = read_regular_file(dir_ / "x", 100);  // of read_file() nobody would ever hear again
+  // of read_file() nobody would ever hear again
+  const auto read = read_regular_file(dir_ / "x", 100);
   ASSERT_FALSE(read);
-  EXPECT_NE(read.error().message.find("it is no regular file"), std::string::npos) << read.error().message;
+  EXPECT_NE(read.error().message.find("it is no regular file"), std::string::npos)
+      << read.error().message;
   EXPECT_FALSE(read_regular_file("/dev/zero", 100));
   EXPECT_FALSE(read_regular_file(dir_, 100));
 }
 
-TEST_F(Files, ReadOfProcGoesToTheEnd) { EXPECT_GT(read_file("/proc/self/status", 1 << 20)->size(), 100U); }
+TEST_F(Files, ReadOfProcGoesToTheEnd) {
+  EXPECT_GT(read_file("/proc/self/status", 1 << 20)->size(), 100U);
+}
 
 TEST_F(Files, OfManyCreatorsOneWinsAndNobodyReadsAPart) {
   constexpr int kThreads = 8;
@@ -70,7 +78,8 @@ TEST_F(Files, OfManyCreatorsOneWinsAndNobodyReadsAPart) {
             winner = i;
             ++winners;
           } else if (created) {
-            EXPECT_EQ(read_file(path, 10000)->size(), 5000U);  // who lost can already read all of it
+            // who lost can already read all of it
+            EXPECT_EQ(read_file(path, 10000)->size(), 5000U);
           }
         });
       }
@@ -94,7 +103,9 @@ TEST_F(Files, MakeDirsMakesParentsAndTakesWhatIsThere) {
   EXPECT_FALSE(make_dirs(dir_ / "file" / "below", 0700));
 }
 
-TEST_F(Files, ReplaceInAFolderThatIsNotThereFails) { EXPECT_EQ(replace_file(dir_ / "no" / "x", "", Durable::No).error().code, ErrorCode::NotFound); }
+TEST_F(Files, ReplaceInAFolderThatIsNotThereFails) {
+  EXPECT_EQ(replace_file(dir_ / "no" / "x", "", Durable::No).error().code, ErrorCode::NotFound);
+}
 
 }  // namespace
 }  // namespace muster::io

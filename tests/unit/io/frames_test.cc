@@ -76,7 +76,8 @@ TEST_F(Frames, AFlippedBitIsNeverReadAsAFrame) {
     bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << (bit % 8)));
     const auto decoded = decode_frames(bytes);
     EXPECT_LT(decoded.payloads.size(), 3U) << bit;
-    for (const auto payload : decoded.payloads) EXPECT_TRUE(payload == "first" || payload == "second" || payload == "third") << bit;
+    for (const auto payload : decoded.payloads)
+      EXPECT_TRUE(payload == "first" || payload == "second" || payload == "third") << bit;
     EXPECT_NE(decoded.tail, Tail::Clean) << bit;
   }
 }
@@ -100,12 +101,15 @@ TEST_F(Frames, ReaderOfTenThousandInSmallBites) {
   auto writer = FrameWriter::open(file());
   ASSERT_TRUE(writer);
   std::vector<std::string> batch;
-  for (int i = 0; i < 10000; ++i) batch.push_back("frame " + std::to_string(i) + std::string(static_cast<std::size_t>(i % 97), '.'));
+  for (int i = 0; i < 10000; ++i)
+    batch.push_back("frame " + std::to_string(i) +
+                    std::string(static_cast<std::size_t>(i % 97), '.'));
   ASSERT_TRUE(writer->append(batch));
   std::vector<std::string> seen;
   std::uint64_t offset = 0;
   for (bool more = true; more;) {
-    const auto read = read_frames(file(), offset, 50);  // many frames are longer than this: a whole one comes all the same
+    // many frames are longer than this: a whole one comes all the same
+    const auto read = read_frames(file(), offset, 50);
     ASSERT_TRUE(read);
     ASSERT_EQ(read->tail, Tail::Clean);
     ASSERT_TRUE(!read->frames.empty() || !read->more);

@@ -25,13 +25,19 @@ std::vector<std::string> texts_of(const ArchivedJob& job) {
   for (const Row& row : job.rows) texts.push_back(text_of(row));
   return texts;
 }
-std::int64_t rows_in(const std::filesystem::path& dir) { return sql_number(dir, "SELECT count(*) FROM rows WHERE format<>0"); }
-std::int64_t bridges_in(const std::filesystem::path& dir) { return sql_number(dir, "SELECT count(*) FROM rows WHERE format=0"); }
+std::int64_t rows_in(const std::filesystem::path& dir) {
+  return sql_number(dir, "SELECT count(*) FROM rows WHERE format<>0");
+}
+std::int64_t bridges_in(const std::filesystem::path& dir) {
+  return sql_number(dir, "SELECT count(*) FROM rows WHERE format=0");
+}
 
 TEST(Archive, TakesAJobOutOfTheReplay) {
   TempDir dir;
   Opened opened = open_journal(dir.path());
-  const auto first = append(*opened.journal, {started(1), submitted("j1", "one"), submitted("j2", "two"), exited("j1", 0, 0), exited("j2", 0, 0)});
+  const auto first =
+      append(*opened.journal, {started(1), submitted("j1", "one"), submitted("j2", "two"),
+                               exited("j1", 0, 0), exited("j2", 0, 0)});
   const auto second = append(*opened.journal, {ended("j1"), archived("j1", "one")});
   ASSERT_TRUE(opened.journal->archive(JobId("j1")));
   ASSERT_TRUE(opened.journal->archive(JobId("j1"))) << "idempotent";
@@ -62,7 +68,8 @@ TEST(Archive, WantsTheRecordFirst) {
   append(*opened.journal, {submitted("j1", "one")});
   const auto refused = opened.journal->archive(JobId("j1"));
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("archiving job 'j1': its 'archived' record is not in the journal yet"));
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("archiving job 'j1': its 'archived' record is not in the journal yet"));
   EXPECT_TRUE(opened.journal->archive(JobId("unknown")));
 }
 
@@ -70,9 +77,11 @@ TEST(Archive, IsMadeUpForAfterACrashBeforeTheMove) {
   TempDir dir;
   {
     Opened opened = open_journal(dir.path());
-    append(*opened.journal, {started(1), submitted("j1", "one"), ended("j1"), archived("j1", "one")});
+    append(*opened.journal,
+           {started(1), submitted("j1", "one"), ended("j1"), archived("j1", "one")});
   }
-  EXPECT_THAT(open_journal(dir.path()).rows, SizeIs(4)) << "once more in full: the fold meets JobArchived after the rest";
+  EXPECT_THAT(open_journal(dir.path()).rows, SizeIs(4))
+      << "once more in full: the fold meets JobArchived after the rest";
   const Opened after = open_journal(dir.path());
   EXPECT_THAT(after.rows, SizeIs(2));
   const auto job = after.journal->archived_job(JobId("j1"));
@@ -85,7 +94,8 @@ TEST(Archive, ListsTheNewestFirstByPages) {
   Opened opened = open_journal(dir.path());
   for (int i = 10; i < 20; ++i) {
     const std::string job = "j" + std::to_string(i);
-    append(*opened.journal, {submitted(job, "n" + std::to_string(i)), ended(job), archived(job, "n")});
+    append(*opened.journal,
+           {submitted(job, "n" + std::to_string(i)), ended(job), archived(job, "n")});
     ASSERT_TRUE(opened.journal->archive(JobId(job)));
   }
   std::vector<std::string> seen;
@@ -101,7 +111,8 @@ TEST(Archive, ListsTheNewestFirstByPages) {
     }
     before = page->back().job;
   }
-  EXPECT_THAT(seen, ElementsAre("n19", "n18", "n17", "n16", "n15", "n14", "n13", "n12", "n11", "n10"));
+  EXPECT_THAT(seen,
+              ElementsAre("n19", "n18", "n17", "n16", "n15", "n14", "n13", "n12", "n11", "n10"));
 }
 
 // Finished jobs stayed for ever, and the database only grew.
@@ -138,16 +149,19 @@ TEST(Archive, ADamagedEntryHurtsNobodyElse) {
   TempDir dir;
   {
     Opened opened = open_journal(dir.path());
-    for (const char* job : {"j1", "j2", "j3"}) append(*opened.journal, {submitted(job, job), ended(job), archived(job, job)});
+    for (const char* job : {"j1", "j2", "j3"})
+      append(*opened.journal, {submitted(job, job), ended(job), archived(job, job)});
     for (const char* job : {"j1", "j2", "j3"}) ASSERT_TRUE(opened.journal->archive(JobId(job)));
   }
-  sql(dir.path(), "UPDATE archive SET events=substr(events,1,length(events)-1) || x'00' WHERE job='j2'");
+  sql(dir.path(),
+      "UPDATE archive SET events=substr(events,1,length(events)-1) || x'00' WHERE job='j2'");
   Opened opened = open_journal(dir.path());
   ASSERT_FALSE(opened.error) << opened.error->message;
   const auto jobs = opened.journal->archived({}, 10);
   ASSERT_TRUE(jobs);
   ASSERT_THAT(*jobs, SizeIs(3));
-  EXPECT_THAT((*jobs)[1].damage, HasSubstr("the stored events of job 'j2' do not fit their checksum"));
+  EXPECT_THAT((*jobs)[1].damage,
+              HasSubstr("the stored events of job 'j2' do not fit their checksum"));
   EXPECT_THAT((*jobs)[1].rows, IsEmpty());
   EXPECT_EQ((*jobs)[0].damage, "");
   EXPECT_THAT((*jobs)[2].rows, SizeIs(2));
@@ -160,7 +174,8 @@ TEST(Archive, ADamagedEntryHurtsNobodyElse) {
   EXPECT_THAT(*opened.journal->archived({}, 10), SizeIs(2));
 }
 
-// Whoever reads the archive has a connection of his own, and holds neither an append nor the WAL's beginning anew.
+// Whoever reads the archive has a connection of his own, and holds neither an append nor the WAL's
+// beginning anew.
 TEST(Archive, IsReadBesideAppends) {
   TempDir dir;
   Opened opened = open_journal(dir.path());
@@ -186,8 +201,10 @@ TEST(Archive, IsReadBesideAppends) {
         before = page->back().job;
         ++pages;
       }
-      if (seen < static_cast<std::size_t>(there)) wrong.push_back("a job that had been moved was not seen");
-      if (there > 0 && !opened.journal->archived_job(JobId("j00001"))->has_value()) wrong.push_back("the first was not found");
+      if (seen < static_cast<std::size_t>(there))
+        wrong.push_back("a job that had been moved was not seen");
+      if (there > 0 && !opened.journal->archived_job(JobId("j00001"))->has_value())
+        wrong.push_back("the first was not found");
     }
   });
   for (int i = 1; i <= kJobs; ++i) {
@@ -200,7 +217,8 @@ TEST(Archive, IsReadBesideAppends) {
   reader.join();
   EXPECT_THAT(wrong, IsEmpty());
   EXPECT_GT(pages, 0U);
-  // 1,000 pages of 4 KiB, as SQLite begins the WAL anew where nobody reads, and what came while one page was read.
+  // 1,000 pages of 4 KiB, as SQLite begins the WAL anew where nobody reads, and what came while one
+  // page was read.
   EXPECT_LT(std::filesystem::file_size(dir.path() / "journal.db-wal"), 24U << 20);
   opened.journal.reset();
   opened = open_journal(dir.path());
@@ -213,19 +231,22 @@ TEST(Archive, DropsWhatIsSupersededOrSaysNothing) {
   for (std::uint64_t life = 1; life <= 50; ++life) {
     Opened opened = open_journal(dir.path());
     ASSERT_FALSE(opened.error) << opened.error->message;
-    append(*opened.journal, {started(life), registered("n01", "b" + std::to_string(life)), registered("n02", "b" + std::to_string(life))});
+    append(*opened.journal, {started(life), registered("n01", "b" + std::to_string(life)),
+                             registered("n02", "b" + std::to_string(life))});
   }
   Opened opened = open_journal(dir.path());
   opened.journal.reset();
   opened = open_journal(dir.path());
-  EXPECT_THAT(opened.rows, SizeIs(6)) << "first and last start, first and last registration of each node";
+  EXPECT_THAT(opened.rows, SizeIs(6))
+      << "first and last start, first and last registration of each node";
   EXPECT_THAT(opened.rows.back(), HasSubstr("150 node_registered"));
   append(*opened.journal, {submitted("j1", "one"), ended("j1"), archived("j1", "one")});
   ASSERT_TRUE(opened.journal->archive(JobId("j1")));
   append(*opened.journal, {tombstone_dropped("j1")});
   opened.journal.reset();
   EXPECT_THAT(open_journal(dir.path()).rows, SizeIs(8));
-  EXPECT_THAT(open_journal(dir.path()).rows, SizeIs(6)) << "of a forgotten job nothing is left to replay";
+  EXPECT_THAT(open_journal(dir.path()).rows, SizeIs(6))
+      << "of a forgotten job nothing is left to replay";
   EXPECT_EQ(open_journal(dir.path()).journal->last(), JournalIndex(154));
 }
 
@@ -233,13 +254,15 @@ TEST(Archive, DamageToABridgeIsSeen) {
   TempDir dir;
   {
     Opened opened = open_journal(dir.path());
-    append(*opened.journal, {started(1), submitted("j1", "one"), ended("j1"), submitted("j2", "two"), archived("j1", "one")});
+    append(*opened.journal, {started(1), submitted("j1", "one"), ended("j1"),
+                             submitted("j2", "two"), archived("j1", "one")});
     ASSERT_TRUE(opened.journal->archive(JobId("j1")));
     EXPECT_EQ(bridges_in(dir.path()), 1);
   }
   for (const char* hurt :
        {"UPDATE rows SET chain=zeroblob(16) WHERE format=0", "DELETE FROM rows WHERE format=0",
-        "UPDATE rows SET payload=x'01' || substr(payload,2) WHERE format=0", "DELETE FROM rows WHERE idx=1", "UPDATE rows SET idx=2 WHERE format=0"}) {
+        "UPDATE rows SET payload=x'01' || substr(payload,2) WHERE format=0",
+        "DELETE FROM rows WHERE idx=1", "UPDATE rows SET idx=2 WHERE format=0"}) {
     TempDir copy;
     copy_dir(dir.path(), copy.path() / "journal");
     sql(copy.path() / "journal", hurt);
@@ -250,8 +273,8 @@ TEST(Archive, DamageToABridgeIsSeen) {
   }
 }
 
-// Many jobs at once, in and out in any order, with restarts: both implementations give what a plain model gives, and what is left to load
-// stays in proportion to what lives.
+// Many jobs at once, in and out in any order, with restarts: both implementations give what a plain
+// model gives, and what is left to load stays in proportion to what lives.
 TEST(Archive, AgreesWithAModelOverRandomHistories) {
   for (std::uint32_t seed = 1; seed <= 4; ++seed) {
     TempDir dir;
@@ -270,7 +293,9 @@ TEST(Archive, AgreesWithAModelOverRandomHistories) {
       return texts[0];
     };
     for (int step = 0; step < 600; ++step) {
-      const auto any = [&](auto& map) { return std::next(map.begin(), static_cast<std::ptrdiff_t>(random() % map.size())); };
+      const auto any = [&](auto& map) {
+        return std::next(map.begin(), static_cast<std::ptrdiff_t>(random() % map.size()));
+      };
       if (live.size() < 3 || (live.size() < 12 && chance(3))) {
         const std::string job = "j" + std::to_string(next_job++);
         live[job].push_back(add(submitted(job, job)));
@@ -291,14 +316,16 @@ TEST(Archive, AgreesWithAModelOverRandomHistories) {
         job->second.push_back(add(exited(job->first, static_cast<std::uint32_t>(step), 0)));
       }
       if (!chance(60)) continue;
-      for (int twice = 0; twice < 2; ++twice) {  // the second time without what the first one's load dropped
+      // the second time without what the first one's load dropped
+      for (int twice = 0; twice < 2; ++twice) {
         opened.journal.reset();
         opened = open_journal(dir.path());
         ASSERT_FALSE(opened.error) << "seed " << seed << ": " << opened.error->message;
       }
       std::vector<std::string> expected, in_memory;
       for (const auto* map : {&live, &tombs}) {
-        for (const auto& [job, rows] : *map) expected.insert(expected.end(), rows.begin(), rows.end());
+        for (const auto& [job, rows] : *map)
+          expected.insert(expected.end(), rows.begin(), rows.end());
       }
       std::ranges::sort(expected, {}, [](const std::string& text) { return std::stoi(text); });
       ASSERT_EQ(opened.rows, expected) << "seed " << seed;

@@ -1,4 +1,5 @@
-// A full disk: the ballast goes, facts still flow, new jobs are to be refused; it comes back with the room.
+// A full disk: the ballast goes, facts still flow, new jobs are to be refused; it comes back with
+// the room.
 #include "controller/journal/ballast.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +19,8 @@ constexpr std::uint64_t kMiB = 1 << 20;
 
 bool low(const SqliteJournal& journal) { return !journal.shortage().empty(); }
 
-// The mark was a new file, for which there was no room: the next start went on from a copy that was known to be one.
+// The mark was a new file, for which there was no room: the next start went on from a copy that was
+// known to be one.
 TEST(Ballast, AFullDiskTakesTheMark) {
   for (const std::uint64_t ballast : {4 * kMiB, std::uint64_t{0}}) {
     TempDir dir;
@@ -34,7 +36,8 @@ TEST(Ballast, AFullDiskTakesTheMark) {
     fill(dir.path() / "disk" / "other");
     const auto marked = opened.journal->mark_behind("node 'n1' was told up to row 9");
     ASSERT_TRUE(marked) << marked.error().message;
-    EXPECT_EQ(std::filesystem::exists(at / "head.before-mark"), ballast != 0) << "written over, nothing of the head is left";
+    EXPECT_EQ(std::filesystem::exists(at / "head.before-mark"), ballast != 0)
+        << "written over, nothing of the head is left";
     opened.journal.reset();
     opened = open_journal(options);
     ASSERT_FALSE(opened.error) << opened.error->message;
@@ -65,15 +68,20 @@ TEST(Ballast, LetsFactsFlowOnAFullDisk) {
   EXPECT_FALSE(std::filesystem::exists(at / "ballast"));
   EXPECT_TRUE(low(*opened.journal));
 
-  // Killed on the full disk, started on the full disk: it still loads, and says that there is no room for the ballast.
+  // Killed on the full disk, started on the full disk: it still loads, and says that there is no
+  // room for the ballast.
   opened.journal.reset();
   fill(dir.path() / "disk" / "other");
-  std::filesystem::resize_file(dir.path() / "disk" / "other", std::filesystem::file_size(dir.path() / "disk" / "other") - 256 * 1'024);
+  std::filesystem::resize_file(
+      dir.path() / "disk" / "other",
+      std::filesystem::file_size(dir.path() / "disk" / "other") - 256 * 1'024);
   opened = open_journal(options);
   ASSERT_FALSE(opened.error) << opened.error->message;
   EXPECT_EQ(opened.rows, written);
   ASSERT_EQ(opened.journal->notices().size(), 1u);
-  EXPECT_THAT(opened.journal->notices()[0], testing::HasSubstr("the disk is nearly full; new jobs are refused until there is room"));
+  EXPECT_THAT(
+      opened.journal->notices()[0],
+      testing::HasSubstr("the disk is nearly full; new jobs are refused until there is room"));
   EXPECT_TRUE(low(*opened.journal));
 
   std::filesystem::remove(dir.path() / "disk" / "other");
@@ -116,8 +124,8 @@ TEST(Ballast, SpentAndStillFullIsAFinalError) {
   EXPECT_EQ(open_journal(options).rows, written);
 }
 
-// After a full disk submissions stayed refused though there was room, until something was appended; and while nothing runs, nothing is. The ballast is made
-// again without an append as well.
+// After a full disk submissions stayed refused though there was room, until something was appended;
+// and while nothing runs, nothing is. The ballast is made again without an append as well.
 TEST(Ballast, AShortageIsOverWithTheFullDisk) {
   TempDir dir;
   SmallDisk disk(dir.path() / "disk", "size=16m");
@@ -130,13 +138,15 @@ TEST(Ballast, AShortageIsOverWithTheFullDisk) {
   ASSERT_FALSE(opened.error) << opened.error->message;
   append(*opened.journal, {started(1)});
   fill(dir.path() / "disk" / "other");
-  for (std::uint32_t i = 0; std::filesystem::exists(at / "ballast") && i < 2'000; ++i) append(*opened.journal, {exited("j1", i, 1)});
+  for (std::uint32_t i = 0; std::filesystem::exists(at / "ballast") && i < 2'000; ++i)
+    append(*opened.journal, {exited("j1", i, 1)});
   ASSERT_FALSE(std::filesystem::exists(at / "ballast")) << "spent";
   EXPECT_EQ(opened.journal->shortage(), "the controller's disk is nearly full");
   opened.journal->restore_ballast();
   EXPECT_FALSE(std::filesystem::exists(at / "ballast"));
 
-  std::filesystem::resize_file(dir.path() / "disk" / "other", std::filesystem::file_size(dir.path() / "disk" / "other") - kMiB);
+  std::filesystem::resize_file(dir.path() / "disk" / "other",
+                               std::filesystem::file_size(dir.path() / "disk" / "other") - kMiB);
   EXPECT_TRUE(low(*opened.journal)) << "room for the mark, but not for the ballast beside it";
   std::filesystem::remove(dir.path() / "disk" / "other");
   EXPECT_FALSE(low(*opened.journal));
@@ -144,7 +154,8 @@ TEST(Ballast, AShortageIsOverWithTheFullDisk) {
   EXPECT_EQ(std::filesystem::file_size(at / "ballast"), 4 * kMiB);
 }
 
-// Bytes were all that was looked at: a disk whose inodes are used up took jobs whose logs it could not take, and no start could replace the journal's head.
+// Bytes were all that was looked at: a disk whose inodes are used up took jobs whose logs it could
+// not take, and no start could replace the journal's head.
 TEST(Ballast, ADiskWithoutInodesIsFull) {
   TempDir dir;
   SmallDisk disk(dir.path() / "disk", "size=16m,nr_inodes=400");
@@ -157,8 +168,11 @@ TEST(Ballast, ADiskWithoutInodesIsFull) {
   ASSERT_FALSE(opened.error) << opened.error->message;
   EXPECT_EQ(opened.journal->shortage(), "");
   std::filesystem::create_directory(dir.path() / "disk" / "other");
-  for (int i = 0; i < 200; ++i) std::ofstream(dir.path() / "disk" / "other" / std::to_string(i)) << "x";
-  EXPECT_THAT(opened.journal->shortage(), testing::MatchesRegex("the controller's disk has [0-9]+ inodes left \\('df -i' shows it\\)"));
+  for (int i = 0; i < 200; ++i)
+    std::ofstream(dir.path() / "disk" / "other" / std::to_string(i)) << "x";
+  EXPECT_THAT(
+      opened.journal->shortage(),
+      testing::MatchesRegex("the controller's disk has [0-9]+ inodes left \\('df -i' shows it\\)"));
   std::filesystem::remove_all(dir.path() / "disk" / "other");
   EXPECT_EQ(opened.journal->shortage(), "");
 }
@@ -180,13 +194,15 @@ TEST(Ballast, AStartGoesOnWithoutABallastForWantOfAnInode) {
 TEST(Ballast, RoomThatNobodyCanTellIsNone) {
   TempDir dir;
   Ballast ballast(dir.path() / "gone", kMiB, kMiB);
-  EXPECT_THAT(ballast.shortage(), testing::HasSubstr("cannot be told (looking how much room is left at '"));
+  EXPECT_THAT(ballast.shortage(),
+              testing::HasSubstr("cannot be told (looking how much room is left at '"));
   const auto refused = ballast.restore();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::ResourceExhausted) << "a start goes on without it";
 }
 
-// Nothing of the disk was free, and 64 MiB of it lay in the ballast: the start ended at the journal's head, before it looked at the ballast.
+// Nothing of the disk was free, and 64 MiB of it lay in the ballast: the start ended at the
+// journal's head, before it looked at the ballast.
 TEST(Ballast, AStartOnAFullDiskSpendsIt) {
   TempDir dir;
   SmallDisk disk(dir.path() / "disk", "size=16m");
@@ -211,7 +227,11 @@ TEST(Ballast, AStartOnAFullDiskSpendsIt) {
 
 TEST(Ballast, ShrinksAndGoesWithItsOption) {
   TempDir dir;
-  const auto size = [&] { return std::filesystem::exists(dir.path() / "ballast") ? std::filesystem::file_size(dir.path() / "ballast") : 0; };
+  const auto size = [&] {
+    return std::filesystem::exists(dir.path() / "ballast")
+               ? std::filesystem::file_size(dir.path() / "ballast")
+               : 0;
+  };
   for (const std::uint64_t wanted : {2 * kMiB, 3 * kMiB, 1 * kMiB, std::uint64_t{0}}) {
     Ballast ballast(dir.path(), wanted, 0);
     ASSERT_TRUE(ballast.restore());

@@ -14,7 +14,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// Every field of a kind as a tuple. A new field breaks this build: then the codec, the record and sample_events.cc get it, too.
+// Every field of a kind as a tuple. A new field breaks this build: then the codec, the record and
+// sample_events.cc get it, too.
 #define FIELDS(type, ...)                \
   auto fields(const core::type& whole) { \
     const auto& [__VA_ARGS__] = whole;   \
@@ -55,7 +56,8 @@ auto fields(const core::NodeRegistered& whole) {
 }
 auto fields(const core::NodeStarted& whole) {
   const auto& [job, attempt, node, pids, worker_pid, node_time, resolved] = whole;
-  return std::make_tuple(job, attempt, node, pids, worker_pid, node_time, resolved.SerializeAsString());
+  return std::make_tuple(job, attempt, node, pids, worker_pid, node_time,
+                         resolved.SerializeAsString());
 }
 auto fields(const core::JobSubmitted& whole) {
   const auto& [job, request_id, spec, spec_hash] = whole;
@@ -72,7 +74,8 @@ TEST(Codec, SamplesCoverEveryKindAndSetEveryField) {
   std::set<std::size_t> kinds;
   for (const core::Event& event : one_of_every_kind()) {
     kinds.insert(event.body.index());
-    std::visit([](const auto& body) { EXPECT_TRUE(all_set(body)) << typeid(body).name(); }, event.body);
+    std::visit([](const auto& body) { EXPECT_TRUE(all_set(body)) << typeid(body).name(); },
+               event.body);
     if (const auto* placed = std::get_if<core::AttemptPlaced>(&event.body)) {
       EXPECT_TRUE(all_set(placed->nodes.at(0)));
       EXPECT_TRUE(all_set(*placed->resume));
@@ -109,19 +112,27 @@ TEST(Codec, EveryKindComesBackAsItWent) {
 }
 
 TEST(Codec, WhatIsAbsentStaysAbsent) {
-  const auto back = decode(encode({.at = {}, .body = core::AttemptPlaced{.job = JobId("j"), .attempt = AttemptNo(1), .nodes = {}, .resume = {}}}));
+  const auto back =
+      decode(encode({.at = {},
+                     .body = core::AttemptPlaced{
+                         .job = JobId("j"), .attempt = AttemptNo(1), .nodes = {}, .resume = {}}}));
   ASSERT_TRUE(back);
   EXPECT_FALSE(std::get<core::AttemptPlaced>(back->body).resume);
-  const auto ended = decode(encode({.at = {}, .body = core::JobEnded{.job = JobId("j"), .outcome = core::Outcome::Succeeded, .verdict = core::Verdict{}}}));
+  const auto ended = decode(encode(
+      {.at = {},
+       .body = core::JobEnded{
+           .job = JobId("j"), .outcome = core::Outcome::Succeeded, .verdict = core::Verdict{}}}));
   ASSERT_TRUE(ended);
   ASSERT_TRUE(std::get<core::JobEnded>(ended->body).verdict);
-  EXPECT_EQ(*std::get<core::JobEnded>(ended->body).verdict, core::Verdict{});  // no rank: not rank 0
+  // no rank: not rank 0
+  EXPECT_EQ(*std::get<core::JobEnded>(ended->body).verdict, core::Verdict{});
 }
 
 TEST(Codec, EveryStartFailureComesBackAsItWent) {
   using enum core::StartFailure;
   for (const core::StartFailure why : {Gone, Launch, Port, Disk, Node, Checkpoint}) {
-    const auto back = decode(encode({.at = {}, .body = core::NodeStartFailed{.job = JobId("j"), .why = why}}));
+    const auto back =
+        decode(encode({.at = {}, .body = core::NodeStartFailed{.job = JobId("j"), .why = why}}));
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ(std::get<core::NodeStartFailed>(back->body).why, why);
   }
@@ -130,7 +141,9 @@ TEST(Codec, EveryStartFailureComesBackAsItWent) {
 TEST(Codec, EveryKindOfEvidenceComesBackAsItWent) {
   using enum core::EvidenceKind;
   for (const core::EvidenceKind kind : {Unknown, Cause, Consequence}) {
-    const auto back = decode(encode({.at = {}, .body = core::RankExited{.job = JobId("j"), .evidence = "x", .evidence_kind = kind}}));
+    const auto back = decode(encode(
+        {.at = {},
+         .body = core::RankExited{.job = JobId("j"), .evidence = "x", .evidence_kind = kind}}));
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ(std::get<core::RankExited>(back->body).evidence_kind, kind);
   }
@@ -141,7 +154,8 @@ TEST(Codec, AnOlderBreakHasNoArrival) {
   v1::Record record;
   record.mutable_attempt_broke()->set_job("j");
   record.mutable_attempt_broke()->set_fault_time_ns(7);
-  const auto back = decode({.format = kFormatProto, .type = 22, .payload = record.SerializeAsString()});
+  const auto back =
+      decode({.format = kFormatProto, .type = 22, .payload = record.SerializeAsString()});
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(std::get<core::AttemptBroke>(back->body).detected_at, WallTime{});
 }
@@ -155,7 +169,8 @@ TEST(Codec, OlderRecordsKnowOfNoStartAndNoChain) {
   placed.mutable_attempt_placed()->mutable_resume()->set_step(100);
   auto back = decode({.format = kFormatProto, .type = 15, .payload = placed.SerializeAsString()});
   ASSERT_TRUE(back) << back.error().message;
-  EXPECT_EQ(std::get<core::AttemptPlaced>(back->body).resume, (core::ResumePoint{.attempt = AttemptNo(1), .step = 100}));
+  EXPECT_EQ(std::get<core::AttemptPlaced>(back->body).resume,
+            (core::ResumePoint{.attempt = AttemptNo(1), .step = 100}));
 
   v1::Record succeeded;
   succeeded.mutable_predecessor_succeeded()->set_job("j");
@@ -174,10 +189,12 @@ TEST(Codec, OlderRecordsKnowOfNoStartAndNoChain) {
   EXPECT_EQ(std::get<core::JobArchived>(back->body).chain_name, "");
 }
 
-// The other way round: what has neither is written as it always was, so an older muster still reads it.
+// The other way round: what has neither is written as it always was, so an older muster still reads
+// it.
 TEST(Codec, AJobOfNoChainIsWrittenAsBefore) {
   v1::Record archived;
-  ASSERT_TRUE(archived.ParseFromString(encode({.at = {}, .body = core::JobArchived{.job = JobId("j"), .name = "n"}}).payload));
+  ASSERT_TRUE(archived.ParseFromString(
+      encode({.at = {}, .body = core::JobArchived{.job = JobId("j"), .name = "n"}}).payload));
   v1::JobArchived bare;
   bare.set_job("j");
   bare.set_name("n");
@@ -186,32 +203,34 @@ TEST(Codec, AJobOfNoChainIsWrittenAsBefore) {
 }
 
 TEST(Codec, TypeNumbersAreForEver) {
-  // The numbers of released kinds. Add at the end; a changed line here is a journal that no longer replays.
-  const std::vector<std::pair<std::uint32_t, std::string_view>> released = {{10, "controller_started"},
-                                                                            {11, "node_registered"},
-                                                                            {12, "node_declared_dead"},
-                                                                            {13, "job_submitted"},
-                                                                            {14, "cancel_requested"},
-                                                                            {15, "attempt_placed"},
-                                                                            {16, "node_started"},
-                                                                            {17, "node_start_failed"},
-                                                                            {18, "rank_exited"},
-                                                                            {19, "node_swept"},
-                                                                            {20, "first_step"},
-                                                                            {21, "checkpoint_completed"},
-                                                                            {22, "attempt_broke"},
-                                                                            {23, "attempt_ended"},
-                                                                            {24, "caught_up"},
-                                                                            {25, "attempt_completed"},
-                                                                            {26, "job_ended"},
-                                                                            {27, "logs_collected"},
-                                                                            {28, "job_archived"},
-                                                                            {29, "tombstone_dropped"},
-                                                                            {30, "checkpoint_set_aside"},
-                                                                            {31, "companion_exited"},
-                                                                            {32, "predecessor_succeeded"},
-                                                                            {33, "attempt_noted"},
-                                                                            {34, "script_launched"}};
+  // The numbers of released kinds. Add at the end; a changed line here is a journal that no longer
+  // replays.
+  const std::vector<std::pair<std::uint32_t, std::string_view>> released = {
+      {10, "controller_started"},
+      {11, "node_registered"},
+      {12, "node_declared_dead"},
+      {13, "job_submitted"},
+      {14, "cancel_requested"},
+      {15, "attempt_placed"},
+      {16, "node_started"},
+      {17, "node_start_failed"},
+      {18, "rank_exited"},
+      {19, "node_swept"},
+      {20, "first_step"},
+      {21, "checkpoint_completed"},
+      {22, "attempt_broke"},
+      {23, "attempt_ended"},
+      {24, "caught_up"},
+      {25, "attempt_completed"},
+      {26, "job_ended"},
+      {27, "logs_collected"},
+      {28, "job_archived"},
+      {29, "tombstone_dropped"},
+      {30, "checkpoint_set_aside"},
+      {31, "companion_exited"},
+      {32, "predecessor_succeeded"},
+      {33, "attempt_noted"},
+      {34, "script_launched"}};
   for (const auto& [number, name] : released) EXPECT_EQ(kind_name(number), name);
   EXPECT_EQ(kind_name(1), "");  // at_ns is no kind
   EXPECT_EQ(kind_name(35), "");
@@ -270,10 +289,12 @@ TEST(Codec, RefusesWhatNobodyWrote) {
   EXPECT_EQ(decode(record).error().code, ErrorCode::DataLoss);
   v1::Record port;
   port.mutable_attempt_placed()->set_master_port(65'536);
-  EXPECT_EQ(decode({.format = 1, .type = 15, .payload = port.SerializeAsString()}).error().code, ErrorCode::DataLoss);
+  EXPECT_EQ(decode({.format = 1, .type = 15, .payload = port.SerializeAsString()}).error().code,
+            ErrorCode::DataLoss);
   v1::Record hccl;
   hccl.mutable_attempt_placed()->add_nodes()->set_hccl_port(65'536);
-  EXPECT_EQ(decode({.format = 1, .type = 15, .payload = hccl.SerializeAsString()}).error().code, ErrorCode::DataLoss);
+  EXPECT_EQ(decode({.format = 1, .type = 15, .payload = hccl.SerializeAsString()}).error().code,
+            ErrorCode::DataLoss);
 }
 
 }  // namespace

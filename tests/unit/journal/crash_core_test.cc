@@ -1,5 +1,6 @@
-// A scripted history through the real core on the real journal, stopped before and after each sync. After each stop: a new life folds the journal,
-// its clients and agents say again what was not acknowledged (and all that they still hold), and the script goes on. Phases, attempts, exits and
+// A scripted history through the real core on the real journal, stopped before and after each sync.
+// After each stop: a new life folds the journal, its clients and agents say again what was not
+// acknowledged (and all that they still hold), and the script goes on. Phases, attempts, exits and
 // charges come out as in the run that nothing stopped.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ namespace {
 
 using core::Input;
 
-// --- the script: what clients and agents say, a batch a line -------------------------------------------------------------------------------
+// --- the script: what clients and agents say, a batch a line -------------------------------------
 Input node(const std::string& name) {
   v1::Inventory inventory;
   inventory.set_address(name);
@@ -26,7 +27,11 @@ Input node(const std::string& name) {
     device.set_id(id);
     device.set_type("cpu");
   }
-  return core::RegisterNode{.node = NodeName(name), .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = inventory, .version = "test"};
+  return core::RegisterNode{.node = NodeName(name),
+                            .instance = InstanceId("i1"),
+                            .boot_id = BootId("b1"),
+                            .inventory = inventory,
+                            .version = "test"};
 }
 Input submit(const std::string& id, std::uint32_t devices) {
   v1::JobSpec spec;
@@ -34,12 +39,15 @@ Input submit(const std::string& id, std::uint32_t devices) {
   spec.mutable_resources()->set_nodes(2);
   spec.mutable_resources()->set_devices(devices);
   spec.mutable_success()->set_exit0(true);
-  return core::SubmitJob{.job = JobId(id), .request_id = RequestId("r-" + id), .spec = spec, .spec_hash = "h"};
+  return core::SubmitJob{
+      .job = JobId(id), .request_id = RequestId("r-" + id), .spec = spec, .spec_hash = "h"};
 }
 // Of two: the second waits for the first, and starts with a checkpoint of somebody else's.
 Input chain(const std::string& first, const std::string& second) {
   auto made = std::get<core::SubmitJob>(submit(first, 1));
-  core::ChainedJob behind{.job = JobId(second), .spec = std::get<core::SubmitJob>(submit(second, 1)).spec, .spec_hash = "h"};
+  core::ChainedJob behind{.job = JobId(second),
+                          .spec = std::get<core::SubmitJob>(submit(second, 1)).spec,
+                          .spec_hash = "h"};
   behind.spec.mutable_schedule()->add_after(first);
   behind.spec.mutable_start()->set_from("/data/base");
   behind.spec.mutable_start()->mutable_point()->set_step(500);
@@ -58,13 +66,17 @@ v1::Fact fact(const std::string& id, std::uint32_t attempt) {
   made.mutable_at()->set_seconds(1'800'000'000);
   return made;
 }
-Input report(const std::string& from, v1::Fact what) { return core::ReportFact{.node = NodeName(from), .instance = InstanceId("i1"), .fact = std::move(what)}; }
+Input report(const std::string& from, v1::Fact what) {
+  return core::ReportFact{
+      .node = NodeName(from), .instance = InstanceId("i1"), .fact = std::move(what)};
+}
 Input up(const std::string& id, std::uint32_t attempt, const std::string& on) {
   v1::Fact what = fact(id, attempt);
   what.mutable_started()->add_pids(7);
   return report(on, std::move(what));
 }
-Input over(const std::string& id, std::uint32_t attempt, const std::string& on, std::uint32_t rank, int code, int signal = 0) {
+Input over(const std::string& id, std::uint32_t attempt, const std::string& on, std::uint32_t rank,
+           int code, int signal = 0) {
   v1::Fact what = fact(id, attempt);
   what.mutable_exited()->set_rank(rank);
   what.mutable_exited()->set_code(code);
@@ -78,7 +90,8 @@ Input swept(const std::string& id, std::uint32_t attempt, const std::string& on)
   return report(on, std::move(what));
 }
 Input logs(const std::string& id, std::uint32_t attempt, const std::string& on) {
-  return core::ReportLogsCollected{.job = JobId(id), .attempt = AttemptNo(attempt), .node = NodeName(on)};
+  return core::ReportLogsCollected{
+      .job = JobId(id), .attempt = AttemptNo(attempt), .node = NodeName(on)};
 }
 
 std::vector<std::vector<Input>> script() {
@@ -94,21 +107,26 @@ std::vector<std::vector<Input>> script() {
       {swept("j1", 1, "n02"), logs("j1", 1, "n01")},  // attempt 2
       {up("j1", 2, "n01"), up("j1", 2, "n02"), logs("j1", 1, "n02")},
       {core::CancelJob{.job = JobId("j3"), .reason = "not this one"}},
-      {over("j2", 1, "n01", 0, 3), over("j2", 1, "n02", 1, -1, 15), swept("j2", 1, "n01"), swept("j2", 1, "n02")},
+      {over("j2", 1, "n01", 0, 3), over("j2", 1, "n02", 1, -1, 15), swept("j2", 1, "n01"),
+       swept("j2", 1, "n02")},
       {over("j1", 2, "n01", 0, 0), over("j1", 2, "n02", 1, 0)},
       {swept("j1", 2, "n01"), swept("j1", 2, "n02")},
-      {up("j2", 2, "n01"), up("j2", 2, "n02"), over("j2", 2, "n01", 0, 3)},             // the same user error again
-      {logs("j1", 2, "n01"), logs("j1", 2, "n02")},                                     // nothing more to come of j1: archived
-      {over("j2", 2, "n02", 1, -1, 15), swept("j2", 2, "n01"), swept("j2", 2, "n02")},  // j2 fails for good
+      // the same user error again
+      {up("j2", 2, "n01"), up("j2", 2, "n02"), over("j2", 2, "n01", 0, 3)},
+      // nothing more to come of j1: archived
+      {logs("j1", 2, "n01"), logs("j1", 2, "n02")},
+      // j2 fails for good
+      {over("j2", 2, "n02", 1, -1, 15), swept("j2", 2, "n01"), swept("j2", 2, "n02")},
       {chain("k1", "k2")},
-      {up("k1", 1, "n01"), up("k1", 1, "n02"), over("k1", 1, "n01", 0, 0), over("k1", 1, "n02", 1, 0), swept("k1", 1, "n01")},
+      {up("k1", 1, "n01"), up("k1", 1, "n02"), over("k1", 1, "n01", 0, 0),
+       over("k1", 1, "n02", 1, 0), swept("k1", 1, "n01")},
       {swept("k1", 1, "n02")},                       // k2 is placed
       {logs("k1", 1, "n01"), logs("k1", 1, "n02")},  // k1 is archived
       {up("k2", 1, "n01"), up("k2", 1, "n02")},
   };
 }
 
-// --- one life of a controller: the shell's batch, without its loop --------------------------------------------------------------------------
+// --- one life of a controller: the shell's batch, without its loop -------------------------------
 class Life {
  public:
   explicit Life(const std::filesystem::path& dir) {
@@ -116,14 +134,17 @@ class Life {
     auto journal = SqliteJournal::open(options_for(dir));
     if (!journal) throw std::runtime_error(journal.error().message);
     journal_ = std::move(*journal);
-    auto loaded = journal_->load([&](const Row& row) { core::apply(ledger_, row.index, row.event); });
+    auto loaded =
+        journal_->load([&](const Row& row) { core::apply(ledger_, row.index, row.event); });
     if (!loaded) throw std::runtime_error(loaded.error().message);
     presence_.listening_since = now_.boot;
-    take(core::ControllerStarted{.epoch = Epoch(ledger_.epoch.value + 1), .cluster = ClusterId("c-1"), .version = "test"});
+    take(core::ControllerStarted{
+        .epoch = Epoch(ledger_.epoch.value + 1), .cluster = ClusterId("c-1"), .version = "test"});
     make_durable();
   }
 
-  // Decide, apply, propose to the fixed point, append and sync once, archive. On return everything of it may be released.
+  // Decide, apply, propose to the fixed point, append and sync once, archive. On return everything
+  // of it may be released.
   void batch(const std::vector<Input>& inputs) {
     now_.wall += std::chrono::milliseconds(1);
     now_.boot += std::chrono::milliseconds(1);
@@ -151,15 +172,22 @@ class Life {
   [[nodiscard]] std::string projection() {
     std::string text;
     for (const auto& [id, job] : ledger_.jobs) {
-      text += fmt::format("{} {} verdict {} start {}\n", id.value, core::to_string(job.phase), job.verdict ? job.verdict->reason : "-",
-                          job.start ? job.start->step : -1);
+      text +=
+          fmt::format("{} {} verdict {} start {}\n", id.value, core::to_string(job.phase),
+                      job.verdict ? job.verdict->reason : "-", job.start ? job.start->step : -1);
       for (const core::AttemptRecord& attempt : job.attempts) {
-        text += fmt::format("  attempt {} state {} charged {} verdict {} fence {} from the start {}\n", attempt.number.value, static_cast<int>(attempt.state),
-                            attempt.charged, attempt.verdict ? attempt.verdict->reason : "-", attempt.fence, attempt.resume && attempt.resume->from_start);
+        text +=
+            fmt::format("  attempt {} state {} charged {} verdict {} fence {} from the start {}\n",
+                        attempt.number.value, static_cast<int>(attempt.state), attempt.charged,
+                        attempt.verdict ? attempt.verdict->reason : "-", attempt.fence,
+                        attempt.resume && attempt.resume->from_start);
         for (const core::NodePart& part : attempt.parts) {
-          text += fmt::format("    {} device {} started {} swept {} logs {}\n", part.placed.node.value, part.placed.devices.at(0), part.started, part.swept,
-                              part.logs_collected);
-          for (const auto& [rank, exit] : part.exits) text += fmt::format("      rank {} code {} signal {}\n", rank.value, exit.code, exit.signal);
+          text +=
+              fmt::format("    {} device {} started {} swept {} logs {}\n", part.placed.node.value,
+                          part.placed.devices.at(0), part.started, part.swept, part.logs_collected);
+          for (const auto& [rank, exit] : part.exits)
+            text += fmt::format("      rank {} code {} signal {}\n", rank.value, exit.code,
+                                exit.signal);
         }
       }
     }
@@ -169,14 +197,17 @@ class Life {
       text += "\n";
     }
     for (const auto& [id, tombstone] : ledger_.tombstones) {
-      text += fmt::format("{} archived '{}' {} {}\n", id.value, tombstone.name, tombstone.request_id.value, core::to_string(tombstone.phase));
+      text += fmt::format("{} archived '{}' {} {}\n", id.value, tombstone.name,
+                          tombstone.request_id.value, core::to_string(tombstone.phase));
       const auto archived = journal_->archived_job(id);
       if (!archived || !*archived) return text + "NOT IN THE ARCHIVE";
       for (const Row& row : (*archived)->rows) {
         text += fmt::format("    {}", row.event.body.index());
         if (const auto* exit = std::get_if<core::RankExited>(&row.event.body))
-          text += fmt::format(" rank {} code {} signal {}", exit->rank.value, exit->code, exit->signal);
-        if (const auto* ended = std::get_if<core::AttemptEnded>(&row.event.body)) text += fmt::format(" charged {}", ended->charged);
+          text +=
+              fmt::format(" rank {} code {} signal {}", exit->rank.value, exit->code, exit->signal);
+        if (const auto* ended = std::get_if<core::AttemptEnded>(&row.event.body))
+          text += fmt::format(" charged {}", ended->charged);
         text += "\n";
       }
     }
@@ -201,15 +232,18 @@ class Life {
     for (core::EventBody& body : decision.events) take(std::move(body));
   }
   void take(core::EventBody body) {
-    pending_.push_back({.index = JournalIndex(journal_->last().value + pending_.size() + 1), .event = {.at = now_.wall, .body = std::move(body)}});
+    pending_.push_back({.index = JournalIndex(journal_->last().value + pending_.size() + 1),
+                        .event = {.at = now_.wall, .body = std::move(body)}});
     core::apply(ledger_, pending_.back().index, pending_.back().event);
   }
   void make_durable() {
-    if (auto done = journal_->append(pending_); !done) throw std::runtime_error(done.error().message);
+    if (auto done = journal_->append(pending_); !done)
+      throw std::runtime_error(done.error().message);
     for (const Row& row : pending_) {
       const auto* archived = std::get_if<core::JobArchived>(&row.event.body);
       if (archived == nullptr) continue;
-      if (auto moved = journal_->archive(archived->job); !moved) throw std::runtime_error(moved.error().message);
+      if (auto moved = journal_->archive(archived->job); !moved)
+        throw std::runtime_error(moved.error().message);
     }
     pending_.clear();
   }
@@ -217,7 +251,8 @@ class Life {
   core::Ledger ledger_;
   core::Presence presence_;
   core::Limits limits_;
-  Now now_{.wall = WallTime(std::chrono::seconds(1'800'000'000)), .boot = BootTime(std::chrono::hours(1))};
+  Now now_{.wall = WallTime(std::chrono::seconds(1'800'000'000)),
+           .boot = BootTime(std::chrono::hours(1))};
   std::unique_ptr<SqliteJournal> journal_;
   std::vector<Row> pending_;
   std::uint64_t connections_ = 0;
@@ -227,7 +262,9 @@ struct Stopped {
   std::size_t released = 0;
   bool died = false;
 };
-Stopped run_until_sync(const std::filesystem::path& dir, const std::vector<std::vector<Input>>& batches, std::uint64_t die_at, bool before) {
+Stopped run_until_sync(const std::filesystem::path& dir,
+                       const std::vector<std::vector<Input>>& batches, std::uint64_t die_at,
+                       bool before) {
   int pipe[2];
   if (::pipe(pipe) != 0) throw std::runtime_error("pipe");
   const pid_t child = ::fork();
@@ -256,7 +293,8 @@ Stopped run_until_sync(const std::filesystem::path& dir, const std::vector<std::
   ::close(pipe[0]);
   int status = 0;
   ::waitpid(child, &status, 0);
-  if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 9)) throw std::runtime_error("the child went wrong");
+  if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 9))
+    throw std::runtime_error("the child went wrong");
   stopped.died = WEXITSTATUS(status) == 9;
   return stopped;
 }
@@ -272,8 +310,10 @@ TEST(CrashOfTheCore, AtAnySyncEndsAsIfNothingHadHappened) {
   }
   // The script does what it says.
   for (const char* expected :
-       {"j1 archived 'name-j1' r-j1 succeeded", "j2 failed", "j3 archived 'name-j3' r-j3 cancelled", "attempt 2", "charged true", "rank 1 code -1 signal 9",
-        "chain k1: k1 k2", "k1 archived 'name-k1' r-k1 succeeded", "k2 running verdict - start 500", "from the start true"}) {
+       {"j1 archived 'name-j1' r-j1 succeeded", "j2 failed", "j3 archived 'name-j3' r-j3 cancelled",
+        "attempt 2", "charged true", "rank 1 code -1 signal 9", "chain k1: k1 k2",
+        "k1 archived 'name-k1' r-k1 succeeded", "k2 running verdict - start 500",
+        "from the start true"}) {
     EXPECT_NE(undisturbed.find(expected), std::string::npos) << expected << " in\n" << undisturbed;
   }
   int points = 0;
@@ -282,10 +322,12 @@ TEST(CrashOfTheCore, AtAnySyncEndsAsIfNothingHadHappened) {
       TempDir dir;
       const Stopped stopped = run_until_sync(dir.path() / "journal", batches, die_at, before);
       Life life(dir.path() / "journal");
-      // Agents report all that they hold, clients repeat what was not answered: here, everything from the beginning, known or not.
+      // Agents report all that they hold, clients repeat what was not answered: here, everything
+      // from the beginning, known or not.
       for (const auto& batch : batches) life.batch(batch);
-      ASSERT_EQ(life.projection(), undisturbed) << "stopped " << (before ? "before" : "after") << " sync " << die_at << ", " << stopped.released
-                                                << " batches released";
+      ASSERT_EQ(life.projection(), undisturbed)
+          << "stopped " << (before ? "before" : "after") << " sync " << die_at << ", "
+          << stopped.released << " batches released";
       if (!stopped.died) break;
       ++points;
     }

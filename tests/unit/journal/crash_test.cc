@@ -1,5 +1,5 @@
-// The process dies, or the power goes, at any point of the journal's writing: what was released is there, and what is there is a prefix of what
-// was asked for, batches whole.
+// The process dies, or the power goes, at any point of the journal's writing: what was released is
+// there, and what is there is a prefix of what was asked for, batches whole.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -13,10 +13,12 @@
 namespace muster::journal {
 namespace {
 
-// Batches that a reopened journal shows row by row (one start and one registration a node: nothing is superseded).
+// Batches that a reopened journal shows row by row (one start and one registration a node: nothing
+// is superseded).
 std::vector<std::vector<core::Event>> script() {
-  std::vector<std::vector<core::Event>> batches = {
-      {started(1), registered("n01", "b1")}, {submitted("j1", "one")}, {submitted("j2", "two"), exited("j1", 0, 0)}};
+  std::vector<std::vector<core::Event>> batches = {{started(1), registered("n01", "b1")},
+                                                   {submitted("j1", "one")},
+                                                   {submitted("j2", "two"), exited("j1", 0, 0)}};
   core::Event large = exited("j2", 7, 1);
   std::get<core::RankExited>(large.body).evidence.assign(20'000, 'x');  // several pages
   batches.push_back({large, exited("j1", 1, 0)});
@@ -36,7 +38,9 @@ struct Expected {
 Expected expected_of(const std::vector<std::vector<core::Event>>& batches) {
   Expected expected;
   for (const auto& batch : batches) {
-    for (const core::Event& event : batch) expected.rows.push_back(text_of({.index = JournalIndex(expected.rows.size() + 1), .event = event}));
+    for (const core::Event& event : batch)
+      expected.rows.push_back(
+          text_of({.index = JournalIndex(expected.rows.size() + 1), .event = event}));
     expected.ends.push_back(expected.rows.size());
   }
   return expected;
@@ -52,17 +56,20 @@ std::vector<std::string> everything(const std::filesystem::path& dir) {
     for (const Row& row : job.rows) rows.push_back(text_of(row));
   }
   std::ranges::sort(rows, {}, [](const std::string& text) { return std::stoi(text); });
-  rows.erase(std::ranges::unique(rows).begin(), rows.end());  // load replays an unmoved job's rows and then archives them
+  // load replays an unmoved job's rows and then archives them
+  rows.erase(std::ranges::unique(rows).begin(), rows.end());
   return rows;
 }
 
-// Runs the script in a child that dies at sync number `die_at`, before or after it. Returns how many batches had been released; the number of syncs
-// it came to when it did not die.
+// Runs the script in a child that dies at sync number `die_at`, before or after it. Returns how
+// many batches had been released; the number of syncs it came to when it did not die.
 struct Ran {
   std::size_t released = 0;
   bool died = false;
 };
-Ran run_and_die(const std::filesystem::path& dir, const std::vector<std::vector<core::Event>>& batches, std::uint64_t die_at, bool before) {
+Ran run_and_die(const std::filesystem::path& dir,
+                const std::vector<std::vector<core::Event>>& batches, std::uint64_t die_at,
+                bool before) {
   int pipe[2];
   if (::pipe(pipe) != 0) throw std::runtime_error("pipe");
   const pid_t child = ::fork();
@@ -89,7 +96,8 @@ Ran run_and_die(const std::filesystem::path& dir, const std::vector<std::vector<
   ::close(pipe[0]);
   int status = 0;
   ::waitpid(child, &status, 0);
-  if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 9)) throw std::runtime_error("the child went wrong");
+  if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 9))
+    throw std::runtime_error("the child went wrong");
   ran.died = WEXITSTATUS(status) == 9;
   return ran;
 }
@@ -106,7 +114,8 @@ TEST(Crash, AtAnySyncKeepsWhatWasReleased) {
       ASSERT_TRUE(std::ranges::find(expected.ends, rows.size()) != expected.ends.end())
           << "sync " << die_at << ": half a batch, or: " << (rows.empty() ? "" : rows[0]);
       ASSERT_TRUE(std::equal(rows.begin(), rows.end(), expected.rows.begin())) << "sync " << die_at;
-      ASSERT_GE(rows.size(), expected.ends[ran.released]) << "sync " << die_at << ": a released batch is gone";
+      ASSERT_GE(rows.size(), expected.ends[ran.released])
+          << "sync " << die_at << ": a released batch is gone";
       if (!ran.died) {
         EXPECT_EQ(rows, expected.rows);
         break;
@@ -136,7 +145,8 @@ TEST(Crash, AtTheSeamsOfABatch) {
   }
 }
 
-// The power goes while a batch's sync is under way: the WAL has some of it, and the head of before. What is torn was not released.
+// The power goes while a batch's sync is under way: the WAL has some of it, and the head of before.
+// What is torn was not released.
 TEST(Crash, ATornWalIsTheBatchBeforeOrTheWholeBatch) {
   TempDir dir;
   const auto live = dir.path() / "live", torn = dir.path() / "torn";
@@ -146,11 +156,14 @@ TEST(Crash, ATornWalIsTheBatchBeforeOrTheWholeBatch) {
   int whole = 0, without = 0;
   for (std::size_t i = 0; i < kArchiveAfter; ++i) {
     const std::string head_before = read_all(live / "head");
-    const std::size_t size_before = std::filesystem::exists(live / "journal.db-wal") ? std::filesystem::file_size(live / "journal.db-wal") : 0;
+    const std::size_t size_before = std::filesystem::exists(live / "journal.db-wal")
+                                        ? std::filesystem::file_size(live / "journal.db-wal")
+                                        : 0;
     append(*opened.journal, batches[i]);
     const std::string wal = read_all(live / "journal.db-wal"), head_after = read_all(live / "head");
     ASSERT_GT(wal.size(), size_before);
-    for (std::size_t cut = size_before; cut <= wal.size(); cut += cut + 997 < wal.size() || cut == wal.size() ? 997 : wal.size() - cut) {
+    for (std::size_t cut = size_before; cut <= wal.size();
+         cut += cut + 997 < wal.size() || cut == wal.size() ? 997 : wal.size() - cut) {
       for (const char* tail : {"", "garbage that an earlier life of these blocks left behind"}) {
         copy_dir(live, torn);
         write_all(torn / "journal.db-wal", wal.substr(0, cut) + tail);
@@ -163,7 +176,8 @@ TEST(Crash, ATornWalIsTheBatchBeforeOrTheWholeBatch) {
         ASSERT_TRUE(std::equal(after.rows.begin(), after.rows.end(), expected.rows.begin()));
         ++(rows == expected.ends[i] ? without : whole);
         after.journal.reset();
-        // The same WAL under the head of after: that batch was durable and released, so its loss is not an ordinary crash.
+        // The same WAL under the head of after: that batch was durable and released, so its loss is
+        // not an ordinary crash.
         if (rows == expected.ends[i]) {
           copy_dir(live, torn);
           write_all(torn / "journal.db-wal", wal.substr(0, cut) + tail);
@@ -171,7 +185,8 @@ TEST(Crash, ATornWalIsTheBatchBeforeOrTheWholeBatch) {
           const Opened refused = open_journal(torn);
           ASSERT_TRUE(refused.error);
           ASSERT_EQ(refused.error->code, ErrorCode::DataLoss);
-          ASSERT_THAT(refused.error->message, testing::HasSubstr("ends at row " + std::to_string(rows)));
+          ASSERT_THAT(refused.error->message,
+                      testing::HasSubstr("ends at row " + std::to_string(rows)));
         }
       }
     }

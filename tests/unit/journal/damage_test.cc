@@ -1,4 +1,5 @@
-// What a damaged, cut or old journal gets: a refusal that names the row and the remedy, or nothing worse than what was promised.
+// What a damaged, cut or old journal gets: a refusal that names the row and the remedy, or nothing
+// worse than what was promised.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,9 +53,13 @@ TEST_P(DamagedRow, IsRefusedByNameAndGivenUpOnRequest) {
   const Opened refused = open_journal(dir.path());
   ASSERT_TRUE(refused.error);
   EXPECT_EQ(refused.error->code, ErrorCode::DataLoss);
-  EXPECT_THAT(refused.error->message, AllOf(StartsWith("loading the journal in '" + dir.path().native() + "'"), HasSubstr(hurt.says),
-                                            HasSubstr("rows 1 to " + std::to_string(hurt.sound) + " are sound"), HasSubstr("would be lost"),
-                                            HasSubstr("start with --accept-loss to go on from row " + std::to_string(hurt.sound))));
+  EXPECT_THAT(
+      refused.error->message,
+      AllOf(StartsWith("loading the journal in '" + dir.path().native() + "'"),
+            HasSubstr(hurt.says),
+            HasSubstr("rows 1 to " + std::to_string(hurt.sound) + " are sound"),
+            HasSubstr("would be lost"),
+            HasSubstr("start with --accept-loss to go on from row " + std::to_string(hurt.sound))));
   EXPECT_EQ(open_journal(dir.path()).error, refused.error) << "a refusal changes nothing";
 
   Opened accepted = open_journal(dir.path(), true);
@@ -64,7 +69,8 @@ TEST_P(DamagedRow, IsRefusedByNameAndGivenUpOnRequest) {
   EXPECT_EQ(accepted.journal->last(), JournalIndex(12)) << "no index is used twice";
   EXPECT_EQ(accepted.journal->lost(), 12 - hurt.sound);
   ASSERT_EQ(accepted.journal->notices().size(), 1u);
-  EXPECT_THAT(accepted.journal->notices()[0], AllOf(HasSubstr(hurt.says), HasSubstr("journal.damaged-1.db")));
+  EXPECT_THAT(accepted.journal->notices()[0],
+              AllOf(HasSubstr(hurt.says), HasSubstr("journal.damaged-1.db")));
   EXPECT_TRUE(std::filesystem::exists(dir.path() / "journal.damaged-1.db"));
   const auto more = append(*accepted.journal, {started(2)});
   EXPECT_THAT(more.at(0), StartsWith("13 "));
@@ -79,37 +85,57 @@ TEST_P(DamagedRow, IsRefusedByNameAndGivenUpOnRequest) {
 
 INSTANTIATE_TEST_SUITE_P(
     Each, DamagedRow,
-    testing::Values(Hurt{"a bit of a payload",
-                         "UPDATE rows SET payload=CAST(substr(payload,1,9) || char(unicode(substr(CAST(payload AS TEXT),10,1))+1) || substr(payload,11) AS "
-                         "BLOB) WHERE idx=7",
-                         6, "row 7 does not fit its checksum"},
-                    Hurt{"a cut payload", "UPDATE rows SET payload=substr(payload,1,length(payload)-1) WHERE idx=5", 4, "row 5 does not fit its checksum"},
-                    Hurt{"its type", "UPDATE rows SET type=type+1 WHERE idx=9", 8, "row 9 does not fit its checksum"},
-                    Hurt{"its format", "UPDATE rows SET format=3 WHERE idx=2", 1, "row 2 does not fit its checksum"},
-                    Hurt{"posing as a bridge", "UPDATE rows SET format=0, type=0 WHERE idx=2", 1, "row 2 cannot be read as a row"},
-                    Hurt{"its index", "UPDATE rows SET idx=999 WHERE idx=8", 7, "after row 7 comes row 9: what was between is gone"},
-                    Hurt{"a negative index", "UPDATE rows SET idx=-3 WHERE idx=8", 0, "after row 0 comes row 18446744073709551613"},
-                    Hurt{"its checksum", "UPDATE rows SET chain=zeroblob(16) WHERE idx=6", 5, "row 6 does not fit its checksum"},
-                    Hurt{"no checksum", "UPDATE rows SET chain=x'' WHERE idx=6", 5, "row 6 cannot be read as a row"},
-                    Hurt{"a hole", "DELETE FROM rows WHERE idx=4", 3, "after row 3 comes row 5: what was between is gone"},
-                    Hurt{"a hole closed up", "DELETE FROM rows WHERE idx=4; UPDATE rows SET idx=idx-1 WHERE idx>4", 3, "row 4 does not fit its checksum"},
-                    Hurt{"the first row", "DELETE FROM rows WHERE idx=1", 0, "after row 0 comes row 2"},
-                    Hurt{"the tail", "DELETE FROM rows WHERE idx>10", 10,
-                         "the database ends at row 10, but row 12 was durable: it is an old copy, or its end was cut off"},
-                    Hurt{"the last row", "DELETE FROM rows WHERE idx=12", 11, "the database ends at row 11, but row 12 was durable"},
-                    Hurt{"two rows exchanged", "UPDATE rows SET idx=1000 WHERE idx=7; UPDATE rows SET idx=7 WHERE idx=8; UPDATE rows SET idx=8 WHERE idx=1000",
-                         6, "row 7 does not fit its checksum"}),
+    testing::Values(
+        Hurt{"a bit of a payload",
+             "UPDATE rows SET payload=CAST(substr(payload,1,9) || char(unicode(substr(CAST(payload "
+             "AS TEXT),10,1))+1) || substr(payload,11) AS "
+             "BLOB) WHERE idx=7",
+             6, "row 7 does not fit its checksum"},
+        Hurt{"a cut payload",
+             "UPDATE rows SET payload=substr(payload,1,length(payload)-1) WHERE idx=5", 4,
+             "row 5 does not fit its checksum"},
+        Hurt{"its type", "UPDATE rows SET type=type+1 WHERE idx=9", 8,
+             "row 9 does not fit its checksum"},
+        Hurt{"its format", "UPDATE rows SET format=3 WHERE idx=2", 1,
+             "row 2 does not fit its checksum"},
+        Hurt{"posing as a bridge", "UPDATE rows SET format=0, type=0 WHERE idx=2", 1,
+             "row 2 cannot be read as a row"},
+        Hurt{"its index", "UPDATE rows SET idx=999 WHERE idx=8", 7,
+             "after row 7 comes row 9: what was between is gone"},
+        Hurt{"a negative index", "UPDATE rows SET idx=-3 WHERE idx=8", 0,
+             "after row 0 comes row 18446744073709551613"},
+        Hurt{"its checksum", "UPDATE rows SET chain=zeroblob(16) WHERE idx=6", 5,
+             "row 6 does not fit its checksum"},
+        Hurt{"no checksum", "UPDATE rows SET chain=x'' WHERE idx=6", 5,
+             "row 6 cannot be read as a row"},
+        Hurt{"a hole", "DELETE FROM rows WHERE idx=4", 3,
+             "after row 3 comes row 5: what was between is gone"},
+        Hurt{"a hole closed up",
+             "DELETE FROM rows WHERE idx=4; UPDATE rows SET idx=idx-1 WHERE idx>4", 3,
+             "row 4 does not fit its checksum"},
+        Hurt{"the first row", "DELETE FROM rows WHERE idx=1", 0, "after row 0 comes row 2"},
+        Hurt{"the tail", "DELETE FROM rows WHERE idx>10", 10,
+             "the database ends at row 10, but row 12 was durable: it is an old copy, or its end "
+             "was cut off"},
+        Hurt{"the last row", "DELETE FROM rows WHERE idx=12", 11,
+             "the database ends at row 11, but row 12 was durable"},
+        Hurt{"two rows exchanged",
+             "UPDATE rows SET idx=1000 WHERE idx=7; UPDATE rows SET idx=7 WHERE idx=8; UPDATE rows "
+             "SET idx=8 WHERE idx=1000",
+             6, "row 7 does not fit its checksum"}),
     [](const auto& param) {
       std::string name = param.param.what;
       std::ranges::replace(name, ' ', '_');
       return name;
     });
 
-// A flipped bit anywhere in the file: the same rows, or a refusal; and what --accept-loss then gives is a prefix. Never other rows, never a crash.
+// A flipped bit anywhere in the file: the same rows, or a refusal; and what --accept-loss then
+// gives is a prefix. Never other rows, never a crash.
 TEST(DamagedFile, AFlippedBitNeverGoesUnseen) {
   TempDir dir;
   const auto written = small_history(dir.path() / "good");
-  std::filesystem::remove(dir.path() / "good" / "journal.db-wal");  // closed in good order: all is in the database
+  // closed in good order: all is in the database
+  std::filesystem::remove(dir.path() / "good" / "journal.db-wal");
   std::filesystem::remove(dir.path() / "good" / "journal.db-shm");
   const std::string good = read_all(dir.path() / "good" / "journal.db");
   std::size_t refused = 0, unharmed = 0;
@@ -128,8 +154,11 @@ TEST(DamagedFile, AFlippedBitNeverGoesUnseen) {
       continue;
     }
     ++refused;
-    ASSERT_TRUE(opened.error->code == ErrorCode::DataLoss || opened.error->code == ErrorCode::Unsupported) << "at byte " << at << ": " << opened.error->message;
-    if (opened.error->code == ErrorCode::Unsupported) continue;  // the version number itself: a newer muster's journal, for all we can tell
+    ASSERT_TRUE(opened.error->code == ErrorCode::DataLoss ||
+                opened.error->code == ErrorCode::Unsupported)
+        << "at byte " << at << ": " << opened.error->message;
+    // the version number itself: a newer muster's journal, for all we can tell
+    if (opened.error->code == ErrorCode::Unsupported) continue;
     const Opened accepted = open_journal(dir.path() / "bad", true);
     ASSERT_FALSE(accepted.error) << "at byte " << at << ": " << accepted.error->message;
     ASSERT_TRUE(is_prefix(written, accepted.rows)) << "at byte " << at;
@@ -163,10 +192,12 @@ TEST(DamagedFile, ACutDatabaseIsRefused) {
     write_all(dir.path() / "bad" / "journal.db", good.substr(0, size));
     const Opened opened = open_journal(dir.path() / "bad");
     if (!opened.error) {
-      ASSERT_EQ(opened.rows, written) << "cut to " << size;  // only the archive's empty page was cut
+      // only the archive's empty page was cut
+      ASSERT_EQ(opened.rows, written) << "cut to " << size;
       continue;
     }
-    ASSERT_EQ(opened.error->code, ErrorCode::DataLoss) << "cut to " << size << ": " << opened.error->message;
+    ASSERT_EQ(opened.error->code, ErrorCode::DataLoss)
+        << "cut to " << size << ": " << opened.error->message;
     const Opened accepted = open_journal(dir.path() / "bad", true);
     ASSERT_FALSE(accepted.error) << "cut to " << size << ": " << accepted.error->message;
     ASSERT_TRUE(is_prefix(written, accepted.rows));
@@ -174,7 +205,8 @@ TEST(DamagedFile, ACutDatabaseIsRefused) {
   std::filesystem::remove(dir.path() / "good" / "journal.db");
   const Opened gone = open_journal(dir.path() / "good");
   ASSERT_TRUE(gone.error);
-  EXPECT_THAT(gone.error->message, AllOf(HasSubstr("journal.db' is gone"), HasSubstr("go on from the last sound row")));
+  EXPECT_THAT(gone.error->message,
+              AllOf(HasSubstr("journal.db' is gone"), HasSubstr("go on from the last sound row")));
   const Opened anew = open_journal(dir.path() / "good", true);
   ASSERT_FALSE(anew.error) << anew.error->message;
   EXPECT_EQ(anew.journal->last(), JournalIndex(12));
@@ -191,13 +223,15 @@ TEST(OldDatabase, UnderANewerHeadIsRefused) {
   }
   for (const char* file : {"journal.db", "journal.db-wal", "journal.db-shm"}) {
     std::filesystem::remove(dir.path() / "journal" / file);
-    if (std::filesystem::exists(dir.path() / "backup" / file)) std::filesystem::copy_file(dir.path() / "backup" / file, dir.path() / "journal" / file);
+    if (std::filesystem::exists(dir.path() / "backup" / file))
+      std::filesystem::copy_file(dir.path() / "backup" / file, dir.path() / "journal" / file);
   }
   const Opened opened = open_journal(dir.path() / "journal");
   ASSERT_TRUE(opened.error);
   EXPECT_EQ(opened.error->code, ErrorCode::DataLoss);
   EXPECT_THAT(opened.error->message,
-              AllOf(HasSubstr("ends at row 2, but row 4 was durable"), HasSubstr("rows 3 to 4 would be lost"), HasSubstr("--accept-loss")));
+              AllOf(HasSubstr("ends at row 2, but row 4 was durable"),
+                    HasSubstr("rows 3 to 4 would be lost"), HasSubstr("--accept-loss")));
   // The whole directory, head and all, is what can be put back.
   EXPECT_FALSE(open_journal(dir.path() / "backup").error);
 }
@@ -216,12 +250,16 @@ TEST(OldDatabase, BesideANewerWalIsSoundOrRefused) {
     written.push_back(texts[0]);
   }
   copy_dir(dir.path() / "journal", dir.path() / "killed");
-  std::filesystem::copy_file(dir.path() / "backup" / "journal.db", dir.path() / "killed" / "journal.db", std::filesystem::copy_options::overwrite_existing);
-  const std::string database = read_all(dir.path() / "killed" / "journal.db"), wal = read_all(dir.path() / "killed" / "journal.db-wal");
+  std::filesystem::copy_file(dir.path() / "backup" / "journal.db",
+                             dir.path() / "killed" / "journal.db",
+                             std::filesystem::copy_options::overwrite_existing);
+  const std::string database = read_all(dir.path() / "killed" / "journal.db"),
+                    wal = read_all(dir.path() / "killed" / "journal.db-wal");
   const Opened mixed = open_journal(dir.path() / "killed");
   if (mixed.error) {
     EXPECT_EQ(mixed.error->code, ErrorCode::DataLoss) << mixed.error->message;
-    EXPECT_EQ(read_all(dir.path() / "killed" / "journal.db"), database) << "put the right database back, and it is whole again";
+    EXPECT_EQ(read_all(dir.path() / "killed" / "journal.db"), database)
+        << "put the right database back, and it is whole again";
     EXPECT_EQ(read_all(dir.path() / "killed" / "journal.db-wal"), wal);
   } else {
     EXPECT_EQ(mixed.rows, written);
@@ -275,7 +313,8 @@ TEST(Head, GoneOrWhollyDamagedIsRefused) {
     const Opened opened = open_journal(dir.path());
     ASSERT_TRUE(opened.error);
     EXPECT_EQ(opened.error->code, ErrorCode::DataLoss);
-    EXPECT_THAT(opened.error->message, AllOf(HasSubstr(says), HasSubstr("rows 1 to 2 are sound"), HasSubstr("--accept-loss")));
+    EXPECT_THAT(opened.error->message, AllOf(HasSubstr(says), HasSubstr("rows 1 to 2 are sound"),
+                                             HasSubstr("--accept-loss")));
   };
   write_all(dir.path() / "head", std::string(1024, 'x'));
   refuses("neither of its two slots is sound");
@@ -286,14 +325,17 @@ TEST(Head, GoneOrWhollyDamagedIsRefused) {
   const Opened accepted = open_journal(dir.path(), true);
   ASSERT_FALSE(accepted.error);
   EXPECT_EQ(accepted.rows.size(), 2u);
-  EXPECT_FALSE(std::filesystem::exists(dir.path() / "journal.damaged-1.db")) << "the database was sound: it stays";
+  EXPECT_FALSE(std::filesystem::exists(dir.path() / "journal.damaged-1.db"))
+      << "the database was sound: it stays";
 }
 
-// Without a head that is its own nobody can tell what came after the database's last row. Neither an index nor an epoch that somebody may have seen is
-// used again, and the loss is called what it is: not known. Not "none".
+// Without a head that is its own nobody can tell what came after the database's last row. Neither
+// an index nor an epoch that somebody may have seen is used again, and the loss is called what it
+// is: not known. Not "none".
 TEST(Head, WithoutItTheLossIsUnknown) {
   TempDir dir;
-  for (const char* name : {"gone", "torn", "of another journal", "of another branch", "gone, and a row damaged"}) {
+  for (const char* name :
+       {"gone", "torn", "of another journal", "of another branch", "gone, and a row damaged"}) {
     SCOPED_TRACE(name);
     const std::filesystem::path at = dir.path() / name;
     {
@@ -306,13 +348,17 @@ TEST(Head, WithoutItTheLossIsUnknown) {
     if (std::string_view(name).starts_with("gone")) std::filesystem::remove(at / "head");
     if (std::string_view(name) == "torn") write_all(at / "head", std::string(1024, 'x'));
     if (std::string_view(name).starts_with("of another")) {
-      const std::filesystem::path other = std::string_view(name) == "of another branch" ? dir.path() / "branch" : dir.path() / "other";
+      const std::filesystem::path other = std::string_view(name) == "of another branch"
+                                              ? dir.path() / "branch"
+                                              : dir.path() / "other";
       {
         append(*open_journal(other).journal, {started(1), ended("j9")});
       }
-      std::filesystem::copy_file(other / "head", at / "head", std::filesystem::copy_options::overwrite_existing);
+      std::filesystem::copy_file(other / "head", at / "head",
+                                 std::filesystem::copy_options::overwrite_existing);
     }
-    if (std::string_view(name).ends_with("damaged")) sql(at, "UPDATE rows SET type=type+1 WHERE idx=3");
+    if (std::string_view(name).ends_with("damaged"))
+      sql(at, "UPDATE rows SET type=type+1 WHERE idx=3");
     const std::uint64_t sound = std::string_view(name).ends_with("damaged") ? 2 : 3;
     ASSERT_TRUE(open_journal(at).error);
     // It dies before it has written its own epoch: the next start knows no more.
@@ -324,7 +370,8 @@ TEST(Head, WithoutItTheLossIsUnknown) {
       EXPECT_EQ(opened.journal->last(), JournalIndex(sound + kRowsUnknown));
       if (accept_loss) {
         ASSERT_EQ(opened.journal->notices().size(), 1u);
-        EXPECT_THAT(opened.journal->notices()[0], HasSubstr("how many rows came between is not known"));
+        EXPECT_THAT(opened.journal->notices()[0],
+                    HasSubstr("how many rows came between is not known"));
       }
     }
     Opened opened = open_journal(at);
@@ -355,7 +402,8 @@ TEST(Head, OfAnotherJournalIsRefused) {
 }
 
 TEST(Head, OfAnotherBranchIsRefused) {
-  // Two controllers went on from copies of one directory: each is sound, their heads are not each other's.
+  // Two controllers went on from copies of one directory: each is sound, their heads are not each
+  // other's.
   TempDir dir;
   {
     append(*open_journal(dir.path() / "a").journal, {started(1)});
@@ -370,7 +418,8 @@ TEST(Head, OfAnotherBranchIsRefused) {
   write_all(dir.path() / "a" / "head", read_all(dir.path() / "b" / "head"));
   const Opened opened = open_journal(dir.path() / "a");
   ASSERT_TRUE(opened.error);
-  EXPECT_THAT(opened.error->message, HasSubstr("row 2 is not the one that the head file was written for"));
+  EXPECT_THAT(opened.error->message,
+              HasSubstr("row 2 is not the one that the head file was written for"));
 }
 
 // Put back with its head from before, a copy is sound, and nothing says that it is one.
@@ -382,7 +431,8 @@ TEST(WholeCopy, OnceAcceptedItsLossIsUnknown) {
   std::uint64_t last = 2;
   for (std::uint64_t round = 1; round <= 2; ++round) {  // accepting once more does no harm
     last += kRowsUnknown;
-    // It dies before it has written its own epoch: the next start knows no less, and one that accepts again adds nothing.
+    // It dies before it has written its own epoch: the next start knows no less, and one that
+    // accepts again adds nothing.
     for (const bool accept_loss : {true, false, true}) {
       const Opened opened = open_journal(dir.path(), accept_loss);
       ASSERT_FALSE(opened.error) << opened.error->message;
@@ -400,7 +450,9 @@ TEST(WholeCopy, OnceAcceptedItsLossIsUnknown) {
   }
   const Opened opened = open_journal(dir.path(), true);
   ASSERT_EQ(opened.journal->notices().size(), 1u);
-  EXPECT_THAT(opened.journal->notices()[0], AllOf(HasSubstr("nothing is seen missing"), HasSubstr("how many rows came between is not known")));
+  EXPECT_THAT(opened.journal->notices()[0],
+              AllOf(HasSubstr("nothing is seen missing"),
+                    HasSubstr("how many rows came between is not known")));
 }
 
 TEST(WholeCopy, ANewJournalHasNothingToLose) {
@@ -411,7 +463,8 @@ TEST(WholeCopy, ANewJournalHasNothingToLose) {
   EXPECT_EQ(opened.journal->last(), JournalIndex(0));
 }
 
-// Its own rows would soon cover what gave it away: so the mark is durable, and every start only reads.
+// Its own rows would soon cover what gave it away: so the mark is durable, and every start only
+// reads.
 TEST(WholeCopy, OnceKnownItIsOnlyRead) {
   const std::string why = "node 'n1' was told up to row 9";
   for (const std::string_view way_out : {"accepted", "put back", "a false alarm"}) {
@@ -435,9 +488,12 @@ TEST(WholeCopy, OnceKnownItIsOnlyRead) {
     opened.journal.reset();
     if (way_out == "put back") {
       std::filesystem::copy(dir.path() / "newest", dir.path() / "journal",
-                            std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
+                            std::filesystem::copy_options::recursive |
+                                std::filesystem::copy_options::overwrite_existing);
     }
-    if (way_out == "a false alarm") std::filesystem::rename(dir.path() / "journal" / "head.before-mark", dir.path() / "journal" / "head");
+    if (way_out == "a false alarm")
+      std::filesystem::rename(dir.path() / "journal" / "head.before-mark",
+                              dir.path() / "journal" / "head");
     opened = open_journal(dir.path() / "journal", way_out == "accepted");
     ASSERT_FALSE(opened.error) << opened.error->message;
     EXPECT_EQ(opened.rows.size(), 2u);
@@ -453,7 +509,8 @@ TEST(WholeCopy, OnceKnownItIsOnlyRead) {
   }
 }
 
-// A supervisor that starts it with the flag each time uses up indexes and attempts' numbers: there is an end to it, and a way on.
+// A supervisor that starts it with the flag each time uses up indexes and attempts' numbers: there
+// is an end to it, and a way on.
 TEST(WholeCopy, IsNotAcceptedWithoutEnd) {
   TempDir dir;
   {
@@ -478,21 +535,25 @@ TEST(WholeCopy, IsNotAcceptedWithoutEnd) {
   EXPECT_FALSE(open_journal(dir.path()).error);
 }
 
-// A crash anywhere between the steps of an accepted loss ends, after the next start, in the same journal.
+// A crash anywhere between the steps of an accepted loss ends, after the next start, in the same
+// journal.
 TEST(Salvage, IsFinishedByTheNextStart) {
   TempDir dir;
   const auto written = small_history(dir.path() / "damaged");
   sql(dir.path() / "damaged", "DELETE FROM rows WHERE idx=9");
   copy_dir(dir.path() / "damaged", dir.path() / "done");
   ASSERT_FALSE(open_journal(dir.path() / "done", true).error);
-  // As it stands right after the commit point: the old files in place, the new one complete beside them. Then one step further each time.
+  // As it stands right after the commit point: the old files in place, the new one complete beside
+  // them. Then one step further each time.
   for (int step = 0; step < 3; ++step) {
     const auto stopped = dir.path() / ("stopped-" + std::to_string(step));
     copy_dir(dir.path() / "damaged", stopped);
     write_all(stopped / "journal.db-wal", "an old WAL");
     std::filesystem::copy_file(dir.path() / "done" / "journal.db", stopped / "journal.db.salvaged");
-    if (step >= 1) std::filesystem::rename(stopped / "journal.db-wal", stopped / "journal.damaged-1.db-wal");
-    if (step >= 2) std::filesystem::rename(stopped / "journal.db", stopped / "journal.damaged-1.db");
+    if (step >= 1)
+      std::filesystem::rename(stopped / "journal.db-wal", stopped / "journal.damaged-1.db-wal");
+    if (step >= 2)
+      std::filesystem::rename(stopped / "journal.db", stopped / "journal.damaged-1.db");
     const Opened opened = open_journal(stopped);  // no --accept-loss: it was accepted
     ASSERT_FALSE(opened.error) << opened.error->message;
     EXPECT_EQ(opened.rows, (std::vector<std::string>{written.begin(), written.begin() + 8}));

@@ -1,5 +1,7 @@
-// Journals of released versions replay for ever: tests/dumps/journal/VERSION holds one, and, as text, the rows it must give.
-// A new version adds a folder: MUSTER_WRITE_DUMP=DIR makes this test write one there (docs/journal.md).
+// Journals of released versions replay for ever: tests/dumps/journal/VERSION holds one, and, as
+// text, the rows it must give.
+// A new version adds a folder: MUSTER_WRITE_DUMP=DIR makes this test write one there
+// (docs/journal.md).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -31,14 +33,16 @@ void write_dump(const std::filesystem::path& dir) {
   {
     Opened opened = open_journal(temporary.path());
     append(*opened.journal,
-           {started(1), submitted("j1", "one"), submitted("j2", "two"), exited("j1", 0, 0), ended("j1"), archived("j1", "one"), exited("j2", 1, 1)});
+           {started(1), submitted("j1", "one"), submitted("j2", "two"), exited("j1", 0, 0),
+            ended("j1"), archived("j1", "one"), exited("j2", 1, 1)});
     append(*opened.journal, {submitted("j3", "three"), ended("j3"), archived("j3", "three")});
     for (const char* job : {"j1", "j3"}) {
       if (!opened.journal->archive(JobId(job))) throw std::runtime_error("archiving");
     }
     for (core::Event& event : one_of_every_kind()) {
       // Rows of the last two kinds are those of j1 and j3.
-      if (!std::holds_alternative<core::JobArchived>(event.body) && !std::holds_alternative<core::TombstoneDropped>(event.body))
+      if (!std::holds_alternative<core::JobArchived>(event.body) &&
+          !std::holds_alternative<core::TombstoneDropped>(event.body))
         append(*opened.journal, {event});
     }
   }
@@ -47,14 +51,17 @@ void write_dump(const std::filesystem::path& dir) {
   }
   sql(temporary.path(), "PRAGMA wal_checkpoint(TRUNCATE)");
   std::filesystem::create_directories(dir);
-  for (const char* file : {"journal.db", "head"}) write_all(dir / file, read_all(temporary.path() / file));
-  write_all(dir / "rows.txt", everything_in(open_journal(temporary.path())));  // last: this load drops rows that say nothing
+  for (const char* file : {"journal.db", "head"})
+    write_all(dir / file, read_all(temporary.path() / file));
+  // last: this load drops rows that say nothing
+  write_all(dir / "rows.txt", everything_in(open_journal(temporary.path())));
 }
 
 TEST(Dump, OfEveryReleasedVersionReplays) {
   if (const char* dir = std::getenv("MUSTER_WRITE_DUMP"); dir != nullptr) write_dump(dir);
   int versions = 0;
-  for (const auto& version : std::filesystem::directory_iterator(test::checkout("tests/dumps/journal"))) {
+  for (const auto& version :
+       std::filesystem::directory_iterator(test::checkout("tests/dumps/journal"))) {
     SCOPED_TRACE(version.path().filename().native());
     TempDir dir;
     copy_dir(version.path(), dir.path() / "journal");  // a checkout is not ours to write in

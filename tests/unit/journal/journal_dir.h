@@ -21,10 +21,13 @@ namespace muster::journal {
 class TempDir {
  public:
   TempDir() {
-    // In memory where that is to be had: thousands of small copies are made and removed, and no test here needs the disk itself.
+    // In memory where that is to be had: thousands of small copies are made and removed, and no
+    // test here needs the disk itself.
     const std::filesystem::path memory = "/dev/shm";
     const bool usable = ::access(memory.c_str(), W_OK | X_OK) == 0;
-    std::string pattern = ((usable ? memory : std::filesystem::temp_directory_path()) / "muster-journal-XXXXXX").native();
+    std::string pattern =
+        ((usable ? memory : std::filesystem::temp_directory_path()) / "muster-journal-XXXXXX")
+            .native();
     if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
     path_ = pattern;
   }
@@ -40,7 +43,9 @@ class TempDir {
   std::filesystem::path path_;
 };
 
-inline SqliteOptions options_for(const std::filesystem::path& dir) { return {.dir = dir, .ballast_bytes = 0, .low_space_bytes = 0}; }
+inline SqliteOptions options_for(const std::filesystem::path& dir) {
+  return {.dir = dir, .ballast_bytes = 0, .low_space_bytes = 0};
+}
 
 // An opened and loaded journal, with what load said.
 struct Opened {
@@ -74,7 +79,8 @@ inline std::vector<std::string> append(Journal& journal, const std::vector<core:
   std::vector<Row> batch;
   std::vector<std::string> texts;
   for (const core::Event& event : events) {
-    batch.push_back({.index = JournalIndex(journal.last().value + batch.size() + 1), .event = event});
+    batch.push_back(
+        {.index = JournalIndex(journal.last().value + batch.size() + 1), .event = event});
     texts.push_back(text_of(batch.back()));
   }
   if (auto done = journal.append(batch); !done) throw std::runtime_error(done.error().message);
@@ -85,8 +91,8 @@ inline std::vector<std::string> append(Journal& journal, const std::vector<core:
 inline void sql(const std::filesystem::path& dir, const std::string& text) {
   sqlite3* handle = nullptr;
   char* message = nullptr;
-  const bool well =
-      sqlite3_open((dir / "journal.db").c_str(), &handle) == SQLITE_OK && sqlite3_exec(handle, text.c_str(), nullptr, nullptr, &message) == SQLITE_OK;
+  const bool well = sqlite3_open((dir / "journal.db").c_str(), &handle) == SQLITE_OK &&
+                    sqlite3_exec(handle, text.c_str(), nullptr, nullptr, &message) == SQLITE_OK;
   const std::string error = message == nullptr ? "" : message;
   sqlite3_free(message);
   sqlite3_close(handle);
@@ -95,8 +101,10 @@ inline void sql(const std::filesystem::path& dir, const std::string& text) {
 inline std::int64_t sql_number(const std::filesystem::path& dir, const std::string& text) {
   sqlite3* handle = nullptr;
   sqlite3_stmt* statement = nullptr;
-  const bool well = sqlite3_open((dir / "journal.db").c_str(), &handle) == SQLITE_OK &&
-                    sqlite3_prepare_v2(handle, text.c_str(), -1, &statement, nullptr) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW;
+  const bool well =
+      sqlite3_open((dir / "journal.db").c_str(), &handle) == SQLITE_OK &&
+      sqlite3_prepare_v2(handle, text.c_str(), -1, &statement, nullptr) == SQLITE_OK &&
+      sqlite3_step(statement) == SQLITE_ROW;
   const std::int64_t number = well ? sqlite3_column_int64(statement, 0) : -1;
   sqlite3_finalize(statement);
   sqlite3_close(handle);

@@ -1,5 +1,6 @@
-// Somebody looks into a journal: what he is shown is what a start would find, and after it the directory is what it was, to the byte. That a look took the
-// ballast away, or moved what the WAL held, was found by the disk that filled up next.
+// Somebody looks into a journal: what he is shown is what a start would find, and after it the
+// directory is what it was, to the byte. That a look took the ballast away, or moved what the WAL
+// held, was found by the disk that filled up next.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -13,15 +14,17 @@ namespace {
 
 using testing::HasSubstr;
 
-// Every file with what a change would change: its bytes, its length on the disk, its place, its times.
+// Every file with what a change would change: its bytes, its length on the disk, its place, its
+// times.
 std::map<std::string, std::string> everything_of(const std::filesystem::path& dir) {
   std::map<std::string, std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator(dir)) {
     struct stat status{};
     if (::stat(entry.path().c_str(), &status) != 0) throw std::runtime_error("stat");
-    found[entry.path().filename().native()] = read_all(entry.path()) + "|" + std::to_string(status.st_blocks) + "|" + std::to_string(status.st_ino) + "|" +
-                                              std::to_string(status.st_mode) + "|" + std::to_string(status.st_mtim.tv_sec) + "." +
-                                              std::to_string(status.st_mtim.tv_nsec);
+    found[entry.path().filename().native()] =
+        read_all(entry.path()) + "|" + std::to_string(status.st_blocks) + "|" +
+        std::to_string(status.st_ino) + "|" + std::to_string(status.st_mode) + "|" +
+        std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec);
   }
   return found;
 }
@@ -31,9 +34,12 @@ std::vector<std::string> names_in(const std::filesystem::path& dir) {
   return names;
 }
 
-Opened look(const std::filesystem::path& dir) { return open_journal(SqliteOptions{.dir = dir, .read_only = true}); }
+Opened look(const std::filesystem::path& dir) {
+  return open_journal(SqliteOptions{.dir = dir, .read_only = true});
+}
 
-void expect_unchanged_by_a_look(const std::filesystem::path& dir, const std::vector<std::string>& rows) {
+void expect_unchanged_by_a_look(const std::filesystem::path& dir,
+                                const std::vector<std::string>& rows) {
   const auto before = everything_of(dir);
   {
     const Opened opened = look(dir);
@@ -47,19 +53,23 @@ void expect_unchanged_by_a_look(const std::filesystem::path& dir, const std::vec
     for (const auto& [name, what] : before) names.push_back(name);
     return names;
   }());
-  for (const auto& [name, what] : before) EXPECT_TRUE(after.contains(name) && after.at(name) == what) << name << " has changed";
+  for (const auto& [name, what] : before)
+    EXPECT_TRUE(after.contains(name) && after.at(name) == what) << name << " has changed";
 }
 
 // With a ballast of 1 MiB, and rows in the WAL that no checkpoint has moved.
 struct Written {
   explicit Written(const std::filesystem::path& at) : dir(at) {
     opened = open_journal(options());
-    for (const auto& events : {std::vector{started(1), registered("n01", "b1")}, {submitted("j1", "one"), ended("j1"), archived("j1", "one")}}) {
+    for (const auto& events : {std::vector{started(1), registered("n01", "b1")},
+                               {submitted("j1", "one"), ended("j1"), archived("j1", "one")}}) {
       const auto texts = append(*opened.journal, events);
       rows.insert(rows.end(), texts.begin(), texts.end());
     }
   }
-  [[nodiscard]] SqliteOptions options() const { return {.dir = dir, .ballast_bytes = 1 << 20, .low_space_bytes = 0}; }
+  [[nodiscard]] SqliteOptions options() const {
+    return {.dir = dir, .ballast_bytes = 1 << 20, .low_space_bytes = 0};
+  }
   std::filesystem::path dir;
   Opened opened;
   std::vector<std::string> rows;
@@ -72,7 +82,8 @@ TEST(ReadOnly, AfterAKillWithEverythingInTheWal) {
   std::filesystem::remove(dir.path() / "killed" / "journal.db-shm");
   ASSERT_GT(std::filesystem::file_size(dir.path() / "killed" / "journal.db-wal"), 0u);
   expect_unchanged_by_a_look(dir.path() / "killed", written.rows);
-  copy_dir(dir.path() / "live", dir.path() / "killed");  // with the index that the dead process had made
+  // with the index that the dead process had made
+  copy_dir(dir.path() / "live", dir.path() / "killed");
   expect_unchanged_by_a_look(dir.path() / "killed", written.rows);
 }
 
@@ -82,7 +93,8 @@ TEST(ReadOnly, AfterAStopInGoodOrder) {
   written.opened.journal.reset();
   EXPECT_TRUE(std::filesystem::exists(written.dir / "ballast"));
   expect_unchanged_by_a_look(written.dir, written.rows);
-  EXPECT_EQ(open_journal(written.options()).rows, written.rows) << "and the next start is none the wiser";
+  EXPECT_EQ(open_journal(written.options()).rows, written.rows)
+      << "and the next start is none the wiser";
 }
 
 TEST(ReadOnly, OfABackupOfTheDatabaseAndItsHeadAlone) {
@@ -92,7 +104,8 @@ TEST(ReadOnly, OfABackupOfTheDatabaseAndItsHeadAlone) {
   sql(written.dir, "PRAGMA wal_checkpoint(TRUNCATE)");
   const std::filesystem::path backup = dir.path() / "100% of it? #1";  // a path that is no URI
   std::filesystem::create_directory(backup);
-  for (const char* file : {"journal.db", "head"}) std::filesystem::copy_file(written.dir / file, backup / file);
+  for (const char* file : {"journal.db", "head"})
+    std::filesystem::copy_file(written.dir / file, backup / file);
   expect_unchanged_by_a_look(backup, written.rows);
   EXPECT_EQ(names_in(backup), (std::vector<std::string>{"head", "journal.db"}));
 }
@@ -107,7 +120,8 @@ TEST(ReadOnly, OfAnAcceptedLossThatNoStartHasFinished) {
   ASSERT_FALSE(open_journal(dir.path() / "done", true).error);
   sql(dir.path() / "done", "PRAGMA wal_checkpoint(TRUNCATE)");
   sql(dir.path() / "done", "PRAGMA journal_mode=DELETE");
-  std::filesystem::copy_file(dir.path() / "done" / "journal.db", written.dir / "journal.db.salvaged");
+  std::filesystem::copy_file(dir.path() / "done" / "journal.db",
+                             written.dir / "journal.db.salvaged");
   expect_unchanged_by_a_look(written.dir, {written.rows.begin(), written.rows.begin() + 3});
 }
 
@@ -118,7 +132,8 @@ TEST(ReadOnly, ADamagedOneIsRefusedAndStaysAsItIs) {
   sql(written.dir, "UPDATE rows SET type=type+1 WHERE idx=4");
   const auto before = everything_of(written.dir);
   for (const bool accept_loss : {false, true}) {
-    const Opened opened = open_journal(SqliteOptions{.dir = written.dir, .accept_loss = accept_loss, .read_only = true});
+    const Opened opened = open_journal(
+        SqliteOptions{.dir = written.dir, .accept_loss = accept_loss, .read_only = true});
     ASSERT_TRUE(opened.error);
     EXPECT_EQ(opened.error->code, ErrorCode::DataLoss);
     EXPECT_EQ(everything_of(written.dir), before);
@@ -131,7 +146,9 @@ TEST(ReadOnly, NotBesideAControllerAndNoControllerBesideIt) {
   const Opened refused = look(written.dir);
   ASSERT_TRUE(refused.error);
   EXPECT_EQ(refused.error->code, ErrorCode::Conflict);
-  EXPECT_THAT(refused.error->message, HasSubstr("or somebody else who looks into it has it open; wait for its end, or read a copy of the directory"));
+  EXPECT_THAT(refused.error->message,
+              HasSubstr("or somebody else who looks into it has it open; wait for its end, or read "
+                        "a copy of the directory"));
   written.opened.journal.reset();
   const Opened looking = look(written.dir);
   EXPECT_FALSE(looking.error);

@@ -73,20 +73,38 @@ std::vector<core::Event> one_of_every_kind() {
                                 .server_id = "10.0.0.70",
                                 .hccl_port = 60'000};
   std::vector<core::EventBody> bodies = {
-      core::ControllerStarted{.epoch = Epoch(1ull << 40), .cluster = ClusterId("c-1"), .version = "0.1.0"},
-      core::NodeRegistered{.node = node, .instance = InstanceId("i-1"), .boot_id = BootId("b-1"), .inventory = inventory(), .version = "0.1.0"},
+      core::ControllerStarted{
+          .epoch = Epoch(1ull << 40), .cluster = ClusterId("c-1"), .version = "0.1.0"},
+      core::NodeRegistered{.node = node,
+                           .instance = InstanceId("i-1"),
+                           .boot_id = BootId("b-1"),
+                           .inventory = inventory(),
+                           .version = "0.1.0"},
       core::NodeDeclaredDead{.node = node, .reason = "burnt"},
-      core::JobSubmitted{.job = job, .request_id = RequestId("r-1"), .spec = spec("llama-7b"), .spec_hash = "h"},
+      core::JobSubmitted{
+          .job = job, .request_id = RequestId("r-1"), .spec = spec("llama-7b"), .spec_hash = "h"},
       core::CancelRequested{.job = job, .reason = "no longer needed"},
-      core::AttemptPlaced{
-          .job = job,
-          .attempt = attempt,
-          .nodes = {placed, placed},
-          .master_port = 65'535,
-          .resume = core::ResumePoint{.attempt = AttemptNo(2), .step = 1ll << 40, .path = "/srv/out/a2/iter_5", .from_start = true, .shards = 8},
-          .table_sha256 = std::string(64, 'a'),
-          .saved = {{.as = "/data/ckpt", .job = JobId("0j5c2p8q3r1ab"), .path = "/srv/other/a4/iter_8", .step = 8}}},
-      core::NodeStarted{.job = job, .attempt = attempt, .node = node, .pids = {1ull << 33, 7}, .worker_pid = 6, .node_time = when, .resolved = resolved()},
+      core::AttemptPlaced{.job = job,
+                          .attempt = attempt,
+                          .nodes = {placed, placed},
+                          .master_port = 65'535,
+                          .resume = core::ResumePoint{.attempt = AttemptNo(2),
+                                                      .step = 1ll << 40,
+                                                      .path = "/srv/out/a2/iter_5",
+                                                      .from_start = true,
+                                                      .shards = 8},
+                          .table_sha256 = std::string(64, 'a'),
+                          .saved = {{.as = "/data/ckpt",
+                                     .job = JobId("0j5c2p8q3r1ab"),
+                                     .path = "/srv/other/a4/iter_8",
+                                     .step = 8}}},
+      core::NodeStarted{.job = job,
+                        .attempt = attempt,
+                        .node = node,
+                        .pids = {1ull << 33, 7},
+                        .worker_pid = 6,
+                        .node_time = when,
+                        .resolved = resolved()},
       core::NodeStartFailed{.job = job,
                             .attempt = attempt,
                             .node = node,
@@ -127,29 +145,70 @@ std::vector<core::Event> one_of_every_kind() {
       core::PredecessorSucceeded{
           .job = job,
           .predecessor = JobId("0j5c2p8q3r1ab"),
-          .checkpoint = core::ResumePoint{.attempt = AttemptNo(4), .step = 1ll << 33, .path = "/srv/other/a4/iter_8", .from_start = true, .shards = 16},
-          .held = core::HeldShards{.attempt = AttemptNo(4), .holders = {{.node = node, .first_rank = RankNo(8), .ranks = 8}}}},
-      core::NodeSwept{.job = job, .attempt = attempt, .node = node, .reason = "stopped", .node_time = when},
+          .checkpoint = core::ResumePoint{.attempt = AttemptNo(4),
+                                          .step = 1ll << 33,
+                                          .path = "/srv/other/a4/iter_8",
+                                          .from_start = true,
+                                          .shards = 16},
+          .held =
+              core::HeldShards{.attempt = AttemptNo(4),
+                               .holders = {{.node = node, .first_rank = RankNo(8), .ranks = 8}}}},
+      core::NodeSwept{.job = job,
+                      .attempt = attempt,
+                      .node = node,
+                      .reason = "stopped",
+                      .node_time = when},
       core::FirstStep{.job = job, .attempt = attempt, .node = node, .step = 500, .node_time = when},
-      core::ScriptLaunched{
-          .job = job, .attempt = attempt, .node = node, .first_rank = 72, .ranks = 8, .save = "/data/ckpt", .weights_alone = true, .node_time = when},
-      core::CheckpointCompleted{.job = job, .attempt = attempt, .step = 1'000, .path = "/srv/out/a3/iter_1000", .bytes = 1ull << 41, .shards = 16},
-      core::CheckpointSetAside{.job = job, .attempt = attempt, .step = 1'000, .reason = "attempts 4 and 5 failed the same way"},
-      core::AttemptBroke{.job = job, .attempt = attempt, .cause = "rank 9 was killed", .fault_time = when, .detected_at = when + Duration(1)},
-      core::AttemptEnded{.job = job, .attempt = attempt, .verdict = verdict(), .charged = true, .best_step = 999, .fence = "swept", .job_ends = true},
+      core::ScriptLaunched{.job = job,
+                           .attempt = attempt,
+                           .node = node,
+                           .first_rank = 72,
+                           .ranks = 8,
+                           .save = "/data/ckpt",
+                           .weights_alone = true,
+                           .node_time = when},
+      core::CheckpointCompleted{.job = job,
+                                .attempt = attempt,
+                                .step = 1'000,
+                                .path = "/srv/out/a3/iter_1000",
+                                .bytes = 1ull << 41,
+                                .shards = 16},
+      core::CheckpointSetAside{.job = job,
+                               .attempt = attempt,
+                               .step = 1'000,
+                               .reason = "attempts 4 and 5 failed the same way"},
+      core::AttemptBroke{.job = job,
+                         .attempt = attempt,
+                         .cause = "rank 9 was killed",
+                         .fault_time = when,
+                         .detected_at = when + Duration(1)},
+      core::AttemptEnded{.job = job,
+                         .attempt = attempt,
+                         .verdict = verdict(),
+                         .charged = true,
+                         .best_step = 999,
+                         .fence = "swept",
+                         .job_ends = true},
       core::CaughtUp{.job = job, .attempt = attempt, .step = 999},
-      core::AttemptNoted{.job = job, .attempt = attempt, .note = core::Note::UnknownFiles, .node = node, .step = 12, .text = "step_20.pt"},
+      core::AttemptNoted{.job = job,
+                         .attempt = attempt,
+                         .note = core::Note::UnknownFiles,
+                         .node = node,
+                         .step = 12,
+                         .text = "step_20.pt"},
       core::AttemptCompleted{.job = job, .attempt = attempt, .best_step = 2'000},
       core::JobEnded{.job = job, .outcome = core::Outcome::Cancelled, .verdict = verdict()},
       core::LogsCollected{.job = job, .attempt = attempt, .node = node},
-      core::JobArchived{.job = job,
-                        .name = "llama-7b.train",
-                        .request_id = RequestId("r-1"),
-                        .outcome = core::Outcome::Failed,
-                        .ended_at = when,
-                        .chain = JobId("01jabcdefghj0"),
-                        .chain_name = "llama-7b",
-                        .saved = {{.as = "/data/ckpt", .job = job, .path = "/srv/out/a3/iter_1000", .step = 1'000}}},
+      core::JobArchived{
+          .job = job,
+          .name = "llama-7b.train",
+          .request_id = RequestId("r-1"),
+          .outcome = core::Outcome::Failed,
+          .ended_at = when,
+          .chain = JobId("01jabcdefghj0"),
+          .chain_name = "llama-7b",
+          .saved =
+              {{.as = "/data/ckpt", .job = job, .path = "/srv/out/a3/iter_1000", .step = 1'000}}},
       core::TombstoneDropped{.job = job},
   };
   std::vector<core::Event> events;
@@ -158,30 +217,54 @@ std::vector<core::Event> one_of_every_kind() {
   return events;
 }
 
-core::Event started(std::uint64_t epoch) { return event(core::ControllerStarted{.epoch = Epoch(epoch), .cluster = ClusterId("c-1"), .version = "0.1.0"}); }
+core::Event started(std::uint64_t epoch) {
+  return event(core::ControllerStarted{
+      .epoch = Epoch(epoch), .cluster = ClusterId("c-1"), .version = "0.1.0"});
+}
 core::Event registered(const std::string& node, const std::string& boot) {
-  return event(
-      core::NodeRegistered{.node = NodeName(node), .instance = InstanceId("i-" + node), .boot_id = BootId(boot), .inventory = inventory(), .version = "0.1.0"});
+  return event(core::NodeRegistered{.node = NodeName(node),
+                                    .instance = InstanceId("i-" + node),
+                                    .boot_id = BootId(boot),
+                                    .inventory = inventory(),
+                                    .version = "0.1.0"});
 }
 core::Event submitted(const std::string& job, const std::string& name) {
-  return event(core::JobSubmitted{.job = JobId(job), .request_id = RequestId("r-" + job), .spec = spec(name), .spec_hash = "h"});
+  return event(core::JobSubmitted{.job = JobId(job),
+                                  .request_id = RequestId("r-" + job),
+                                  .spec = spec(name),
+                                  .spec_hash = "h"});
 }
 core::Event exited(const std::string& job, std::uint32_t rank, std::int32_t code) {
-  return event(core::RankExited{
-      .job = JobId(job), .attempt = AttemptNo(1), .node = NodeName("n01"), .rank = RankNo(rank), .code = code, .evidence = "a line of the log"});
+  return event(core::RankExited{.job = JobId(job),
+                                .attempt = AttemptNo(1),
+                                .node = NodeName("n01"),
+                                .rank = RankNo(rank),
+                                .code = code,
+                                .evidence = "a line of the log"});
 }
-core::Event ended(const std::string& job) { return event(core::JobEnded{.job = JobId(job), .outcome = core::Outcome::Succeeded, .verdict = {}}); }
+core::Event ended(const std::string& job) {
+  return event(
+      core::JobEnded{.job = JobId(job), .outcome = core::Outcome::Succeeded, .verdict = {}});
+}
 core::Event archived(const std::string& job, const std::string& name) {
-  return event(core::JobArchived{.job = JobId(job), .name = name, .request_id = RequestId("r-" + job), .outcome = core::Outcome::Succeeded, .ended_at = at(5)});
+  return event(core::JobArchived{.job = JobId(job),
+                                 .name = name,
+                                 .request_id = RequestId("r-" + job),
+                                 .outcome = core::Outcome::Succeeded,
+                                 .ended_at = at(5)});
 }
-core::Event tombstone_dropped(const std::string& job) { return event(core::TombstoneDropped{.job = JobId(job)}); }
+core::Event tombstone_dropped(const std::string& job) {
+  return event(core::TombstoneDropped{.job = JobId(job)});
+}
 
 std::string text_of(const Row& row) {
   const Record record = encode(row.event);
   const JobId* job = job_of(row.event);
   std::string hex;
-  for (const char byte : record.payload) hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return fmt::format("{} {} {} {}", row.index.value, kind_name(record.type), job == nullptr ? "-" : job->value, hex);
+  for (const char byte : record.payload)
+    hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return fmt::format("{} {} {} {}", row.index.value, kind_name(record.type),
+                     job == nullptr ? "-" : job->value, hex);
 }
 
 }  // namespace muster::journal

@@ -1,4 +1,5 @@
-// One event of every kind with every field set to something that is not its default; and histories made of them.
+// One event of every kind with every field set to something that is not its default; and histories
+// made of them.
 #pragma once
 
 #include <string>
@@ -19,7 +20,8 @@ core::Event ended(const std::string& job);
 core::Event archived(const std::string& job, const std::string& name);
 core::Event tombstone_dropped(const std::string& job);
 
-// "3 job_submitted j1": index, kind and, in hexadecimal, all of the record's bytes. Equal texts are equal rows.
+// "3 job_submitted j1": index, kind and, in hexadecimal, all of the record's bytes. Equal texts are
+// equal rows.
 std::string text_of(const Row& row);
 
 }  // namespace muster::journal

@@ -31,9 +31,15 @@ TEST(SqliteJournal, GivesBackWhatWasAppended) {
     ASSERT_FALSE(opened.error) << opened.error->message;
     EXPECT_EQ(opened.rows, written);
     for (const core::Event& event : one_of_every_kind()) {
-      if (std::holds_alternative<core::JobArchived>(event.body) || std::holds_alternative<core::TombstoneDropped>(event.body)) continue;  // archive_test.cc
-      if (std::holds_alternative<core::ControllerStarted>(event.body) || std::holds_alternative<core::NodeRegistered>(event.body)) continue;
-      if (std::holds_alternative<core::NodeDeclaredDead>(event.body)) continue;  // twice the same: live_rows_test.cc
+      // archive_test.cc
+      if (std::holds_alternative<core::JobArchived>(event.body) ||
+          std::holds_alternative<core::TombstoneDropped>(event.body))
+        continue;
+      if (std::holds_alternative<core::ControllerStarted>(event.body) ||
+          std::holds_alternative<core::NodeRegistered>(event.body))
+        continue;
+      // twice the same: live_rows_test.cc
+      if (std::holds_alternative<core::NodeDeclaredDead>(event.body)) continue;
       const auto texts = append(*opened.journal, {event, event});
       written.insert(written.end(), texts.begin(), texts.end());
     }
@@ -85,7 +91,9 @@ TEST(SqliteJournal, RefusesASecondController) {
   const Opened second = open_journal(dir.path());
   ASSERT_TRUE(second.error);
   EXPECT_EQ(second.error->code, ErrorCode::Conflict);
-  EXPECT_THAT(second.error->message, HasSubstr("another controller (pid " + std::to_string(::getpid()) + ") has it open; stop that one"));
+  EXPECT_THAT(second.error->message,
+              HasSubstr("another controller (pid " + std::to_string(::getpid()) +
+                        ") has it open; stop that one"));
   first.journal.reset();
   EXPECT_FALSE(open_journal(dir.path()).error);
 }
@@ -118,7 +126,8 @@ TEST(SqliteJournal, SyncsOnceABatchBetweenItsSeams) {
   }
 }
 
-// SQLite goes on writing into files that have no name any more; what was acknowledged then was lost with the process.
+// SQLite goes on writing into files that have no name any more; what was acknowledged then was lost
+// with the process.
 TEST(SqliteJournal, AcknowledgesNothingOnceItsFilesAreGoneOrOthers) {
   for (const char* file : {"journal.db", "journal.db-wal"}) {
     for (const bool replaced : {false, true}) {
@@ -134,7 +143,9 @@ TEST(SqliteJournal, AcknowledgesNothingOnceItsFilesAreGoneOrOthers) {
       const Row row{.index = JournalIndex(2), .event = event};
       const auto appended = opened.journal->append({&row, 1});
       ASSERT_FALSE(appended);
-      EXPECT_THAT(appended.error().message, HasSubstr(fmt::format("{}' was {} while the controller was using it", file, replaced ? "replaced" : "removed")));
+      EXPECT_THAT(appended.error().message,
+                  HasSubstr(fmt::format("{}' was {} while the controller was using it", file,
+                                        replaced ? "replaced" : "removed")));
       EXPECT_FALSE(opened.journal->append({&row, 1})) << "and nothing after it";
     }
   }

@@ -1,5 +1,6 @@
-// A client one release newer submitted a job with a key that this version does not know. protobuf keeps such a field, so it was journaled with the spec; at
-// the next start the row was one that "a newer muster wrote", and the controller refused its own journal for ever, --accept-loss or not.
+// A client one release newer submitted a job with a key that this version does not know. protobuf
+// keeps such a field, so it was journaled with the spec; at the next start the row was one that "a
+// newer muster wrote", and the controller refused its own journal for ever, --accept-loss or not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,9 +15,13 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-void add_unknown(google::protobuf::Message& message) { message.GetReflection()->MutableUnknownFields(&message)->AddLengthDelimited(100, "of a newer muster"); }
+void add_unknown(google::protobuf::Message& message) {
+  message.GetReflection()->MutableUnknownFields(&message)->AddLengthDelimited(100,
+                                                                              "of a newer muster");
+}
 
-// Every event of the samples that holds a message of the wire, each with a field of a newer version as deep as it goes.
+// Every event of the samples that holds a message of the wire, each with a field of a newer version
+// as deep as it goes.
 std::vector<core::Event> with_unknown_fields() {
   std::vector<core::Event> events;
   for (core::Event event : one_of_every_kind()) {
@@ -66,7 +71,8 @@ TEST(UnknownFields, DoNotKeepAJournalFromBeingLoadedOrTidied) {
   EXPECT_EQ((*job)->name, "one");
 }
 
-// A row that cannot be read here is one job's trouble: it kept the rows of all others from leaving the replay.
+// A row that cannot be read here is one job's trouble: it kept the rows of all others from leaving
+// the replay.
 TEST(Archive, TakesARowThatOnlyANewerVersionCanRead) {
   TempDir dir;
   auto database = Database::open(dir.path() / "archive.db", Database::Mode::Write);
@@ -77,13 +83,17 @@ TEST(Archive, TakesARowThatOnlyANewerVersionCanRead) {
   v1::Record newer;
   ASSERT_TRUE(newer.ParseFromString(encode(submitted("j1", "one")).payload));
   add_unknown(*newer.mutable_job_submitted()->mutable_spec());
-  const std::vector<RowTable::Stored> rows = {{.index = JournalIndex(2), .record = {.type = 13, .payload = newer.SerializeAsString()}, .from = JournalIndex(2)},
-                                              {.index = JournalIndex(3), .record = encode(ended("j1")), .from = JournalIndex(3)}};
+  const std::vector<RowTable::Stored> rows = {
+      {.index = JournalIndex(2),
+       .record = {.type = 13, .payload = newer.SerializeAsString()},
+       .from = JournalIndex(2)},
+      {.index = JournalIndex(3), .record = encode(ended("j1")), .from = JournalIndex(3)}};
   const auto added = table->add(JobId("j1"), rows);
   ASSERT_TRUE(added) << added.error().message;
   const auto found = table->find(JobId("j1"));
   ASSERT_TRUE(found && *found);
-  EXPECT_THAT((*found)->damage, HasSubstr("row 2 of job 'j1': it has fields that are not known here"));
+  EXPECT_THAT((*found)->damage,
+              HasSubstr("row 2 of job 'j1': it has fields that are not known here"));
 }
 
 }  // namespace

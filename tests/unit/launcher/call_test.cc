@@ -1,4 +1,5 @@
-// Launchers' command lines as scripts have them. calls.txt holds one call a paragraph and what is read of it.
+// Launchers' command lines as scripts have them. calls.txt holds one call a paragraph and what is
+// read of it.
 #include "common/launcher/call.h"
 #include "tests/support/checkout.h"
 
@@ -32,7 +33,8 @@ std::string told(const std::string& line) {
   const auto call = parse_call(launcher, words, "; launch.adopt: off calls the real one");
   if (!call) return "  refused: " + call.error().message + "\n";
   std::string text = "  " + std::string(name_of(launcher)) + "\n";
-  for (const auto& [option, value] : call->options) text += "  " + option + (value.empty() ? "" : " = " + value) + "\n";
+  for (const auto& [option, value] : call->options)
+    text += "  " + option + (value.empty() ? "" : " = " + value) + "\n";
   text += "  runs";
   for (const std::string& word : call->program) text += " " + word;
   return text + "\n";

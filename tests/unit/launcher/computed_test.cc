@@ -1,4 +1,5 @@
-// What a script computes from values that muster replaces. computed.txt holds scripts and what is told of each.
+// What a script computes from values that muster replaces. computed.txt holds scripts and what is
+// told of each.
 #include "common/launcher/computed.h"
 
 #include <gtest/gtest.h>
@@ -16,9 +17,13 @@ namespace {
 std::string told_of_script(const std::string& script) {
   std::string text;
   for (const Computed& one : computed_from_placement(script))
-    text += "  " + std::to_string(one.line) + ": " + one.variable + (one.own ? " (its own)" : "") + ": " + one.text + "\n";
+    text += "  " + std::to_string(one.line) + ": " + one.variable + (one.own ? " (its own)" : "") +
+            ": " + one.text + "\n";
   const auto more = more_than_launch(script);
-  return text + (more ? "  more: " + std::to_string(more->line) + ": " + more->command : "  launches alone") + "\n";
+  return text +
+         (more ? "  more: " + std::to_string(more->line) + ": " + more->command
+               : "  launches alone") +
+         "\n";
 }
 
 TEST(Computed, IsToldOfEachScript) {
@@ -34,7 +39,8 @@ TEST(Computed, IsToldOfEachScript) {
   };
   for (std::string line; std::getline(file, line); whole += line + "\n") {
     if (line.starts_with("  ")) continue;
-    if (line.starts_with("| ") || line == "|") script += line.substr(std::min<std::size_t>(2, line.size())) + "\n";
+    if (line.starts_with("| ") || line == "|")
+      script += line.substr(std::min<std::size_t>(2, line.size())) + "\n";
     if (line.empty()) end();
     again += line + "\n";
   }
@@ -59,12 +65,14 @@ TEST(Computed, WhatIsShownEndsBehindACharacter) {
 
 TEST(Computed, AScriptThatIsNoneEndsQuickly) {
   for (const std::string& text :
-       {std::string("\""), std::string("$(("), std::string("A=$((NNODES"), std::string("${"), std::string("$"), std::string("A='"), std::string("cat <<"),
-        std::string("cat <<X\n"), std::string("((("), std::string("\\"), std::string("\0x", 2), std::string(":$NNODES")}) {
+       {std::string("\""), std::string("$(("), std::string("A=$((NNODES"), std::string("${"),
+        std::string("$"), std::string("A='"), std::string("cat <<"), std::string("cat <<X\n"),
+        std::string("((("), std::string("\\"), std::string("\0x", 2), std::string(":$NNODES")}) {
     (void)computed_from_placement(text);
     (void)more_than_launch(text);
   }
-  for (const char* part : {"$NNODES:", "${", "$((", "(", "\"", "A=$((NNODES*2))\n", "a=(", "$NNODES"}) {
+  for (const char* part :
+       {"$NNODES:", "${", "$((", "(", "\"", "A=$((NNODES*2))\n", "a=(", "$NNODES"}) {
     std::string text;
     while (text.size() < (1U << 16U)) text += part;
     EXPECT_LE(computed_from_placement("x=" + text).size(), 100U) << part;

@@ -1,4 +1,5 @@
-// What a launcher's command line becomes. drafts.txt holds one command a paragraph and the spec that it gives.
+// What a launcher's command line becomes. drafts.txt holds one command a paragraph and the spec
+// that it gives.
 #include "common/launcher/draft.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,8 @@ std::string drafted(const std::string& line) {
   std::istringstream yaml(to_yaml(draft));
   std::string text;
   for (std::string each; std::getline(yaml, each);) text += "  " + each + "\n";
-  if (const std::string told = options_told(launch->wanted); !told.empty()) text += "  told: " + told + "\n";
+  if (const std::string told = options_told(launch->wanted); !told.empty())
+    text += "  told: " + told + "\n";
   return text;
 }
 
@@ -59,10 +61,13 @@ TEST(Drafts, ANameIsMadeOfAFilesName) {
 
 TEST(Drafts, ADollarOfTheProgramsOwnBeginsNoTemplate) {
   EXPECT_EQ(literal("a${b}$c$$"), "a$${b}$$c$$$$");
-  const auto launch = read_launch({"torchrun", "--nproc_per_node=2", "train.py", "${save.dir}", "a b"}, "/x");
+  const auto launch =
+      read_launch({"torchrun", "--nproc_per_node=2", "train.py", "${save.dir}", "a b"}, "/x");
   ASSERT_TRUE(launch);
-  EXPECT_EQ(draft_of(*launch, Texts::Templates).args, (std::vector<std::string>{"${save.dir}", "a b"}));
-  EXPECT_EQ(draft_of(*launch, Texts::Literal).args, (std::vector<std::string>{"$${save.dir}", "a b"}));
+  EXPECT_EQ(draft_of(*launch, Texts::Templates).args,
+            (std::vector<std::string>{"${save.dir}", "a b"}));
+  EXPECT_EQ(draft_of(*launch, Texts::Literal).args,
+            (std::vector<std::string>{"$${save.dir}", "a b"}));
 }
 
 // Whatever a value holds, it stays one, and a remark stays one.
@@ -78,15 +83,25 @@ TEST(Drafts, HostileTextsStayTexts) {
   const std::string yaml = to_yaml(draft);
   EXPECT_TRUE(yaml.starts_with("# one?name: evil\nname: x\n")) << yaml;
   EXPECT_NE(yaml.find("  at: \"/a: b\\u000a#c\"\n"), std::string::npos) << yaml;
-  EXPECT_NE(yaml.find("  args: [\"it's\", \"\", \"a\\u000ab: c\", \"\\u0085\"]\n"), std::string::npos) << yaml;
-  EXPECT_NE(yaml.find("    A: \"1\"\n    B: \"true\"\n    C: \"\\\"\\\\\\u0009\"\n"), std::string::npos) << yaml;
+  EXPECT_NE(yaml.find("  args: [\"it's\", \"\", \"a\\u000ab: c\", \"\\u0085\"]\n"),
+            std::string::npos)
+      << yaml;
+  EXPECT_NE(yaml.find("    A: \"1\"\n    B: \"true\"\n    C: \"\\\"\\\\\\u0009\"\n"),
+            std::string::npos)
+      << yaml;
   draft.args = {"it's", "--x", "", "--y=1", "${out}/z"};
-  EXPECT_NE(to_yaml(draft).find("  args: |\n    'it'\\''s'\n    --x ''\n    --y=1 ${out}/z\n"), std::string::npos) << to_yaml(draft);
+  EXPECT_NE(to_yaml(draft).find("  args: |\n    'it'\\''s'\n    --x ''\n    --y=1 ${out}/z\n"),
+            std::string::npos)
+      << to_yaml(draft);
 }
 
-// A script in GBK, and a command line that was cut within a character: the spec is UTF-8 all the same.
+// A script in GBK, and a command line that was cut within a character: the spec is UTF-8 all the
+// same.
 TEST(Drafts, ARemarkIsUtf8) {
-  const Draft draft{.name = "x", .engine = "torch", .code = "/", .remarks = {{"", {"A=\xd6\xd0 \xe8\xaf\xad \xe8\xaf"}}}};
+  const Draft draft{.name = "x",
+                    .engine = "torch",
+                    .code = "/",
+                    .remarks = {{"", {"A=\xd6\xd0 \xe8\xaf\xad \xe8\xaf"}}}};
   EXPECT_TRUE(to_yaml(draft).starts_with("# A=?? \xe8\xaf\xad ??\nname: x\n")) << to_yaml(draft);
 }
 

@@ -10,7 +10,8 @@ namespace {
 std::string shown(std::string_view script) {
   std::string text;
   for (const ShellCommand& command : shell_commands(script)) {
-    for (const ShellWord& word : command) text += "<" + std::to_string(word.line) + " " + std::string(word.text) + ">";
+    for (const ShellWord& word : command)
+      text += "<" + std::to_string(word.line) + " " + std::string(word.text) + ">";
     text += ";";
   }
   return text;
@@ -20,7 +21,8 @@ TEST(ShellWords, AreSplitAsAShellSplitsThem) {
   EXPECT_EQ(shown("a b  c"), "<1 a><1 b><1 c>;");
   EXPECT_EQ(shown("a; b && c || d | e &\nf"), "<1 a>;<1 b>;<1 c>;<1 d>;<1 e>;<2 f>;");
   EXPECT_EQ(shown("a \\\n  b # c\nd#e"), "<1 a><2 b>;<3 d#e>;");
-  EXPECT_EQ(shown("A='x y' B=\"$(echo \"z ; w\")\" c"), "<1 A='x y'><1 B=\"$(echo \"z ; w\")\"><1 c>;");
+  EXPECT_EQ(shown("A='x y' B=\"$(echo \"z ; w\")\" c"),
+            "<1 A='x y'><1 B=\"$(echo \"z ; w\")\"><1 c>;");
   EXPECT_EQ(shown("a > out 2>&1 < in b &> all"), "<1 a><1 b>;");
   EXPECT_EQ(shown("a 2 > out"), "<1 a><1 2>;");
   EXPECT_EQ(shown("A=(1\n2) b"), "<1 A=(1\n2)><2 b>;");
@@ -43,7 +45,8 @@ TEST(ShellWords, AssignmentsHaveANameAndAValue) {
   EXPECT_EQ(shell_assignment("A=1").name, "A");
   EXPECT_EQ(shell_assignment("A=1").value, "1");
   EXPECT_EQ(shell_assignment("a_1+=\"x=y\"").value, "\"x=y\"");
-  for (const char* none : {"", "A", "1=2", "-A=1", "A-B=1", "=1", "$A=1"}) EXPECT_TRUE(shell_assignment(none).name.empty()) << none;
+  for (const char* none : {"", "A", "1=2", "-A=1", "A-B=1", "=1", "$A=1"})
+    EXPECT_TRUE(shell_assignment(none).name.empty()) << none;
 }
 
 }  // namespace

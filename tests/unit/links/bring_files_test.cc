@@ -1,4 +1,5 @@
-// Files of one node for the start of another: who may ask, for what, and what is said where they cannot be had.
+// Files of one node for the start of another: who may ask, for what, and what is said where they
+// cannot be had.
 #include "tests/unit/links/hub_fixture.h"
 
 namespace muster::controller {
@@ -52,7 +53,8 @@ class BringFiles : public HubTest {
     return reader->Finish();
   }
 
-  std::unique_ptr<v1::AgentService::Stub> stub_ = v1::AgentService::NewStub(rpc::make_channel({.address = address_}));
+  std::unique_ptr<v1::AgentService::Stub> stub_ =
+      v1::AgentService::NewStub(rpc::make_channel({.address = address_}));
 };
 
 TEST_F(BringFiles, ANodeGetsWhatItsOwnOrderNames) {
@@ -90,7 +92,9 @@ TEST_F(BringFiles, ANodeGetsWhatItsOwnOrderNames) {
   for (v1::BringFilesRequest other : {request("n2", 0), request("n1", 2), request("n1", 0)}) {
     if (other.node() == "n1" && other.number() == 0) other.set_instance("another");
     const grpc::Status refused = asked(other);
-    EXPECT_THAT(refused.error_message(), HasSubstr(other.number() == 2 ? "names no such directory" : "is not to start job 'job' attempt 1"))
+    EXPECT_THAT(refused.error_message(),
+                HasSubstr(other.number() == 2 ? "names no such directory"
+                                              : "is not to start job 'job' attempt 1"))
         << other.DebugString();
   }
 }
@@ -108,7 +112,8 @@ TEST_F(BringFiles, WhoWaitsForANodeWhoseStreamIsReplacedIsTold) {
   ASSERT_TRUE(again.connect(hello("n2", true)));
   v1::BringFilesResponse response;
   EXPECT_FALSE(reader->Read(&response));
-  EXPECT_THAT(reader->Finish().error_message(), HasSubstr("the node's agent has gone before it sent any"));
+  EXPECT_THAT(reader->Finish().error_message(),
+              HasSubstr("the node's agent has gone before it sent any"));
 }
 
 TEST_F(BringFiles, ANodeThatIsAwayOrTooOldIsNamed) {
@@ -116,12 +121,13 @@ TEST_F(BringFiles, ANodeThatIsAwayOrTooOldIsNamed) {
   ASSERT_TRUE(n1.connect(hello("n1", true)));
   submit(going_on("job"));
   ASSERT_TRUE(n1.order("job", v1::Order::kRun));
-  EXPECT_EQ(
-      asked(request("n1", 0)).error_message(),
-      "it lies on that node alone, and the node is not connected; bring it up again, or go on from a checkpoint that is on nodes which are there (--from)");
+  EXPECT_EQ(asked(request("n1", 0)).error_message(),
+            "it lies on that node alone, and the node is not connected; bring it up again, or go "
+            "on from a checkpoint that is on nodes which are there (--from)");
   HandAgent n2(address_);
   ASSERT_TRUE(n2.connect(hello("n2", false)));
-  EXPECT_THAT(asked(request("n1", 0)).error_message(), HasSubstr("its agent is of a version that sends none; upgrade it"));
+  EXPECT_THAT(asked(request("n1", 0)).error_message(),
+              HasSubstr("its agent is of a version that sends none; upgrade it"));
 }
 
 }  // namespace

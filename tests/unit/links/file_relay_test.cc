@@ -1,4 +1,5 @@
-// Two agents' streams joined by the controller: what of a transfer arrives, and what the asking side hears of one that does not.
+// Two agents' streams joined by the controller: what of a transfer arrives, and what the asking
+// side hears of one that does not.
 #include "controller/links/file_relay.h"
 
 #include <grpcpp/server_builder.h>
@@ -14,13 +15,18 @@ namespace {
 
 class Service final : public v1::AgentService::CallbackService {
  public:
-  FileRelay::Taker* BringFiles(grpc::CallbackServerContext*, const v1::BringFilesRequest* request) override {
+  FileRelay::Taker* BringFiles(grpc::CallbackServerContext*,
+                               const v1::BringFilesRequest* request) override {
     return relay_.bring([this, number = request->number()](const FileTransferPtr& transfer) {
-      if (number > 0) return FileRelay::refuse(transfer, {grpc::StatusCode::OUT_OF_RANGE, "no such directory"});
-      ticket_.set_value(relay_.open(transfer, NodeName("n1"), InstanceId("i1"), {JobId("j"), AttemptNo(1)}));
+      if (number > 0)
+        return FileRelay::refuse(transfer, {grpc::StatusCode::OUT_OF_RANGE, "no such directory"});
+      ticket_.set_value(
+          relay_.open(transfer, NodeName("n1"), InstanceId("i1"), {JobId("j"), AttemptNo(1)}));
     });
   }
-  FileRelay::Giver* SendFiles(grpc::CallbackServerContext*, v1::SendFilesResponse*) override { return relay_.send(); }
+  FileRelay::Giver* SendFiles(grpc::CallbackServerContext*, v1::SendFilesResponse*) override {
+    return relay_.send();
+  }
 
   FileRelay relay_;
   std::promise<std::string> ticket_;
@@ -92,7 +98,8 @@ TEST_F(Relay, MoreThanItMayHoldArrivesInOrder) {
   send();
   constexpr int kParts = 64;
   std::thread sender([this] {
-    for (int i = 0; i < kParts; ++i) EXPECT_TRUE(write(std::string(256 << 10, static_cast<char>('a' + i % 26))));
+    for (int i = 0; i < kParts; ++i)
+      EXPECT_TRUE(write(std::string(256 << 10, static_cast<char>('a' + i % 26))));
     EXPECT_TRUE(write_end());
     EXPECT_TRUE(sent().ok());
   });
@@ -111,7 +118,8 @@ TEST_F(Relay, OneThatIsCutOffHasNoGoodEnd) {
   sending_.TryCancel();
   come();
   EXPECT_EQ(ended_.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_EQ(ended_.error_message(), "the node was cut off while it sent; another start brings all of it anew");
+  EXPECT_EQ(ended_.error_message(),
+            "the node was cut off while it sent; another start brings all of it anew");
   (void)writer_->Finish();
 }
 
@@ -128,7 +136,8 @@ TEST_F(Relay, WhatTheSenderCannotReadItSaysItself) {
   ask();
   send();
   v1::SendFilesRequest request;
-  request.mutable_part()->mutable_failed()->set_text("reading '/x' for another node: it has no files on node 'n1'");
+  request.mutable_part()->mutable_failed()->set_text(
+      "reading '/x' for another node: it has no files on node 'n1'");
   EXPECT_TRUE(writer_->Write(request));
   (void)sent();
   come();
@@ -142,7 +151,8 @@ TEST_F(Relay, ATicketIsOfOneNodeAndOfOneTransfer) {
   service_.relay_.node_gone(NodeName("n3"));
   service_.relay_.node_gone(NodeName("n1"));
   come();
-  EXPECT_EQ(ended_.error_message(), "the node's agent has gone before it sent any; look after that node");
+  EXPECT_EQ(ended_.error_message(),
+            "the node's agent has gone before it sent any; look after that node");
 }
 
 TEST_F(Relay, TheEndOfTheAttemptEndsBoth) {
@@ -165,7 +175,8 @@ TEST_F(Relay, OneThatAskedAndWentEndsTheSending) {
   send();
   EXPECT_TRUE(write("half"));
   v1::BringFilesResponse first;
-  EXPECT_TRUE(reader_->Read(&first)) << "the ticket has been looked at; without it nobody waits for the files any more";
+  EXPECT_TRUE(reader_->Read(&first))
+      << "the ticket has been looked at; without it nobody waits for the files any more";
   asking_.TryCancel();
   come();
   EXPECT_EQ(writer_->Finish().error_code(), grpc::StatusCode::CANCELLED);

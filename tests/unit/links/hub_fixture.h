@@ -1,5 +1,6 @@
-// A hub on a unix socket with a real shell, a journal on disk and a clock that can be set ahead; and an agent's half of the stream, driven by hand. The
-// controller can be started again over the same journal.
+// A hub on a unix socket with a real shell, a journal on disk and a clock that can be set ahead;
+// and an agent's half of the stream, driven by hand. The controller can be started again over the
+// same journal.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -45,7 +46,8 @@ class NoLogs final : public Hub::PushLogsReactor {
 // One agent stream, blocking.
 class HandAgent {
  public:
-  explicit HandAgent(const std::string& address) : stub_(v1::AgentService::NewStub(rpc::make_channel({.address = address}))) {
+  explicit HandAgent(const std::string& address)
+      : stub_(v1::AgentService::NewStub(rpc::make_channel({.address = address}))) {
     context_.set_deadline(std::chrono::system_clock::now() + kPatience);
     stream_ = stub_->Connect(&context_);
   }
@@ -149,14 +151,20 @@ class HubTest : public testing::Test {
  protected:
   // A controller's life over the fixture's directory.
   struct Controller {
-    Controller(const std::filesystem::path& dir, const Clock& clock, const std::string& address, std::size_t inbox_max, bool accept_loss) {
-      journal = std::move(*journal::SqliteJournal::open({.dir = dir / "journal", .accept_loss = accept_loss, .ballast_bytes = 0, .low_space_bytes = 0}));
+    Controller(const std::filesystem::path& dir, const Clock& clock, const std::string& address,
+               std::size_t inbox_max, bool accept_loss) {
+      journal = std::move(*journal::SqliteJournal::open({.dir = dir / "journal",
+                                                         .accept_loss = accept_loss,
+                                                         .ballast_bytes = 0,
+                                                         .low_space_bytes = 0}));
       store = std::move(*logs::LogStore::open(dir / "logs", 1 << 30));
       Shell::Options options;
       options.version = "test";
       options.new_cluster = ClusterId("cluster");
       options.inbox_max = inbox_max;
-      options.paused = [this] { return journal->behind().empty() ? std::string() : pause_text(journal->behind()); };
+      options.paused = [this] {
+        return journal->behind().empty() ? std::string() : pause_text(journal->behind());
+      };
       options.describe = [](const journal::Row& row, const core::Ledger&) {
         v1::Event event;
         event.set_index(row.index.value);
@@ -170,15 +178,17 @@ class HubTest : public testing::Test {
         throw std::runtime_error(started.error().message);
       }
       collected = std::make_unique<LogsCollected>(*shell, *store, work);
-      hub = std::make_unique<Hub>(*shell, *store, work, *collected, clock,
-                                  Hub::Options{.version = "test",
-                                               .cluster_out = "/out",
-                                               .on_behind =
-                                                   [this](const Error& error) {
-                                                     shell->with_journal(
-                                                         "behind", [this, error](journal::Journal&) { EXPECT_TRUE(journal->mark_behind(error.message)); });
-                                                   }},
-                                  [](grpc::CallbackServerContext*) { return new NoLogs; });
+      hub = std::make_unique<Hub>(
+          *shell, *store, work, *collected, clock,
+          Hub::Options{.version = "test",
+                       .cluster_out = "/out",
+                       .on_behind =
+                           [this](const Error& error) {
+                             shell->with_journal("behind", [this, error](journal::Journal&) {
+                               EXPECT_TRUE(journal->mark_behind(error.message));
+                             });
+                           }},
+          [](grpc::CallbackServerContext*) { return new NoLogs; });
       collected->start(shell->started_ledger());
       hub->set_start(*started);
       shell->set_listener(hub.get());
@@ -205,7 +215,8 @@ class HubTest : public testing::Test {
   };
 
   HubTest() {
-    // Without its last server and channel gRPC shuts down as a whole, and waits up to 10 s for a poller that it keeps for blocked writes.
+    // Without its last server and channel gRPC shuts down as a whole, and waits up to 10 s for a
+    // poller that it keeps for blocked writes.
     static const bool kept = (grpc_init(), true);
     EXPECT_TRUE(kept);
     std::string pattern = (std::filesystem::temp_directory_path() / "muster-hub-XXXXXX").string();
@@ -217,7 +228,9 @@ class HubTest : public testing::Test {
     controller_.reset();
     std::filesystem::remove_all(dir_);
   }
-  void start() { controller_ = std::make_unique<Controller>(dir_, clock_, address_, inbox_max_, accept_loss_); }
+  void start() {
+    controller_ = std::make_unique<Controller>(dir_, clock_, address_, inbox_max_, accept_loss_);
+  }
   void restart() {
     controller_.reset();
     start();
@@ -239,16 +252,21 @@ class HubTest : public testing::Test {
     spec.mutable_recovery()->mutable_orphan_grace()->set_seconds(1'800);
     return spec;
   }
-  // Past the door that clients come through; its id is its name. Until it is durable; then it is placed as well, if there is room.
+  // Past the door that clients come through; its id is its name. Until it is durable; then it is
+  // placed as well, if there is room.
   void submit(v1::JobSpec spec) {
     const JobId job(spec.name());
-    EXPECT_EQ(decided(core::SubmitJob{.job = job, .request_id = {}, .spec = std::move(spec), .spec_hash = "h"}), "");
+    EXPECT_EQ(decided(core::SubmitJob{
+                  .job = job, .request_id = {}, .spec = std::move(spec), .spec_hash = "h"}),
+              "");
   }
   // What it was refused for.
   std::string decided(core::Input input) {
     std::promise<std::string> refusal;
     const bool taken = controller_->shell->submit(
-        std::move(input), clock_.now(), [&](const Outcome& outcome, const View&) { refusal.set_value(outcome.refusal ? outcome.refusal->message : ""); });
+        std::move(input), clock_.now(), [&](const Outcome& outcome, const View&) {
+          refusal.set_value(outcome.refusal ? outcome.refusal->message : "");
+        });
     if (!taken) return "overloaded";
     return refusal.get_future().get();
   }

@@ -14,14 +14,17 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-void add_unknown(google::protobuf::Message& message) { message.GetReflection()->MutableUnknownFields(&message)->AddVarint(100, 1); }
+void add_unknown(google::protobuf::Message& message) {
+  message.GetReflection()->MutableUnknownFields(&message)->AddVarint(100, 1);
+}
 bool has_unknown(google::protobuf::Message& message) {
   const std::size_t size = message.ByteSizeLong();
   message.DiscardUnknownFields();
   return message.ByteSizeLong() != size;
 }
 
-// An agent one release newer said what this controller has no name for. It was kept in the journal, which no later start could read.
+// An agent one release newer said what this controller has no name for. It was kept in the journal,
+// which no later start could read.
 TEST_F(HubTest, WhatANewerAgentSaysGoesNoFurther) {
   v1::Hello hello = HandAgent::hello(1);
   add_unknown(*hello.mutable_inventory());
@@ -41,7 +44,8 @@ TEST_F(HubTest, WhatANewerAgentSaysGoesNoFurther) {
     ASSERT_TRUE(agent.acknowledged());
   }
   auto [inventory, resolved] = seen([](const View& view) {
-    return std::pair(view.ledger.nodes.at(NodeName("n1")).inventory, view.ledger.jobs.at(JobId("one")).attempts.at(0).parts.at(0).resolved);
+    return std::pair(view.ledger.nodes.at(NodeName("n1")).inventory,
+                     view.ledger.jobs.at(JobId("one")).attempts.at(0).parts.at(0).resolved);
   });
   EXPECT_FALSE(has_unknown(inventory));
   EXPECT_EQ(inventory.devices_size(), 1);
@@ -54,20 +58,26 @@ TEST_F(HubTest, WhatANewerAgentSaysGoesNoFurther) {
   hello.add_held()->set_job_id("one");
   hello.mutable_held(0)->set_attempt(1);
   ASSERT_TRUE(again.connect(hello));
-  EXPECT_EQ(controller_->shell->durable(), before) << "nothing of the node has changed, and nothing is registered anew";
+  EXPECT_EQ(controller_->shell->durable(), before)
+      << "nothing of the node has changed, and nothing is registered anew";
 }
 
-// Declared dead while its connection had stalled, a node stayed connected and dead: only a Hello takes a node back, and its agent had no reason to say one.
+// Declared dead while its connection had stalled, a node stayed connected and dead: only a Hello
+// takes a node back, and its agent had no reason to say one.
 TEST_F(HubTest, TheStreamOfANodeDeclaredDeadIsEnded) {
   HandAgent agent(address_);
   ASSERT_TRUE(agent.connect(HandAgent::hello(1)));
-  EXPECT_THAT(decided(core::DeclareNodeDead{.node = NodeName("n1"), .reason = "test"}), HasSubstr("was heard just now"));
+  EXPECT_THAT(decided(core::DeclareNodeDead{.node = NodeName("n1"), .reason = "test"}),
+              HasSubstr("was heard just now"));
   clock_.advance(std::chrono::hours(1));
   EXPECT_EQ(decided(core::DeclareNodeDead{.node = NodeName("n1"), .reason = "test"}), "");
   const grpc::Status status = agent.status();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED);
-  EXPECT_EQ(status.error_message(), "agent stream of node 'n1': the node was declared dead; connecting again takes it back");
-  EXPECT_FALSE(seen([](const View& view) { return core::is_connected(view.presence, NodeName("n1")); }));
+  EXPECT_EQ(
+      status.error_message(),
+      "agent stream of node 'n1': the node was declared dead; connecting again takes it back");
+  EXPECT_FALSE(
+      seen([](const View& view) { return core::is_connected(view.presence, NodeName("n1")); }));
 
   HandAgent again(address_);
   ASSERT_TRUE(again.connect(HandAgent::hello(1)));
@@ -76,7 +86,8 @@ TEST_F(HubTest, TheStreamOfANodeDeclaredDeadIsEnded) {
   EXPECT_TRUE(again.order("one", v1::Order::kRun)) << "it is placed on again";
 }
 
-// Two attempts whose command lines together are longer than a message: the stream broke at its Orders, at every connection.
+// Two attempts whose command lines together are longer than a message: the stream broke at its
+// Orders, at every connection.
 TEST_F(HubTest, LaunchesThatDoNotFitOneMessageTogetherAllArrive) {
   const auto wide = [](const std::string& name) {
     v1::JobSpec spec = command(name, 8);
@@ -102,7 +113,8 @@ TEST_F(HubTest, LaunchesThatDoNotFitOneMessageTogetherAllArrive) {
     EXPECT_TRUE(stop->orders(0).has_stop());
     EXPECT_EQ(stop->orders(0).job_id(), "two");
   }
-  // On another stream, and from another life of the controller, it is the same launch, and the stop is in front of it.
+  // On another stream, and from another life of the controller, it is the same launch, and the stop
+  // is in front of it.
   restart();
   HandAgent again(address_);
   ASSERT_TRUE(again.connect(HandAgent::hello(16)));
@@ -137,8 +149,8 @@ TEST_F(HubTest, WhatItsHelloHoldsIsNotOrderedAgain) {
   EXPECT_TRUE(again.order("one", v1::Order::kStop)) << "it is stopped all the same";
 }
 
-// The agent's state directory was put back from before the job, or a copy's agent came first after a restart: attempt 1 was started a second time, beside its
-// living ranks.
+// The agent's state directory was put back from before the job, or a copy's agent came first after
+// a restart: attempt 1 was started a second time, beside its living ranks.
 TEST_F(HubTest, WhatWasStartedIsNeverOrderedAgain) {
   for (const bool restarted : {false, true}) {
     SCOPED_TRACE(restarted ? "the controller was started again" : "on another stream");
@@ -160,12 +172,18 @@ TEST_F(HubTest, WhatWasStartedIsNeverOrderedAgain) {
     ASSERT_TRUE(again.connect(HandAgent::hello(2)));
     const auto first = again.orders();
     ASSERT_TRUE(first);
-    for (const v1::Order& order : first->orders()) EXPECT_FALSE(order.has_run()) << order.DebugString();
-    EXPECT_THAT(first->orders(), Contains(testing::AllOf(testing::Property(&v1::Order::job_id, job), testing::Property(&v1::Order::has_stop, true))));
+    for (const v1::Order& order : first->orders())
+      EXPECT_FALSE(order.has_run()) << order.DebugString();
+    EXPECT_THAT(first->orders(),
+                Contains(testing::AllOf(testing::Property(&v1::Order::job_id, job),
+                                        testing::Property(&v1::Order::has_stop, true))));
     const auto [cause, used] = seen([&](const View& view) {
-      return std::pair(view.ledger.jobs.at(JobId(job)).attempts.at(0).broke_cause, view.ledger.device_holders.at(NodeName("n1")).size());
+      return std::pair(view.ledger.jobs.at(JobId(job)).attempts.at(0).broke_cause,
+                       view.ledger.device_holders.at(NodeName("n1")).size());
     });
-    EXPECT_EQ(cause, "node 'n1' came back without the run directory of attempt 1: its agent's state directory is another or an older one");
+    EXPECT_EQ(cause,
+              "node 'n1' came back without the run directory of attempt 1: its agent's state "
+              "directory is another or an older one");
     EXPECT_EQ(used, 1u) << "what was started may run until the node says that it is swept";
     v1::Fact fact;
     fact.set_job_id(job);
@@ -175,7 +193,8 @@ TEST_F(HubTest, WhatWasStartedIsNeverOrderedAgain) {
     const auto next = again.order(job, v1::Order::kRun);
     ASSERT_TRUE(next);
     EXPECT_EQ(next->attempt(), 2u);
-    const auto verdict = seen([&](const View& view) { return *view.ledger.jobs.at(JobId(job)).attempts.at(0).verdict; });
+    const auto verdict = seen(
+        [&](const View& view) { return *view.ledger.jobs.at(JobId(job)).attempts.at(0).verdict; });
     EXPECT_EQ(verdict.cls, core::FailureClass::Node);
     EXPECT_EQ(verdict.reason, cause);
     EXPECT_EQ(decided(core::CancelJob{.job = JobId(job), .reason = ""}), "");
@@ -200,7 +219,8 @@ TEST_F(HubTest, AStrangerWhoWasToldMoreIsRefusedAlone) {
   EXPECT_TRUE(agent.connect(HandAgent::hello(1)));
 }
 
-// Every rank had ended well, and only the sweep was missing: nothing is started again to come to it.
+// Every rank had ended well, and only the sweep was missing: nothing is started again to come to
+// it.
 TEST_F(HubTest, WhatHasEndedWellIsSweptWhereItsDirectoryIsGone) {
   v1::Fact fact;
   fact.set_job_id("one");
@@ -222,10 +242,12 @@ TEST_F(HubTest, WhatHasEndedWellIsSweptWhereItsDirectoryIsGone) {
   fact.mutable_swept()->set_reason("never started");
   again.say(fact);
   ASSERT_TRUE(again.acknowledged());
-  EXPECT_EQ(seen([](const View& view) { return view.ledger.jobs.at(JobId("one")).phase; }), core::JobPhase::Succeeded);
+  EXPECT_EQ(seen([](const View& view) { return view.ledger.jobs.at(JobId("one")).phase; }),
+            core::JobPhase::Succeeded);
 }
 
-// What cannot be launched was a line in the controller's log and, a minute later, "did not start its part within 1m".
+// What cannot be launched was a line in the controller's log and, a minute later, "did not start
+// its part within 1m".
 TEST_F(HubTest, WhatCannotBeLaunchedBreaksAtOnceAndSaysWhy) {
   HandAgent agent(address_);
   ASSERT_TRUE(agent.connect(HandAgent::hello(1)));
@@ -233,8 +255,13 @@ TEST_F(HubTest, WhatCannotBeLaunchedBreaksAtOnceAndSaysWhy) {
   spec.mutable_launch()->add_run("${env:NOWHERE}");
   submit(spec);
   ASSERT_TRUE(agent.order("one", v1::Order::kStop));
-  const auto lines = seen([](const View& view) { return core::explain(view.ledger, view.presence, view.ledger.jobs.at(JobId("one")), view.now, view.limits); });
-  EXPECT_THAT(lines, Contains(HasSubstr("node 'n1' could not start its part: planning job 'one' attempt 1: launch.run[1]: '${env:NOWHERE}' has no value")));
+  const auto lines = seen([](const View& view) {
+    return core::explain(view.ledger, view.presence, view.ledger.jobs.at(JobId("one")), view.now,
+                         view.limits);
+  });
+  EXPECT_THAT(lines,
+              Contains(HasSubstr("node 'n1' could not start its part: planning job 'one' attempt "
+                                 "1: launch.run[1]: '${env:NOWHERE}' has no value")));
   v1::Fact fact;
   fact.set_job_id("one");
   fact.set_attempt(1);
@@ -251,8 +278,9 @@ TEST_F(HubTest, WhatCannotBeLaunchedBreaksAtOnceAndSaysWhy) {
   EXPECT_THAT(verdict->reason, HasSubstr("'${env:NOWHERE}' has no value"));
 }
 
-// A burst of short jobs: their nodes were told to forget the newest of them only, and kept the run directories of the others for ever. And none of them may
-// be ordered before its logs are welcome: they come as soon as it has started, and were refused.
+// A burst of short jobs: their nodes were told to forget the newest of them only, and kept the run
+// directories of the others for ever. And none of them may be ordered before its logs are welcome:
+// they come as soon as it has started, and were refused.
 TEST_F(HubTest, WhatNoOrderMentionsAnyMoreIsForgottenWhenItIsStillThere) {
   HandAgent agent(address_);
   ASSERT_TRUE(agent.connect(HandAgent::hello(1)));
@@ -272,7 +300,9 @@ TEST_F(HubTest, WhatNoOrderMentionsAnyMoreIsForgottenWhenItIsStillThere) {
     ASSERT_TRUE(agent.order(job, v1::Order::kForget)) << job;
   }
   ASSERT_FALSE(seen([](const View& view) {
-    return std::ranges::any_of(core::desired(view.ledger, NodeName("n1")), [](const core::Assignment& one) { return one.job == JobId("job-0"); });
+    return std::ranges::any_of(
+        core::desired(view.ledger, NodeName("n1")),
+        [](const core::Assignment& one) { return one.job == JobId("job-0"); });
   })) << "the list of what to forget has an end";
   v1::Pulse pulse;
   pulse.set_number(1);
@@ -291,7 +321,8 @@ TEST_F(HubTest, WhatNoOrderMentionsAnyMoreIsForgottenWhenItIsStillThere) {
   }
   EXPECT_THAT(forgotten, Contains("job-0"));
   EXPECT_THAT(forgotten, Contains("job-3"));
-  EXPECT_THAT(forgotten, Not(Contains("of-another-journal"))) << "what the ledger does not know is not judged";
+  EXPECT_THAT(forgotten, Not(Contains("of-another-journal")))
+      << "what the ledger does not know is not judged";
 }
 
 // Of a journal from before the bound at submission.
@@ -302,13 +333,17 @@ TEST_F(HubTest, ALaunchLongerThanAMessageBreaksItsAttemptNotTheStream) {
   for (int i = 0; i < 9; ++i) spec.mutable_launch()->add_run(std::string(120'000, 'x'));
   submit(spec);
   ASSERT_TRUE(agent.order("one", v1::Order::kStop));
-  EXPECT_THAT(seen([](const View& view) { return view.ledger.jobs.at(JobId("one")).attempts.at(0).broke_cause; }), HasSubstr("more than can be sent"));
+  EXPECT_THAT(seen([](const View& view) {
+                return view.ledger.jobs.at(JobId("one")).attempts.at(0).broke_cause;
+              }),
+              HasSubstr("more than can be sent"));
   submit(command("two", 1));
   EXPECT_TRUE(agent.order("two", v1::Order::kRun));
 }
 
-// A hub that forgets that it acknowledged heartbeats passed every test, and with real processes two attempts of a job ran at once: the agent counts its grace
-// from a pulse that was acknowledged, and the controller counted from the Welcome.
+// A hub that forgets that it acknowledged heartbeats passed every test, and with real processes two
+// attempts of a job ran at once: the agent counts its grace from a pulse that was acknowledged, and
+// the controller counted from the Welcome.
 TEST_F(HubTest, TheGraceCountsFromTheLastPulseThatWasAcknowledged) {
   const auto start = [this](HandAgent& agent, const std::string& job, std::int64_t grace) {
     v1::JobSpec spec = command(job, 1);
@@ -322,7 +357,9 @@ TEST_F(HubTest, TheGraceCountsFromTheLastPulseThatWasAcknowledged) {
     agent.say(fact);
     ASSERT_TRUE(agent.acknowledged());
   };
-  const auto attempts = [this](const std::string& job) { return seen([&](const View& view) { return view.ledger.jobs.at(JobId(job)).attempts.size(); }); };
+  const auto attempts = [this](const std::string& job) {
+    return seen([&](const View& view) { return view.ledger.jobs.at(JobId(job)).attempts.size(); });
+  };
   auto cut = std::make_unique<HandAgent>(address_);
   ASSERT_TRUE(cut->connect(HandAgent::hello(1, "n1")));
   start(*cut, "long", 60);
@@ -339,17 +376,21 @@ TEST_F(HubTest, TheGraceCountsFromTheLastPulseThatWasAcknowledged) {
   // It is heard all the time; until that job has an attempt there.
   const auto replaced = [&](const std::string& job) {
     const auto until = std::chrono::steady_clock::now() + kPatience;
-    while (attempts(job) < 2 && std::chrono::steady_clock::now() < until && spare.pulse_acknowledged()) std::this_thread::yield();
+    while (attempts(job) < 2 && std::chrono::steady_clock::now() < until &&
+           spare.pulse_acknowledged())
+      std::this_thread::yield();
     return attempts(job) == 2;
   };
   clock_.advance(std::chrono::seconds(40));
   ASSERT_TRUE(replaced("short"));
-  EXPECT_EQ(attempts("long"), 1U) << "90 s after the Welcome, 40 s after the last acknowledgement, of 60";
+  EXPECT_EQ(attempts("long"), 1U)
+      << "90 s after the Welcome, 40 s after the last acknowledgement, of 60";
   clock_.advance(std::chrono::seconds(60));
   EXPECT_TRUE(replaced("long"));
 }
 
-// Clients had filled the inbox: an agent that came back was refused, again and again, while its node's grace ran out.
+// Clients had filled the inbox: an agent that came back was refused, again and again, while its
+// node's grace ran out.
 TEST_F(HubTest, AgentsGetInHoweverManyClientsWait) {
   inbox_max_ = 0;
   restart();
@@ -364,7 +405,8 @@ TEST_F(HubTest, AHelloHasABound) {
   for (int i = 0; i < 16'385; ++i) many.add_held()->set_job_id(std::to_string(i));
   HandAgent first(address_);
   EXPECT_FALSE(first.connect(many));
-  EXPECT_THAT(first.status().error_message(), HasSubstr("it holds 16385 run directories, at most 16384 are taken"));
+  EXPECT_THAT(first.status().error_message(),
+              HasSubstr("it holds 16385 run directories, at most 16384 are taken"));
   v1::Hello longer = HandAgent::hello(1);
   longer.add_held()->set_job_id(std::string(3 << 20, 'x'));
   HandAgent second(address_);
@@ -375,8 +417,8 @@ TEST_F(HubTest, AHelloHasABound) {
   EXPECT_FALSE(third.connect(longer));
 }
 
-// One made-up Hello ended the controller, and every start of it. It pauses, durably: what is connected stays so, nothing is accepted, and everything can be
-// read.
+// One made-up Hello ended the controller, and every start of it. It pauses, durably: what is
+// connected stays so, nothing is accepted, and everything can be read.
 TEST_F(HubTest, AControllerThatIsBehindPauses) {
   HandAgent agent(address_);
   ASSERT_TRUE(agent.connect(HandAgent::hello(2)));
@@ -395,7 +437,10 @@ TEST_F(HubTest, AControllerThatIsBehindPauses) {
 
   const JournalIndex before = controller_->shell->durable();
   const auto paused = [this] { return seen([](const View& view) { return view.paused; }); };
-  EXPECT_THAT(paused(), HasSubstr("the controller pauses: the controller's journal is older than what node 'n2' was told"));
+  EXPECT_THAT(
+      paused(),
+      HasSubstr(
+          "the controller pauses: the controller's journal is older than what node 'n2' was told"));
   EXPECT_EQ(decided(core::CancelJob{.job = JobId("one"), .reason = ""}), paused());
   v1::Fact fact;
   fact.set_job_id("one");
@@ -403,7 +448,9 @@ TEST_F(HubTest, AControllerThatIsBehindPauses) {
   fact.mutable_started()->add_pids(42);
   agent.say(fact);
   EXPECT_TRUE(agent.pulse_acknowledged()) << "its ranks' leases go on";
-  EXPECT_FALSE(seen([](const View& view) { return view.ledger.jobs.at(JobId("one")).attempts.at(0).parts.at(0).started; }));
+  EXPECT_FALSE(seen([](const View& view) {
+    return view.ledger.jobs.at(JobId("one")).attempts.at(0).parts.at(0).started;
+  }));
   HandAgent late(address_);
   EXPECT_FALSE(late.connect(HandAgent::hello(1, "n3")));
   EXPECT_EQ(late.status().error_code(), grpc::StatusCode::UNAVAILABLE);

@@ -1,5 +1,6 @@
-// What a node is sent is a function of the placement. The devices' type was looked up in the node's inventory of the moment: an agent that came back and
-// reported other devices changed what an attempt placed before was given, and of an archived job nobody could say any more.
+// What a node is sent is a function of the placement. The devices' type was looked up in the node's
+// inventory of the moment: an agent that came back and reported other devices changed what an
+// attempt placed before was given, and of an archived job nobody could say any more.
 #include "controller/launch/launch.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,10 @@ class LaunchTest : public testing::Test {
     spec_.mutable_launch()->add_run("true");
     spec_.mutable_resources()->set_type("auto");
   }
-  void row(core::EventBody body) { core::apply(ledger_, JournalIndex(++index_), {.at = WallTime(std::chrono::seconds(index_)), .body = std::move(body)}); }
+  void row(core::EventBody body) {
+    core::apply(ledger_, JournalIndex(++index_),
+                {.at = WallTime(std::chrono::seconds(index_)), .body = std::move(body)});
+  }
   void registered(const std::vector<std::pair<std::uint32_t, std::string>>& devices) {
     v1::Inventory inventory;
     for (const auto& [id, type] : devices) {
@@ -28,7 +32,10 @@ class LaunchTest : public testing::Test {
       device.set_id(id);
       device.set_type(type);
     }
-    row(core::NodeRegistered{.node = NodeName("a"), .instance = InstanceId("i"), .boot_id = BootId("b"), .inventory = inventory});
+    row(core::NodeRegistered{.node = NodeName("a"),
+                             .instance = InstanceId("i"),
+                             .boot_id = BootId("b"),
+                             .inventory = inventory});
   }
   void placed(const std::string& device_type) {
     row(core::JobSubmitted{.job = job_, .spec = spec_});
@@ -66,7 +73,8 @@ TEST_F(LaunchTest, IsWhatItWasWhenTheAttemptWasPlaced) {
   EXPECT_EQ(before.ports_size(), 1);
   registered({{0, "cpu"}, {2, "cpu"}});
   EXPECT_EQ(launch(ledger_).env().count("CUDA_VISIBLE_DEVICES"), 1u);
-  EXPECT_EQ(launch(core::Ledger()).env().count("CUDA_VISIBLE_DEVICES"), 1u) << "of an archived job nothing but the placement is left";
+  EXPECT_EQ(launch(core::Ledger()).env().count("CUDA_VISIBLE_DEVICES"), 1u)
+      << "of an archived job nothing but the placement is left";
 }
 
 TEST_F(LaunchTest, AnOlderRecordHasTheTypeThatTheNodeReportsNow) {
@@ -81,7 +89,11 @@ TEST_F(LaunchTest, APlacementNamesTheTypeOfItsDevices) {
   registered({{0, "cpu"}, {1, "nvidia"}, {2, "cpu"}});
   core::Presence presence;
   const Now now{.wall = WallTime(std::chrono::hours(1)), .boot = BootTime(std::chrono::hours(1))};
-  core::observe(presence, ledger_, core::Connected{.node = NodeName("a"), .connection = ConnectionId(1), .instance = InstanceId("i"), .boot_id = BootId("b")},
+  core::observe(presence, ledger_,
+                core::Connected{.node = NodeName("a"),
+                                .connection = ConnectionId(1),
+                                .instance = InstanceId("i"),
+                                .boot_id = BootId("b")},
                 now);
   core::JobRecord job;
   job.id = job_;

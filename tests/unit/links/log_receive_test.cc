@@ -20,7 +20,9 @@ constexpr std::chrono::seconds kPatience(20);
 class LogService final : public v1::AgentService::CallbackService {
  public:
   explicit LogService(LogReceiver& receiver) : receiver_(receiver) {}
-  LogReceiver::Reactor* PushLogs(grpc::CallbackServerContext* context) override { return receiver_.push_logs(context); }
+  LogReceiver::Reactor* PushLogs(grpc::CallbackServerContext* context) override {
+    return receiver_.push_logs(context);
+  }
 
  private:
   LogReceiver& receiver_;
@@ -54,7 +56,8 @@ class LogReceiveTest : public testing::Test {
     server_->Wait();
     std::filesystem::remove_all(dir_);
   }
-  // Opens the log and sends "abc" and its end. True: the controller says that it is complete. False: the stream ended, with `status_`.
+  // Opens the log and sends "abc" and its end. True: the controller says that it is complete.
+  // False: the stream ended, with `status_`.
   bool ship() {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kPatience);
@@ -98,7 +101,8 @@ class LogReceiveTest : public testing::Test {
   grpc::Status status_;
 };
 
-// The disk refused the bytes once; the next sync of the same file succeeded, the log was called complete, and its agent deleted the only good copy.
+// The disk refused the bytes once; the next sync of the same file succeeded, the log was called
+// complete, and its agent deleted the only good copy.
 TEST_F(LogReceiveTest, AnAgentBeginsAgainWhenTheDiskDidNotTakeItsBytes) {
   failures_ = 1;
   EXPECT_FALSE(ship());
@@ -129,11 +133,14 @@ TEST_F(LogReceiveTest, ALogBesideTheRanksIsItsNodes) {
   request.mutable_end()->set_size(3);
   stream->Write(request);
   bool complete = false;
-  while (!complete && stream->Read(&response)) complete = response.have(0).complete() && response.have(0).companion() == "setup";
+  while (!complete && stream->Read(&response))
+    complete = response.have(0).complete() && response.have(0).companion() == "setup";
   EXPECT_TRUE(complete);
   context.TryCancel();
   stream->Finish();
-  EXPECT_EQ(store_->read({JobId("job"), AttemptNo(1), RankNo(0), "setup", NodeName("n1")}, 0, 10)->data, "abc");
+  EXPECT_EQ(
+      store_->read({JobId("job"), AttemptNo(1), RankNo(0), "setup", NodeName("n1")}, 0, 10)->data,
+      "abc");
   EXPECT_EQ(store_->list(JobId("job")).size(), 1u) << "and not rank 0's";
 }
 
@@ -150,9 +157,12 @@ TEST_F(LogReceiveTest, HostileNamesAreLeft) {
     stream->Write(request);
     v1::PushLogsResponse response;
     if (!stream->Read(&response)) return std::string("the stream ended");
-    return std::string(response.have(0).companion() != companion ? "another" : response.have(0).unknown() ? "unknown" : "taken");
+    return std::string(response.have(0).companion() != companion ? "another"
+                       : response.have(0).unknown()              ? "unknown"
+                                                                 : "taken");
   };
-  for (const char* companion : {"..", "../../x", "a b", "a/b", "se@tup"}) EXPECT_EQ(unknown(companion), "unknown") << companion;
+  for (const char* companion : {"..", "../../x", "a b", "a/b", "se@tup"})
+    EXPECT_EQ(unknown(companion), "unknown") << companion;
   for (int i = 0; i < 80; ++i) EXPECT_EQ(unknown("c" + std::to_string(i)), "taken") << i;
   EXPECT_EQ(unknown("c80"), "unknown");
   EXPECT_EQ(unknown("c3"), "taken") << "it is open already";
@@ -163,7 +173,8 @@ TEST_F(LogReceiveTest, HostileNamesAreLeft) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-// Messages without bytes counted as nothing: a stream of them was taken in without end while the disk hung.
+// Messages without bytes counted as nothing: a stream of them was taken in without end while the
+// disk hung.
 TEST(LogQueue, AMessageWithoutBytesCosts) {
   v1::PushLogsRequest open, end, gap, bytes;
   open.mutable_open()->set_job_id("job");

@@ -1,5 +1,6 @@
-// One agent stream over a real server, with a hub that answers when it is told to. An agent that said Hello and ended its half of the stream at once got OK
-// instead of the reason why it was refused: the end of its half overtook the hub's answer.
+// One agent stream over a real server, with a hub that answers when it is told to. An agent that
+// said Hello and ended its half of the stream at once got OK instead of the reason why it was
+// refused: the end of its half overtook the hub's answer.
 #include "controller/links/session.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,8 @@ constexpr std::chrono::seconds kPatience(20);
 
 class SlowHub final : public v1::AgentService::CallbackService, public SessionOwner {
  public:
-  grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(grpc::CallbackServerContext* context) override {
+  grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(
+      grpc::CallbackServerContext* context) override {
     return Session::begin(*this, system_clock(), context->peer());
   }
   void on_hello(const SessionPtr& session, v1::Hello, Now) override {
@@ -53,7 +55,8 @@ class SlowHub final : public v1::AgentService::CallbackService, public SessionOw
     const SessionPtr session = asked_;
     lock.unlock();
     const auto until = std::chrono::steady_clock::now() + kPatience;
-    while (!session->said_all() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    while (!session->said_all() && std::chrono::steady_clock::now() < until)
+      std::this_thread::yield();
     return session->said_all() ? session : nullptr;
   }
   // The session whose Hello came; null: none did.
@@ -147,9 +150,12 @@ class SessionTest : public testing::Test {
   std::vector<std::string> next_orders() {
     v1::ConnectResponse response;
     if (!stream_->Read(&response) || !response.has_orders())
-      return {response.has_fact_ack() ? "fact ack" : response.has_pulse_ack() ? "pulse ack" : "no orders"};
+      return {response.has_fact_ack()    ? "fact ack"
+              : response.has_pulse_ack() ? "pulse ack"
+                                         : "no orders"};
     std::vector<std::string> said;
-    for (const v1::Order& order : response.orders().orders()) said.push_back((order.has_run() ? "run " : "stop ") + order.job_id());
+    for (const v1::Order& order : response.orders().orders())
+      said.push_back((order.has_run() ? "run " : "stop ") + order.job_id());
     return said;
   }
 
@@ -229,15 +235,18 @@ std::set<std::pair<JobId, AttemptNo>> running(const std::vector<std::string>& jo
   return keys;
 }
 
-// All that a node was to do went in one message. Two long command lines did not fit one, which ended the stream at each connection, and the stop that was
-// in the same message never came.
+// All that a node was to do went in one message. Two long command lines did not fit one, which
+// ended the stream at each connection, and the stop that was in the same message never came.
 TEST_F(SessionTest, StopsGoFirstAndEachLaunchInAMessageOfItsOwn) {
   const SessionPtr session = accepted();
   ASSERT_NE(session, nullptr);
   constexpr std::size_t kLong = 12U << 20U;
-  session->send({.standing = stops({"old"}), .runs = {run("a", kLong), run("b", kLong)}, .running = running({"a", "b"})});
+  session->send({.standing = stops({"old"}),
+                 .runs = {run("a", kLong), run("b", kLong)},
+                 .running = running({"a", "b"})});
   EXPECT_EQ(next_orders(), std::vector<std::string>{"stop old"});
-  EXPECT_EQ(next_orders(), (std::vector<std::string>{"stop old", "run a"})) << "the latest message replaces all earlier ones: it has the stops, too";
+  EXPECT_EQ(next_orders(), (std::vector<std::string>{"stop old", "run a"}))
+      << "the latest message replaces all earlier ones: it has the stops, too";
   EXPECT_EQ(next_orders(), (std::vector<std::string>{"stop old", "run b"}));
 }
 
@@ -250,12 +259,16 @@ TEST_F(SessionTest, NothingToStopIsSaidWithTheLaunchOrByItself) {
   EXPECT_EQ(next_orders(), std::vector<std::string>{"run a"});
 }
 
-// The first launch is longer than what is sent ahead of a reader, so the second still waits when it is no longer wanted.
+// The first launch is longer than what is sent ahead of a reader, so the second still waits when it
+// is no longer wanted.
 TEST_F(SessionTest, ALaunchThatIsNoLongerWantedIsNotWritten) {
   const SessionPtr session = accepted();
   ASSERT_NE(session, nullptr);
-  session->send({.standing = {}, .runs = {run("a", 8U << 20U), run("b"), run("c")}, .running = running({"a", "b", "c"})});
-  session->send({.standing = stops({"b"}), .runs = {run("d")}, .running = running({"a", "c", "d"})});
+  session->send({.standing = {},
+                 .runs = {run("a", 8U << 20U), run("b"), run("c")},
+                 .running = running({"a", "b", "c"})});
+  session->send(
+      {.standing = stops({"b"}), .runs = {run("d")}, .running = running({"a", "c", "d"})});
   std::vector<std::string> runs;
   while (runs.empty() || runs.back() != "run d") {
     const auto orders = next_orders();
@@ -269,7 +282,9 @@ TEST_F(SessionTest, ALaunchThatIsNoLongerWantedIsNotWritten) {
 TEST_F(SessionTest, AcknowledgementsPassBetweenLaunches) {
   const SessionPtr session = accepted();
   ASSERT_NE(session, nullptr);
-  session->send({.standing = {}, .runs = {run("a", 8U << 20U), run("b"), run("c")}, .running = running({"a", "b", "c"})});
+  session->send({.standing = {},
+                 .runs = {run("a", 8U << 20U), run("b"), run("c")},
+                 .running = running({"a", "b", "c"})});
   session->ack(v1::FactAck());
   session->ack(v1::PulseAck());
   const std::vector<std::string> expected = {"run a", "fact ack", "run b", "pulse ack", "run c"};
@@ -282,7 +297,8 @@ TEST_F(SessionTest, AcknowledgementsPassBetweenLaunches) {
   EXPECT_EQ(said, expected);
 }
 
-// What an agent reports is read as fast as it comes, and waits here for the disk: one that reports without end took all memory.
+// What an agent reports is read as fast as it comes, and waits here for the disk: one that reports
+// without end took all memory.
 TEST_F(SessionTest, FactsThatAreNotDurableYetHaveABound) {
   const SessionPtr session = accepted();
   ASSERT_NE(session, nullptr);
@@ -296,7 +312,8 @@ TEST_F(SessionTest, FactsThatAreNotDurableYetHaveABound) {
   });
   const std::size_t most = Session::kFactsWaitingMost / waiting_cost(request.facts()) + 1;
   for (std::size_t taken = 0; taken < kMessages; ++taken) {
-    ASSERT_TRUE(hub_.wait_facts(std::min(kMessages, most + taken))) << "it goes on when there is room again; after " << taken;
+    ASSERT_TRUE(hub_.wait_facts(std::min(kMessages, most + taken)))
+        << "it goes on when there is room again; after " << taken;
     hub_.take_oldest_facts(session);
   }
   EXPECT_EQ(hub_.most_waiting(), most);

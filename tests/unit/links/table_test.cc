@@ -1,4 +1,5 @@
-// The rank table of a launch on its way to the nodes: made once an attempt, the one that was pinned, and the same bytes when it is sent again.
+// The rank table of a launch on its way to the nodes: made once an attempt, the one that was
+// pinned, and the same bytes when it is sent again.
 #include <gmock/gmock.h>
 #include <google/protobuf/util/message_differencer.h>
 
@@ -112,7 +113,8 @@ TEST_F(TableTest, OnlyThePinnedOneIsSent) {
 TEST_F(TableTest, ThePortsOfHcclAreTheNodesToProbe) {
   core::JobRecord one = job();
   engine::LaunchRequest request = launch_request(one, one.attempts[0], ledger_, "/out");
-  const auto first = part_launch(one, one.attempts[0], request, 0), second = part_launch(one, one.attempts[0], request, 1);
+  const auto first = part_launch(one, one.attempts[0], request, 0),
+             second = part_launch(one, one.attempts[0], request, 1);
   ASSERT_TRUE(first && second);
   EXPECT_EQ(first->ports_size(), 33);
   EXPECT_EQ(first->ports(0), 20'000U);
@@ -133,7 +135,8 @@ v1::Hello hello(const std::string& node, const std::string& address) {
 
 class TableHubTest : public HubTest {};
 
-// A controller that is started again says an order again to an agent that does not have it: were its table another one, two nodes would disagree.
+// A controller that is started again says an order again to an agent that does not have it: were
+// its table another one, two nodes would disagree.
 TEST_F(TableHubTest, SentAgainAfterARestartItIsTheSameBytes) {
   std::map<std::string, v1::Order> before;
   {
@@ -149,15 +152,20 @@ TEST_F(TableHubTest, SentAgainAfterARestartItIsTheSameBytes) {
   }
   const std::string& table = before["n1"].run().files(0).content();
   EXPECT_EQ(table, before["n2"].run().files(0).content());
-  const std::string pinned = seen([](const View& view) { return view.ledger.jobs.at(JobId("one")).current()->table_sha256; });
+  const std::string pinned = seen(
+      [](const View& view) { return view.ledger.jobs.at(JobId("one")).current()->table_sha256; });
   EXPECT_EQ(pinned, sha256_hex(table));
   EXPECT_EQ(before["n1"].run().files(0).sha256(), pinned);
 
   ASSERT_NO_THROW(restart());
-  EXPECT_EQ(seen([](const View& view) { return view.ledger.jobs.at(JobId("one")).current()->table_sha256; }), pinned);
+  EXPECT_EQ(seen([](const View& view) {
+              return view.ledger.jobs.at(JobId("one")).current()->table_sha256;
+            }),
+            pinned);
   HandAgent second(address_);
   v1::Hello changed = hello("n2", "10.0.0.2");
-  changed.mutable_inventory()->mutable_devices(0)->set_addresses(0, "192.168.77.7");  // what it says now changes nothing that was placed
+  // what it says now changes nothing that was placed
+  changed.mutable_inventory()->mutable_devices(0)->set_addresses(0, "192.168.77.7");
   ASSERT_TRUE(second.connect(changed));
   const auto again = second.order("one", v1::Order::kRun);
   ASSERT_TRUE(again);

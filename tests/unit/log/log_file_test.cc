@@ -1,4 +1,5 @@
-// The log's file is turned over, and what anybody writes to stderr follows it. The process has one logger, so each case runs in a child.
+// The log's file is turned over, and what anybody writes to stderr follows it. The process has one
+// logger, so each case runs in a child.
 #include "common/log/log.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,9 @@ class LogFile : public testing::Test {
   void SetUp() override {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     // The child of a threadsafe death test runs SetUp again: the name has to be the same there.
-    dir_ = fs::temp_directory_path() / ("muster-log-test-" + std::to_string(::getpgrp()) + "-" + testing::UnitTest::GetInstance()->current_test_info()->name());
+    dir_ =
+        fs::temp_directory_path() / ("muster-log-test-" + std::to_string(::getpgrp()) + "-" +
+                                     testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::create_directories(dir_);
     file_ = dir_ / "daemon.log";
   }
@@ -37,7 +40,8 @@ class LogFile : public testing::Test {
 
 [[noreturn]] void write_numbered(const Options& options, int lines, const char* last_words) {
   if (!set_up(options)) std::_Exit(3);
-  for (int at = 0; at < lines; ++at) info("line", {{"number", at}, {"filler", std::string(100, 'x')}});
+  for (int at = 0; at < lines; ++at)
+    info("line", {{"number", at}, {"filler", std::string(100, 'x')}});
   if (last_words != nullptr) std::fputs(last_words, stderr);
   std::_Exit(0);
 }

@@ -16,7 +16,9 @@ TEST(BesideRanks, TheyArriveUnderTheirNodesName) {
   ASSERT_TRUE(both.eventually([&] { return both.kept(both.key("setup")) == "CANN 8.0\n"; }));
   Appender(both.beside("scheduler")).write("the cluster is built\n");
   both.watch_->run_swept(both.run());
-  ASSERT_TRUE(both.eventually([&] { return both.complete(0) && both.complete(1) && both.watch_->logs_complete(both.run()); }));
+  ASSERT_TRUE(both.eventually([&] {
+    return both.complete(0) && both.complete(1) && both.watch_->logs_complete(both.run());
+  }));
   EXPECT_EQ(both.kept(both.key("scheduler")), "the cluster is built\n");
   EXPECT_EQ(both.kept(0), "step 1\n") << "nobody else's";
   EXPECT_EQ(both.store_->list(both.run().first).size(), 4u);
@@ -32,10 +34,15 @@ TEST(BesideRanks, NoRankIsCompleteBeforeThem) {
   Appender(both.beside("setup")).write(std::string(100'000, 's'));
   Appender(both.log(0)).write("short\n");
   both.watch_->run_swept(both.run());
-  ASSERT_TRUE(both.eventually([&] { return both.store_->state(both.key("setup"))->complete && both.store_->state(both.key("scheduler"))->complete; }));
-  ASSERT_TRUE(both.eventually([&] { return both.kept(0) == "short\n"; })) << "its bytes wait for nothing";
+  ASSERT_TRUE(both.eventually([&] {
+    return both.store_->state(both.key("setup"))->complete &&
+           both.store_->state(both.key("scheduler"))->complete;
+  }));
+  ASSERT_TRUE(both.eventually([&] { return both.kept(0) == "short\n"; }))
+      << "its bytes wait for nothing";
   ASSERT_TRUE(both.eventually([&] { return both.store_->syncs_ > 0; }));
-  EXPECT_FALSE(both.store_->state(both.key(0))->complete) << "the disk does not have the others yet";
+  EXPECT_FALSE(both.store_->state(both.key(0))->complete)
+      << "the disk does not have the others yet";
   slow.unlock();
   ASSERT_TRUE(both.eventually([&] { return both.complete(0); }));
   EXPECT_TRUE(both.store_->state(both.key("setup"))->durable);
@@ -61,10 +68,13 @@ TEST(BesideRanks, ToAControllerThatDoesNotTakeThemNothingIsSaid) {
   EXPECT_EQ(both.kept(both.key("setup")), "hidden\n");
 }
 
-// The word of the control stream may be older than the connection: whoever does not answer with the log's own name gets no byte of it.
+// The word of the control stream may be older than the connection: whoever does not answer with the
+// log's own name gets no byte of it.
 class OldController final : public v1::AgentService::Service {
  public:
-  grpc::Status PushLogs(grpc::ServerContext*, grpc::ServerReaderWriter<v1::PushLogsResponse, v1::PushLogsRequest>* stream) override {
+  grpc::Status PushLogs(
+      grpc::ServerContext*,
+      grpc::ServerReaderWriter<v1::PushLogsResponse, v1::PushLogsRequest>* stream) override {
     v1::PushLogsRequest request;
     while (stream->Read(&request)) {
       const std::scoped_lock lock(mutex_);
@@ -106,7 +116,8 @@ TEST(BesideRanks, TheirBytesNeverBecomeRankZeros) {
   Appender(both.beside("setup")).write("setup\n");
   Appender(both.log(0)).write("rank\n");
   both.watch_->run_swept(both.run());
-  ASSERT_TRUE(both.eventually([&] { return std::ranges::all_of(both.watch_->logs(), &agent::LogStatus::ended); }));
+  ASSERT_TRUE(both.eventually(
+      [&] { return std::ranges::all_of(both.watch_->logs(), &agent::LogStatus::ended); }));
   both.takes_companions_ = false;  // the control stream is there, too, now
   both.push_->look_again();
   EXPECT_EQ(service.bytes_at_the_end(), "rank\n");
@@ -126,7 +137,9 @@ TEST(BesideRanks, NoByteIsLostOrDoubledByCuts) {
     both.start_agent();
     for (int round = 0; round < 20; ++round) {
       std::string text;
-      for (unsigned line = random() % 50; line > 0; --line) text += std::to_string(truth.size() + text.size()) + " " + std::string(random() % 80, '.') + "\n";
+      for (unsigned line = random() % 50; line > 0; --line)
+        text += std::to_string(truth.size() + text.size()) + " " + std::string(random() % 80, '.') +
+                "\n";
       setup.write(text);
       truth += text;
       if (random() % 3 == 0) {
@@ -136,8 +149,11 @@ TEST(BesideRanks, NoByteIsLostOrDoubledByCuts) {
         both.stop_controller();
         both.start_controller();
       } else {
-        (void)both.eventually([&, before = both.kept(both.key("setup")).size()] { return both.kept(both.key("setup")).size() > before; },
-                              std::chrono::seconds(1));
+        (void)both.eventually(
+            [&, before = both.kept(both.key("setup")).size()] {
+              return both.kept(both.key("setup")).size() > before;
+            },
+            std::chrono::seconds(1));
       }
     }
     both.watch_->run_swept(both.run());

@@ -16,7 +16,9 @@ class OneLog final : public agent::LogSource {
     changed_.notify_all();
     return named_ ? std::vector{agent::LogStatus{.name = kLog}} : std::vector<agent::LogStatus>();
   }
-  Result<agent::LogPiece> read(const agent::LogName&, std::uint64_t from, std::size_t) override { return agent::LogPiece{.offset = from}; }
+  Result<agent::LogPiece> read(const agent::LogName&, std::uint64_t from, std::size_t) override {
+    return agent::LogPiece{.offset = from};
+  }
   void controller_has(const agent::LogName&, std::uint64_t, std::uint64_t, bool) override {}
   void on_bytes(std::function<void()> wake) override {
     const std::scoped_lock lock(mutex_);
@@ -45,7 +47,9 @@ class OneLog final : public agent::LogSource {
 
 class CountsOpens final : public v1::AgentService::Service {
  public:
-  grpc::Status PushLogs(grpc::ServerContext*, grpc::ServerReaderWriter<v1::PushLogsResponse, v1::PushLogsRequest>* stream) override {
+  grpc::Status PushLogs(
+      grpc::ServerContext*,
+      grpc::ServerReaderWriter<v1::PushLogsResponse, v1::PushLogsRequest>* stream) override {
     {
       const std::scoped_lock lock(mutex_);
       ++streams_;
@@ -80,7 +84,8 @@ class CountsOpens final : public v1::AgentService::Service {
   int opens_ = 0, streams_ = 0;
 };
 
-// A stream lives for as long as the controller; what it kept of every log of every job grew with each.
+// A stream lives for as long as the controller; what it kept of every log of every job grew with
+// each.
 TEST(DroppedLogs, AStreamForgetsALogThatItsSourceIsDoneWith) {
   const TempDir dir;
   const std::string address = "unix:" + (dir.path() / "s").string();
@@ -91,10 +96,11 @@ TEST(DroppedLogs, AStreamForgetsALogThatItsSourceIsDoneWith) {
   const auto server = builder.BuildAndStart();
   ASSERT_TRUE(server);
   OneLog source;
-  const auto push = agent::LogPush::start({},
-                                          {.channel = [&] { return grpc::CreateChannel(address, grpc::InsecureChannelCredentials()); },
-                                           .hello = [] { return std::optional<v1::LogHello>(v1::LogHello()); }},
-                                          source);
+  const auto push = agent::LogPush::start(
+      {},
+      {.channel = [&] { return grpc::CreateChannel(address, grpc::InsecureChannelCredentials()); },
+       .hello = [] { return std::optional<v1::LogHello>(v1::LogHello()); }},
+      source);
   ASSERT_TRUE(service.wait_for_opens(1));
   ASSERT_TRUE(source.name_it(false));
   ASSERT_TRUE(source.name_it(false));  // the look before has been worked off

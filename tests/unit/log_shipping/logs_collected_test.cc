@@ -29,13 +29,18 @@ class LogsCollectedTest : public testing::Test {
     shell_->stop();
     work_.stop();
   }
-  void store_log(const std::string& job) { ASSERT_TRUE(store_->append({JobId(job), AttemptNo(1), RankNo(0)}, 0, "bytes", {}).has_value()); }
+  void store_log(const std::string& job) {
+    ASSERT_TRUE(store_->append({JobId(job), AttemptNo(1), RankNo(0)}, 0, "bytes", {}).has_value());
+  }
   // As if nothing had been written to it for so long.
   void age(const std::string& job, Duration by) const {
-    const auto at = std::chrono::floor<std::chrono::seconds>(system_clock().now().wall - by).time_since_epoch().count();
+    const auto at = std::chrono::floor<std::chrono::seconds>(system_clock().now().wall - by)
+                        .time_since_epoch()
+                        .count();
     const timespec times[2] = {{.tv_sec = at, .tv_nsec = 0}, {.tv_sec = at, .tv_nsec = 0}};
     for (const char* name : {"/1/rank-0.log", "/1/rank-0.index", "/1", ""}) {
-      ASSERT_EQ(::utimensat(AT_FDCWD, ((dir_.path() / job).string() + name).c_str(), times, 0), 0) << name;
+      ASSERT_EQ(::utimensat(AT_FDCWD, ((dir_.path() / job).string() + name).c_str(), times, 0), 0)
+          << name;
     }
   }
   std::vector<JobId> stored() {
@@ -54,7 +59,8 @@ class LogsCollectedTest : public testing::Test {
   std::unique_ptr<LogsCollected> collected_;
 };
 
-// The last trace of a job left the ledger after a week; its log folders stayed for the life of the disk.
+// The last trace of a job left the ledger after a week; its log folders stayed for the life of the
+// disk.
 TEST_F(LogsCollectedTest, a_forgotten_jobs_logs_are_removed) {
   store_log("old");
   store_log("new");
@@ -63,14 +69,16 @@ TEST_F(LogsCollectedTest, a_forgotten_jobs_logs_are_removed) {
   ledger.tombstones[JobId("new")] = {.id = JobId("new")};
   collected_->start(ledger);
   EXPECT_TRUE(collected_->known(JobId("old")));
-  const journal::Row row{.index = JournalIndex(1), .event = {.at = {}, .body = core::TombstoneDropped{.job = JobId("old")}}};
+  const journal::Row row{.index = JournalIndex(1),
+                         .event = {.at = {}, .body = core::TombstoneDropped{.job = JobId("old")}}};
   collected_->on_release({&row, 1});
   EXPECT_FALSE(collected_->known(JobId("old")));
   EXPECT_EQ(stored(), std::vector<JobId>{JobId("new")});
 }
 
-// Killed between the tombstone's record and the removal: nobody would come back to it. But a job that is unknown because its submission was lost with the end
-// of a damaged journal may be what somebody looks for.
+// Killed between the tombstone's record and the removal: nobody would come back to it. But a job
+// that is unknown because its submission was lost with the end of a damaged journal may be what
+// somebody looks for.
 TEST_F(LogsCollectedTest, what_a_kill_left_of_forgotten_jobs_goes_at_the_next_start_and_only_that) {
   for (const char* job : {"forgotten", "lost", "known"}) store_log(job);
   age("forgotten", std::chrono::hours(24 * 7 + 1));

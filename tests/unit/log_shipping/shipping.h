@@ -1,5 +1,6 @@
-// Both ends of log shipping in one process: a Watch and a LogPush over real files, a LogReceiver and a LogStore behind a real gRPC server on a unix socket.
-// Either end can be cut off and made anew over the same files, as after a kill -9: nothing but the disk is handed over.
+// Both ends of log shipping in one process: a Watch and a LogPush over real files, a LogReceiver
+// and a LogStore behind a real gRPC server on a unix socket. Either end can be cut off and made
+// anew over the same files, as after a kill -9: nothing but the disk is handed over.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -23,7 +24,9 @@ namespace muster::test {
 class PushService final : public v1::AgentService::CallbackService {
  public:
   explicit PushService(links::LogReceiver& receiver) : receiver_(receiver) {}
-  links::LogReceiver::Reactor* PushLogs(grpc::CallbackServerContext* context) override { return receiver_.push_logs(context); }
+  links::LogReceiver::Reactor* PushLogs(grpc::CallbackServerContext* context) override {
+    return receiver_.push_logs(context);
+  }
 
  private:
   links::LogReceiver& receiver_;
@@ -34,18 +37,37 @@ class TestStore final : public logs::LogStore {
  public:
   explicit TestStore(std::unique_ptr<logs::LogStore> store) : store_(std::move(store)) {}
   Result<logs::LogState> state(const logs::LogKey& key) override { return store_->state(key); }
-  Result<logs::LogState> append(const logs::LogKey& key, std::uint64_t offset, std::string_view data, const std::optional<logs::Gap>& gap) override {
+  Result<logs::LogState> append(const logs::LogKey& key, std::uint64_t offset,
+                                std::string_view data,
+                                const std::optional<logs::Gap>& gap) override {
     return store_->append(key, offset, data, gap);
   }
-  Result<logs::LogState> finish(const logs::LogKey& key, std::uint64_t size) override { return store_->finish(key, size); }
-  Result<logs::Chunk> read(const logs::LogKey& key, std::uint64_t offset, std::size_t most) override { return store_->read(key, offset, most); }
-  Result<std::uint64_t> tail(const logs::LogKey& key, std::uint64_t lines) override { return store_->tail(key, lines); }
-  Result<std::uint64_t> since(const logs::LogKey& key, WallTime time) override { return store_->since(key, time); }
+  Result<logs::LogState> finish(const logs::LogKey& key, std::uint64_t size) override {
+    return store_->finish(key, size);
+  }
+  Result<logs::Chunk> read(const logs::LogKey& key, std::uint64_t offset,
+                           std::size_t most) override {
+    return store_->read(key, offset, most);
+  }
+  Result<std::uint64_t> tail(const logs::LogKey& key, std::uint64_t lines) override {
+    return store_->tail(key, lines);
+  }
+  Result<std::uint64_t> since(const logs::LogKey& key, WallTime time) override {
+    return store_->since(key, time);
+  }
   std::vector<logs::LogKey> list(const JobId& job) override { return store_->list(job); }
-  void on_change(std::function<void(const logs::LogKey&)> callback) override { store_->on_change(std::move(callback)); }
-  Result<void> add_points(const JobId& job, const std::vector<logs::SeriesPoint>& points) override { return store_->add_points(job, points); }
-  Result<std::vector<logs::SeriesPoint>> series(const JobId& job) override { return store_->series(job); }
-  Result<std::optional<logs::SeriesPoint>> last_point(const JobId& job) override { return store_->last_point(job); }
+  void on_change(std::function<void(const logs::LogKey&)> callback) override {
+    store_->on_change(std::move(callback));
+  }
+  Result<void> add_points(const JobId& job, const std::vector<logs::SeriesPoint>& points) override {
+    return store_->add_points(job, points);
+  }
+  Result<std::vector<logs::SeriesPoint>> series(const JobId& job) override {
+    return store_->series(job);
+  }
+  Result<std::optional<logs::SeriesPoint>> last_point(const JobId& job) override {
+    return store_->last_point(job);
+  }
   std::vector<JobId> jobs() override { return store_->jobs(); }
   WallTime written_at(const JobId& job) override { return store_->written_at(job); }
   Result<void> remove(const JobId& job) override { return store_->remove(job); }
@@ -73,8 +95,11 @@ class TestStore final : public logs::LogStore {
 
 class Shipping {
  public:
-  explicit Shipping(std::uint32_t ranks, std::vector<std::string> companions = {}, std::string node = "n1")
-      : run_(JobId("job"), AttemptNo(1)), companions_(std::move(companions)), node_(std::move(node)) {
+  explicit Shipping(std::uint32_t ranks, std::vector<std::string> companions = {},
+                    std::string node = "n1")
+      : run_(JobId("job"), AttemptNo(1)),
+        companions_(std::move(companions)),
+        node_(std::move(node)) {
     for (std::uint32_t rank = 0; rank < ranks; ++rank) ranks_.push_back(rank);
     std::filesystem::create_directories(run_dir() / "logs");
   }
@@ -84,10 +109,18 @@ class Shipping {
   }
 
   [[nodiscard]] std::filesystem::path run_dir() const { return dir_.path() / "job.1"; }
-  [[nodiscard]] std::filesystem::path log(std::uint32_t rank) const { return run_dir() / "logs" / ("rank-" + std::to_string(rank) + ".log"); }
-  [[nodiscard]] std::filesystem::path beside(const std::string& companion) const { return rundir::RunLayout(run_dir()).log_beside(companion); }
-  [[nodiscard]] logs::LogKey key(std::uint32_t rank) const { return {run_.first, run_.second, RankNo(rank)}; }
-  [[nodiscard]] logs::LogKey key(const std::string& companion) const { return {run_.first, run_.second, RankNo(0), companion, NodeName(node_)}; }
+  [[nodiscard]] std::filesystem::path log(std::uint32_t rank) const {
+    return run_dir() / "logs" / ("rank-" + std::to_string(rank) + ".log");
+  }
+  [[nodiscard]] std::filesystem::path beside(const std::string& companion) const {
+    return rundir::RunLayout(run_dir()).log_beside(companion);
+  }
+  [[nodiscard]] logs::LogKey key(std::uint32_t rank) const {
+    return {run_.first, run_.second, RankNo(rank)};
+  }
+  [[nodiscard]] logs::LogKey key(const std::string& companion) const {
+    return {run_.first, run_.second, RankNo(0), companion, NodeName(node_)};
+  }
   [[nodiscard]] const agent::RunKey& run() const { return run_; }
 
   void start_controller() {
@@ -95,18 +128,19 @@ class Shipping {
     ASSERT_TRUE(store.has_value());
     store_ = std::make_unique<TestStore>(std::move(*store));
     store_->on_change([this](const logs::LogKey&) { wake(); });
-    receiver_ = links::LogReceiver::start(*store_, {.known = [this](const JobId&, AttemptNo) { return known_.load(); },
-                                                    .on_complete =
-                                                        [this](const JobId&, AttemptNo, RankNo rank) {
-                                                          const std::scoped_lock lock(mutex_);
-                                                          complete_.insert(rank.value);
-                                                          changed_.notify_all();
-                                                        },
-                                                    .on_trouble =
-                                                        [this](const std::string& text) {
-                                                          const std::scoped_lock lock(mutex_);
-                                                          troubles_.push_back(text);
-                                                        }});
+    receiver_ = links::LogReceiver::start(
+        *store_, {.known = [this](const JobId&, AttemptNo) { return known_.load(); },
+                  .on_complete =
+                      [this](const JobId&, AttemptNo, RankNo rank) {
+                        const std::scoped_lock lock(mutex_);
+                        complete_.insert(rank.value);
+                        changed_.notify_all();
+                      },
+                  .on_trouble =
+                      [this](const std::string& text) {
+                        const std::scoped_lock lock(mutex_);
+                        troubles_.push_back(text);
+                      }});
     service_ = std::make_unique<PushService>(*receiver_);
     std::filesystem::remove(socket());
     grpc::ServerBuilder builder;
@@ -125,7 +159,8 @@ class Shipping {
     store_.reset();
   }
   void start_agent(const agent::WatchOptions& options = {}) {
-    auto watch = agent::Watch::start(options, [](std::function<void()> closure) { closure(); }, {.on_trouble = [this](const std::string& text) {
+    auto watch = agent::Watch::start(options, [](std::function<void()> closure) { closure(); },
+                                     {.on_trouble = [this](const std::string& text) {
                                        const std::scoped_lock lock(mutex_);
                                        troubles_.push_back(text);
                                      }});
@@ -139,7 +174,9 @@ class Shipping {
                                        [this] {
                                          grpc::ChannelArguments arguments;
                                          arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-                                         return grpc::CreateCustomChannel("unix:" + socket().string(), grpc::InsecureChannelCredentials(), arguments);
+                                         return grpc::CreateCustomChannel(
+                                             "unix:" + socket().string(),
+                                             grpc::InsecureChannelCredentials(), arguments);
                                        },
                                    .takes_companions = [this] { return takes_companions_.load(); },
                                    .hello =
@@ -160,7 +197,8 @@ class Shipping {
   }
 
   template <class Condition>
-  [[nodiscard]] bool eventually(Condition condition, std::chrono::seconds most = std::chrono::seconds(30)) {
+  [[nodiscard]] bool eventually(Condition condition,
+                                std::chrono::seconds most = std::chrono::seconds(30)) {
     const auto until = std::chrono::steady_clock::now() + most;
     while (!condition()) {
       std::unique_lock lock(mutex_);

@@ -16,7 +16,8 @@ unsigned seeds() { return from_environment("MUSTER_SEEDS", std::getenv("MUSTER_S
 
 std::string lines(int& next, int count, std::mt19937& random) {
   std::string text;
-  for (; count > 0; --count) text += "[" + std::to_string(next++) + "]" + std::string(random() % 80, '.') + "\n";
+  for (; count > 0; --count)
+    text += "[" + std::to_string(next++) + "]" + std::string(random() % 80, '.') + "\n";
   return text;
 }
 
@@ -33,7 +34,8 @@ TEST(LogShipping, bytes_arrive_and_the_end_after_them) {
   one.write(long_text);
   zero.write("bye\n");
   both.watch_->run_swept(both.run());
-  ASSERT_TRUE(both.eventually([&] { return both.complete(0) && both.complete(1) && both.complete(2); }));
+  ASSERT_TRUE(
+      both.eventually([&] { return both.complete(0) && both.complete(1) && both.complete(2); }));
   EXPECT_EQ(both.kept(0), "hello\nbye\n");
   EXPECT_EQ(both.kept(1), long_text);
   EXPECT_EQ(both.kept(2), "");
@@ -53,8 +55,8 @@ TEST(LogShipping, a_log_that_is_complete_is_not_sent_again_by_an_agent_that_was_
   EXPECT_EQ(both.kept(0), "all\n");
 }
 
-// The word "complete" went out when the bytes were in the page cache: the node deleted its own, and a power cut of the controller's host took the last two
-// seconds of a log for good.
+// The word "complete" went out when the bytes were in the page cache: the node deleted its own, and
+// a power cut of the controller's host took the last two seconds of a log for good.
 TEST(LogShipping, a_log_is_complete_when_the_disk_has_it) {
   Shipping both(1);
   both.start_controller();
@@ -69,7 +71,8 @@ TEST(LogShipping, a_log_is_complete_when_the_disk_has_it) {
   EXPECT_FALSE(both.complete(0));
   EXPECT_FALSE(both.watch_->logs_complete(both.run()));
   slow.unlock();
-  ASSERT_TRUE(both.eventually([&] { return both.complete(0) && both.watch_->logs_complete(both.run()); }));
+  ASSERT_TRUE(
+      both.eventually([&] { return both.complete(0) && both.watch_->logs_complete(both.run()); }));
 }
 
 // A sync that failed was tried again with the next bytes; behind an end none come.
@@ -80,17 +83,21 @@ TEST(LogShipping, a_sync_that_fails_is_tried_again) {
   both.start_agent();
   Appender(both.log(0)).write("all\n");
   both.watch_->run_swept(both.run());
-  ASSERT_TRUE(both.eventually([&] { return both.complete(0) && both.watch_->logs_complete(both.run()); }));
+  ASSERT_TRUE(
+      both.eventually([&] { return both.complete(0) && both.watch_->logs_complete(both.run()); }));
   EXPECT_GE(both.store_->syncs_, 2);
   const auto said = [&](const std::string& text) {
     const std::scoped_lock lock(both.mutex_);
     return std::ranges::count(both.troubles_, text);
   };
   ASSERT_TRUE(both.eventually([&] { return said("making logs durable: works again") == 1; }));
-  EXPECT_EQ(said("making logs durable: syncing: Input/output error; agents keep theirs, trying again"), 1);
+  EXPECT_EQ(
+      said("making logs durable: syncing: Input/output error; agents keep theirs, trying again"),
+      1);
 }
 
-// Both sides are told of a durable log at once; what the agent had sent by then is no breach of the order.
+// Both sides are told of a durable log at once; what the agent had sent by then is no breach of the
+// order.
 TEST(LogShipping, the_end_of_a_durable_log_may_be_told_again) {
   Shipping both(1);
   both.start_controller();
@@ -98,7 +105,8 @@ TEST(LogShipping, the_end_of_a_durable_log_may_be_told_again) {
   Appender(both.log(0)).write("all\n");
   both.watch_->run_swept(both.run());
   ASSERT_TRUE(both.eventually([&] { return both.complete(0); }));
-  const auto stub = v1::AgentService::NewStub(grpc::CreateChannel("unix:" + (both.dir_.path() / "s").string(), grpc::InsecureChannelCredentials()));
+  const auto stub = v1::AgentService::NewStub(grpc::CreateChannel(
+      "unix:" + (both.dir_.path() / "s").string(), grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;
   const auto stream = stub->PushLogs(&context);
   v1::PushLogsRequest hello, open, end;
@@ -114,7 +122,8 @@ TEST(LogShipping, the_end_of_a_durable_log_may_be_told_again) {
   bool complete = true;
   int answers = 0;
   while (stream->Read(&response)) {
-    for (const v1::LogHave& have : response.have()) complete = complete && have.complete() && ++answers > 0;
+    for (const v1::LogHave& have : response.have())
+      complete = complete && have.complete() && ++answers > 0;
   }
   EXPECT_TRUE(stream->Finish().ok());
   EXPECT_TRUE(complete);
@@ -155,7 +164,8 @@ TEST(LogShipping, a_disk_that_fails_is_waited_for) {
 TEST(LogShipping, a_stream_that_does_not_keep_the_order_is_refused) {
   Shipping both(1);
   both.start_controller();
-  const auto channel = grpc::CreateChannel("unix:" + (both.dir_.path() / "s").string(), grpc::InsecureChannelCredentials());
+  const auto channel = grpc::CreateChannel("unix:" + (both.dir_.path() / "s").string(),
+                                           grpc::InsecureChannelCredentials());
   const auto stub = v1::AgentService::NewStub(channel);
   const auto refused = [&](const std::vector<v1::PushLogsRequest>& requests) {
     grpc::ClientContext context;
@@ -181,8 +191,8 @@ TEST(LogShipping, a_stream_that_does_not_keep_the_order_is_refused) {
   EXPECT_EQ(refused({hello, open, chunk}), grpc::StatusCode::ABORTED);
 }
 
-// Ranks write all the while; agent and controller are cut off at any moment and made anew over what is on the disk. In the end the controller's bytes are the
-// ranks'.
+// Ranks write all the while; agent and controller are cut off at any moment and made anew over what
+// is on the disk. In the end the controller's bytes are the ranks'.
 TEST(LogShipping, no_byte_is_lost_or_doubled_by_cuts) {
   for (unsigned seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
     SCOPED_TRACE(seed);
@@ -192,7 +202,8 @@ TEST(LogShipping, no_byte_is_lost_or_doubled_by_cuts) {
     std::vector<std::unique_ptr<Appender>> ranks;
     std::vector<std::string> truth(3);
     std::vector<int> next(3);
-    for (std::uint32_t rank = 0; rank < 3; ++rank) ranks.push_back(std::make_unique<Appender>(both.log(rank)));
+    for (std::uint32_t rank = 0; rank < 3; ++rank)
+      ranks.push_back(std::make_unique<Appender>(both.log(rank)));
     both.start_controller();
     both.start_agent();
     for (int round = 0; round < 25; ++round) {
@@ -213,19 +224,22 @@ TEST(LogShipping, no_byte_is_lost_or_doubled_by_cuts) {
         case 2: {
           // Until something has moved, whatever it is.
           const std::size_t before = both.kept(0).size();
-          (void)both.eventually([&] { return both.kept(0).size() > before; }, std::chrono::seconds(1));
+          (void)both.eventually([&] { return both.kept(0).size() > before; },
+                                std::chrono::seconds(1));
           break;
         }
         default: break;
       }
     }
     both.watch_->run_swept(both.run());
-    ASSERT_TRUE(both.eventually([&] { return both.complete(0) && both.complete(1) && both.complete(2); }));
+    ASSERT_TRUE(
+        both.eventually([&] { return both.complete(0) && both.complete(1) && both.complete(2); }));
     for (std::uint32_t rank = 0; rank < 3; ++rank) ASSERT_EQ(both.kept(rank), truth[rank]);
   }
 }
 
-// With truncations by the program in between: what arrives is in order and whole; what does not was taken by a truncation, and a gap says so.
+// With truncations by the program in between: what arrives is in order and whole; what does not was
+// taken by a truncation, and a gap says so.
 TEST(LogShipping, truncations_and_cuts) {
   for (unsigned seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
     SCOPED_TRACE(seed);
@@ -262,13 +276,15 @@ TEST(LogShipping, truncations_and_cuts) {
           break;
         case 3: {
           const std::size_t before = both.kept(0).size();
-          (void)both.eventually([&] { return both.kept(0).size() > before; }, std::chrono::seconds(1));
+          (void)both.eventually([&] { return both.kept(0).size() > before; },
+                                std::chrono::seconds(1));
           break;
         }
         default: break;
       }
     }
-    rank.write(lines(next, 5, random));  // so that a line cut by the last truncation has one behind it
+    // so that a line cut by the last truncation has one behind it
+    rank.write(lines(next, 5, random));
     both.watch_->run_swept(both.run());
     ASSERT_TRUE(both.eventually([&] { return both.complete(0); }));
     int gaps = 0;
@@ -284,7 +300,8 @@ TEST(LogShipping, truncations_and_cuts) {
       ASSERT_NE(line.rfind('['), std::string::npos);
       const int number = std::stoi(line.substr(line.rfind('[') + 1));
       ASSERT_GT(number, last) << "doubled or out of order";
-      // What was written and truncated before any agent looked at the file leaves no trace; what is missing between lines that were seen does.
+      // What was written and truncated before any agent looked at the file leaves no trace; what is
+      // missing between lines that were seen does.
       if (last >= 0) missing += number - last - 1;
       last = number;
       seen.insert(number);

@@ -1,4 +1,5 @@
-// Not a test: figures, printed on request (--gtest_also_run_disabled_tests --gtest_filter=*Throughput*). MUSTER_MIB chooses how much.
+// Not a test: figures, printed on request (--gtest_also_run_disabled_tests
+// --gtest_filter=*Throughput*). MUSTER_MIB chooses how much.
 #include <sys/resource.h>
 
 #include <cstdio>
@@ -12,7 +13,8 @@ namespace {
 double cpu_seconds() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) + static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
 // Ten lines of chatter for one of progress.
@@ -20,14 +22,18 @@ std::string sample(std::size_t bytes) {
   std::string text;
   for (int step = 1; text.size() < bytes; ++step) {
     for (int line = 0; line < 10; ++line)
-      text += "2025-06-18 14:02:11,123 - trainer - INFO - batch " + std::to_string(step * 10 + line) + " loaded in 12.5 ms, queue depth 4\n";
+      text += "2025-06-18 14:02:11,123 - trainer - INFO - batch " +
+              std::to_string(step * 10 + line) + " loaded in 12.5 ms, queue depth 4\n";
     text += " [2025-06-18 14:02:11] iteration " + std::to_string(step) +
-            "/ 100000 | consumed samples: 25600 | elapsed time per iteration (ms): 8123.4 | lm loss: 8.134521E+00 | loss scale: 1.0 |\n";
+            "/ 100000 | consumed samples: 25600 | elapsed time per iteration (ms): 8123.4 | lm "
+            "loss: 8.134521E+00 | loss scale: 1.0 |\n";
   }
   return text;
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 TEST(DISABLED_Throughput, reading_and_shipping) {
   const char* wanted = std::getenv("MUSTER_MIB");
@@ -54,7 +60,8 @@ TEST(DISABLED_Throughput, reading_and_shipping) {
       steps += round->steps.size();
       end = round->at_end;
     }
-    std::printf("parse alone: %.0f MB/s of wall, %.2f CPU-s a GB, %zu steps\n", gb * 1000 / seconds_since(start), (cpu_seconds() - cpu) / gb, steps);
+    std::printf("parse alone: %.0f MB/s of wall, %.2f CPU-s a GB, %zu steps\n",
+                gb * 1000 / seconds_since(start), (cpu_seconds() - cpu) / gb, steps);
   }
   both.start_controller();
   const double cpu = cpu_seconds();
@@ -62,7 +69,8 @@ TEST(DISABLED_Throughput, reading_and_shipping) {
   both.start_agent();
   both.watch_->run_swept(both.run());
   ASSERT_TRUE(both.eventually([&] { return both.complete(0); }, std::chrono::seconds(300)));
-  std::printf("parse, ship, store: %.0f MB/s, %.2f CPU-s a GB, both ends together\n", gb * 1000 / seconds_since(start), (cpu_seconds() - cpu) / gb);
+  std::printf("parse, ship, store: %.0f MB/s, %.2f CPU-s a GB, both ends together\n",
+              gb * 1000 / seconds_since(start), (cpu_seconds() - cpu) / gb);
 }
 
 TEST(DISABLED_Throughput, latency_of_a_line) {
@@ -79,7 +87,8 @@ TEST(DISABLED_Throughput, latency_of_a_line) {
     took.push_back(seconds_since(start) * 1000);
   }
   std::ranges::sort(took);
-  std::printf("a line, written to stored: p50 %.1f ms, p99 %.1f ms\n", took[took.size() / 2], took[took.size() * 99 / 100]);
+  std::printf("a line, written to stored: p50 %.1f ms, p99 %.1f ms\n", took[took.size() / 2],
+              took[took.size() * 99 / 100]);
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ TEST(PatchCases, BecomeWhatIsWritten) {
       EXPECT_EQ(result, want) << "case: " << one.title;
     }
     rewritten += fmt::format("== {}\n{}-- file {}\n", one.title, one.file, one.name);
-    for (const std::string& change : one.changes) rewritten += fmt::format("-- change {}\n", change);
+    for (const std::string& change : one.changes)
+      rewritten += fmt::format("-- change {}\n", change);
     rewritten += fmt::format("-- becomes\n{}\n", result);
   }
   if (std::getenv("MUSTER_REWRITE") != nullptr) std::ofstream(kPath) << rewritten;

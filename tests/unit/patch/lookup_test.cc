@@ -17,7 +17,9 @@ std::string found(const std::string& yaml, const std::string& at) {
 }
 
 TEST(ValueAt, FollowsKeysAliasesAndMerges) {
-  const std::string yaml = "base: &base {sink_mode: False, epochs: 2}\nown: {<<: *base, epochs: 3}\nsame: *base\nlist: {<<: [{a: 1}, {a: 2, b: 3}]}\n";
+  const std::string yaml =
+      "base: &base {sink_mode: False, epochs: 2}\nown: {<<: *base, epochs: 3}\nsame: *base\nlist: "
+      "{<<: [{a: 1}, {a: 2, b: 3}]}\n";
   EXPECT_EQ(found(yaml, "base.sink_mode"), "False");
   EXPECT_EQ(found(yaml, "own.sink_mode"), "False");
   EXPECT_EQ(found(yaml, "own.epochs"), "3") << "the map's own over what is merged";

@@ -24,15 +24,22 @@ namespace fs = std::filesystem;
 constexpr int kPatienceMs = 20000;
 constexpr const char* kName = "MUSTER_COOKIE";
 
-std::string stub() { return (fs::read_symlink("/proc/self/exe").parent_path() / "stub_trainer").string(); }
+std::string stub() {
+  return (fs::read_symlink("/proc/self/exe").parent_path() / "stub_trainer").string();
+}
 
 // One of a kind for each test: tests of other builds may run beside this one.
-std::string unique_value(const char* test) { return std::string(test) + "/" + std::to_string(::getpid()); }
+std::string unique_value(const char* test) {
+  return std::string(test) + "/" + std::to_string(::getpid());
+}
 
 pid_t start(const std::string& value, std::vector<std::string> more = {}) {
   std::vector<std::string> argv = {stub(), "--block"};
   argv.insert(argv.end(), more.begin(), more.end());
-  auto pid = spawn({.path = stub(), .argv = argv, .env = {"A=1", std::string(kName) + "=" + value, "Z=1"}, .cwd = {}});
+  auto pid = spawn({.path = stub(),
+                    .argv = argv,
+                    .env = {"A=1", std::string(kName) + "=" + value, "Z=1"},
+                    .cwd = {}});
   EXPECT_TRUE(pid);
   return pid ? *pid : -1;
 }
@@ -59,8 +66,11 @@ TEST(CookieScanOf, FindsTheWholeValueOnly) {
 
 TEST(CookieScanOf, NameMustBeTheWholeNameToo) {
   const auto value = unique_value("name");
-  const auto pid = spawn(
-      {.path = stub(), .argv = {stub(), "--block"}, .env = {"NOT_" + std::string(kName) + "=" + value, "TEXT=" + std::string(kName) + "=" + value}, .cwd = {}});
+  const auto pid = spawn({.path = stub(),
+                          .argv = {stub(), "--block"},
+                          .env = {"NOT_" + std::string(kName) + "=" + value,
+                                  "TEXT=" + std::string(kName) + "=" + value},
+                          .cwd = {}});
   ASSERT_TRUE(pid);
   EXPECT_TRUE(scan_cookie(kName, value)->found.empty());
   finish(*pid);
@@ -83,7 +93,10 @@ TEST(CookieScanOf, AProcessThatExecsWithoutEndIsNeverTakenForClean) {
   std::ofstream(dir / "again") << "#!/bin/sh\nexec \"$0\"\n";
   fs::permissions(dir / "again", fs::perms::owner_all);
   const auto value = unique_value("exec");
-  const auto pid = spawn({.path = (dir / "again").string(), .argv = {"again"}, .env = {std::string(kName) + "=" + value}, .cwd = {}});
+  const auto pid = spawn({.path = (dir / "again").string(),
+                          .argv = {"again"},
+                          .env = {std::string(kName) + "=" + value},
+                          .cwd = {}});
   ASSERT_TRUE(pid);
   for (int i = 0; i < 300; ++i) {
     const auto scan = scan_cookie(kName, value);
@@ -97,17 +110,20 @@ TEST(CookieScanOf, AProcessThatExecsWithoutEndIsNeverTakenForClean) {
   fs::remove_all(dir);
 }
 
-// A rank of a job with a low limit of descriptors, or an agent that had used up its own, said "swept" of a run whose processes lived on.
+// A rank of a job with a low limit of descriptors, or an agent that had used up its own, said
+// "swept" of a run whose processes lived on.
 TEST(CookieScanOf, WithoutDescriptorsNothingIsKnownAndNothingIsClean) {
   const auto value = unique_value("descriptors");
   const pid_t pid = start(value);
   auto sweep = CookieSweep::start(kName, value);
   ASSERT_TRUE(sweep);
-  for (const rlim_t free : {0, 1}) {  // none for /proc itself; one for it and none for an environment
+  // none for /proc itself; one for it and none for an environment
+  for (const rlim_t free : {0, 1}) {
     const FewDescriptors few(free);
     const auto scan = scan_cookie(kName, value);
     ASSERT_FALSE(scan) << "with " << free;
-    EXPECT_NE(scan.error().message.find("Too many open files"), std::string::npos) << scan.error().message;
+    EXPECT_NE(scan.error().message.find("Too many open files"), std::string::npos)
+        << scan.error().message;
     EXPECT_FALSE(sweep->step());
   }
   const auto killed = sweep_cookie(kName, value, kPatienceMs);
@@ -126,7 +142,8 @@ TEST(CookieScanOf, WhatIsOlderThanTheCookieKeepsNobodyWaiting) {
   ASSERT_TRUE(sweep);
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
   auto progress = sweep->step();
-  while (progress && *progress == CookieSweep::Progress::Waiting && std::chrono::steady_clock::now() < until) {
+  while (progress && *progress == CookieSweep::Progress::Waiting &&
+         std::chrono::steady_clock::now() < until) {
     pollfd wait{.fd = sweep->fd(), .events = POLLIN, .revents = 0};
     ::poll(&wait, 1, kPatienceMs);
     progress = sweep->step();
@@ -140,11 +157,13 @@ TEST(CookieScanOf, WhatIsOlderThanTheCookieKeepsNobodyWaiting) {
 TEST(Sweep, KillsWhatLeftSessionGroupAndParent) {
   const auto value = unique_value("daemons");
   const pid_t pid = start(value, {"--children", "3"});
-  // They are there when a scan finds the stub and three in sessions of their own, and of those who made the sessions nobody any more.
+  // They are there when a scan finds the stub and three in sessions of their own, and of those who
+  // made the sessions nobody any more.
   const auto all_there = [&] {
     const auto scan = scan_cookie(kName, value);
     return scan && scan->found.size() == 4 && scan->sessions.size() == 4 &&
-           std::ranges::none_of(scan->found, [&](const ProcessId& one) { return scan->sessions.contains(one.pid); });
+           std::ranges::none_of(
+               scan->found, [&](const ProcessId& one) { return scan->sessions.contains(one.pid); });
   };
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
   while (!all_there() && std::chrono::steady_clock::now() < until) ::poll(nullptr, 0, 1);
@@ -159,12 +178,15 @@ TEST(Sweep, KillsWhatLeftSessionGroupAndParent) {
 TEST(Sweep, EndsAGrowingFamily) {
   // Each generation starts the next in a session of its own and ends: the pids run ahead of a scan.
   const auto value = unique_value("family");
-  const auto pid = spawn({.path = "/bin/sh",
-                          .argv = {"sh", "-c",
-                                   "f() { setsid sh -c \"$1\" sh \"$1\" & }; f 'setsid sh -c \"$1\" sh \"$1\" & exec " + stub() + " --block'; f '" + stub() +
-                                       " --block & exec " + stub() + " --block'; wait"},
-                          .env = {"PATH=/usr/bin:/bin", std::string(kName) + "=" + value},
-                          .cwd = {}});
+  const auto pid = spawn(
+      {.path = "/bin/sh",
+       .argv =
+           {"sh", "-c",
+            "f() { setsid sh -c \"$1\" sh \"$1\" & }; f 'setsid sh -c \"$1\" sh \"$1\" & exec " +
+                stub() + " --block'; f '" + stub() + " --block & exec " + stub() +
+                " --block'; wait"},
+       .env = {"PATH=/usr/bin:/bin", std::string(kName) + "=" + value},
+       .cwd = {}});
   ASSERT_TRUE(pid);
   const auto killed = sweep_cookie(kName, value, kPatienceMs);
   ASSERT_TRUE(killed) << killed.error().message;
@@ -176,12 +198,13 @@ TEST(Sweep, WhatThrewItsEnvironmentAwayGoesByTheSessionOfItsRank) {
   const auto value = unique_value("emptied");
   std::array<int, 2> ready{};
   ASSERT_EQ(::pipe2(ready.data(), O_CLOEXEC), 0);
-  const auto leader = spawn({.path = "/bin/sh",
-                             .argv = {"sh", "-c", "env -i " + stub() + " --block & echo $!; exec " + stub() + " --block"},
-                             .env = {"PATH=/usr/bin:/bin", std::string(kName) + "=" + value},
-                             .cwd = {},
-                             .out_fd = ready[1],
-                             .new_session = true});
+  const auto leader = spawn(
+      {.path = "/bin/sh",
+       .argv = {"sh", "-c", "env -i " + stub() + " --block & echo $!; exec " + stub() + " --block"},
+       .env = {"PATH=/usr/bin:/bin", std::string(kName) + "=" + value},
+       .cwd = {},
+       .out_fd = ready[1],
+       .new_session = true});
   ASSERT_TRUE(leader);
   ::close(ready[1]);
   char text[32] = {};
@@ -194,9 +217,11 @@ TEST(Sweep, WhatThrewItsEnvironmentAwayGoesByTheSessionOfItsRank) {
   ASSERT_TRUE(pidfd);
   const auto first = identify(*leader);
   ASSERT_TRUE(first);
-  auto sweep = CookieSweep::start(kName, value, first->start_time, Family{.leaders = {*first}, .since = first->start_time});
+  auto sweep = CookieSweep::start(kName, value, first->start_time,
+                                  Family{.leaders = {*first}, .since = first->start_time});
   ASSERT_TRUE(sweep);
-  for (auto progress = sweep->step(); *progress != CookieSweep::Progress::Done; progress = sweep->step()) {
+  for (auto progress = sweep->step(); *progress != CookieSweep::Progress::Done;
+       progress = sweep->step()) {
     ASSERT_TRUE(progress);
     ::waitpid(*leader, nullptr, WNOHANG);
     pollfd wait{.fd = sweep->fd(), .events = POLLIN, .revents = 0};
@@ -208,19 +233,21 @@ TEST(Sweep, WhatThrewItsEnvironmentAwayGoesByTheSessionOfItsRank) {
   ::waitpid(*leader, nullptr, 0);
 }
 
-// The leader of a session has gone and was reaped; two members are left: one with this environment, one with none (env -i).
+// The leader of a session has gone and was reaped; two members are left: one with this environment,
+// one with none (env -i).
 struct LeaderlessSession {
   ProcessId leader, carrier, emptied;
 };
 LeaderlessSession leaderless(const std::string& variable) {
   std::array<int, 2> ready{};
   EXPECT_EQ(::pipe2(ready.data(), O_CLOEXEC), 0);
-  const auto leader = spawn({.path = "/bin/sh",
-                             .argv = {"sh", "-c", stub() + " --block & C=$!; env -i " + stub() + " --block & echo $C $!"},
-                             .env = {"PATH=/usr/bin:/bin", variable},
-                             .cwd = {},
-                             .out_fd = ready[1],
-                             .new_session = true});
+  const auto leader = spawn(
+      {.path = "/bin/sh",
+       .argv = {"sh", "-c", stub() + " --block & C=$!; env -i " + stub() + " --block & echo $C $!"},
+       .env = {"PATH=/usr/bin:/bin", variable},
+       .cwd = {},
+       .out_fd = ready[1],
+       .new_session = true});
   EXPECT_TRUE(leader);
   LeaderlessSession session{.leader = *identify(*leader), .carrier = {}, .emptied = {}};
   ::close(ready[1]);
@@ -235,9 +262,12 @@ LeaderlessSession leaderless(const std::string& variable) {
 }
 
 bool swept(const std::string& value, const LeaderlessSession& session, std::uint32_t killed) {
-  auto sweep = CookieSweep::start(kName, value, session.leader.start_time, Family{.leaders = {session.leader}, .since = session.leader.start_time});
+  auto sweep =
+      CookieSweep::start(kName, value, session.leader.start_time,
+                         Family{.leaders = {session.leader}, .since = session.leader.start_time});
   EXPECT_TRUE(sweep);
-  for (auto progress = sweep->step(); progress && *progress != CookieSweep::Progress::Done; progress = sweep->step()) {
+  for (auto progress = sweep->step(); progress && *progress != CookieSweep::Progress::Done;
+       progress = sweep->step()) {
     pollfd wait{.fd = sweep->fd(), .events = POLLIN, .revents = 0};
     if (::poll(&wait, 1, kPatienceMs) != 1) return false;
   }
@@ -253,7 +283,8 @@ void end(const ProcessId& process) {
   EXPECT_EQ(::poll(&gone, 1, kPatienceMs), 1);
 }
 
-// A rank's number was given anew, to the leader of a stranger's session, and that one is gone, too: the daemon that it left is the stranger's.
+// A rank's number was given anew, to the leader of a stranger's session, and that one is gone, too:
+// the daemon that it left is the stranger's.
 TEST(Sweep, ASessionWithoutItsLeaderMayBeAStrangers) {
   const auto session = leaderless("STRANGER=1");
   EXPECT_TRUE(swept(unique_value("leaderless"), session, 0));

@@ -13,12 +13,14 @@ TEST(CpuList, IsReadAsTheKernelWritesIt) {
   EXPECT_EQ(parse_cpu_list(" 5 "), (CpuList{5}));
   EXPECT_EQ(parse_cpu_list("\n"), CpuList()) << "a NUMA node of memory alone";
   EXPECT_EQ(parse_cpu_list("8191"), (CpuList{8191}));
-  for (const char* wrong : {"a", "1,", ",1", "3-1", "1-", "-1", "1--2", "1,1", "2,1", "0-3,2", "8192", "99999999999", "1 2", "0x3", "0-8192"})
+  for (const char* wrong : {"a", "1,", ",1", "3-1", "1-", "-1", "1--2", "1,1", "2,1", "0-3,2",
+                            "8192", "99999999999", "1 2", "0x3", "0-8192"})
     EXPECT_FALSE(parse_cpu_list(wrong)) << wrong;
 }
 
 TEST(CpuList, IsWrittenTheSameWay) {
-  for (const char* text : {"", "0", "0-15,64-79", "1,3,5-6"}) EXPECT_EQ(cpu_list_text(*parse_cpu_list(text)), text);
+  for (const char* text : {"", "0", "0-15,64-79", "1,3,5-6"})
+    EXPECT_EQ(cpu_list_text(*parse_cpu_list(text)), text);
 }
 
 TEST(CpuList, AThreadRunsWhereItIsPut) {

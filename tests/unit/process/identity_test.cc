@@ -14,7 +14,8 @@ namespace {
 
 TEST(Stat, NameMayHoldBracketsAndBlanks) {
   const auto stat = parse_stat(
-      "42 (a) R 7 (b) S 1 42 40 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 987654 1000 25 18446744073709551615 1 2 3 4 5 6 7 8 9 0 0 0 17 1 0 0 0 0 0 11 12 13 14 "
+      "42 (a) R 7 (b) S 1 42 40 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 987654 1000 25 "
+      "18446744073709551615 1 2 3 4 5 6 7 8 9 0 0 0 17 1 0 0 0 0 0 11 12 13 14 "
       "15 16 17 0\n");
   ASSERT_TRUE(stat);
   EXPECT_EQ(stat->state, 'S');
@@ -39,7 +40,8 @@ TEST(Identity, IsPidAndStartTime) {
   EXPECT_EQ(own->pid, ::getpid());
   EXPECT_TRUE(alive(*own));
   EXPECT_FALSE(alive({.pid = own->pid, .start_time = own->start_time + 1}));
-  EXPECT_EQ(Pidfd::open({.pid = own->pid, .start_time = own->start_time + 1}).error().code, ErrorCode::NotFound);
+  EXPECT_EQ(Pidfd::open({.pid = own->pid, .start_time = own->start_time + 1}).error().code,
+            ErrorCode::NotFound);
 }
 
 TEST(Identity, AZombieDoesNotLiveAndAGoneOneIsNotFound) {
@@ -59,7 +61,11 @@ TEST(Identity, AZombieDoesNotLiveAndAGoneOneIsNotFound) {
 TEST(PidfdOf, SignalsAndTellsTheEnd) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  const auto pid = spawn({.path = "/bin/cat", .argv = {"cat"}, .env = {}, .cwd = {}, .standard_in = {.path = "/dev/fd/" + std::to_string(ends[0])}});
+  const auto pid = spawn({.path = "/bin/cat",
+                          .argv = {"cat"},
+                          .env = {},
+                          .cwd = {},
+                          .standard_in = {.path = "/dev/fd/" + std::to_string(ends[0])}});
   ASSERT_TRUE(pid);
   const auto pidfd = Pidfd::open_child(*pid);
   ASSERT_TRUE(pidfd);

@@ -27,20 +27,23 @@ Outcome run(const std::string& line, SpawnRequest request) {
   ::close(ends[1]);
   Outcome outcome;
   char room[4096];
-  for (ssize_t count = 0; (count = ::read(ends[0], room, sizeof room)) > 0;) outcome.text.append(room, static_cast<std::size_t>(count));
+  for (ssize_t count = 0; (count = ::read(ends[0], room, sizeof room)) > 0;)
+    outcome.text.append(room, static_cast<std::size_t>(count));
   ::close(ends[0]);
   if (pid) ::waitpid(*pid, &outcome.status, 0);
   return outcome;
 }
 
 TEST(Spawn, GivesExactlyTheEnvironmentAndDirectory) {
-  const auto outcome = run("/usr/bin/env | sort | grep -v '^_='; pwd", {.path = "", .argv = {}, .env = {"B=2", "A=1"}, .cwd = "/usr"});
+  const auto outcome = run("/usr/bin/env | sort | grep -v '^_='; pwd",
+                           {.path = "", .argv = {}, .env = {"B=2", "A=1"}, .cwd = "/usr"});
   EXPECT_EQ(outcome.text, "A=1\nB=2\nPWD=/usr\n/usr\n");
 }
 
 TEST(Spawn, ClosesEverythingElse) {
   const int leak = ::open("/dev/null", O_RDONLY);  // not close-on-exec
-  const auto outcome = run("ls /proc/$$/fd", {.path = "", .argv = {}, .env = {"PATH=/usr/bin:/bin"}, .cwd = {}});
+  const auto outcome =
+      run("ls /proc/$$/fd", {.path = "", .argv = {}, .env = {"PATH=/usr/bin:/bin"}, .cwd = {}});
   ::close(leak);
   EXPECT_EQ(outcome.text, "0\n1\n2\n");
 }
@@ -50,8 +53,9 @@ TEST(Spawn, EmptiesTheSignalMaskAndMakesASession) {
   sigset_t old;
   ::sigfillset(&set);
   ::sigprocmask(SIG_SETMASK, &set, &old);
-  const auto outcome = run("grep SigBlk /proc/self/status; ps -o sid= -p $$ | tr -d ' '; echo $$",
-                           {.path = "", .argv = {}, .env = {"PATH=/usr/bin:/bin"}, .cwd = {}, .new_session = true});
+  const auto outcome =
+      run("grep SigBlk /proc/self/status; ps -o sid= -p $$ | tr -d ' '; echo $$",
+          {.path = "", .argv = {}, .env = {"PATH=/usr/bin:/bin"}, .cwd = {}, .new_session = true});
   ::sigprocmask(SIG_SETMASK, &old, nullptr);
   const std::string mask = "SigBlk:\t0000000000000000\n";
   ASSERT_TRUE(outcome.text.starts_with(mask)) << outcome.text;
@@ -62,7 +66,8 @@ TEST(Spawn, EmptiesTheSignalMaskAndMakesASession) {
 
 TEST(Spawn, IgnoresNothingThatTheCallerIgnores) {
   const auto old = ::signal(SIGTERM, SIG_IGN);
-  const auto outcome = run("kill -TERM $$; echo survived", {.path = "", .argv = {}, .env = {}, .cwd = {}});
+  const auto outcome =
+      run("kill -TERM $$; echo survived", {.path = "", .argv = {}, .env = {}, .cwd = {}});
   ::signal(SIGTERM, old);
   EXPECT_EQ(outcome.text, "");
   EXPECT_TRUE(WIFSIGNALED(outcome.status) && WTERMSIG(outcome.status) == SIGTERM);

@@ -1,5 +1,6 @@
-// A process of nobody's whose environment reads empty although it was given one, for as long as this object lives: as of one that hangs in its exit. What it
-// carried cannot be told, so whoever looks for a cookie must either wait for it or know that it is too old to matter.
+// A process of nobody's whose environment reads empty although it was given one, for as long as
+// this object lives: as of one that hangs in its exit. What it carried cannot be told, so whoever
+// looks for a cookie must either wait for it or know that it is too old to matter.
 #pragma once
 
 #include <fcntl.h>
@@ -50,7 +51,8 @@ class Stranger {
   [[nodiscard]] pid_t pid() const { return pid_; }
 
  private:
-  [[noreturn]] __attribute__((noinline)) static void hide(std::uint64_t from, std::uint64_t to, int ready) {
+  [[noreturn]] __attribute__((noinline)) static void hide(std::uint64_t from, std::uint64_t to,
+                                                          int ready) {
     volatile char far_below_the_environment[128 << 10];
     far_below_the_environment[0] = 'x';
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -70,7 +72,8 @@ class FewDescriptors {
     EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
     // Holes below the highest one count as free ones, too.
     rlim_t top = 0;
-    for (rlim_t found = 0; found < free; ++top) found += ::fcntl(static_cast<int>(top), F_GETFD) < 0 ? 1 : 0;
+    for (rlim_t found = 0; found < free; ++top)
+      found += ::fcntl(static_cast<int>(top), F_GETFD) < 0 ? 1 : 0;
     const rlimit few{.rlim_cur = free == 0 ? 0 : top, .rlim_max = before_.rlim_max};
     EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
   }

@@ -1,5 +1,6 @@
-// Processes that close their environment to other processes of their user (PR_SET_DUMPABLE, set-user-id programs). Root looks into them all the same: here an
-// ordinary user sweeps, in a process of its own.
+// Processes that close their environment to other processes of their user (PR_SET_DUMPABLE,
+// set-user-id programs). Root looks into them all the same: here an ordinary user sweeps, in a
+// process of its own.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -22,7 +23,8 @@ void be_ordinary() {
   if (::geteuid() == 0 && ::setresuid(kNobody, kNobody, kNobody) != 0) ::_exit(99);
 }
 
-// Closed to its user, in a session of its own, until it is killed. A signal for it is one for all it has started.
+// Closed to its user, in a session of its own, until it is killed. A signal for it is one for all
+// it has started.
 class Closed {
  public:
   Closed() {
@@ -51,7 +53,8 @@ class Closed {
   [[nodiscard]] ProcessId id() const { return *identify(pid_); }
   [[nodiscard]] bool killed() const {
     siginfo_t info{};
-    return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_ && info.si_status == SIGKILL;
+    return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == pid_ && info.si_status == SIGKILL;
   }
 
  private:
@@ -63,14 +66,16 @@ struct Outcome {
   bool waits_for_it = false;
 };
 
-// How an ordinary user's sweep goes: to its end, or until it says that it waits for `process`. Both are of a child's own.
+// How an ordinary user's sweep goes: to its end, or until it says that it waits for `process`. Both
+// are of a child's own.
 Outcome sweep_as_ordinary_user(const Family& family, pid_t process) {
   const pid_t child = ::fork();
   if (child == 0) {
     be_ordinary();
     Family own = family;
     own.user = ::getuid();
-    auto sweep = CookieSweep::start("MUSTER_COOKIE", "closed/" + std::to_string(::getppid()), family.since, own);
+    auto sweep = CookieSweep::start("MUSTER_COOKIE", "closed/" + std::to_string(::getppid()),
+                                    family.since, own);
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (sweep && std::chrono::steady_clock::now() < until) {
       const auto progress = sweep->step();
@@ -86,21 +91,26 @@ Outcome sweep_as_ordinary_user(const Family& family, pid_t process) {
   }
   int status = 0;
   ::waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && (WEXITSTATUS(status) == 1 || WEXITSTATUS(status) == 2)) << status;
-  return {.done = WIFEXITED(status) && WEXITSTATUS(status) == 1, .waits_for_it = WIFEXITED(status) && WEXITSTATUS(status) == 2};
+  EXPECT_TRUE(WIFEXITED(status) && (WEXITSTATUS(status) == 1 || WEXITSTATUS(status) == 2))
+      << status;
+  return {.done = WIFEXITED(status) && WEXITSTATUS(status) == 1,
+          .waits_for_it = WIFEXITED(status) && WEXITSTATUS(status) == 2};
 }
 
-// A rank that closed its environment was taken for another user's: the run was swept, and the rank lived.
+// A rank that closed its environment was taken for another user's: the run was swept, and the rank
+// lived.
 TEST(ClosedProcess, OfASessionOfTheRunIsKilled) {
   const Closed rank;
-  const auto outcome = sweep_as_ordinary_user({.leaders = {rank.id()}, .since = rank.id().start_time}, rank.id().pid);
+  const auto outcome = sweep_as_ordinary_user(
+      {.leaders = {rank.id()}, .since = rank.id().start_time}, rank.id().pid);
   EXPECT_TRUE(outcome.done);
   EXPECT_TRUE(rank.killed());
 }
 
 TEST(ClosedProcess, ThatMayBeOfTheRunIsWaitedForAndNamed) {
   const Closed one;
-  const auto outcome = sweep_as_ordinary_user({.leaders = {}, .since = one.id().start_time}, one.id().pid);
+  const auto outcome =
+      sweep_as_ordinary_user({.leaders = {}, .since = one.id().start_time}, one.id().pid);
   EXPECT_TRUE(outcome.waits_for_it);
   EXPECT_FALSE(one.killed());
 }
@@ -108,14 +118,17 @@ TEST(ClosedProcess, ThatMayBeOfTheRunIsWaitedForAndNamed) {
 TEST(ClosedProcess, OfAnotherSessionWithTheSameNumberIsNotKilled) {
   const Closed one;
   const ProcessId gone{.pid = one.id().pid, .start_time = one.id().start_time - 1};
-  EXPECT_TRUE(sweep_as_ordinary_user({.leaders = {gone}, .since = gone.start_time}, one.id().pid).waits_for_it);
+  EXPECT_TRUE(sweep_as_ordinary_user({.leaders = {gone}, .since = gone.start_time}, one.id().pid)
+                  .waits_for_it);
   EXPECT_FALSE(one.killed());
 }
 
 // A user's own login or key agent must not hold his jobs up.
 TEST(ClosedProcess, OlderThanTheRunIsAStranger) {
   const Closed stranger;
-  EXPECT_TRUE(sweep_as_ordinary_user({.leaders = {}, .since = stranger.id().start_time + 1}, stranger.id().pid).done);
+  EXPECT_TRUE(sweep_as_ordinary_user({.leaders = {}, .since = stranger.id().start_time + 1},
+                                     stranger.id().pid)
+                  .done);
   EXPECT_FALSE(stranger.killed());
 }
 

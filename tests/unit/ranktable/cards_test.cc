@@ -1,4 +1,5 @@
-// The rule of cards, and the choice by it: whatever is chosen is taken, and something is chosen whenever anything could be.
+// The rule of cards, and the choice by it: whatever is chosen is taken, and something is chosen
+// whenever anything could be.
 #include "common/engine/ranktable/cards.h"
 
 #include <fmt/format.h>
@@ -22,7 +23,9 @@ Cards of_mask(std::uint32_t mask) {
   }
   return cards;
 }
-std::string chosen(Chip chip, const Cards& free, std::size_t count) { return fmt::format("{}", fmt::join(choose_cards(chip, free, count), ",")); }
+std::string chosen(Chip chip, const Cards& free, std::size_t count) {
+  return fmt::format("{}", fmt::join(choose_cards(chip, free, count), ","));
+}
 
 struct Choice {
   const char* what;
@@ -36,7 +39,8 @@ TEST(Cards, AreChosenSoThatLeastIsBroken) {
   const Cards all = of_mask(0xFF), sixteen = of_mask(0xFFFF);
   for (const Choice& one : {
            Choice{"one of a whole server", Chip::A910, all, 1, "0"},
-           Choice{"one, out of the group that is broken", Chip::A910, {0, 1, 2, 3, 5, 6, 7}, 1, "5"},
+           Choice{
+               "one, out of the group that is broken", Chip::A910, {0, 1, 2, 3, 5, 6, 7}, 1, "5"},
            Choice{"two, out of the group that is broken", Chip::A910, {0, 1, 2, 3, 6, 7}, 2, "6,7"},
            Choice{"two, where the broken group has one", Chip::A910, {1, 4, 5, 6, 7}, 2, "4,5"},
            Choice{"two, one left in each", Chip::A910, {3, 4}, 2, ""},
@@ -46,14 +50,26 @@ TEST(Cards, AreChosenSoThatLeastIsBroken) {
            Choice{"all eight", Chip::A910, all, 8, "0,1,2,3,4,5,6,7"},
            Choice{"a number that a 910 has not", Chip::A910, {8, 9, 10, 11}, 2, ""},
            Choice{"six of an A2", Chip::A910B, all, 6, "0,1,2,3,4,5"},
-           Choice{"three of the half that is broken", Chip::A910B, {0, 1, 2, 3, 4, 5, 6, 7, 12, 13, 14}, 3, "12,13,14"},
-           Choice{"eight, in no half", Chip::A910B, {0, 1, 2, 3, 4, 8, 9, 10, 11, 12}, 8, "0,1,2,3,8,9,10,11"},
+           Choice{"three of the half that is broken",
+                  Chip::A910B,
+                  {0, 1, 2, 3, 4, 5, 6, 7, 12, 13, 14},
+                  3,
+                  "12,13,14"},
+           Choice{"eight, in no half",
+                  Chip::A910B,
+                  {0, 1, 2, 3, 4, 8, 9, 10, 11, 12},
+                  8,
+                  "0,1,2,3,8,9,10,11"},
            Choice{"eight, at other positions", Chip::A910B, {0, 1, 2, 3, 12, 13, 14, 15}, 8, ""},
            Choice{"ten", Chip::A910B, sixteen, 10, "0,1,2,3,4,8,9,10,11,12"},
            Choice{"nine are none", Chip::A910B, sixteen, 9, ""},
            Choice{"two dies of one card", Chip::A910_93, {1, 2, 3}, 2, "2,3"},
            Choice{"the die that is left over", Chip::A910_93, {0, 1, 3, 4, 5}, 1, "3"},
-           Choice{"three: a card and the die that is left over", Chip::A910_93, {0, 1, 3, 4, 5}, 3, "0,1,3"},
+           Choice{"three: a card and the die that is left over",
+                  Chip::A910_93,
+                  {0, 1, 3, 4, 5},
+                  3,
+                  "0,1,3"},
            Choice{"two where there is no whole card", Chip::A910_93, {1, 2, 4}, 2, "1,2"},
            Choice{"none at all", Chip::A910_93, all, 0, ""},
            Choice{"more than there are", Chip::A910_93, all, 9, ""},
@@ -67,12 +83,14 @@ TEST(Cards, SomethingIsChosenWheneverAnythingCouldBe) {
   for (std::uint32_t free = 0; free < 256; ++free) {
     std::array<bool, 9> possible{};
     for (std::uint32_t subset = free;; subset = (subset - 1) & free) {
-      if (subset != 0 && cards_problem(Chip::A910, of_mask(subset)).empty()) possible.at(static_cast<std::size_t>(std::popcount(subset))) = true;
+      if (subset != 0 && cards_problem(Chip::A910, of_mask(subset)).empty())
+        possible.at(static_cast<std::size_t>(std::popcount(subset))) = true;
       if (subset == 0) break;
     }
     for (std::size_t count = 1; count <= 8; ++count) {
       const Cards cards = choose_cards(Chip::A910, of_mask(free), count);
-      ASSERT_EQ(!cards.empty(), possible.at(count)) << count << " of " << fmt::format("{}", of_mask(free));
+      ASSERT_EQ(!cards.empty(), possible.at(count))
+          << count << " of " << fmt::format("{}", of_mask(free));
     }
   }
 }
@@ -88,7 +106,8 @@ TEST(Cards, WhatIsChosenIsFreeAndTaken) {
         ASSERT_EQ(cards.size(), count);
         ASSERT_EQ(cards_problem(chip, cards), "");
         ASSERT_EQ(count_problem(chip, count), "");
-        for (const std::uint32_t card : cards) ASSERT_TRUE((free >> card & 1U) != 0 && card < cards_of(chip));
+        for (const std::uint32_t card : cards)
+          ASSERT_TRUE((free >> card & 1U) != 0 && card < cards_of(chip));
         ASSERT_TRUE(std::ranges::is_sorted(cards));
       }
     }
@@ -96,13 +115,17 @@ TEST(Cards, WhatIsChosenIsFreeAndTaken) {
 }
 
 TEST(Cards, InSentences) {
-  EXPECT_EQ(count_problem(Chip::A910, 3), "3 devices; on 910 a server takes part with 1, 2, 4 or 8");
-  EXPECT_EQ(count_problem(Chip::A910, 16), "16 devices; on 910 a server takes part with 1, 2, 4 or 8");
+  EXPECT_EQ(count_problem(Chip::A910, 3),
+            "3 devices; on 910 a server takes part with 1, 2, 4 or 8");
+  EXPECT_EQ(count_problem(Chip::A910, 16),
+            "16 devices; on 910 a server takes part with 1, 2, 4 or 8");
   EXPECT_EQ(count_problem(Chip::A910_93, 17), "17 devices; a 910_93 server has 16 at most");
   EXPECT_EQ(count_problem(Chip::A910B, 7), "");
   EXPECT_NE(count_problem(Chip::A910B, 11), "");
   EXPECT_EQ(together(Chip::A910, 4), " of one group (0-3 or 4-7)");
-  EXPECT_EQ(together(Chip::A910, 1) + together(Chip::A910, 8) + together(Chip::A910B, 8) + together(Chip::A910_93, 16), "");
+  EXPECT_EQ(together(Chip::A910, 1) + together(Chip::A910, 8) + together(Chip::A910B, 8) +
+                together(Chip::A910_93, 16),
+            "");
   EXPECT_EQ(tally(Chip::A910, Cards{0, 1, 4}), "2+1");
   EXPECT_EQ(tally(Chip::A910B, Cards{0, 1, 4}), "3");
   EXPECT_EQ(tally(Chip::A910B, Cards{0, 1, 8}), "2+1");

@@ -1,4 +1,5 @@
-// Tables that the vendor's own tools made (golden/, with the inputs in cases.json): made again byte for byte, and read back.
+// Tables that the vendor's own tools made (golden/, with the inputs in cases.json): made again byte
+// for byte, and read back.
 #include <gtest/gtest.h>
 
 #include "common/engine/ranktable/device_range.h"
@@ -21,12 +22,15 @@ struct Made {
 
 // As `generate` makes it of one host's inputs.
 Made generated(const Json& host) {
-  const auto range = parse_device_range(text(host, "device_range"), *parse_number(text(host, "device_num_per_node")), std::nullopt);
-  Made made{.table = {.servers = {{.server_id = text(host, "server_id"), .host_nic_ip = std::string(kReserved)}}}};
+  const auto range = parse_device_range(
+      text(host, "device_range"), *parse_number(text(host, "device_num_per_node")), std::nullopt);
+  Made made{.table = {.servers = {{.server_id = text(host, "server_id"),
+                                   .host_nic_ip = std::string(kReserved)}}}};
   std::vector<std::uint32_t> logic;
   for (std::uint32_t device = range->first; device < range->end; ++device) {
     logic.push_back(device);
-    made.table.servers.front().devices.push_back({.device_id = device, .device_ip = text(*host.get("device_ips"), std::to_string(device))});
+    made.table.servers.front().devices.push_back(
+        {.device_id = device, .device_ip = text(*host.get("device_ips"), std::to_string(device))});
   }
   number_ranks(made.table);
   made.file_name = server_file_name(logic, text(host, "server_id"));
@@ -49,7 +53,8 @@ TEST(Golden, EveryTableIsMadeAgainByteForByteAndReadBack) {
     RankTable table = parts.front();
     std::string name = names.front();
     if (text(one, "kind") == "merge") {
-      for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(names[i], one.get("input_file_names")->items[i].text);
+      for (std::size_t i = 0; i < names.size(); ++i)
+        EXPECT_EQ(names[i], one.get("input_file_names")->items[i].text);
       auto merged = merge(parts);
       ASSERT_TRUE(merged) << merged.error().message;
       table = std::move(*merged);
@@ -88,9 +93,9 @@ TEST(Golden, AnAttemptsTableIsTheMergedFile) {
   table->servers[1].devices[0].device_ip = table->servers[0].devices[0].device_ip;
   const auto refused = make_table_file(*table);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(
-      refused.error().message,
-      "server_list[1].device[0].device_ip: '192.1.11.10' is there twice, first at server_list[0].device[0]; every card of the cluster has its own address");
+  EXPECT_EQ(refused.error().message,
+            "server_list[1].device[0].device_ip: '192.1.11.10' is there twice, first at "
+            "server_list[0].device[0]; every card of the cluster has its own address");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Tables as a cloud's jobstart_hccl.json has them: what its launcher makes of them is the table that they were made of.
+// Tables as a cloud's jobstart_hccl.json has them: what its launcher makes of them is the table
+// that they were made of.
 #include "common/engine/ranktable/group_text.h"
 
 #include <gtest/gtest.h>
@@ -29,9 +30,11 @@ RankTable read_back(const std::string& text) {
 }
 
 TEST(GroupText, TheLaunchersTableIsTheOneThatItWasMadeOf) {
-  for (const auto& [servers, devices] : {std::pair(1, 1), std::pair(1, 8), std::pair(2, 8), std::pair(13, 4)}) {
+  for (const auto& [servers, devices] :
+       {std::pair(1, 1), std::pair(1, 8), std::pair(2, 8), std::pair(13, 4)}) {
     RankTable table = sample(static_cast<std::size_t>(servers), static_cast<std::size_t>(devices));
-    for (Server& server : table.servers) server.host_nic_ip.clear();  // nobody reads it, and the form has no place for it
+    // nobody reads it, and the form has no place for it
+    for (Server& server : table.servers) server.host_nic_ip.clear();
     const auto text = group_list_text(table, "ma-job-1-worker");
     ASSERT_TRUE(text) << text.error().message;
     EXPECT_EQ(read_back(*text), table) << servers << " servers of " << devices;
@@ -82,12 +85,16 @@ TEST(GroupText, FollowsTheRanksAndNotTheFile) {
 }
 
 TEST(GroupText, RefusesWhatTheFormHasNoPlaceFor) {
-  const auto said_of = [](const RankTable& table) { return group_list_text(table, "p").error().message; };
+  const auto said_of = [](const RankTable& table) {
+    return group_list_text(table, "p").error().message;
+  };
   EXPECT_EQ(said_of(sample(2, 2, Version::SuperPods)), "a group list has no place for super-pods");
-  EXPECT_EQ(said_of(sample(1, 9)), "device 8 of server '10.20.0.0': a group list has devices 0 to 7 only");
+  EXPECT_EQ(said_of(sample(1, 9)),
+            "device 8 of server '10.20.0.0': a group list has devices 0 to 7 only");
   RankTable mixed = sample(2, 2);
   std::swap(mixed.servers[0].devices[0].rank_id, mixed.servers[1].devices[1].rank_id);
-  EXPECT_NE(said_of(mixed).find("are mixed with those of other servers"), std::string::npos) << said_of(mixed);
+  EXPECT_NE(said_of(mixed).find("are mixed with those of other servers"), std::string::npos)
+      << said_of(mixed);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What tables are made of: device ranges, lists of visible devices, addresses of cards, group lists.
+// What tables are made of: device ranges, lists of visible devices, addresses of cards, group
+// lists.
 #include <gtest/gtest.h>
 
 #include "common/engine/ranktable/device_range.h"
@@ -12,7 +13,8 @@
 namespace muster::ranktable {
 namespace {
 
-std::string range(std::string_view text, std::uint32_t per_server = 8, std::optional<Chip> chip = std::nullopt) {
+std::string range(std::string_view text, std::uint32_t per_server = 8,
+                  std::optional<Chip> chip = std::nullopt) {
   const auto parsed = parse_device_range(text, per_server, chip);
   return parsed ? fmt::format("{}-{}", parsed->first, parsed->end) : parsed.error().message;
 }
@@ -29,26 +31,40 @@ TEST(DeviceRange, TheVendorsWords) {
 }
 
 TEST(DeviceRange, WhatIsNone) {
-  for (const char* bad : {"", "8", "0,8", "(0,8)", "[0,8", "[0;8)", "[,8)", "[0,)", "[-1,8)", "[0,8)x", "[0x0,8)", "[0,1,2)", "[0,99999999999)"}) {
-    EXPECT_EQ(range(bad), fmt::format("device range '{}': write [FIRST,END), for instance \"[0,8)\" for devices 0 to 7", bad));
+  for (const char* bad : {"", "8", "0,8", "(0,8)", "[0,8", "[0;8)", "[,8)", "[0,)", "[-1,8)",
+                          "[0,8)x", "[0x0,8)", "[0,1,2)", "[0,99999999999)"}) {
+    EXPECT_EQ(range(bad),
+              fmt::format(
+                  "device range '{}': write [FIRST,END), for instance \"[0,8)\" for devices 0 to 7",
+                  bad));
   }
-  EXPECT_EQ(range("[0,9)"), "device range '[0,9)': ends behind device 7, the last of 8 a server; --device-num-per-node says otherwise");
+  EXPECT_EQ(range("[0,9)"),
+            "device range '[0,9)': ends behind device 7, the last of 8 a server; "
+            "--device-num-per-node says otherwise");
   // The vendor's tool takes this and writes a table without devices, which HCCL refuses.
-  EXPECT_EQ(range("[3,3)"), "device range '[3,3)': has no device in it: the end is not part of it; [3,4) is device 3 alone");
-  EXPECT_EQ(range("[4,2)"), "device range '[4,2)': has no device in it: the end is not part of it; [4,5) is device 4 alone");
+  EXPECT_EQ(range("[3,3)"),
+            "device range '[3,3)': has no device in it: the end is not part of it; [3,4) is device "
+            "3 alone");
+  EXPECT_EQ(range("[4,2)"),
+            "device range '[4,2)': has no device in it: the end is not part of it; [4,5) is device "
+            "4 alone");
 }
 
 TEST(DeviceRange, GroupsAreOnesOfA910) {
   const std::string across =
-      "takes devices out of both groups of a 910 server (0-3 and 4-7); stay in one group or take all; --chip 910b or 910_93 for servers without groups";
+      "takes devices out of both groups of a 910 server (0-3 and 4-7); stay in one group or take "
+      "all; --chip 910b or 910_93 for servers without groups";
   EXPECT_EQ(range("[0,6)"), "device range '[0,6)': " + across);
   EXPECT_EQ(range("[3,5)"), "device range '[3,5)': " + across);
   EXPECT_EQ(range("[2,8)"), "device range '[2,8)': " + across);
   EXPECT_EQ(range("[0,12)", 16), "device range '[0,12)': " + across);
   EXPECT_EQ(range("[3,5)", 8, Chip::A910), "device range '[3,5)': " + across);
-  EXPECT_EQ(range("[0,6)", 8, Chip::A910), "device range '[0,6)': 6 devices; a 910 server takes part with 1, 2, 4 or 8");
-  EXPECT_EQ(range("[0,3)", 8, Chip::A910), "device range '[0,3)': 3 devices; a 910 server takes part with 1, 2, 4 or 8");
-  EXPECT_EQ(range("[0,16)", 16, Chip::A910), "device range '[0,16)': 16 devices; a 910 server takes part with 1, 2, 4 or 8");
+  EXPECT_EQ(range("[0,6)", 8, Chip::A910),
+            "device range '[0,6)': 6 devices; a 910 server takes part with 1, 2, 4 or 8");
+  EXPECT_EQ(range("[0,3)", 8, Chip::A910),
+            "device range '[0,3)': 3 devices; a 910 server takes part with 1, 2, 4 or 8");
+  EXPECT_EQ(range("[0,16)", 16, Chip::A910),
+            "device range '[0,16)': 16 devices; a 910 server takes part with 1, 2, 4 or 8");
   for (const Chip chip : {Chip::A910B, Chip::A910_93}) EXPECT_EQ(range("[0,6)", 8, chip), "0-6");
   EXPECT_EQ(range("[0,12)", 16, Chip::A910_93), "0-12");
 }
@@ -60,9 +76,13 @@ TEST(VisibleDevices, ListsAndSpans) {
   for (const char* bad : {"", ",", "1,", "a", "-1", "3-1", "1-", "0-4294967294", "64"}) {
     const auto devices = parse_visible_devices(bad);
     ASSERT_FALSE(devices) << bad;
-    EXPECT_EQ(devices.error().message, fmt::format("visible devices '{}': write the numbers of physical devices, for instance \"4,5,6,7\" or \"4-7\"", bad));
+    EXPECT_EQ(devices.error().message,
+              fmt::format("visible devices '{}': write the numbers of physical devices, for "
+                          "instance \"4,5,6,7\" or \"4-7\"",
+                          bad));
   }
-  EXPECT_EQ(parse_visible_devices("1,0-2").error().message, "visible devices '1,0-2': device 1 is there twice");
+  EXPECT_EQ(parse_visible_devices("1,0-2").error().message,
+            "visible devices '1,0-2': device 1 is there twice");
 }
 
 TEST(VisibleDevices, TheRangeIsOfLogicNumbers) {
@@ -73,25 +93,29 @@ TEST(VisibleDevices, TheRangeIsOfLogicNumbers) {
   EXPECT_EQ((*picked)[1].physical, 7u);
   // The vendor's tool compares only how many there are, and then reads behind the end.
   EXPECT_EQ(pick_devices({.first = 2, .end = 4}, {6, 7}).error().message,
-            "device range [2,4): only 2 devices are visible; --visible-devices lists the physical device of every logic number from 0 on");
+            "device range [2,4): only 2 devices are visible; --visible-devices lists the physical "
+            "device of every logic number from 0 on");
 }
 
 TEST(Hccn, WhatTheToolPrints) {
   EXPECT_EQ(address_of_tool("ipaddr:192.1.11.10\nnetmask:255.255.255.0\n"), "192.1.11.10");
   EXPECT_EQ(address_of_tool("\nipaddr: 192.1.11.10\r\n"), "192.1.11.10");
   EXPECT_EQ(address_of_tool("ipaddr:fe80::1\n"), "fe80::1");
-  for (const char* none :
-       {"", "\n\n", "netmask:255.255.255.0\nipaddr:192.1.1.1\n", "ipaddr:\n", "ipaddr:0.0.0.0\n", "ipaddr:none", "Failed: 1.2.3.4", "192.1.1.1"})
+  for (const char* none : {"", "\n\n", "netmask:255.255.255.0\nipaddr:192.1.1.1\n", "ipaddr:\n",
+                           "ipaddr:0.0.0.0\n", "ipaddr:none", "Failed: 1.2.3.4", "192.1.1.1"})
     EXPECT_EQ(address_of_tool(none), std::nullopt) << none;
 }
 
 TEST(Hccn, TheFile) {
   const auto addresses = addresses_of_conf(
-      "netmask_0=255.255.255.0\n  address_0=192.1.11.10 \naddress_10 = 192.1.11.20\r\nsend_arp_status_0=1\naddress_x=1\naddress_1\n# "
+      "netmask_0=255.255.255.0\n  address_0=192.1.11.10 \naddress_10 = "
+      "192.1.11.20\r\nsend_arp_status_0=1\naddress_x=1\naddress_1\n# "
       "address_2=3\naddress_0=192.1.11.10");
   ASSERT_TRUE(addresses) << addresses.error().message;
-  EXPECT_EQ(*addresses, (std::map<std::uint32_t, std::string>{{0, "192.1.11.10"}, {10, "192.1.11.20"}}));
-  EXPECT_EQ(addresses_of_conf("address_0=1.1.1.1\naddress_0=1.1.1.2").error().message, "line 2: device 0 gets the address '1.1.1.2' here and '1.1.1.1' before");
+  EXPECT_EQ(*addresses,
+            (std::map<std::uint32_t, std::string>{{0, "192.1.11.10"}, {10, "192.1.11.20"}}));
+  EXPECT_EQ(addresses_of_conf("address_0=1.1.1.1\naddress_0=1.1.1.2").error().message,
+            "line 2: device 0 gets the address '1.1.1.2' here and '1.1.1.1' before");
 }
 
 constexpr const char* kCloud =
@@ -107,7 +131,8 @@ GroupList cloud() {
   return list;
 }
 
-// By pod number and not by text; devices as they stand; two pods of one server are one server, where the first of them is.
+// By pod number and not by text; devices as they stand; two pods of one server are one server,
+// where the first of them is.
 TEST(GroupList, TheLaunchersOrder) {
   const auto table = as_launcher_reads(cloud());
   ASSERT_TRUE(table) << table.error().message;
@@ -136,29 +161,40 @@ std::string verdict(std::string text, std::string_view what = "", std::string_vi
 
 TEST(GroupList, ItsRules) {
   EXPECT_EQ(verdict(kCloud),
-            "acceptable\nnote: it has no rank ids: HCCL numbers by server_id and device_id, the cloud's launcher by pod; `muster ranktable convert` writes the "
+            "acceptable\nnote: it has no rank ids: HCCL numbers by server_id and device_id, the "
+            "cloud's launcher by pod; `muster ranktable convert` writes the "
             "launcher's order down");
-  EXPECT_EQ(verdict(kCloud, R"("group_count": "1")", R"("group_count": "2")"), "rejected\ngroup_count: '2', but group_list has 1");
-  EXPECT_EQ(verdict(kCloud, R"("device_count": "4")", R"("device_count": "5")"), "rejected\ngroup_list[0].device_count: '5', but the instances have 4 devices");
+  EXPECT_EQ(verdict(kCloud, R"("group_count": "1")", R"("group_count": "2")"),
+            "rejected\ngroup_count: '2', but group_list has 1");
+  EXPECT_EQ(verdict(kCloud, R"("device_count": "4")", R"("device_count": "5")"),
+            "rejected\ngroup_list[0].device_count: '5', but the instances have 4 devices");
   EXPECT_EQ(verdict(kCloud, R"("instance_count": "3")", R"("instance_count": 3)"),
-            "rejected\ngroup_list[0].instance_count: is the number 3; every value of a rank table is a string: write \"3\"");
+            "rejected\ngroup_list[0].instance_count: is the number 3; every value of a rank table "
+            "is a string: write \"3\"");
   EXPECT_EQ(verdict(kCloud, R"("job-worker-2")", R"("job-worker-10")"),
-            "rejected\ngroup_list[0].instance_list[1].pod_name: 'job-worker-10' is there twice, first at group_list[0].instance_list[0]");
+            "rejected\ngroup_list[0].instance_list[1].pod_name: 'job-worker-10' is there twice, "
+            "first at group_list[0].instance_list[0]");
   EXPECT_EQ(verdict(kCloud, R"("device_id": "3")", R"("device_id": "8")"),
-            "rejected\ngroup_list[0].instance_list[0].devices[0].device_id: '8': in this form devices are 0 to 7; version 1.0 goes further");
+            "rejected\ngroup_list[0].instance_list[0].devices[0].device_id: '8': in this form "
+            "devices are 0 to 7; version 1.0 goes further");
   EXPECT_EQ(verdict(kCloud, R"("device_ip": "1.1.2.0")", R"("device_ip": "1.1.1.3")"),
-            "rejected\nas HCCL numbers it: server_list[1].device[0].device_ip: '1.1.1.3' is there twice, first at server_list[0].device[1]; every card of the "
+            "rejected\nas HCCL numbers it: server_list[1].device[0].device_ip: '1.1.1.3' is there "
+            "twice, first at server_list[0].device[1]; every card of the "
             "cluster has its own address\n"
-            "note: it has no rank ids: HCCL numbers by server_id and device_id, the cloud's launcher by pod; `muster ranktable convert` writes the launcher's "
+            "note: it has no rank ids: HCCL numbers by server_id and device_id, the cloud's "
+            "launcher by pod; `muster ranktable convert` writes the launcher's "
             "order down");
-  EXPECT_EQ(verdict(R"({"status": "completed"})"), "rejected\ngroup_count: is missing\ngroup_list: is missing");
+  EXPECT_EQ(verdict(R"({"status": "completed"})"),
+            "rejected\ngroup_count: is missing\ngroup_list: is missing");
 }
 
 TEST(GroupList, APodNeedsItsNumber) {
   GroupList list = cloud();
   list.groups[0].instances[1].pod_name = "job-master";
   list.groups[0].instances[1].pod_index.reset();
-  EXPECT_EQ(as_launcher_reads(list).error().message, "pod_name 'job-master' does not end in a number behind a '-': the launcher orders pods by it");
+  EXPECT_EQ(as_launcher_reads(list).error().message,
+            "pod_name 'job-master' does not end in a number behind a '-': the launcher orders pods "
+            "by it");
 }
 
 constexpr const char* kLab =
@@ -176,17 +212,21 @@ TEST(GroupList, TheLabFormHasRankIds) {
       R"({"status": "completed", "version": "1.0", "server_count": "1", "server_list": [{"server_id": "10.0.0.1", "device": [{"device_id": "0", "device_ip": "1.1.1.0", "rank_id": "0"}, {"device_id": "1", "device_ip": "1.1.1.1", "rank_id": "1"}]}]})");
   EXPECT_EQ(verdict(kLab), "acceptable\n");
   EXPECT_EQ(verdict(kLab, R"("rank_id": "1")", R"("rank_id": "0")"),
-            "rejected\nas HCCL numbers it: server_list[0].device[1].rank_id: rank 0 is there twice, first at server_list[0].device[0]; every rank from 0 to 1 "
+            "rejected\nas HCCL numbers it: server_list[0].device[1].rank_id: rank 0 is there "
+            "twice, first at server_list[0].device[0]; every rank from 0 to 1 "
             "is there once");
-  EXPECT_EQ(verdict(kLab, R"("para_plane_nic_location": "device")", R"("para_plane_nic_location": "host")"),
+  EXPECT_EQ(verdict(kLab, R"("para_plane_nic_location": "device")",
+                    R"("para_plane_nic_location": "host")"),
             "rejected\npara_plane_nic_location: 'host': only 'device' is read");
   EXPECT_EQ(verdict(kLab, R"("server_num": "1")", R"("server_num": "2")"), "acceptable\n");
   EXPECT_EQ(verdict(kLab, R"("server_num": "1")", R"("server_num": "3")"),
-            "rejected\ngroup_list[0].server_num: '3' servers for 2 devices; every server has 1, 2, 4, 8 or 16");
+            "rejected\ngroup_list[0].server_num: '3' servers for 2 devices; every server has 1, 2, "
+            "4, 8 or 16");
 }
 
 TEST(FileNames, AreTheVendors) {
-  EXPECT_EQ(server_file_name(std::vector<std::uint32_t>{2, 3}, "10.20.0.11"), "hccl_2p_23_10.20.0.11.json");
+  EXPECT_EQ(server_file_name(std::vector<std::uint32_t>{2, 3}, "10.20.0.11"),
+            "hccl_2p_23_10.20.0.11.json");
   std::vector<std::uint32_t> sixteen(16);
   for (std::uint32_t i = 0; i < 16; ++i) sixteen[i] = i;
   EXPECT_EQ(server_file_name(sixteen, "h"), "hccl_16p_0123456789101112131415_h.json");
@@ -196,7 +236,9 @@ TEST(FileNames, AreTheVendors) {
 TEST(Merge, RefusesWhatIsNotOfOneKind) {
   EXPECT_EQ(merge({}).error().message, "merging rank tables: there is none");
   const std::vector<RankTable> mixed = {sample(1, 1), sample(2, 1, Version::SuperPods)};
-  EXPECT_EQ(merge(mixed).error().message, "merging rank tables: one has version 1.0, another 1.2; make them all the same version");
+  EXPECT_EQ(
+      merge(mixed).error().message,
+      "merging rank tables: one has version 1.0, another 1.2; make them all the same version");
   const std::vector<RankTable> big = {sample(4'096, 16), sample(1, 1)};
   EXPECT_EQ(merge(big).error().message, "merging rank tables: more than 65536 ranks together");
 }

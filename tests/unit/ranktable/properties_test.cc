@@ -20,18 +20,25 @@ constexpr int kRounds = 200;
 
 std::size_t below(std::mt19937& random, std::size_t bound) { return random() % bound; }
 
-// Any table that check() takes: uneven servers, devices in any order, ranks in any order, keys that nobody knows, names with odd letters.
+// Any table that check() takes: uneven servers, devices in any order, ranks in any order, keys that
+// nobody knows, names with odd letters.
 RankTable any_table(std::mt19937& random, bool ranks_in_file_order) {
   const Version version = below(random, 2) == 0 ? Version::Servers : Version::SuperPods;
-  RankTable table = sample(version == Version::SuperPods ? 2 * (1 + below(random, 4)) : 1 + below(random, 9), 1 + below(random, 16), version);
+  RankTable table =
+      sample(version == Version::SuperPods ? 2 * (1 + below(random, 4)) : 1 + below(random, 9),
+             1 + below(random, 16), version);
   for (Server& server : table.servers) {
     std::ranges::shuffle(server.devices, random);
-    if (version == Version::Servers) server.devices.resize(1 + below(random, server.devices.size()));
+    if (version == Version::Servers)
+      server.devices.resize(1 + below(random, server.devices.size()));
     if (below(random, 4) == 0) server.kept.push_back({"hardware_type", "\"800-9000-A2\""});
     if (below(random, 4) == 0) server.server_id += "-\u00e9\u4e2d\U0001F600 \"quoted\\\"";
     for (Device& device : server.devices) {
       if (below(random, 4) == 0) device.kept.push_back({"device_port", "\"16667\""});
-      if (below(random, 8) == 0) device.kept.push_back({"levels", "[\n    1.50,\n    {\n        \"a\": null,\n        \"b\": []\n    },\n    true\n]"});
+      if (below(random, 8) == 0)
+        device.kept.push_back(
+            {"levels",
+             "[\n    1.50,\n    {\n        \"a\": null,\n        \"b\": []\n    },\n    true\n]"});
     }
   }
   number_ranks(table);
@@ -70,7 +77,9 @@ TEST(Properties, WhatIsWrittenIsReadBackTheSame) {
     ASSERT_TRUE(read) << read.error().message << "\n" << text;
     ASSERT_EQ(*read, table) << text;
     ASSERT_EQ(table_text(*read), text);
-    ASSERT_TRUE(std::ranges::all_of(text, [](char c) { return (c >= 0x20 && c < 0x7F) || c == '\n'; })) << text;
+    ASSERT_TRUE(std::ranges::all_of(text, [](char c) {
+      return (c >= 0x20 && c < 0x7F) || c == '\n';
+    })) << text;
     ASSERT_FALSE(text.ends_with('\n'));
   }
 }
@@ -116,7 +125,8 @@ TEST(Properties, RenumberingIsDenseAndKeepsTheOrderOfEachInput) {
     ASSERT_TRUE(merged);
     expect_dense(*merged);
     std::vector<std::uint32_t> expected = ranks_of(first);
-    for (const std::uint32_t rank : ranks_of(second)) expected.push_back(rank + static_cast<std::uint32_t>(first.rank_count()));
+    for (const std::uint32_t rank : ranks_of(second))
+      expected.push_back(rank + static_cast<std::uint32_t>(first.rank_count()));
     ASSERT_EQ(ranks_of(*merged), expected);
     number_ranks(*merged);
     std::vector<std::uint32_t> counted = ranks_of(*merged);
@@ -125,7 +135,8 @@ TEST(Properties, RenumberingIsDenseAndKeepsTheOrderOfEachInput) {
   }
 }
 
-// A group list made of a table in the launcher's order converts to that table, whatever order its pods stand in.
+// A group list made of a table in the launcher's order converts to that table, whatever order its
+// pods stand in.
 TEST(Properties, ConvertingAGroupListFindsTheLaunchersOrder) {
   std::mt19937 random(kSeed);
   for (int round = 0; round < kRounds; ++round) {
@@ -135,10 +146,13 @@ TEST(Properties, ConvertingAGroupListFindsTheLaunchersOrder) {
       std::ranges::shuffle(server.devices, random);
     }
     number_ranks(table);
-    GroupList list{.groups = {{.name = "g", .device_count = static_cast<std::uint32_t>(table.rank_count())}}};
+    GroupList list{
+        .groups = {{.name = "g", .device_count = static_cast<std::uint32_t>(table.rank_count())}}};
     for (std::uint32_t i = 0; const Server& server : table.servers) {
-      list.groups[0].instances.push_back(
-          {.pod_name = fmt::format("job-worker-{}", i), .pod_index = i, .server_id = server.server_id, .devices = server.devices});
+      list.groups[0].instances.push_back({.pod_name = fmt::format("job-worker-{}", i),
+                                          .pod_index = i,
+                                          .server_id = server.server_id,
+                                          .devices = server.devices});
       ++i;
     }
     std::ranges::shuffle(list.groups[0].instances, random);
@@ -168,10 +182,12 @@ TEST(Properties, TheHashIsOfTheBytes) {
   EXPECT_EQ(sha256_hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
-// Whatever a file holds, it is answered: no crash, no endless list, and what is acceptable can be written again.
+// Whatever a file holds, it is answered: no crash, no endless list, and what is acceptable can be
+// written again.
 TEST(Properties, MutatedFilesAreAnswered) {
   const std::string seeds[] = {
-      file_bytes(golden_path("hccl_2p_01_10.20.0.11.json")), table_text(sample(2, 2, Version::SuperPods)), table_text(sample(2, 1), Layout::Launcher),
+      file_bytes(golden_path("hccl_2p_01_10.20.0.11.json")),
+      table_text(sample(2, 2, Version::SuperPods)), table_text(sample(2, 1), Layout::Launcher),
       R"({"status":"completed","group_count":"1","group_list":[{"group_name":"g","device_count":"2","instance_count":"2","instance_list":[{"pod_name":"p-1","server_id":"a","devices":[{"device_id":"0","device_ip":"1.1.1.1"}]},{"pod_name":"p-0","server_id":"b","devices":[{"device_id":"0","device_ip":"1.1.1.2"}]}]}]})"};
   const std::string pieces[] = {"{",
                                 "}",
@@ -207,7 +223,8 @@ TEST(Properties, MutatedFilesAreAnswered) {
       }
     }
     const Judgement judgement = judge(text, std::nullopt);
-    for (const Finding& finding : judgement.findings.problems) ASSERT_FALSE(finding.message.empty());
+    for (const Finding& finding : judgement.findings.problems)
+      ASSERT_FALSE(finding.message.empty());
     ASSERT_LE(judgement.findings.problems.size(), kFindingsMax);
     ASSERT_EQ(judgement.verdict == Verdict::Rejected, !judgement.findings.problems.empty());
     if (judgement.verdict == Verdict::Acceptable) ++acceptable;

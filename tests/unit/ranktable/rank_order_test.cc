@@ -33,7 +33,8 @@ TEST(RankOrder, MixedRanksAreRefused) {
   const auto order = by_rank(table);
   ASSERT_FALSE(order);
   EXPECT_EQ(order.error().message,
-            "server_list[0]: ranks of '10.20.0.0' are mixed with those of other servers; give every server ranks that follow each other");
+            "server_list[0]: ranks of '10.20.0.0' are mixed with those of other servers; give "
+            "every server ranks that follow each other");
 }
 
 }  // namespace

@@ -13,7 +13,9 @@
 
 namespace muster::ranktable {
 
-inline std::string golden_path(const std::string& name) { return test::checkout("tests/unit/ranktable/golden/") + name; }
+inline std::string golden_path(const std::string& name) {
+  return test::checkout("tests/unit/ranktable/golden/") + name;
+}
 
 inline std::string file_bytes(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -21,7 +23,8 @@ inline std::string file_bytes(const std::string& path) {
 }
 
 // Ranks numbered. Version 1.2: two servers a super-pod.
-inline RankTable sample(std::size_t servers, std::size_t devices, Version version = Version::Servers) {
+inline RankTable sample(std::size_t servers, std::size_t devices,
+                        Version version = Version::Servers) {
   RankTable table{.version = version};
   for (std::size_t s = 0; s < servers; ++s) {
     Server server{.server_id = fmt::format("10.{}.{}.{}", 20 + s / 60'000, s / 250 % 250, s % 250)};
@@ -30,8 +33,11 @@ inline RankTable sample(std::size_t servers, std::size_t devices, Version versio
     else
       server.host_nic_ip = kReserved;
     for (std::size_t d = 0; d < devices; ++d) {
-      Device device{.device_id = static_cast<std::uint32_t>(d), .device_ip = fmt::format("{}.{}.{}.{}", 192 + s / 62'500, d, s / 250 % 250, s % 250)};
-      if (version == Version::SuperPods) device.super_device_id = fmt::format("{}", (s % 2) * devices + d);
+      Device device{
+          .device_id = static_cast<std::uint32_t>(d),
+          .device_ip = fmt::format("{}.{}.{}.{}", 192 + s / 62'500, d, s / 250 % 250, s % 250)};
+      if (version == Version::SuperPods)
+        device.super_device_id = fmt::format("{}", (s % 2) * devices + d);
       server.devices.push_back(std::move(device));
     }
     table.servers.push_back(std::move(server));
@@ -43,7 +49,8 @@ inline RankTable sample(std::size_t servers, std::size_t devices, Version versio
 inline std::string said(const Findings& findings) {
   std::string text = to_text(findings.problems, findings.left_out);
   for (const Finding& note : findings.notes)
-    text += fmt::format("{}note: {}{}{}", text.empty() ? "" : "\n", note.where, note.where.empty() ? "" : ": ", note.message);
+    text += fmt::format("{}note: {}{}{}", text.empty() ? "" : "\n", note.where,
+                        note.where.empty() ? "" : ": ", note.message);
   return text;
 }
 

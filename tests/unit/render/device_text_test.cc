@@ -25,7 +25,9 @@ v1::DeviceReading& add_reading(v1::Node& node, std::uint32_t id, v1::DeviceHealt
   reading.set_health(health);
   return reading;
 }
-std::string table(const v1::Node& node, bool wide = true) { return to_text(device_table(node, kPlain, wide), kPlain, 0); }
+std::string table(const v1::Node& node, bool wide = true) {
+  return to_text(device_table(node, kPlain, wide), kPlain, 0);
+}
 
 TEST(DeviceText, ATableSaysAllThatIsKnown) {
   v1::Node node;
@@ -46,7 +48,9 @@ TEST(DeviceText, ATableSaysAllThatIsKnown) {
   busy.mutable_occupants(0)->set_name("python\x1b[2J");
   busy.mutable_occupants(0)->set_user("alice");
   add_reading(node, 3, v1::DEVICE_HEALTH_BAD).set_health_text("npu-smi says Alarm\n80E01801");
-  EXPECT_EQ(table(node), R"(DEVICE  PHYSICAL  TYPE        MODEL  HEALTH         MEMORY  NUMA  BUS           ADDRESS   SUPER-POD   IN USE BY
+  EXPECT_EQ(
+      table(node),
+      R"(DEVICE  PHYSICAL  TYPE        MODEL  HEALTH         MEMORY  NUMA  BUS           ADDRESS   SUPER-POD   IN USE BY
      0         -  ascend910b  910B3  ok       3.3/64.0 GiB     -  0000:c1:00.0  10.0.0.0  -           llama (k3f9, attempt 2)
      1         5  ascend910b  910B3  warning    ?/64.0 GiB     3  0000:c1:00.1  10.0.0.1  -           free
      2         -  ascend910b  910B3  ok         ?/64.0 GiB     -  0000:c1:00.2  10.0.0.2  0:16777216  pid 4711 (alice, python?[2J) and 1 more
@@ -71,7 +75,8 @@ TEST(DeviceText, Marks) {
   v1::Node node;
   EXPECT_EQ(devices_text(node), "none");
   EXPECT_EQ(health_text(node, kPlain), "-");
-  node.mutable_inventory()->add_findings("npu-smi info gave no devices: it did not end within 5000 ms");
+  node.mutable_inventory()->add_findings(
+      "npu-smi info gave no devices: it did not end within 5000 ms");
   EXPECT_EQ(health_text(node, kPlain), "not seen");
   add_card(node, 0);
   add_card(node, 1);

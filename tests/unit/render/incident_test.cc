@@ -14,7 +14,8 @@ google::protobuf::Timestamp at(int milliseconds) {
   return stamp;
 }
 
-// A rank's first step came before the last node had told that it had started: the line of the start stood above it with the later time.
+// A rank's first step came before the last node had told that it had started: the line of the start
+// stood above it with the later time.
 TEST(Incident, IsInTheOrderOfTime) {
   v1::Incident incident;
   *incident.mutable_detected() = at(100);
@@ -22,8 +23,9 @@ TEST(Incident, IsInTheOrderOfTime) {
   *incident.mutable_swept() = at(110);
   *incident.mutable_started() = at(193);
   *incident.mutable_first_step() = at(182);
-  EXPECT_THAT(incident_text(incident, Style()), testing::HasSubstr("        0  detected\n          0  decided\n      +10ms  swept\n"
-                                                                   "      +82ms  first step\n      +93ms  started\n"));
+  EXPECT_THAT(incident_text(incident, Style()),
+              testing::HasSubstr("        0  detected\n          0  decided\n      +10ms  swept\n"
+                                 "      +82ms  first step\n      +93ms  started\n"));
 }
 
 TEST(Incident, SaysThatTheProgramDidNotGoOn) {
@@ -35,7 +37,8 @@ TEST(Incident, SaysThatTheProgramDidNotGoOn) {
   incident.set_began_at(21);
   EXPECT_THAT(incident_text(incident, Style()), testing::HasSubstr("+82ms  first step\n"));
   incident.set_began_at(2);
-  EXPECT_THAT(incident_text(incident, Style()), testing::HasSubstr("+82ms  first step: did not go on from step 20, began at 2\n"));
+  EXPECT_THAT(incident_text(incident, Style()),
+              testing::HasSubstr("+82ms  first step: did not go on from step 20, began at 2\n"));
   incident.set_resumed_from(-1);
   EXPECT_THAT(incident_text(incident, Style()), testing::HasSubstr("+82ms  first step\n"));
 }

@@ -1,5 +1,6 @@
-// The story: one job with a name of sixty characters pushed phase, step and loss of every job over the edge of an 80-column terminal; and every row began with
-// the eight characters that all ids of a day have.
+// The story: one job with a name of sixty characters pushed phase, step and loss of every job over
+// the edge of an 80-column terminal; and every row began with the eight characters that all ids of
+// a day have.
 #include "client/render/job_table.h"
 
 #include <gmock/gmock.h>
@@ -49,23 +50,32 @@ std::vector<std::string> lines(const std::string& text) {
 TEST(JobTable, ALongNameGivesWayToTheFigures) {
   const std::string name(60, 'n');
   for (const std::size_t width : {80U, 100U, 120U}) {
-    for (const std::string& line : lines(jobs_text({running(name, "01kd0000000ab"), running("b", "01kd0000000cd")}, false, {}, width, kNowWall))) {
+    for (const std::string& line :
+         lines(jobs_text({running(name, "01kd0000000ab"), running("b", "01kd0000000cd")}, false, {},
+                         width, kNowWall))) {
       EXPECT_LE(display_width(line), width);
       if (!line.starts_with("NAME")) {
         EXPECT_THAT(line, HasSubstr("running  30/100  2.5000")) << width;
       }
     }
   }
-  EXPECT_THAT(jobs_text({running(name, "01kd0000000ab")}, false, {}, 0, kNowWall), HasSubstr(name)) << "a pipe gets all of it";
-  EXPECT_THAT(jobs_text({running("b", "01kd0000000ab")}, false, {}, 80, kNowWall), ContainsRegex("\nb +0000ab +running")) << "and a short one is not cut";
+  EXPECT_THAT(jobs_text({running(name, "01kd0000000ab")}, false, {}, 0, kNowWall), HasSubstr(name))
+      << "a pipe gets all of it";
+  EXPECT_THAT(jobs_text({running("b", "01kd0000000ab")}, false, {}, 80, kNowWall),
+              ContainsRegex("\nb +0000ab +running"))
+      << "and a short one is not cut";
 }
 
 TEST(JobTable, IdsAreShownByTheirEnd) {
-  EXPECT_THAT(short_ids({"01kd5sme4p7aa", "01kd5sme4p8bb"}), testing::ElementsAre("e4p7aa", "e4p8bb"));
-  EXPECT_THAT(short_ids({"01kd5sme4p7aa", "01kd5swe4p7aa"}), testing::ElementsAre("me4p7aa", "we4p7aa")) << "longer where two are alike";
+  EXPECT_THAT(short_ids({"01kd5sme4p7aa", "01kd5sme4p8bb"}),
+              testing::ElementsAre("e4p7aa", "e4p8bb"));
+  EXPECT_THAT(short_ids({"01kd5sme4p7aa", "01kd5swe4p7aa"}),
+              testing::ElementsAre("me4p7aa", "we4p7aa"))
+      << "longer where two are alike";
   EXPECT_THAT(short_ids({"j1", "j2"}), testing::ElementsAre("j1", "j2"));
   EXPECT_THAT(short_ids({}), testing::IsEmpty());
-  EXPECT_THAT(short_ids({"job-\xe2\x80\xae-of-another-kind"}), testing::ElementsAre("job-\xe2\x80\xae-of-another-kind"));
+  EXPECT_THAT(short_ids({"job-\xe2\x80\xae-of-another-kind"}),
+              testing::ElementsAre("job-\xe2\x80\xae-of-another-kind"));
 }
 
 TEST(JobTable, WhyAJobWaitsStandsBehindIt) {
@@ -76,14 +86,17 @@ TEST(JobTable, WhyAJobWaitsStandsBehindIt) {
   behind.set_waits_for("waits for job 'waits'");
   v1::Job failed = job("broke", "01kd0000000ef", v1::JOB_PHASE_FAILED);
   failed.mutable_verdict()->set_reason("rank 3 ended with status 1");
-  const auto shown = lines(jobs_text({behind, waits, running("runs", "01kd0000000gh"), failed}, false, {}, 0, kNowWall));
+  const auto shown = lines(
+      jobs_text({behind, waits, running("runs", "01kd0000000gh"), failed}, false, {}, 0, kNowWall));
   ASSERT_EQ(shown.size(), 5U);
   EXPECT_THAT(shown[0], ContainsRegex("AGE +REASON$"));
   EXPECT_THAT(shown[1], ContainsRegex("then +0000cd +queued .* behind waits$"));
   EXPECT_THAT(shown[2], ContainsRegex("waits .* need 2 nodes with 8 devices, 1 fit$"));
   EXPECT_THAT(shown[3], ContainsRegex("runs .* 2m05s +0 +2h00m +-$"));
   EXPECT_THAT(shown[4], ContainsRegex("broke .* rank 3 ended with status 1$"));
-  EXPECT_THAT(jobs_text({running("runs", "01kd0000000gh")}, false, {}, 0, kNowWall), Not(HasSubstr("REASON"))) << "no column of nothing";
+  EXPECT_THAT(jobs_text({running("runs", "01kd0000000gh")}, false, {}, 0, kNowWall),
+              Not(HasSubstr("REASON")))
+      << "no column of nothing";
 }
 
 // A training that hung for an hour stood there with its time left, as if it went on.
@@ -95,7 +108,8 @@ TEST(JobTable, HowLongNothingHasSteppedIsSaid) {
   EXPECT_THAT(jobs_text({one}, false, {}, 0, kNowWall), Not(HasSubstr("REASON")));
   EXPECT_THAT(jobs_text({one}, true, {}, 0, kNowWall), ContainsRegex("SINCE(.|\n)* 3.0s "));
   one.mutable_progress()->mutable_at()->set_seconds(kNow - 100);
-  EXPECT_THAT(jobs_text({one}, false, {}, 0, kNowWall), ContainsRegex("2.5000 +- +2m05s .* last step 1m40s ago"));
+  EXPECT_THAT(jobs_text({one}, false, {}, 0, kNowWall),
+              ContainsRegex("2.5000 +- +2m05s .* last step 1m40s ago"));
   one.mutable_progress()->set_has_loss(false);
   one.mutable_progress()->set_loss_not_finite(true);
   EXPECT_THAT(jobs_text({one}, false, {}, 0, kNowWall), ContainsRegex("30/100 +NaN +-"));

@@ -1,5 +1,6 @@
-// Documents for programs. The story: a job without a verdict's class had "class": "unspecified", one that had not stepped "step": -1, and unlimited memlock was
-// 18446744073709551615, which a reader of doubles makes another number of.
+// Documents for programs. The story: a job without a verdict's class had "class": "unspecified",
+// one that had not stepped "step": -1, and unlimited memlock was 18446744073709551615, which a
+// reader of doubles makes another number of.
 #include "client/render/json_text.h"
 
 #include <gtest/gtest.h>
@@ -13,14 +14,17 @@
 namespace muster::render {
 namespace {
 
-nlohmann::json of(const google::protobuf::Message& message) { return nlohmann::json::parse(document(message, "Thing", Format::Json)); }
+nlohmann::json of(const google::protobuf::Message& message) {
+  return nlohmann::json::parse(document(message, "Thing", Format::Json));
+}
 
 TEST(JsonText, WhatIsAbsentIsAbsent) {
   v1::Progress progress;
   progress.set_attempt(1);
   progress.set_step(-1);
   nlohmann::json json = of(progress);
-  for (const char* key : {"step", "total", "loss", "stepSeconds", "at"}) EXPECT_FALSE(json.contains(key)) << key;
+  for (const char* key : {"step", "total", "loss", "stepSeconds", "at"})
+    EXPECT_FALSE(json.contains(key)) << key;
   EXPECT_EQ(json["attempt"], 1);
   progress.set_step(0);
   progress.set_total(10);
@@ -54,7 +58,8 @@ TEST(JsonText, NothingIsUnspecified) {
   EXPECT_FALSE(json["attempts"][0]["exits"][1].contains("signal"));
 }
 
-// A job had "evidence": "", "tableSha256": "" and "checkpoint": {"dir": ""}; a node's CPU devices a busId "" and memoryMib 0.
+// A job had "evidence": "", "tableSha256": "" and "checkpoint": {"dir": ""}; a node's CPU devices a
+// busId "" and memoryMib 0.
 TEST(JsonText, NoTextIsEmptyAndNoZeroMeansNone) {
   v1::Job job;
   job.mutable_verdict()->set_reason("x");
@@ -68,7 +73,8 @@ TEST(JsonText, NoTextIsEmptyAndNoZeroMeansNone) {
   nlohmann::json json = nlohmann::json::parse(text);
   EXPECT_FALSE(json["verdict"].contains("evidence"));
   EXPECT_FALSE(json["spec"]["network"].contains("masterPort"));
-  for (const char* key : {"memory", "millicpus"}) EXPECT_FALSE(json["spec"]["runtime"]["limits"].contains(key)) << key;
+  for (const char* key : {"memory", "millicpus"})
+    EXPECT_FALSE(json["spec"]["runtime"]["limits"].contains(key)) << key;
   EXPECT_EQ(json["attempts"][0]["exits"][0]["rank"], 0) << "a number that says something";
   EXPECT_EQ(json["attempts"][0]["exits"][0]["stopRequested"], false);
   job.mutable_spec()->mutable_network()->set_master_port(29500);
@@ -77,11 +83,13 @@ TEST(JsonText, NoTextIsEmptyAndNoZeroMeansNone) {
   v1::Inventory inventory;
   inventory.add_devices()->set_type("cpu");
   json = of(inventory)["devices"][0];
-  for (const char* key : {"model", "busId", "uuid", "memoryMib"}) EXPECT_FALSE(json.contains(key)) << key;
+  for (const char* key : {"model", "busId", "uuid", "memoryMib"})
+    EXPECT_FALSE(json.contains(key)) << key;
   EXPECT_EQ(json["id"], 0);
 }
 
-// In a list and in a map an empty text is one of several; and a variable may be set to nothing, which `muster env` has to say.
+// In a list and in a map an empty text is one of several; and a variable may be set to nothing,
+// which `muster env` has to say.
 TEST(JsonText, AnEmptyTextThatSaysSomethingStays) {
   v1::JobSpec spec;
   spec.mutable_launch()->add_args("--name");

@@ -59,7 +59,9 @@ TEST(LaunchText, SaysWhereEveryWordComesFrom) {
 TEST(LaunchText, WhatTheNodeAloneKnowsIsSaidToBeSo) {
   v1::RankLaunch launch = answer().launch();
   launch.mutable_env(0)->set_value("(run directory)/plog/rank-3");
-  EXPECT_NE(launch_text(launch, Style()).find("export RANK='(run directory)/plog/rank-3'  # engine x; the node tells its run directory when it has started\n"),
+  EXPECT_NE(launch_text(launch, Style())
+                .find("export RANK='(run directory)/plog/rank-3'  # engine x; the node tells its "
+                      "run directory when it has started\n"),
             std::string::npos);
 }
 
@@ -68,17 +70,21 @@ TEST(LaunchText, OneSourceIsNotSaid) {
   for (std::string& source : *launch.mutable_argv_sources()) source = "launch.run[7]";
   EXPECT_EQ(launch_text(launch, Style()).find("# launch.run"), std::string::npos);
   launch.clear_argv_sources();  // of a controller of an earlier release
-  EXPECT_TRUE(launch_text(launch, Style()).ends_with("# engine x\n/usr/bin/python3 -u a.py --lr '1 e' --save\n"));
+  EXPECT_TRUE(launch_text(launch, Style())
+                  .ends_with("# engine x\n/usr/bin/python3 -u a.py --lr '1 e' --save\n"));
 }
 
 TEST(LaunchText, FilesWithTheirContentWhenItIsAskedFor) {
   const std::string head = "# rank table on n1: /out/hccl.json, mode 0644, 4 bytes, sha256 ab\n";
   EXPECT_EQ(files_text(answer().files(), Contents::No, Style()), head);
-  EXPECT_EQ(files_text(answer().files(), Contents::Yes, Style()), head + "{\n?}\n") << "no control character reaches the terminal";
+  EXPECT_EQ(files_text(answer().files(), Contents::Yes, Style()), head + "{\n?}\n")
+      << "no control character reaches the terminal";
 }
 
 TEST(LaunchText, ACompanionIsAProcessLikeARank) {
-  EXPECT_EQ(companion_text(answer().companions(0), Style()), "# scheduler on n1, started before the ranks\ncd /s\nexport RANK=3  # engine x\npython3\n");
+  EXPECT_EQ(
+      companion_text(answer().companions(0), Style()),
+      "# scheduler on n1, started before the ranks\ncd /s\nexport RANK=3  # engine x\npython3\n");
 }
 
 TEST(LaunchText, SetupIsShownAsItStands) {
@@ -88,7 +94,9 @@ TEST(LaunchText, SetupIsShownAsItStands) {
   spec.mutable_runtime()->add_setup("source a.sh");
   spec.mutable_runtime()->add_setup("if true; then\n  b\nfi\n");
   spec.mutable_runtime()->mutable_setup_timeout()->set_seconds(90);
-  EXPECT_EQ(setup_text(spec, Style()), "# runtime.setup, once on every node, within 1m30s\ncd /srv\nsource a.sh\nif true; then\n  b\nfi\n");
+  EXPECT_EQ(setup_text(spec, Style()),
+            "# runtime.setup, once on every node, within 1m30s\ncd /srv\nsource a.sh\nif true; "
+            "then\n  b\nfi\n");
 }
 
 // The launch's own keys stay where programs look for them.
@@ -100,7 +108,8 @@ TEST(LaunchText, TheDocumentHasAllOfIt) {
   EXPECT_EQ(document["attempt"], 2);
   EXPECT_EQ(document["files"][0]["path"], "/out/hccl.json");
   EXPECT_EQ(document["companions"][0]["name"], "scheduler");
-  EXPECT_NE(launch_document(answer(), Format::Yaml).find("kind: \"RankLaunch\""), std::string::npos);
+  EXPECT_NE(launch_document(answer(), Format::Yaml).find("kind: \"RankLaunch\""),
+            std::string::npos);
 }
 
 }  // namespace

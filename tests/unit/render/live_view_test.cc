@@ -49,7 +49,9 @@ v1::Job job_in(v1::JobPhase phase, std::uint32_t attempt) {
 
 class LiveViewTest : public testing::Test {
  protected:
-  [[nodiscard]] std::vector<std::string> rows(Duration now, std::size_t width = 80) const { return view_.lines({}, width, kSubmitted + now); }
+  [[nodiscard]] std::vector<std::string> rows(Duration now, std::size_t width = 80) const {
+    return view_.lines({}, width, kSubmitted + now);
+  }
   void check_widths(Duration now) const {
     for (std::size_t width = 20; width <= 200; ++width) {
       for (const std::string& row : rows(now, width)) EXPECT_LE(display_width(row), width) << row;
@@ -69,16 +71,22 @@ TEST_F(LiveViewTest, SaysHowItStands) {
   view_.set_job(running);
   view_.set_progress(reading_of(1, 100, 4.8121), kSubmitted + 60s);
   view_.set_progress(reading_of(1, 152, 2.3145), kSubmitted + 70s);
-  EXPECT_EQ(rows(72500ms), (std::vector<std::string>{"gpt  running  attempt 1  4 ranks on n0 n1  1m12s",
-                                                     "████████████████████▎░░░░░░░░░░░░░░░░░░░  152/300  50%  5.2 steps/s  ETA 28s",
-                                                     "loss 2.3145  █▁  from 4.8121", "checkpoint of step 140, 6s ago  last step 2s ago"}));
+  EXPECT_EQ(
+      rows(72500ms),
+      (std::vector<std::string>{
+          "gpt  running  attempt 1  4 ranks on n0 n1  1m12s",
+          "████████████████████▎░░░░░░░░░░░░░░░░░░░  152/300  50%  5.2 steps/s  ETA 28s",
+          "loss 2.3145  █▁  from 4.8121", "checkpoint of step 140, 6s ago  last step 2s ago"}));
   EXPECT_EQ(rows(72500ms, 40),
-            (std::vector<std::string>{"gpt  running  attempt 1", "4 ranks on n0 n1  1m12s", "█████████████▏░░░░░░░░░░░░  152/300  50%", "5.2 steps/s  ETA 28s",
-                                      "loss 2.3145  █▁  from 4.8121", "checkpoint of step 140, 6s ago", "last step 2s ago"}));
+            (std::vector<std::string>{"gpt  running  attempt 1", "4 ranks on n0 n1  1m12s",
+                                      "█████████████▏░░░░░░░░░░░░  152/300  50%",
+                                      "5.2 steps/s  ETA 28s", "loss 2.3145  █▁  from 4.8121",
+                                      "checkpoint of step 140, 6s ago", "last step 2s ago"}));
   check_widths(72500ms);
 }
 
-// The step, the rate and the time left of the broken attempt went on to stand there while nothing ran.
+// The step, the rate and the time left of the broken attempt went on to stand there while nothing
+// ran.
 TEST_F(LiveViewTest, ARestartTakesThePlaceOfStaleNumbers) {
   view_.set_job(job_in(v1::JOB_PHASE_RUNNING, 1));
   view_.set_progress(reading_of(1, 20, 4.0), kSubmitted + 10s);
@@ -93,7 +101,8 @@ TEST_F(LiveViewTest, ARestartTakesThePlaceOfStaleNumbers) {
   incident.set_resumed_from(-1);
   view_.set_job(broken);
   EXPECT_EQ(rows(22200ms),
-            (std::vector<std::string>{"gpt  draining  attempt 1  1 restart  4 ranks on n0 n1  22s", "restarting, 1.2s", "loss  █▁  from 4.0000"}));
+            (std::vector<std::string>{"gpt  draining  attempt 1  1 restart  4 ranks on n0 n1  22s",
+                                      "restarting, 1.2s", "loss  █▁  from 4.0000"}));
 
   v1::Job placed = job_in(v1::JOB_PHASE_LAUNCHING, 2);
   placed.set_restarts(1);

@@ -1,4 +1,5 @@
-// What programs print reaches a terminal as text and nothing else: a log line could otherwise move the cursor, or show what it does not say.
+// What programs print reaches a terminal as text and nothing else: a log line could otherwise move
+// the cursor, or show what it does not say.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -30,20 +31,29 @@ TEST(Printable, ALogLineKeepsItsColoursWhereThereIsColour) {
   EXPECT_EQ(coloured("\x1b[31mred", colours), "\x1b[31mred\x1b[0m") << "the next line is not red";
   EXPECT_EQ(coloured("\x1b[31mred\x1b[0m", colours), "\x1b[31mred\x1b[0m");
   EXPECT_EQ(coloured("a\x1b[1;31mred\x1b[m\x1b[K b", {}), "ared b");
-  for (const char* obeyed : {"\x1b[2J", "\x1b[2;3K", "\x1b[3A", "\x1b[?25l", "\x1b]0;t\a", "\x1b[31", "\x1b", "\x1b[", "\u009b31m", "a\r"})
+  for (const char* obeyed : {"\x1b[2J", "\x1b[2;3K", "\x1b[3A", "\x1b[?25l", "\x1b]0;t\a",
+                             "\x1b[31", "\x1b", "\x1b[", "\u009b31m", "a\r"})
     EXPECT_EQ(coloured(obeyed, colours), printable(obeyed)) << obeyed;
-  EXPECT_EQ(coloured("\x1b[" + std::string(1000, '1') + "m", colours), "?[" + std::string(1000, '1') + "m");
+  EXPECT_EQ(coloured("\x1b[" + std::string(1000, '1') + "m", colours),
+            "?[" + std::string(1000, '1') + "m");
 }
 
-// `muster show` printed the output directory, and `muster node show` the host's name, as a submitter or a node had written them.
+// `muster show` printed the output directory, and `muster node show` the host's name, as a
+// submitter or a node had written them.
 TEST(Printable, AFieldAndACellShowWhatTheyHold) {
   const std::string hostile = "/out\x1b]0;title\a\u009b2J\n\x1b[5m";
   EXPECT_EQ(field_line({}, "output", hostile), "output       /out?]0;title??2J??[5m\n");
   const Style colours{.colour = true};
-  EXPECT_EQ(field_line(colours, "output", hostile), "\x1b[2moutput      \x1b[0m /out?]0;title??2J??[5m\n");
-  EXPECT_EQ(field_line(colours, "name", colours.paint(Tint::Bold, "one")), "\x1b[2mname        \x1b[0m \x1b[1mone\x1b[0m\n") << "our own colours stay";
-  EXPECT_EQ(to_text({.columns = {{"PATH"}}, .rows = {{hostile}}}, {}, 0), "PATH\n/out?]0;title??2J??[5m\n");
-  EXPECT_EQ(to_text({.columns = {{"PATH"}}, .rows = {{colours.paint(Tint::Warn, "away")}}}, colours, 0), "\x1b[1mPATH\n\x1b[0m\x1b[33maway\x1b[0m\n");
+  EXPECT_EQ(field_line(colours, "output", hostile),
+            "\x1b[2moutput      \x1b[0m /out?]0;title??2J??[5m\n");
+  EXPECT_EQ(field_line(colours, "name", colours.paint(Tint::Bold, "one")),
+            "\x1b[2mname        \x1b[0m \x1b[1mone\x1b[0m\n")
+      << "our own colours stay";
+  EXPECT_EQ(to_text({.columns = {{"PATH"}}, .rows = {{hostile}}}, {}, 0),
+            "PATH\n/out?]0;title??2J??[5m\n");
+  EXPECT_EQ(
+      to_text({.columns = {{"PATH"}}, .rows = {{colours.paint(Tint::Warn, "away")}}}, colours, 0),
+      "\x1b[1mPATH\n\x1b[0m\x1b[33maway\x1b[0m\n");
   EXPECT_EQ(printable_lines("a\nb\x1b[2J\tc\r\n"), "a\nb?[2J\tc?\n");
 }
 
@@ -57,7 +67,8 @@ TEST(Printable, DocumentsHoldItEscaped) {
     EXPECT_EQ(nlohmann::json::parse(text)["path"], checkpoint.path());
   }
   const std::string yaml = document(checkpoint, "Checkpoint", Format::Yaml);
-  EXPECT_EQ(printable_lines(yaml.substr(0, yaml.find("2J"))), yaml.substr(0, yaml.find("2J"))) << yaml;
+  EXPECT_EQ(printable_lines(yaml.substr(0, yaml.find("2J"))), yaml.substr(0, yaml.find("2J")))
+      << yaml;
 }
 
 TEST(Printable, AQuotedWordIsReadBackByAShell) {
@@ -67,7 +78,8 @@ TEST(Printable, AQuotedWordIsReadBackByAShell) {
 
 TEST(Printable, OtherScriptsAndBarsStay) {
   for (const char* text :
-       {"\xe6\xad\xa5\xe9\xaa\xa4 3", "\xe2\x96\x88\xe2\x96\x91", "\xc2\xa0\xc3\xa9", "\xf0\x9f\x9a\x80", "\xe2\x80\x93", "\xe2\x80", "\xc2"})
+       {"\xe6\xad\xa5\xe9\xaa\xa4 3", "\xe2\x96\x88\xe2\x96\x91", "\xc2\xa0\xc3\xa9",
+        "\xf0\x9f\x9a\x80", "\xe2\x80\x93", "\xe2\x80", "\xc2"})
     EXPECT_EQ(printable(text), text);
 }
 

@@ -1,4 +1,5 @@
-// A training that hung for an hour was shown with its rate and its time left, and a loss that was no number as none at all.
+// A training that hung for an hour was shown with its rate and its time left, and a loss that was
+// no number as none at all.
 #include "client/render/progress_text.h"
 
 #include <gtest/gtest.h>

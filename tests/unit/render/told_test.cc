@@ -6,23 +6,30 @@ namespace muster::render {
 namespace {
 
 const std::string kReason =
-    "launch.run: there is no 'no-such-program' on PATH '/usr/local/bin:/usr/bin:/bin'; install it on this node, or set PATH in runtime.env";
+    "launch.run: there is no 'no-such-program' on PATH '/usr/local/bin:/usr/bin:/bin'; install it "
+    "on this node, or set PATH in runtime.env";
 
 // `muster run` of a program that is not there told all of it six times, in a dozen lines.
 TEST(Told, ALongReasonIsSaidOnce) {
   Told told;
-  EXPECT_EQ(told.once("node 'n0' could not start (launch): " + kReason), "node 'n0' could not start (launch): " + kReason);
-  EXPECT_EQ(told.once("attempt 1 broke: node 'n0' could not start its part: " + kReason), "attempt 1 broke: node 'n0' could not start its part: as above");
-  EXPECT_EQ(told.once("node 'n1' could not start (launch): " + kReason), "node 'n1' could not start (launch): as above");
-  EXPECT_EQ(told.once("attempt 1 ended (launch): node 'n0' could not start its part: " + kReason), "attempt 1 ended (launch): as above");
-  EXPECT_EQ(told.once("job failed: node 'n0' could not start its part: " + kReason + "; a failure before the program started is not tried again"),
+  EXPECT_EQ(told.once("node 'n0' could not start (launch): " + kReason),
+            "node 'n0' could not start (launch): " + kReason);
+  EXPECT_EQ(told.once("attempt 1 broke: node 'n0' could not start its part: " + kReason),
+            "attempt 1 broke: node 'n0' could not start its part: as above");
+  EXPECT_EQ(told.once("node 'n1' could not start (launch): " + kReason),
+            "node 'n1' could not start (launch): as above");
+  EXPECT_EQ(told.once("attempt 1 ended (launch): node 'n0' could not start its part: " + kReason),
+            "attempt 1 ended (launch): as above");
+  EXPECT_EQ(told.once("job failed: node 'n0' could not start its part: " + kReason +
+                      "; a failure before the program started is not tried again"),
             "job failed: as above; a failure before the program started is not tried again");
 }
 
 TEST(Told, WhatIsShortOrFarAboveIsSaidAgain) {
   Told told;
   for (int again = 0; again < 2; ++again)
-    EXPECT_EQ(told.once("attempt 1 broke: rank 1 on node 'n1' ended with status 1"), "attempt 1 broke: rank 1 on node 'n1' ended with status 1");
+    EXPECT_EQ(told.once("attempt 1 broke: rank 1 on node 'n1' ended with status 1"),
+              "attempt 1 broke: rank 1 on node 'n1' ended with status 1");
   (void)told.once("x: " + kReason);
   for (std::size_t line = 0; line + 1 < Told::kLines; ++line) told.pass();
   EXPECT_EQ(told.once("y: " + kReason), "y: as above");

@@ -25,8 +25,10 @@ class RpcFiles : public testing::Test {
 
 TEST(Status, EveryCodeComesBackAsItWent) {
   for (const ErrorCode code :
-       {ErrorCode::InvalidArgument, ErrorCode::Unsatisfiable, ErrorCode::NotFound, ErrorCode::NotAllowed, ErrorCode::Conflict, ErrorCode::Unreachable,
-        ErrorCode::TimedOut, ErrorCode::ResourceExhausted, ErrorCode::DataLoss, ErrorCode::Unsupported, ErrorCode::Io, ErrorCode::Internal}) {
+       {ErrorCode::InvalidArgument, ErrorCode::Unsatisfiable, ErrorCode::NotFound,
+        ErrorCode::NotAllowed, ErrorCode::Conflict, ErrorCode::Unreachable, ErrorCode::TimedOut,
+        ErrorCode::ResourceExhausted, ErrorCode::DataLoss, ErrorCode::Unsupported, ErrorCode::Io,
+        ErrorCode::Internal}) {
     const Error error{.code = code, .message = "doing this, to that: it went wrong"};
     EXPECT_FALSE(to_status(error).ok());
     EXPECT_EQ(to_error(to_status(error)), error) << to_string(code);
@@ -35,12 +37,15 @@ TEST(Status, EveryCodeComesBackAsItWent) {
 
 // "received initial metadata size exceeds limit" was all that came of a longer one.
 TEST(Status, OfALongTextTheBeginningArrives) {
-  const auto arrived = [](const std::string& text) { return to_error(to_status({.code = ErrorCode::InvalidArgument, .message = text})).message; };
+  const auto arrived = [](const std::string& text) {
+    return to_error(to_status({.code = ErrorCode::InvalidArgument, .message = text})).message;
+  };
   EXPECT_EQ(arrived(std::string(6'144, 'x')), std::string(6'144, 'x'));
   EXPECT_EQ(arrived(std::string(8 << 20, 'x')), std::string(6'144, 'x') + "...");
   std::string chinese;
   for (int i = 0; i < 1'000; ++i) chinese += "\xe4\xb8\xad";
-  EXPECT_EQ(arrived(chinese), chinese.substr(0, 2'046) + "...") << "each byte is sent as three, and no character is cut in two";
+  EXPECT_EQ(arrived(chinese), chinese.substr(0, 2'046) + "...")
+      << "each byte is sent as three, and no character is cut in two";
 }
 
 TEST(Status, CodesThatOthersSendHaveTheirExit) {
@@ -67,13 +72,14 @@ TEST(Backoff, DoublesBetweenItsBoundsWithJitterAndStartsAnew) {
   EXPECT_EQ(backoff.next(), milliseconds(50));
 }
 
-// After an outage of five seconds agents waited up to 2 s: a controller that was back had its nodes 1.8 s later. 64 agents and 2,000, losing it together, in
-// virtual time.
+// After an outage of five seconds agents waited up to 2 s: a controller that was back had its nodes
+// 1.8 s later. 64 agents and 2,000, losing it together, in virtual time.
 TEST(Backoff, EveryAgentTriesWithinHalfASecondOfTheReturnAndNeverAllAtOnce) {
   using std::chrono::milliseconds;
   for (const std::uint64_t agents : {64U, 2'000U}) {
     for (const int outage_ms : {10, 200, 1'000, 5'000, 60'000}) {
-      std::map<std::int64_t, std::uint64_t> tries_in;  // 50 ms each, of the last two seconds of the outage
+      // 50 ms each, of the last two seconds of the outage
+      std::map<std::int64_t, std::uint64_t> tries_in;
       std::map<std::int64_t, std::uint64_t> returns_in;
       Duration last{};
       for (std::uint64_t agent = 0; agent < agents; ++agent) {
@@ -88,8 +94,12 @@ TEST(Backoff, EveryAgentTriesWithinHalfASecondOfTheReturnAndNeverAllAtOnce) {
       EXPECT_LE(last, milliseconds(500)) << agents << " agents, " << outage_ms << " ms";
       if (outage_ms < 5'000) continue;
       // 2.7 tries a second and agent are 0.13 in 50 ms; twice that is no crowd.
-      for (const auto& [when, tries] : tries_in) EXPECT_LE(tries, agents * 27 / 100 + 5) << agents << " agents, " << outage_ms << " ms, window " << when;
-      for (const auto& [when, tries] : returns_in) EXPECT_LE(tries, agents * 27 / 100 + 5) << agents << " agents, " << outage_ms << " ms, window " << when;
+      for (const auto& [when, tries] : tries_in)
+        EXPECT_LE(tries, agents * 27 / 100 + 5)
+            << agents << " agents, " << outage_ms << " ms, window " << when;
+      for (const auto& [when, tries] : returns_in)
+        EXPECT_LE(tries, agents * 27 / 100 + 5)
+            << agents << " agents, " << outage_ms << " ms, window " << when;
     }
   }
 }
@@ -100,10 +110,13 @@ TEST(Channel, ComesBackByItselfAsQuicklyAsABackoff) {
   const grpc_channel_args arguments = made.c_channel_args();
   std::map<std::string, int> numbers;
   for (std::size_t i = 0; i < arguments.num_args; ++i) {
-    if (arguments.args[i].type == GRPC_ARG_INTEGER) numbers[arguments.args[i].key] = arguments.args[i].value.integer;
+    if (arguments.args[i].type == GRPC_ARG_INTEGER)
+      numbers[arguments.args[i].key] = arguments.args[i].value.integer;
   }
-  EXPECT_EQ(numbers.at(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS), kReconnectMin / std::chrono::milliseconds(1));
-  EXPECT_EQ(numbers.at(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS), kReconnectMax / std::chrono::milliseconds(1));
+  EXPECT_EQ(numbers.at(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS),
+            kReconnectMin / std::chrono::milliseconds(1));
+  EXPECT_EQ(numbers.at(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS),
+            kReconnectMax / std::chrono::milliseconds(1));
 }
 
 TEST(Address, IsCheckedWithASentence) {
@@ -125,7 +138,8 @@ TEST(Address, IsCheckedWithASentence) {
 }
 
 TEST_F(RpcFiles, EndpointFileComesBackAndIsPrivate) {
-  const EndpointFile file{.address = "127.0.0.1:4711", .token_file = "/x/token", .cluster_id = "c0ffee", .pid = 42};
+  const EndpointFile file{
+      .address = "127.0.0.1:4711", .token_file = "/x/token", .cluster_id = "c0ffee", .pid = 42};
   ASSERT_TRUE(write_endpoint_file(dir_ / "endpoint.json", file));
   const auto read = read_endpoint_file(dir_ / "endpoint.json");
   ASSERT_TRUE(read) << read.error().message;
@@ -158,7 +172,10 @@ TEST_F(RpcFiles, TokenIsMadeOnceAndKeptFromOthers) {
 TEST_F(RpcFiles, EndpointWithTokenIsLoadedWhole) {
   const auto token = make_token_file(dir_ / "token");
   ASSERT_TRUE(token);
-  ASSERT_TRUE(write_endpoint_file(dir_ / "e", {.address = "127.0.0.1:1", .token_file = (dir_ / "token").string(), .cluster_id = "c", .pid = 1}));
+  ASSERT_TRUE(write_endpoint_file(dir_ / "e", {.address = "127.0.0.1:1",
+                                               .token_file = (dir_ / "token").string(),
+                                               .cluster_id = "c",
+                                               .pid = 1}));
   const auto endpoint = load_endpoint(dir_ / "e");
   ASSERT_TRUE(endpoint) << endpoint.error().message;
   EXPECT_EQ(endpoint->address, "127.0.0.1:1");

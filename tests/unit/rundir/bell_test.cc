@@ -1,5 +1,6 @@
-// An agent had an inotify instance for its run directories, and a user has 128 of them: with 64 agents on one machine the next one did not start. Exits are
-// heard by a bell in the run directory, of which there are as many as runs.
+// An agent had an inotify instance for its run directories, and a user has 128 of them: with 64
+// agents on one machine the next one did not start. Exits are heard by a bell in the run directory,
+// of which there are as many as runs.
 #include "common/rundir/bell.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +44,8 @@ TEST_F(BellTest, IsHeardOnceHoweverOftenItWasRung) {
   EXPECT_FALSE(rung(*agent));
 }
 
-// A worker rings while no agent lives; the next agent must look at once, and a worker that is gone must not look like one that rings.
+// A worker rings while no agent lives; the next agent must look at once, and a worker that is gone
+// must not look like one that rings.
 TEST_F(BellTest, RingsWaitForTheNextAgentAndNobodysDeathRings) {
   {
     const auto worker = Bell::open(*run_);
@@ -71,7 +73,8 @@ TEST_F(BellTest, AFullBellNeverHoldsTheWorker) {
 }
 
 TEST_F(BellTest, IsPrivateAndMissingIsNoError) {
-  EXPECT_EQ(std::filesystem::status(run_->bell()).permissions(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  EXPECT_EQ(std::filesystem::status(run_->bell()).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   EXPECT_TRUE(make_run(*run_)) << "again is no error";
   std::filesystem::remove(run_->bell());
   EXPECT_FALSE(Bell::open(*run_));

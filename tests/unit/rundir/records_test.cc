@@ -22,7 +22,9 @@ class RunDir : public testing::Test {
     EXPECT_TRUE(make_run(run()));
   }
   ~RunDir() override { fs::remove_all(dir_); }
-  [[nodiscard]] RunLayout run() const { return RunLayout(AgentLayout(dir_).run(JobId("0123456789abc"), AttemptNo(2))); }
+  [[nodiscard]] RunLayout run() const {
+    return RunLayout(AgentLayout(dir_).run(JobId("0123456789abc"), AttemptNo(2)));
+  }
   fs::path dir_;
 };
 
@@ -31,24 +33,30 @@ TEST(RunName, IsJobAndAttempt) {
   ASSERT_TRUE(name);
   EXPECT_EQ(name->first, JobId("0123456789abc"));
   EXPECT_EQ(name->second, AttemptNo(12));
-  for (const char* wrong :
-       {"", ".", "job", "job.", ".1", "job.0", "job.01", "job.x", "job.1x", "job.-1", "job.4294967296", "a/b.1", "job.1.tmp", ".hidden.1"}) {
+  for (const char* wrong : {"", ".", "job", "job.", ".1", "job.0", "job.01", "job.x", "job.1x",
+                            "job.-1", "job.4294967296", "a/b.1", "job.1.tmp", ".hidden.1"}) {
     EXPECT_FALSE(AgentLayout::parse_run_name(wrong)) << wrong;
   }
 }
 
 TEST(CompanionName, IsAPartOfAPath) {
-  for (const std::string& name : {std::string("scheduler"), std::string("a"), std::string("A_9-z"), std::string(64, 'x')}) EXPECT_TRUE(is_companion_name(name));
-  for (const std::string& name : {std::string(), std::string("."), std::string(".."), std::string("a/b"), std::string("a b"), std::string("a\n"),
-                                  std::string(65, 'x'), std::string("\xc3\xa4"), std::string("a\0b", 3)}) {
+  for (const std::string& name :
+       {std::string("scheduler"), std::string("a"), std::string("A_9-z"), std::string(64, 'x')})
+    EXPECT_TRUE(is_companion_name(name));
+  for (const std::string& name :
+       {std::string(), std::string("."), std::string(".."), std::string("a/b"), std::string("a b"),
+        std::string("a\n"), std::string(65, 'x'), std::string("\xc3\xa4"),
+        std::string("a\0b", 3)}) {
     EXPECT_FALSE(is_companion_name(name)) << name;
   }
 }
 
 TEST(RankLog, TellsItsRank) {
   const RunLayout run("/r");
-  for (const std::uint32_t rank : {0U, 7U, 4294967295U}) EXPECT_EQ(rank_of_log(run.rank_log(rank).filename().string()), rank);
-  for (const char* name : {"", "rank-.log", "rank-1.cursor", "rank-01.log", "rank-4294967296.log", "rank-1.log.damaged", "rank--1.log", "worker.log"}) {
+  for (const std::uint32_t rank : {0U, 7U, 4294967295U})
+    EXPECT_EQ(rank_of_log(run.rank_log(rank).filename().string()), rank);
+  for (const char* name : {"", "rank-.log", "rank-1.cursor", "rank-01.log", "rank-4294967296.log",
+                           "rank-1.log.damaged", "rank--1.log", "worker.log"}) {
     EXPECT_FALSE(rank_of_log(name)) << name;
   }
 }
@@ -59,13 +67,17 @@ TEST(LogBeside, TellsItsName) {
   EXPECT_EQ(run.log_beside("scheduler"), run.companion_log("scheduler"));
   EXPECT_EQ(run.cursor_beside("setup"), "/r/logs/setup.cursor");
   EXPECT_EQ(run.cursor_beside("scheduler"), "/r/logs/companion-scheduler.cursor");
-  for (const char* name : {"setup", "scheduler", "A_9-z"}) EXPECT_EQ(name_of_log_beside(run.log_beside(name).filename().string()), name);
-  for (const char* name : {"", "companion-.log", "companion-a b.log", "companion-x.cursor", "setup.cursor", "rank-0.log", "worker.log"}) {
+  for (const char* name : {"setup", "scheduler", "A_9-z"})
+    EXPECT_EQ(name_of_log_beside(run.log_beside(name).filename().string()), name);
+  for (const char* name : {"", "companion-.log", "companion-a b.log", "companion-x.cursor",
+                           "setup.cursor", "rank-0.log", "worker.log"}) {
     EXPECT_FALSE(name_of_log_beside(name)) << name;
   }
 }
 
-TEST(Cookie, IsAFunctionOfNames) { EXPECT_EQ(cookie(ClusterId("c"), JobId("j"), AttemptNo(3), NodeName("n")), "c/j.3@n"); }
+TEST(Cookie, IsAFunctionOfNames) {
+  EXPECT_EQ(cookie(ClusterId("c"), JobId("j"), AttemptNo(3), NodeName("n")), "c/j.3@n");
+}
 
 TEST_F(RunDir, LaunchComesBack) {
   EXPECT_EQ(*read_launch(run()), std::nullopt);
@@ -139,7 +151,8 @@ TEST_F(RunDir, ReaderGetsOnlyWhatIsNew) {
   EXPECT_TRUE(reader.read()->empty());
   auto writer = EventWriter::open(run().events());
   ASSERT_TRUE(writer);
-  auto event = stamped_event({.now = {.wall = WallTime(Duration(5)), .boot = BootTime(Duration(6))}, .boot = BootId("b")});
+  auto event = stamped_event(
+      {.now = {.wall = WallTime(Duration(5)), .boot = BootTime(Duration(6))}, .boot = BootId("b")});
   event.mutable_exited()->set_rank(3);
   ASSERT_TRUE(writer->append(event));
   auto read = reader.read();
@@ -175,7 +188,8 @@ TEST_F(RunDir, ATornEventIsMetAgainAndDamageStays) {
 TEST_F(RunDir, MarksAreKept) {
   auto writer = MarkWriter::open(run().mark());
   ASSERT_TRUE(writer);
-  auto mark = stamped_mark({.now = {.wall = WallTime(Duration(5)), .boot = {}}, .boot = BootId("b")});
+  auto mark =
+      stamped_mark({.now = {.wall = WallTime(Duration(5)), .boot = {}}, .boot = BootId("b")});
   mark.mutable_refused()->set_text("port 29500 is taken");
   ASSERT_TRUE(writer->append(mark));
   writer = MarkWriter::open(run().mark());  // the agent's next life

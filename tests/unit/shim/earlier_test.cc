@@ -1,5 +1,5 @@
-// "Train with --save ./ckpt, then continue with --load ./ckpt": the first had been redirected, so that the second found nothing, and began with random weights
-// without a word.
+// "Train with --save ./ckpt, then continue with --load ./ckpt": the first had been redirected, so
+// that the second found nothing, and began with random weights without a word.
 #include "worker/shim/earlier.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,8 @@ class EarlierJobs : public testing::Test {
     std::string pattern = (fs::canonical(fs::temp_directory_path()) / "earlier.XXXXXX").string();
     dir_ = ::mkdtemp(pattern.data());
     fs::create_directories(dir_ / "code");
-    for (const char* step : {"iter_0000010", "iter_0000020"}) fs::create_directories(dir_ / "saved" / step);
+    for (const char* step : {"iter_0000010", "iter_0000020"})
+      fs::create_directories(dir_ / "saved" / step);
     before_ = fs::current_path();
     fs::current_path(dir_ / "code");
   }
@@ -36,7 +37,10 @@ class EarlierJobs : public testing::Test {
   [[nodiscard]] std::string line(const std::string& step, const std::string& path) const {
     return (dir_ / "code/ckpt").string() + "\tj1\t" + step + "\t" + path + "\n";
   }
-  [[nodiscard]] std::string lines() const { return line("10", (dir_ / "saved/iter_0000010").string()) + line("20", (dir_ / "saved/iter_0000020").string()); }
+  [[nodiscard]] std::string lines() const {
+    return line("10", (dir_ / "saved/iter_0000010").string()) +
+           line("20", (dir_ / "saved/iter_0000020").string());
+  }
   [[nodiscard]] Result<LoadAnswer> answer(const ScriptSaid& said, const std::string& lines) const {
     return answer_load(said, lines, (dir_ / "links").string());
   }
@@ -52,7 +56,8 @@ TEST_F(EarlierJobs, AreAnsweredWithLinksToWhatTheyHaveSaved) {
     EXPECT_THAT(found->notice, HasSubstr("(step 20, 10)"));
   }
   EXPECT_EQ(fs::read_symlink(dir_ / "links/j1/iter_0000020"), dir_ / "saved/iter_0000020");
-  EXPECT_EQ(io::read_file(dir_ / "links/j1/latest_checkpointed_iteration.txt", 100).value_or(""), "20");
+  EXPECT_EQ(io::read_file(dir_ / "links/j1/latest_checkpointed_iteration.txt", 100).value_or(""),
+            "20");
   EXPECT_FALSE(fs::exists(dir_ / "code/ckpt")) << "nothing is put into the user's tree";
 }
 
@@ -66,26 +71,32 @@ TEST_F(EarlierJobs, AnotherDirectoryIsTheScriptsOwn) {
   EXPECT_THAT(answer({.load = "./ckpt"}, "\n\t\t\t\nx\ty\tz\tw\n")->dir, IsEmpty()) << "any bytes";
 }
 
-// Two jobs with one code directory, whose scripts save where they load, as the engines' own examples do.
+// Two jobs with one code directory, whose scripts save where they load, as the engines' own
+// examples do.
 TEST_F(EarlierJobs, WhoSavesWhereItLoadsIsToldAndBeginsWithoutThem) {
   const auto own = answer({.save = "ckpt", .weights_alone = false, .load = "./ckpt"}, lines());
   ASSERT_TRUE(own);
   EXPECT_THAT(own->dir, IsEmpty());
-  EXPECT_THAT(own->notice, HasSubstr("it begins without that job's; to go on from them write start: {from: 'job:j1', as: resume}"));
+  EXPECT_THAT(own->notice, HasSubstr("it begins without that job's; to go on from them write "
+                                     "start: {from: 'job:j1', as: resume}"));
   EXPECT_FALSE(fs::exists(dir_ / "links"));
 }
 
 TEST_F(EarlierJobs, WithoutACheckpointTheLaunchStops) {
-  const auto none = answer({.save = "./other", .weights_alone = false, .load = "./ckpt"}, line("0", ""));
+  const auto none =
+      answer({.save = "./other", .weights_alone = false, .load = "./ckpt"}, line("0", ""));
   ASSERT_FALSE(none);
-  EXPECT_THAT(none.error().message, HasSubstr("job j1 would have saved there, and saved in a directory of its own; it has no whole checkpoint"));
-  const auto begins = answer({.save = "ckpt", .weights_alone = false, .load = "./ckpt"}, line("0", ""));
+  EXPECT_THAT(none.error().message, HasSubstr("job j1 would have saved there, and saved in a "
+                                              "directory of its own; it has no whole checkpoint"));
+  const auto begins =
+      answer({.save = "ckpt", .weights_alone = false, .load = "./ckpt"}, line("0", ""));
   ASSERT_TRUE(begins) << "a script that saves where it loads begins anew where nothing is";
   EXPECT_THAT(begins->dir, IsEmpty());
 }
 
 TEST_F(EarlierJobs, WhatIsNotOnThisNodeIsTold) {
-  const auto gone = answer({.save = "", .weights_alone = false, .load = "ckpt"}, line("30", (dir_ / "saved/iter_0000030").string()));
+  const auto gone = answer({.save = "", .weights_alone = false, .load = "ckpt"},
+                           line("30", (dir_ / "saved/iter_0000030").string()));
   ASSERT_FALSE(gone);
   EXPECT_THAT(gone.error().message, HasSubstr("iter_0000030' is not there on this node"));
 }

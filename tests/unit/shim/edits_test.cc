@@ -18,44 +18,58 @@ Words edited(const std::string& edits, Words program) {
 }
 
 TEST(Edits, SetChangesBothSpellingsAndNothingElse) {
-  EXPECT_THAT(edited("set --save /a b", {"t.py", "--save", "/old", "--save=/x", "--save-interval", "5", "--save"}),
-              ElementsAre("t.py", "--save", "/a b", "--save=/a b", "--save-interval", "5", "--save"));
-  EXPECT_THAT(edited("set --save /new", {"--save", "/x"}), ElementsAre("--save", "/x")) << "the first word is the program";
+  EXPECT_THAT(
+      edited("set --save /a b",
+             {"t.py", "--save", "/old", "--save=/x", "--save-interval", "5", "--save"}),
+      ElementsAre("t.py", "--save", "/a b", "--save=/a b", "--save-interval", "5", "--save"));
+  EXPECT_THAT(edited("set --save /new", {"--save", "/x"}), ElementsAre("--save", "/x"))
+      << "the first word is the program";
 }
 
 TEST(Edits, PutAddsWhatIsNotThere) {
-  EXPECT_THAT(edited("put --load /r", {"t.py", "--load", "/old"}), ElementsAre("t.py", "--load", "/r"));
-  EXPECT_THAT(edited("put --load /r", {"t.py", "--lr", "1"}), ElementsAre("t.py", "--lr", "1", "--load", "/r"));
-  EXPECT_THAT(edited("put --load /r", {"t.py", "--load", "--lr", "1"}), ElementsAre("t.py", "--lr", "1", "--load", "/r"));
+  EXPECT_THAT(edited("put --load /r", {"t.py", "--load", "/old"}),
+              ElementsAre("t.py", "--load", "/r"));
+  EXPECT_THAT(edited("put --load /r", {"t.py", "--lr", "1"}),
+              ElementsAre("t.py", "--lr", "1", "--load", "/r"));
+  EXPECT_THAT(edited("put --load /r", {"t.py", "--load", "--lr", "1"}),
+              ElementsAre("t.py", "--lr", "1", "--load", "/r"));
 }
 
 TEST(Edits, DropAndMatch) {
-  EXPECT_THAT(edited("drop --finetune\ndrop-value --ckpt-step", {"t.py", "--finetune", "--ckpt-step", "40", "--ckpt-step=3", "x"}), ElementsAre("t.py", "x"));
+  EXPECT_THAT(edited("drop --finetune\ndrop-value --ckpt-step",
+                     {"t.py", "--finetune", "--ckpt-step", "40", "--ckpt-step=3", "x"}),
+              ElementsAre("t.py", "x"));
   const char* const match = "match --no-load-rng --no-save-rng";
   EXPECT_THAT(edited(match, {"t.py", "--no-load-rng"}), ElementsAre("t.py"));
-  EXPECT_THAT(edited(match, {"t.py", "--no-save-rng"}), ElementsAre("t.py", "--no-save-rng", "--no-load-rng"));
+  EXPECT_THAT(edited(match, {"t.py", "--no-save-rng"}),
+              ElementsAre("t.py", "--no-save-rng", "--no-load-rng"));
 }
 
 TEST(Edits, OnlyWhereTheyAreMeant) {
   const Words other = {"probe.py", "--lr", "1"};
   EXPECT_EQ(edited("only-with --save --load\nput --load /r", other), other);
-  EXPECT_THAT(edited("only-with --save --load\nput --load /r", {"t.py", "--load=/o"}), ElementsAre("t.py", "--load=/r"));
+  EXPECT_THAT(edited("only-with --save --load\nput --load /r", {"t.py", "--load=/o"}),
+              ElementsAre("t.py", "--load=/r"));
   EXPECT_EQ(edited("only-script run_mindformer.py\nput --output_dir /o", other), other);
-  EXPECT_THAT(edited("only-script run_mindformer.py\nput --output_dir /o", {"../run_mindformer.py"}),
-              ElementsAre("../run_mindformer.py", "--output_dir", "/o"));
+  EXPECT_THAT(
+      edited("only-script run_mindformer.py\nput --output_dir /o", {"../run_mindformer.py"}),
+      ElementsAre("../run_mindformer.py", "--output_dir", "/o"));
 }
 
 TEST(Edits, WhatTheScriptSaysOfDirectoriesIsTold) {
-  const char* const edits = "only-with --save --load\nsaves --save --no-save-optim\nloads --load\nset --save /out";
+  const char* const edits =
+      "only-with --save --load\nsaves --save --no-save-optim\nloads --load\nset --save /out";
   const Words program = {"t.py", "--save", "/a", "--load=/b", "--save", "/c"};
   const ScriptSaid said = said_by_script(edits, program);
   EXPECT_EQ(said.save, "/c") << "the last one counts";
   EXPECT_EQ(said.load, "/b");
   EXPECT_FALSE(said.weights_alone);
-  EXPECT_EQ(edited(edits, {"t.py", "--save", "/a"}), (Words{"t.py", "--save", "/out"})) << "the two lines change nothing";
+  EXPECT_EQ(edited(edits, {"t.py", "--save", "/a"}), (Words{"t.py", "--save", "/out"}))
+      << "the two lines change nothing";
   EXPECT_TRUE(said_by_script(edits, {"t.py", "--save", "/a", "--no-save-optim"}).weights_alone);
   EXPECT_EQ(said_by_script(edits, {"t.py", "--lr", "1"}).save, "");
-  EXPECT_EQ(said_by_script("only-script x.py\nsaves --save --f", {"t.py", "--save", "/a"}).save, "");
+  EXPECT_EQ(said_by_script("only-script x.py\nsaves --save --f", {"t.py", "--save", "/a"}).save,
+            "");
   EXPECT_EQ(said_by_script("", {}).save, "");
 }
 

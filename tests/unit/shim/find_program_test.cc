@@ -28,20 +28,23 @@ class FindProgram : public testing::Test {
   }
   [[nodiscard]] std::string path_of(const std::vector<std::string>& names) const {
     std::string path;
-    for (const std::string& name : names) path += (path.empty() ? "" : ":") + (dir_ / name).string();
+    for (const std::string& name : names)
+      path += (path.empty() ? "" : ":") + (dir_ / name).string();
     return path;
   }
   fs::path dir_;
 };
 
-// A link to the shim, a link to that, a hard link: none of them is found, so that no shim ever executes a shim.
+// A link to the shim, a link to that, a hard link: none of them is found, so that no shim ever
+// executes a shim.
 TEST_F(FindProgram, NeverFindsItself) {
   const fs::path self = fs::read_symlink("/proc/self/exe");
   fs::create_symlink(self, dir_ / "shim/torchrun");
   fs::create_symlink(dir_ / "shim/torchrun", dir_ / "again/torchrun");
   EXPECT_EQ(find_program("torchrun", path_of({"shim", "again"})), "");
   program("system/torchrun");
-  EXPECT_EQ(find_program("torchrun", path_of({"shim", "again", "system"})), (dir_ / "system/torchrun").string());
+  EXPECT_EQ(find_program("torchrun", path_of({"shim", "again", "system"})),
+            (dir_ / "system/torchrun").string());
   EXPECT_EQ(find_program("torchrun", ""), "");
 }
 
@@ -49,7 +52,8 @@ TEST_F(FindProgram, OnlyWhatCanBeExecuted) {
   program("env/msrun", fs::perms::owner_read);
   fs::create_directory(dir_ / "again/msrun");
   program("system/msrun");
-  EXPECT_EQ(find_program("msrun", path_of({"env", "again", "nowhere", "system"})), (dir_ / "system/msrun").string());
+  EXPECT_EQ(find_program("msrun", path_of({"env", "again", "nowhere", "system"})),
+            (dir_ / "system/msrun").string());
 }
 
 TEST_F(FindProgram, ThePythonOfALaunch) {
@@ -62,8 +66,10 @@ TEST_F(FindProgram, ThePythonOfALaunch) {
 }
 
 TEST(ShimName, IsALaunchersOrAPythons) {
-  for (const char* name : {"torchrun", "msrun", "python", "python3", "python3.11"}) EXPECT_TRUE(is_shim_name(name)) << name;
-  for (const char* name : {"muster-worker", "", "python-config", "pythonw", "torchrun2", "bash"}) EXPECT_FALSE(is_shim_name(name)) << name;
+  for (const char* name : {"torchrun", "msrun", "python", "python3", "python3.11"})
+    EXPECT_TRUE(is_shim_name(name)) << name;
+  for (const char* name : {"muster-worker", "", "python-config", "pythonw", "torchrun2", "bash"})
+    EXPECT_FALSE(is_shim_name(name)) << name;
 }
 
 }  // namespace

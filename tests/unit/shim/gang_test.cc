@@ -41,7 +41,8 @@ class Gangs : public testing::Test {
     for (const int fd : {pids_[0], pids_[1], answer_[0], answer_[1]}) ::close(fd);
     fs::remove_all(dir_);
   }
-  // Each of them tells its pid, and ends when it is told to. By a fifo: bash may miss a signal that it gets on the way into a `read`.
+  // Each of them tells its pid, and ends when it is told to. By a fifo: bash may miss a signal that
+  // it gets on the way into a `read`.
   void start(unsigned ranks) {
     std::vector<Process> processes;
     for (unsigned rank = 0; rank < ranks; ++rank) {
@@ -49,11 +50,13 @@ class Gangs : public testing::Test {
       ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
       go_.emplace_back(::open(fifo.c_str(), O_RDWR | O_CLOEXEC));
       ASSERT_TRUE(go_.back());
-      processes.push_back({.name = "rank " + std::to_string(rank),
-                           .log = (dir_ / std::to_string(rank)).string(),
-                           .link = {},
-                           .argv = {"/bin/bash", "-c", "echo " + std::to_string(rank) + " $$ >&9; read -r <'" + fifo + "'; exit 1"},
-                           .environment = {{"PATH", "/usr/bin:/bin"}}});
+      processes.push_back(
+          {.name = "rank " + std::to_string(rank),
+           .log = (dir_ / std::to_string(rank)).string(),
+           .link = {},
+           .argv = {"/bin/bash", "-c",
+                    "echo " + std::to_string(rank) + " $$ >&9; read -r <'" + fifo + "'; exit 1"},
+           .environment = {{"PATH", "/usr/bin:/bin"}}});
     }
     shim_ = ::fork();  // tidy: allow (one thread, and nothing of gRPC)
     ASSERT_GE(shim_, 0);
@@ -61,7 +64,9 @@ class Gangs : public testing::Test {
     ::setpgid(0, 0);
     ::dup2(pids_[1], 9);
     const auto ended = run_gang(processes, {.launcher = "torchrun", .grace_ms = 20'000});
-    const std::string text = ended ? ended->name + ": " + std::to_string(ended->code) + " " + std::to_string(ended->signal) : ended.error().message;
+    const std::string text = ended ? ended->name + ": " + std::to_string(ended->code) + " " +
+                                         std::to_string(ended->signal)
+                                   : ended.error().message;
     (void)!::write(answer_[1], text.data(), text.size());
     ::_exit(0);
   }
@@ -96,9 +101,12 @@ class Gangs : public testing::Test {
   pid_t shim_ = 0;
 };
 
-io::UniqueFd open_pid(pid_t pid) { return io::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
+io::UniqueFd open_pid(pid_t pid) {
+  return io::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
 
-// On a loaded machine the shim saw both at once, and the neighbour's status 1 hid the rank that was killed.
+// On a loaded machine the shim saw both at once, and the neighbour's status 1 hid the rank that was
+// killed.
 TEST_F(Gangs, ARankThatWasKilledComesBeforeANeighbourThatGaveUp) {
   start(2);
   const pid_t first = pid_of(0), second = pid_of(1);

@@ -35,15 +35,18 @@ class Reports : public testing::Test {
 
 // One was killed and reaped, one is a zombie, one lives: the last may still end well or badly.
 TEST_F(Reports, NamesThoseThatAreGoneWithoutAnEnd) {
-  const auto spawned = process::spawn({.path = "/bin/sleep", .argv = {"sleep", "1000"}, .env = {}, .cwd = {}});
+  const auto spawned =
+      process::spawn({.path = "/bin/sleep", .argv = {"sleep", "1000"}, .env = {}, .cwd = {}});
   ASSERT_TRUE(spawned);
   const pid_t child = *spawned;
   const auto id = process::identify(child);
   ASSERT_TRUE(id);
   const auto own = process::self();
   ASSERT_TRUE(own);
-  const std::string start = std::to_string(id->start_time), number = std::to_string(child), self = std::to_string(own->pid);
-  std::ofstream(file()) << "begin " << number << " " << start << "\nbegin 1 1\nend 1 0 0 \nbegin x\n\xff\n";
+  const std::string start = std::to_string(id->start_time), number = std::to_string(child),
+                    self = std::to_string(own->pid);
+  std::ofstream(file()) << "begin " << number << " " << start
+                        << "\nbegin 1 1\nend 1 0 0 \nbegin x\n\xff\n";
   {
     const Report report(file());
   }
@@ -63,7 +66,8 @@ TEST_F(Reports, NamesThoseThatAreGoneWithoutAnEnd) {
   {
     const Report report(file());
   }
-  EXPECT_THAT(text(), HasSubstr("gone " + self + "\nbegin ")) << "the number is another process's by now";
+  EXPECT_THAT(text(), HasSubstr("gone " + self + "\nbegin "))
+      << "the number is another process's by now";
 }
 
 TEST_F(Reports, TellsAnEnd) {
@@ -75,9 +79,12 @@ TEST_F(Reports, TellsAnEnd) {
 }
 
 TEST_F(Reports, TellsWhatTheLaunchIs) {
-  const Report report(
-      file(),
-      {.first_rank = 8, .ranks = 2, .saves = "/data/my ckpt", .weights_alone = true, .logs = {{8, "/out/logs/rank_8.log"}, {9, "/out/lo\ngs/rank_9.log"}}});
+  const Report report(file(),
+                      {.first_rank = 8,
+                       .ranks = 2,
+                       .saves = "/data/my ckpt",
+                       .weights_alone = true,
+                       .logs = {{8, "/out/logs/rank_8.log"}, {9, "/out/lo\ngs/rank_9.log"}}});
   EXPECT_THAT(text(), HasSubstr("saves 8 2 alone /data/my ckpt\nlog 8 /out/logs/rank_8.log\n"));
   EXPECT_THAT(text(), Not(HasSubstr("log 9")));
 }

@@ -1,5 +1,7 @@
-// tests/golden/spec-errors.txt: every message that a wrong spec can get, reviewed as text. A case is a title, the spec (or what is put over the
-// base spec: lines that start with "--set " or "--env "), and what is said. MUSTER_REWRITE=1 writes what is said now: read the difference before keeping it.
+// tests/golden/spec-errors.txt: every message that a wrong spec can get, reviewed as text. A case
+// is a title, the spec (or what is put over the base spec: lines that start with "--set " or "--env
+// "), and what is said. MUSTER_REWRITE=1 writes what is said now: read the difference before
+// keeping it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -46,8 +48,10 @@ Golden read_golden() {
 }
 
 std::string unescaped(std::string text) {
-  for (std::size_t at = 0; (at = text.find("<0xff>", at)) != std::string::npos;) text.replace(at, 6, "\xff");
-  for (std::size_t at = 0; (at = text.find("<0x00>", at)) != std::string::npos;) text.replace(at, 6, 1, '\0');
+  for (std::size_t at = 0; (at = text.find("<0xff>", at)) != std::string::npos;)
+    text.replace(at, 6, "\xff");
+  for (std::size_t at = 0; (at = text.find("<0x00>", at)) != std::string::npos;)
+    text.replace(at, 6, 1, '\0');
   return text;
 }
 
@@ -65,7 +69,8 @@ std::string say(const std::string& input) {
       text += line + "\n";
   }
   while (text.ends_with("\n\n")) text.pop_back();
-  if (text.empty() || text == "\n") text = options.set.empty() && options.env.empty() ? "" : std::string(kBase);
+  if (text.empty() || text == "\n")
+    text = options.set.empty() && options.env.empty() ? "" : std::string(kBase);
   const Parsed parsed = parse_yaml(unescaped(text), options);
   const std::string said = format(parsed.problems, "job.yaml");
   return said.empty() ? "nothing\n" : said;
@@ -112,7 +117,8 @@ TEST(SpecErrors, TenMistakesGetTenMessagesWithPlaces) {
       "notify: [me]\n");                // 10
 }
 
-// A section that is misspelt was passed over whole: its mistakes came to light one `muster run` later.
+// A section that is misspelt was passed over whole: its mistakes came to light one `muster run`
+// later.
 TEST(SpecErrors, TenMistakesBelowMisspeltKeysGetTenMessages) {
   expect_ten(
       "nam: Bad Name\n"  // 1, 2

@@ -1,4 +1,5 @@
-// Broken, hostile and merely odd specs: parse_yaml answers, in bounded time, and what it calls sound can be planned.
+// Broken, hostile and merely odd specs: parse_yaml answers, in bounded time, and what it calls
+// sound can be planned.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -46,9 +47,11 @@ void resolve(v1::JobSpec& spec, const std::vector<v1::JobSpec>& stages) {
 }
 
 void look_at_plan(const v1::JobSpec& spec, const std::string& text) {
-  engine::LaunchRequest request{.spec = &spec, .job_id = "j", .master_port = 1, .out_dir = "/o", .save_dir = "/o/s"};
+  engine::LaunchRequest request{
+      .spec = &spec, .job_id = "j", .master_port = 1, .out_dir = "/o", .save_dir = "/o/s"};
   if (spec.has_start()) request.start_dir = "/o/start";
-  request.nodes = {{.name = "n", .address = "10.0.0.1", .devices = {0, 1}, .first_rank = 0, .rank_count = 2}};
+  request.nodes = {
+      {.name = "n", .address = "10.0.0.1", .devices = {0, 1}, .first_rank = 0, .rank_count = 2}};
   const auto plan = engine::plan_launch(request);
   EXPECT_TRUE(plan.has_value()) << text << (plan ? "" : plan.error().message);
 }
@@ -129,13 +132,17 @@ std::string many_keys(int count, const std::string& name, const std::string& end
   return text;
 }
 std::string many_stages(const std::string& top, const std::string& each) {
-  std::string text = "name: c\nengine: torch\nlaunch: {script: a.py}\n" + (top.starts_with("launch") ? "" : top) + "stages:\n";
-  if (top.starts_with("launch")) text = "name: c\nengine: torch\n" + top.substr(0, 8) + "{script: a.py, " + top.substr(9) + "stages:\n";
+  std::string text = "name: c\nengine: torch\nlaunch: {script: a.py}\n" +
+                     (top.starts_with("launch") ? "" : top) + "stages:\n";
+  if (top.starts_with("launch"))
+    text = "name: c\nengine: torch\n" + top.substr(0, 8) + "{script: a.py, " + top.substr(9) +
+           "stages:\n";
   for (int i = 0; i < 32; ++i) text += "  s" + std::to_string(i) + ": " + each + "\n";
   return text;
 }
 
-// A mebibyte of what parsers choke on. The bound is far above what it takes, and far below what quadratic work would.
+// A mebibyte of what parsers choke on. The bound is far above what it takes, and far below what
+// quadratic work would.
 TEST(Fuzz, HostileSpecsAreBounded) {
   const auto many = [](std::string_view piece) {
     std::string text;
@@ -168,21 +175,27 @@ TEST(Fuzz, HostileSpecsAreBounded) {
       {"a long list", "[" + many("a,").substr(8) + "]"},
       {"new lines", many("\n")},
       {"comments", many("#\n")},
-      {"arguments", "name: x\nengine: torch\nlaunch: {script: a.py, args: '" + many("a ").substr(100) + "'}"},
-      {"templates", "name: x\nengine: torch\nlaunch: {script: a.py, args: '" + many("${out} ").substr(100) + "'}"},
+      {"arguments",
+       "name: x\nengine: torch\nlaunch: {script: a.py, args: '" + many("a ").substr(100) + "'}"},
+      {"templates", "name: x\nengine: torch\nlaunch: {script: a.py, args: '" +
+                        many("${out} ").substr(100) + "'}"},
       {"too long", many("x") + "yy"},
-      {"stages of arguments", many_stages("launch: {args: '" + many("a ").substr(500'000) + "'}\n", "{}")},
+      {"stages of arguments",
+       many_stages("launch: {args: '" + many("a ").substr(500'000) + "'}\n", "{}")},
       {"stages of variables",
-       many_stages("runtime: {env: {" + many_keys(1500, "k", ": v, ") + "}}\n", "{runtime: {env: {" + many_keys(1500, "k", ": w, ") + "}}}")},
+       many_stages("runtime: {env: {" + many_keys(1500, "k", ": v, ") + "}}\n",
+                   "{runtime: {env: {" + many_keys(1500, "k", ": w, ") + "}}}")},
       {"stages of unknown keys", many_stages("", "{" + many_keys(2500, "k", ": v, ") + "}")},
-      {"stages of keys that are open", many_stages("", "{launch: {args: {" + many_keys(2500, "k", ": v, ") + "}}}")},
+      {"stages of keys that are open",
+       many_stages("", "{launch: {args: {" + many_keys(2500, "k", ": v, ") + "}}}")},
       {"too many stages", "stages: {" + many_keys(40'000, "s", ": {}, ") + "}"},
       {"stages of stages", "stages: {a: " + many("{stages: {a: ").substr(0, 900)},
   };
   for (const auto& [what, text] : cases) {
     const auto start = std::chrono::steady_clock::now();
     look(text);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     EXPECT_LT(seconds, 30) << what;
     if (seconds > 0.5) std::printf("  %-14s %.2f s\n", what, seconds);
   }

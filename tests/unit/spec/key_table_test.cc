@@ -36,7 +36,8 @@ TEST(KeyTable, IsSound) {
   }
 }
 
-// The list of design: a key that is dropped from the table would be "unknown" to people who read about it.
+// The list of design: a key that is dropped from the table would be "unknown" to people who read
+// about it.
 TEST(KeyTable, KnowsEveryKeyOfTheDesign) {
   for (const char* key : {"name",
                           "description",
@@ -121,7 +122,8 @@ TEST(KeyTable, KnowsEveryKeyOfTheDesign) {
     EXPECT_NE(find_key(key), nullptr) << key;
 }
 
-// An alias that is a key of ours in the same section would never be reached; one of two rows would be a guess.
+// An alias that is a key of ours in the same section would never be reached; one of two rows would
+// be a guess.
 TEST(KeyTable, AliasesAreUniqueAndNoKeysOfTheirSection) {
   std::set<std::string> met;
   for (const KeyRow& row : key_table()) {
@@ -130,7 +132,8 @@ TEST(KeyTable, AliasesAreUniqueAndNoKeysOfTheirSection) {
     const std::string_view section = dot == std::string_view::npos ? "" : row.key.substr(0, dot);
     for (std::string word; words >> word;) {
       EXPECT_TRUE(met.insert(word).second) << word << " is there twice";
-      EXPECT_EQ(word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"), std::string::npos) << word;
+      EXPECT_EQ(word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"), std::string::npos)
+          << word;
       EXPECT_EQ(find_alias("", word), &row) << word;
       for (const KeyRow* other : keys_below(section)) EXPECT_NE(leaf(other->key), word);
     }
@@ -150,7 +153,9 @@ TEST(KeyTable, TheReadmeNamesWhatIsNotInThisRelease) {
     const bool named = rest.find("`" + std::string(row.key) + "`") != std::string_view::npos;
     EXPECT_EQ(named, row.kind == KeyKind::Later || row.key == "runtime.user") << row.key;
     if (!row.later.empty()) {
-      EXPECT_NE(rest.find("`" + std::string(row.key) + ": " + std::string(row.later) + "`"), std::string_view::npos) << row.key;
+      EXPECT_NE(rest.find("`" + std::string(row.key) + ": " + std::string(row.later) + "`"),
+                std::string_view::npos)
+          << row.key;
     }
   }
 }
@@ -166,19 +171,25 @@ TEST(Explain, HasWordsForEveryKey) {
   }
   EXPECT_NE(explain("")->find("launch"), std::string::npos);
   EXPECT_NE(explain("engine")->find("torch"), std::string::npos);
-  EXPECT_EQ(explain("launch.scrpt").error().message, "explaining 'launch.scrpt': no such key; did you mean 'launch.script'?");
-  EXPECT_EQ(explain("script").error().message, "explaining 'script': no such key; did you mean 'launch.script'?");
-  EXPECT_EQ(explain("gpus").error().message, "explaining 'gpus': no such key; did you mean 'resources.devices'?");
-  EXPECT_EQ(explain("quite another thing").error().message, "explaining 'quite another thing': no such key; `muster explain` lists them");
+  EXPECT_EQ(explain("launch.scrpt").error().message,
+            "explaining 'launch.scrpt': no such key; did you mean 'launch.script'?");
+  EXPECT_EQ(explain("script").error().message,
+            "explaining 'script': no such key; did you mean 'launch.script'?");
+  EXPECT_EQ(explain("gpus").error().message,
+            "explaining 'gpus': no such key; did you mean 'resources.devices'?");
+  EXPECT_EQ(explain("quite another thing").error().message,
+            "explaining 'quite another thing': no such key; `muster explain` lists them");
 }
 
-// Every misspelt key is told the right one: a letter dropped, doubled or exchanged with its neighbour.
+// Every misspelt key is told the right one: a letter dropped, doubled or exchanged with its
+// neighbour.
 TEST(KeyTable, AMisspeltKeyIsToldTheRightOne) {
   int asked = 0, told = 0;
   for (const KeyRow& row : key_table()) {
     const std::string word(leaf(row.key));
     if (word.size() < 5) continue;
-    const std::string_view section = row.key.substr(0, row.key.size() - word.size() - (row.key.size() > word.size() ? 1 : 0));
+    const std::string_view section =
+        row.key.substr(0, row.key.size() - word.size() - (row.key.size() > word.size() ? 1 : 0));
     std::vector<std::string_view> here;
     for (const KeyRow* other : keys_below(section)) here.push_back(leaf(other->key));
     for (std::size_t i = 0; i + 1 < word.size(); ++i) {
@@ -197,7 +208,8 @@ TEST(KeyTable, AMisspeltKeyIsToldTheRightOne) {
   EXPECT_EQ(told, asked);
 }
 
-// docs/job-spec.md has a heading or a table row that starts with `key` for every key, and for no other.
+// docs/job-spec.md has a heading or a table row that starts with `key` for every key, and for no
+// other.
 TEST(Docs, JobSpecHasEveryKey) {
   std::ifstream file(test::checkout("docs/job-spec.md"));
   ASSERT_TRUE(file.is_open());
@@ -208,7 +220,8 @@ TEST(Docs, JobSpecHasEveryKey) {
   }
   for (const std::string_view key : known_keys())
     if (find_key(key)->kind != KeyKind::Section) {
-      EXPECT_TRUE(documented.contains(std::string(key))) << "docs/job-spec.md does not have `" << key << "`";
+      EXPECT_TRUE(documented.contains(std::string(key)))
+          << "docs/job-spec.md does not have `" << key << "`";
     }
   for (const std::string& key : documented)
     if (!key.starts_with("${") && !key.starts_with("MUSTER_")) {
@@ -216,7 +229,8 @@ TEST(Docs, JobSpecHasEveryKey) {
     }
 }
 
-// What stands there to be copied must work: every example is put over a sound spec and read. How many there were.
+// What stands there to be copied must work: every example is put over a sound spec and read. How
+// many there were.
 int read_examples(const std::string& page) {
   std::ifstream file(test::checkout("docs/") + page);
   std::string example;
@@ -232,7 +246,9 @@ int read_examples(const std::string& page) {
       const Tree tree = read_tree(example, true);
       EXPECT_TRUE(tree.problems.empty()) << example;
       for (const auto& [key, value] : std::initializer_list<std::pair<const char*, const char*>>{
-               {"name", "name: x\n"}, {"engine", "engine: torch\n"}, {"launch", "launch: {script: a.py}\n"}})
+               {"name", "name: x\n"},
+               {"engine", "engine: torch\n"},
+               {"launch", "launch: {script: a.py}\n"}})
         if (tree.root.get(key) == nullptr) example += value;
       EXPECT_EQ(format(parse_yaml(example, {.base_dir = "/w"}).problems, page), "") << example;
     } else if (inside) {
@@ -245,7 +261,8 @@ int read_examples(const std::string& page) {
 TEST(Docs, ExamplesOfJobSpecAreSound) { EXPECT_GE(read_examples("job-spec.md"), 8); }
 
 TEST(Docs, ExamplesOfTheEnginesAreSound) {
-  for (const char* page : {"engines/mindformers.md", "engines/megatron.md", "engines/mindspeed-mm.md", "engines/torch.md", "engines/command.md"})
+  for (const char* page : {"engines/mindformers.md", "engines/megatron.md",
+                           "engines/mindspeed-mm.md", "engines/torch.md", "engines/command.md"})
     EXPECT_GE(read_examples(page), 1) << page;
 }
 

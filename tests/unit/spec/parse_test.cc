@@ -22,7 +22,9 @@ v1::JobSpec sound(std::string_view text, ParseOptions options = {.base_dir = "/h
   return parsed.spec;
 }
 
-std::string minimal(std::string_view more = "") { return "name: x\nengine: torch\nlaunch: {script: a.py}\n" + std::string(more); }
+std::string minimal(std::string_view more = "") {
+  return "name: x\nengine: torch\nlaunch: {script: a.py}\n" + std::string(more);
+}
 
 TEST(Parse, FillsEveryDefaultIn) {
   const v1::JobSpec spec = sound(minimal());
@@ -50,10 +52,14 @@ TEST(Parse, FillsEveryDefaultIn) {
 
 TEST(Parse, DefaultsFollowTheEngineAndTheLaunch) {
   EXPECT_FALSE(sound("name: x\nengine: command\nlaunch: {run: a}").launch().lockstep());
-  EXPECT_FALSE(sound("name: x\nengine: torch\nlaunch: {per: once, script: a.py}").launch().lockstep());
-  EXPECT_EQ(sound("name: x\nengine: command\nlaunch: {per: once, run: a}").resources().devices(), 1u);
-  EXPECT_TRUE(sound("name: x\nengine: command\nlaunch: {run: a, lockstep: true}").launch().lockstep());
-  EXPECT_FALSE(sound("name: x\nengine: torch\nlaunch: {script: a.py, lockstep: no}").launch().lockstep());
+  EXPECT_FALSE(
+      sound("name: x\nengine: torch\nlaunch: {per: once, script: a.py}").launch().lockstep());
+  EXPECT_EQ(sound("name: x\nengine: command\nlaunch: {per: once, run: a}").resources().devices(),
+            1u);
+  EXPECT_TRUE(
+      sound("name: x\nengine: command\nlaunch: {run: a, lockstep: true}").launch().lockstep());
+  EXPECT_FALSE(
+      sound("name: x\nengine: torch\nlaunch: {script: a.py, lockstep: no}").launch().lockstep());
 }
 
 TEST(Parse, MindFormersHasDefaultsOfItsOwn) {
@@ -66,17 +72,27 @@ TEST(Parse, MindFormersHasDefaultsOfItsOwn) {
   EXPECT_EQ(spec.observe().grammar(), "mindformers");
   EXPECT_TRUE(spec.launch().lockstep());
   EXPECT_TRUE(spec.resume().enabled());
-  for (const auto& [word, mode] : {std::pair{"finetune", v1::LAUNCH_MODE_FINETUNE}, std::pair{"eval", v1::LAUNCH_MODE_EVAL},
-                                   std::pair{"predict", v1::LAUNCH_MODE_PREDICT}, std::pair{"strategy", v1::LAUNCH_MODE_STRATEGY}}) {
-    spec = sound(std::string("name: x\nengine: mindformers\nlaunch: {config: a.yaml, launcher: msrun, mode: ") + word + "}");
+  for (const auto& [word, mode] :
+       {std::pair{"finetune", v1::LAUNCH_MODE_FINETUNE}, std::pair{"eval", v1::LAUNCH_MODE_EVAL},
+        std::pair{"predict", v1::LAUNCH_MODE_PREDICT},
+        std::pair{"strategy", v1::LAUNCH_MODE_STRATEGY}}) {
+    spec = sound(
+        std::string(
+            "name: x\nengine: mindformers\nlaunch: {config: a.yaml, launcher: msrun, mode: ") +
+        word + "}");
     EXPECT_EQ(spec.launch().mode(), mode);
     EXPECT_EQ(spec.launch().launcher(), v1::LAUNCHER_MSRUN);
     EXPECT_EQ(spec.launch().lockstep(), mode == v1::LAUNCH_MODE_FINETUNE) << word;
     EXPECT_EQ(spec.resume().enabled(), mode == v1::LAUNCH_MODE_FINETUNE) << word;
-    EXPECT_EQ(spec.success().rank_file(), mode == v1::LAUNCH_MODE_STRATEGY ? "${save.dir}/strategy/ckpt_strategy_rank_${rank}.ckpt" : "") << word;
+    EXPECT_EQ(spec.success().rank_file(),
+              mode == v1::LAUNCH_MODE_STRATEGY
+                  ? "${save.dir}/strategy/ckpt_strategy_rank_${rank}.ckpt"
+                  : "")
+        << word;
   }
   // The engines that there were before keep the bytes, and so the hash, of their specs.
-  const v1::JobSpec torch = sound("name: x\nengine: torch\nlaunch: {script: a.py, config: null, mode: train, launcher: auto}");
+  const v1::JobSpec torch = sound(
+      "name: x\nengine: torch\nlaunch: {script: a.py, config: null, mode: train, launcher: auto}");
   EXPECT_EQ(torch.launch().mode(), v1::LAUNCH_MODE_UNSPECIFIED);
   EXPECT_EQ(torch.launch().launcher(), v1::LAUNCHER_UNSPECIFIED);
   EXPECT_EQ(spec_hash(torch), spec_hash(sound(minimal())));
@@ -87,26 +103,34 @@ TEST(Complete, RefusesNumbersThatAreNoWordOfTheEngines) {
   spec.mutable_launch()->set_mode(static_cast<v1::LaunchMode>(77));
   spec.mutable_launch()->set_launcher(static_cast<v1::Launcher>(-1));
   EXPECT_EQ(format(complete(spec), "x"),
-            "launch.mode: 77 is not accepted (train | finetune | eval | predict | strategy)\nlaunch.launcher: -1 is not accepted (auto | ranktable | msrun)\n");
+            "launch.mode: 77 is not accepted (train | finetune | eval | predict | "
+            "strategy)\nlaunch.launcher: -1 is not accepted (auto | ranktable | msrun)\n");
 }
 
 TEST(Parse, ReadsArgumentsInAllForms) {
   const auto args = [](std::string_view yaml) {
-    const v1::JobSpec spec = sound("name: x\nengine: torch\nlaunch:\n  script: a.py\n  args: " + std::string(yaml));
+    const v1::JobSpec spec =
+        sound("name: x\nengine: torch\nlaunch:\n  script: a.py\n  args: " + std::string(yaml));
     return std::vector<std::string>(spec.launch().args().begin(), spec.launch().args().end());
   };
-  EXPECT_THAT(args("--a 1 --b 'two words' --c \"\" d\\ e"), ElementsAre("--a", "1", "--b", "two words", "--c", "", "d e"));
-  EXPECT_THAT(args(">-\n    --a 1\n    --load ${resume.dir}"), ElementsAre("--a", "1", "--load", "${resume.dir}"));
+  EXPECT_THAT(args("--a 1 --b 'two words' --c \"\" d\\ e"),
+              ElementsAre("--a", "1", "--b", "two words", "--c", "", "d e"));
+  EXPECT_THAT(args(">-\n    --a 1\n    --load ${resume.dir}"),
+              ElementsAre("--a", "1", "--load", "${resume.dir}"));
   EXPECT_THAT(args("|\n    --a 1 \\\n    --b 2\n"), ElementsAre("--a", "1", "--b", "2"));
   EXPECT_THAT(args("[--a, 1, true, 'b c', 1e-4]"), ElementsAre("--a", "1", "true", "b c", "1e-4"));
-  EXPECT_THAT(args("{lr: 1e-4, flash: true, slow: false, nothing: null, data: [a, b], quoted: 'true', -x: 1, --y: 2}"),
-              ElementsAre("--lr", "1e-4", "--flash", "--data", "a", "--data", "b", "--quoted", "true", "-x", "1", "--y", "2"));
+  EXPECT_THAT(args("{lr: 1e-4, flash: true, slow: false, nothing: null, data: [a, b], quoted: "
+                   "'true', -x: 1, --y: 2}"),
+              ElementsAre("--lr", "1e-4", "--flash", "--data", "a", "--data", "b", "--quoted",
+                          "true", "-x", "1", "--y", "2"));
   EXPECT_THAT(args(""), IsEmpty());
   EXPECT_THAT(args("''"), IsEmpty());
 }
 
 TEST(Parse, ReadsDevicesInAllForms) {
-  const auto resources = [](std::string_view devices) { return sound(minimal("resources: {devices: " + std::string(devices) + "}")).resources(); };
+  const auto resources = [](std::string_view devices) {
+    return sound(minimal("resources: {devices: " + std::string(devices) + "}")).resources();
+  };
   EXPECT_EQ(resources("3").devices(), 3u);
   EXPECT_THAT(resources("\"[4,8)\"").device_ids(), ElementsAre(4u, 5u, 6u, 7u));
   EXPECT_EQ(resources("\"[4,8)\"").devices(), 0u);
@@ -124,15 +148,24 @@ TEST(Parse, PlacesCode) {
 // Of the two a spec has one; what is set over the file takes the other one's place.
 TEST(Parse, CodeIsSetOverTheFilesOwn) {
   for (const char* file : {"code: {from: .}", "code: {from: sub}", "code: {at: /opt/y}"})
-    EXPECT_EQ(sound(minimal(file), {.base_dir = "/home/ada/exp", .set = {{"code.at", "/opt/x"}}}).code().at(), "/opt/x") << file;
-  EXPECT_EQ(sound(minimal("code: {at: /opt/y}"), {.base_dir = "/home/ada/exp", .set = {{"code.from", "sub"}}}).code().at(), "/home/ada/exp/sub");
+    EXPECT_EQ(sound(minimal(file), {.base_dir = "/home/ada/exp", .set = {{"code.at", "/opt/x"}}})
+                  .code()
+                  .at(),
+              "/opt/x")
+        << file;
+  EXPECT_EQ(sound(minimal("code: {at: /opt/y}"),
+                  {.base_dir = "/home/ada/exp", .set = {{"code.from", "sub"}}})
+                .code()
+                .at(),
+            "/home/ada/exp/sub");
 }
 
 TEST(Parse, ReadsResumeObserveAndSuccess) {
   EXPECT_FALSE(sound(minimal("resume: none")).resume().enabled());
   EXPECT_FALSE(sound(minimal("resume:")).resume().enabled());
   const v1::JobSpec spec =
-      sound(minimal("resume: {args: '--load ${resume.dir}', env: {A: b}}\nobserve: {progress: {step: 'step (\\d+)', total: 9}}\nsuccess: {regex: 'all done'}"));
+      sound(minimal("resume: {args: '--load ${resume.dir}', env: {A: b}}\nobserve: {progress: "
+                    "{step: 'step (\\d+)', total: 9}}\nsuccess: {regex: 'all done'}"));
   EXPECT_TRUE(spec.resume().enabled());
   EXPECT_THAT(spec.resume().args(), ElementsAre("--load", "${resume.dir}"));
   EXPECT_EQ(spec.resume().env().at("A"), "b");
@@ -147,7 +180,8 @@ TEST(Parse, ReadsResumeObserveAndSuccess) {
 }
 
 TEST(Parse, TextsStayTexts) {
-  const v1::JobSpec spec = sound(minimal("runtime: {env: {A: true, B: 010, C: 1.50, D: '', E: \"a\\nb\"}}\nlabels: {v: 1.10}"));
+  const v1::JobSpec spec = sound(minimal(
+      "runtime: {env: {A: true, B: 010, C: 1.50, D: '', E: \"a\\nb\"}}\nlabels: {v: 1.10}"));
   EXPECT_EQ(spec.runtime().env().at("A"), "true");
   EXPECT_EQ(spec.runtime().env().at("B"), "010");
   EXPECT_EQ(spec.runtime().env().at("C"), "1.50");
@@ -157,14 +191,16 @@ TEST(Parse, TextsStayTexts) {
 }
 
 TEST(Parse, OverridesWin) {
-  const v1::JobSpec spec = sound(minimal("resources: {nodes: nonsense}\nresume: none\nlabels: {a: b}"), {.base_dir = "/w",
-                                                                                                         .set = {{"resources.nodes", "2"},
-                                                                                                                 {"resources.devices", "[0,1]"},
-                                                                                                                 {"resume.args", "--again"},
-                                                                                                                 {"labels.x.y/z", "1"},
-                                                                                                                 {"recovery", "{max_restarts: 0}"},
-                                                                                                                 {"resources.nodes", "3"}},
-                                                                                                         .env = {{"A", "b: [c"}, {"OMP_NUM_THREADS", "2"}}});
+  const v1::JobSpec spec =
+      sound(minimal("resources: {nodes: nonsense}\nresume: none\nlabels: {a: b}"),
+            {.base_dir = "/w",
+             .set = {{"resources.nodes", "2"},
+                     {"resources.devices", "[0,1]"},
+                     {"resume.args", "--again"},
+                     {"labels.x.y/z", "1"},
+                     {"recovery", "{max_restarts: 0}"},
+                     {"resources.nodes", "3"}},
+             .env = {{"A", "b: [c"}, {"OMP_NUM_THREADS", "2"}}});
   EXPECT_EQ(spec.resources().nodes(), 3u);
   EXPECT_THAT(spec.resources().device_ids(), ElementsAre(0u, 1u));
   EXPECT_THAT(spec.resume().args(), ElementsAre("--again"));
@@ -184,8 +220,10 @@ TEST(Parse, TheSampleIsSound) {
 
 // What the client makes of a file, the controller must find nothing to change in.
 TEST(Complete, ChangesNothingInACompleteSpec) {
-  for (const std::string& text : {minimal(), minimal("resources: {devices: [1,2]}\nsuccess: {file: done}"),
-                                  minimal("recovery: {stop_grace: 0, max_restarts: 0}\nresume: none\nruntime: {limits: {nofile: null}}")}) {
+  for (const std::string& text :
+       {minimal(), minimal("resources: {devices: [1,2]}\nsuccess: {file: done}"),
+        minimal("recovery: {stop_grace: 0, max_restarts: 0}\nresume: none\nruntime: {limits: "
+                "{nofile: null}}")}) {
     const v1::JobSpec spec = sound(text);
     v1::JobSpec again = spec;
     EXPECT_TRUE(complete(again).empty());
@@ -213,71 +251,96 @@ TEST(Complete, ChecksWhatComesOverTheApi) {
               s.mutable_launch()->set_script("a.py");
             }),
             "code.at: is missing, and launch.script 'a.py' is below it (an absolute directory)\n");
-  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_launch()->set_per(static_cast<v1::LaunchPer>(9)); }),
-            "launch.per: 9 is not accepted (rank | node | once)\n");
-  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_resources()->set_nodes(70000); }), "resources.nodes: 70000 is out of range (1..65536)\n");
-  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_resources()->set_devices(2), s.mutable_resources()->add_device_ids(0); }),
+  EXPECT_EQ(
+      problem([](v1::JobSpec& s) { s.mutable_launch()->set_per(static_cast<v1::LaunchPer>(9)); }),
+      "launch.per: 9 is not accepted (rank | node | once)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_resources()->set_nodes(70000); }),
+            "resources.nodes: 70000 is out of range (1..65536)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) {
+              s.mutable_resources()->set_devices(2), s.mutable_resources()->add_device_ids(0);
+            }),
             "resources.devices: 2 devices, and 1 named ones; leave one of the two out\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_resources()->set_type("tpu"); }),
-            "resources.type: 'tpu' is not accepted (auto | cpu | ascend | ascend910 | ascend910b | ascend910_93 | nvidia)\n");
+            "resources.type: 'tpu' is not accepted (auto | cpu | ascend | ascend910 | ascend910b | "
+            "ascend910_93 | nvidia)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_resources()->set_type("auto | cpu"); }),
-            "resources.type: 'auto | cpu' is not accepted (auto | cpu | ascend | ascend910 | ascend910b | ascend910_93 | nvidia)\n");
+            "resources.type: 'auto | cpu' is not accepted (auto | cpu | ascend | ascend910 | "
+            "ascend910b | ascend910_93 | nvidia)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_network()->set_interface("eth0"); }), "");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_network()->set_interface("eth0,ib0"); }),
-            "network.interface: 'eth0,ib0' is not an interface's name: letters, digits, . _ -, at most 15 characters (auto | a name, as in /sys/class/net)\n");
-  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_runtime()->add_setup(" \n"); }), "runtime.setup[0]: is empty: a command for a shell\n");
-  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_runtime()->add_setup(std::string(70'000, 'x')); }),
-            "runtime.setup: has 70001 bytes, at most 65536; put it into a script and call that\n");
-  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_runtime()->mutable_setup_timeout()->set_seconds(5); }),
-            "runtime.setup.run: is missing, and there is a time for it (text | list of texts)\n");
+            "network.interface: 'eth0,ib0' is not an interface's name: letters, digits, . _ -, at "
+            "most 15 characters (auto | a name, as in /sys/class/net)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_runtime()->add_setup(" \n"); }),
+            "runtime.setup[0]: is empty: a command for a shell\n");
+  EXPECT_EQ(
+      problem([](v1::JobSpec& s) { s.mutable_runtime()->add_setup(std::string(70'000, 'x')); }),
+      "runtime.setup: has 70001 bytes, at most 65536; put it into a script and call that\n");
+  EXPECT_EQ(
+      problem([](v1::JobSpec& s) { s.mutable_runtime()->mutable_setup_timeout()->set_seconds(5); }),
+      "runtime.setup.run: is missing, and there is a time for it (text | list of texts)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) {
               s.mutable_runtime()->add_setup("true");
               s.mutable_runtime()->mutable_setup_timeout()->set_seconds(86'401);
             }),
             "runtime.setup.timeout: is out of range (a duration, 1s..24h)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_runtime()->set_image("--privileged"); }),
-            "runtime.image: '--privileged' is no name of an image (registry/name:tag, or file:///x.tar)\n");
+            "runtime.image: '--privileged' is no name of an image (registry/name:tag, or "
+            "file:///x.tar)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_runtime()->set_image("file://x.tar"); }),
-            "runtime.image: 'x.tar' is not absolute (file:///x.tar: an absolute path that every node sees)\n");
+            "runtime.image: 'x.tar' is not absolute (file:///x.tar: an absolute path that every "
+            "node sees)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) {
               s.mutable_runtime()->set_image("img");
               s.mutable_runtime()->add_mounts()->set_source("/a");
             }),
             "runtime.mounts[0]: '' is not absolute (an absolute path in the container)\n");
-  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_network()->set_master_port(70000); }), "network.master_port: 70000 is out of range (0 = auto, 1..65535)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_network()->set_master_port(70000); }),
+            "network.master_port: 70000 is out of range (0 = auto, 1..65535)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_checkpoint()->set_dir("rel"); }),
-            "checkpoint.dir: 'rel' is neither absolute nor below ${out} (auto | a path, below ${out} unless absolute)\n");
+            "checkpoint.dir: 'rel' is neither absolute nor below ${out} (auto | a path, below "
+            "${out} unless absolute)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_checkpoint()->set_layout("zarr"); }),
-            "checkpoint.layout: looking for checkpoints: layout 'zarr' is not known (mindformers | megatron | mindspeed-mm | none)\n");
+            "checkpoint.layout: looking for checkpoints: layout 'zarr' is not known (mindformers | "
+            "megatron | mindspeed-mm | none)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_observe()->set_grammar("x"); }),
-            "observe.progress: reading progress: grammar 'x' is not known (auto | mindformers | megatron | mindspeed-mm | custom | none)\n");
-  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_recovery()->mutable_stop_grace()->set_seconds(-1); }),
-            "recovery.stop_grace: is out of range (a duration, 0..1h)\n");
+            "observe.progress: reading progress: grammar 'x' is not known (auto | mindformers | "
+            "megatron | mindspeed-mm | custom | none)\n");
+  EXPECT_EQ(
+      problem([](v1::JobSpec& s) { s.mutable_recovery()->mutable_stop_grace()->set_seconds(-1); }),
+      "recovery.stop_grace: is out of range (a duration, 0..1h)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_recovery()->mutable_window()->set_nanos(-5); }),
             "recovery.window: is out of range (a duration, 1s..365d)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_recovery()->set_max_restarts(4'000'000'000); }),
             "recovery.max_restarts: 4000000000 is out of range (0..100000)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.set_output_dir("rel"); }),
-            "output_dir: 'rel' is not absolute (an absolute directory; empty: chosen by the controller)\n");
-  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_code()->set_at("rel"); }), "code.at: 'rel' is not absolute (an absolute directory)\n");
-  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_runtime()->set_user("root"); }),
-            "runtime.user: 'root' is not accepted: another user is not in this release (submitter)\n");
-  EXPECT_EQ(problem([](v1::JobSpec& s) { s.set_description(std::string(2000, 'x')); }), "description: has 2000 bytes (text, at most 1024 bytes)\n");
+            "output_dir: 'rel' is not absolute (an absolute directory; empty: chosen by the "
+            "controller)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_code()->set_at("rel"); }),
+            "code.at: 'rel' is not absolute (an absolute directory)\n");
+  EXPECT_EQ(
+      problem([](v1::JobSpec& s) { s.mutable_runtime()->set_user("root"); }),
+      "runtime.user: 'root' is not accepted: another user is not in this release (submitter)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.set_description(std::string(2000, 'x')); }),
+            "description: has 2000 bytes (text, at most 1024 bytes)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_launch()->add_run(std::string("a\0b", 3)); }),
             "launch.run[1]: has a byte 0 in it: no program can be given that\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_launch()->add_run(std::string(200'000, 'x')); }),
             "launch.run[1]: has 200000 bytes, at most 131071; put it into a file\n");
-  EXPECT_EQ(problem([](v1::JobSpec& s) { (*s.mutable_runtime()->mutable_env())["A"] = std::string(131070, 'x'); }),
+  EXPECT_EQ(problem([](v1::JobSpec& s) {
+              (*s.mutable_runtime()->mutable_env())["A"] = std::string(131070, 'x');
+            }),
             "runtime.env.A: has 131072 bytes with its name, at most 131071\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) {
-              for (int i = 0; i < 5000; ++i) (*s.mutable_runtime()->mutable_env())["A" + std::to_string(i)] = "x";
+              for (int i = 0; i < 5000; ++i)
+                (*s.mutable_runtime()->mutable_env())["A" + std::to_string(i)] = "x";
             }),
             "runtime.env: has 5000 variables, at most 4096\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) {
               for (int i = 0; i < 65; ++i) (*s.mutable_labels())["a" + std::to_string(i)] = "x";
             }),
             "labels: has 65 entries, at most 64\n");
-  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_launch()->add_run("${nope}"); }).substr(0, 40), "launch.run[1]: '${nope}' is not known ($");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_launch()->add_run("${nope}"); }).substr(0, 40),
+            "launch.run[1]: '${nope}' is not known ($");
   EXPECT_THAT(problem([](v1::JobSpec& s) {
                 for (int i = 0; i < 20; ++i) s.mutable_launch()->add_run(std::string(100'000, 'x'));
               }),
@@ -286,9 +349,13 @@ TEST(Complete, ChecksWhatComesOverTheApi) {
 
 // For a shell to read: words, quotes and ${...} are its own.
 TEST(Parse, SetupHasThreeForms) {
-  const auto setup = [](const std::string& given) { return sound(minimal() + "runtime: {setup: " + given + "}\n").runtime(); };
-  EXPECT_THAT(setup("\"source a.sh; export B=$A | cat\"").setup(), testing::ElementsAre("source a.sh; export B=$A | cat"));
-  EXPECT_THAT(setup("[\"echo '${HOME}'\", 'true']").setup(), testing::ElementsAre("echo '${HOME}'", "true"));
+  const auto setup = [](const std::string& given) {
+    return sound(minimal() + "runtime: {setup: " + given + "}\n").runtime();
+  };
+  EXPECT_THAT(setup("\"source a.sh; export B=$A | cat\"").setup(),
+              testing::ElementsAre("source a.sh; export B=$A | cat"));
+  EXPECT_THAT(setup("[\"echo '${HOME}'\", 'true']").setup(),
+              testing::ElementsAre("echo '${HOME}'", "true"));
   EXPECT_EQ(setup("[a]").setup_timeout().seconds(), 1'800);
   const v1::RuntimeSpec timed = setup("{run: [a, b], timeout: 90s}");
   EXPECT_THAT(timed.setup(), testing::ElementsAre("a", "b"));
@@ -298,25 +365,31 @@ TEST(Parse, SetupHasThreeForms) {
 }
 
 TEST(Parse, LimitsOfAContainerLeaveTheOthersAsTheyAre) {
-  const auto limits = [](const std::string& text) { return sound(minimal() + "runtime: {image: x, limits: " + text + "}\n").runtime().limits(); };
+  const auto limits = [](const std::string& text) {
+    return sound(minimal() + "runtime: {image: x, limits: " + text + "}\n").runtime().limits();
+  };
   const v1::LimitSpec both = limits("{memory: 1.5GiB, cpus: 7.25}");
   EXPECT_EQ(both.memory(), 3ULL << 29U);
   EXPECT_EQ(both.millicpus(), 7250U);
   EXPECT_EQ(both.nofile(), 1'048'576U);
   EXPECT_EQ(both.memlock(), std::numeric_limits<std::uint64_t>::max());
   EXPECT_EQ(limits("{cpus: 48, nofile: 77, memory: null}").millicpus(), 48'000U);
-  EXPECT_EQ(limits("{cpus: null, nofile: null}").memlock(), std::numeric_limits<std::uint64_t>::max());
-  EXPECT_EQ(limits("{cpus: null, nofile: null}").millicpus() + limits("{nofile: null}").nofile(), 0U);
+  EXPECT_EQ(limits("{cpus: null, nofile: null}").memlock(),
+            std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(limits("{cpus: null, nofile: null}").millicpus() + limits("{nofile: null}").nofile(),
+            0U);
 }
 
 TEST(Parse, MountsHaveTwoForms) {
   const v1::RuntimeSpec runtime =
       sound(minimal() +
-            "runtime: {image: 'file:///share/x.tar', mounts: [/a, '/b:ro', '/c:/d', '/e:/f:ro', {source: /g, target: /h, read_only: true}, {source: /i}]}\n")
+            "runtime: {image: 'file:///share/x.tar', mounts: [/a, '/b:ro', '/c:/d', '/e:/f:ro', "
+            "{source: /g, target: /h, read_only: true}, {source: /i}]}\n")
           .runtime();
   EXPECT_EQ(runtime.image(), "file:///share/x.tar");
   std::string text;
-  for (const v1::MountSpec& mount : runtime.mounts()) text += mount.source() + ">" + mount.target() + (mount.read_only() ? "!" : "") + " ";
+  for (const v1::MountSpec& mount : runtime.mounts())
+    text += mount.source() + ">" + mount.target() + (mount.read_only() ? "!" : "") + " ";
   EXPECT_EQ(text, "/a>/a /b>/b! /c>/d /e>/f! /g>/h! /i>/i ");
   EXPECT_EQ(sound(minimal() + "runtime: {image: null, mounts: []}\n").runtime().image(), "");
   for (const char* name : {"busybox", "registry.site:5000/team/mindformers:1.3", "a@sha256:0123"})
@@ -325,8 +398,12 @@ TEST(Parse, MountsHaveTwoForms) {
 
 // Found by its fuzzer: a variable's name may hold any byte, and is the end of a key.
 TEST(Parse, AProblemIsPrintedWithoutControlBytes) {
-  const std::vector<Problem> problems = {{.line = 3, .column = 3, .key = "runtime.env.a\x19\n\x1b]0;b", .message = "is not a variable's name"}};
-  EXPECT_EQ(format(problems, "job.yaml"), "job.yaml:3:3: runtime.env.a???]0;b: is not a variable's name\n");
+  const std::vector<Problem> problems = {{.line = 3,
+                                          .column = 3,
+                                          .key = "runtime.env.a\x19\n\x1b]0;b",
+                                          .message = "is not a variable's name"}};
+  EXPECT_EQ(format(problems, "job.yaml"),
+            "job.yaml:3:3: runtime.env.a???]0;b: is not a variable's name\n");
 }
 
 TEST(SpecHash, DependsOnTheSpecAlone) {
@@ -341,12 +418,21 @@ TEST(SpecHash, DependsOnTheSpecAlone) {
 
 // What complete() lets through, plan_launch must be able to plan, on any placement.
 TEST(Complete, WhatPassesCanBePlanned) {
-  const v1::JobSpec spec = sound(minimal(
-      "runtime: {env: {A: '${rank}'}}\nresume: {args: '${resume.step} ${env:A}'}\nsuccess: {file: '${attempt}/x'}\ncheckpoint: {dir: '${out}/${job.name}'}"));
+  const v1::JobSpec spec = sound(
+      minimal("runtime: {env: {A: '${rank}'}}\nresume: {args: '${resume.step} ${env:A}'}\nsuccess: "
+              "{file: '${attempt}/x'}\ncheckpoint: {dir: '${out}/${job.name}'}"));
   for (const std::uint32_t nodes : {1u, 3u}) {
-    engine::LaunchRequest request{
-        .spec = &spec, .job_id = "j", .attempt = 2, .master_port = 1, .out_dir = "/o", .save_dir = "/o/s", .resume_dir = "/o/r", .resume_step = 5};
-    for (std::uint32_t i = 0; i < nodes; ++i) request.nodes.push_back({.name = "n", .address = "a", .devices = {0, 1}, .first_rank = 2 * i, .rank_count = 2});
+    engine::LaunchRequest request{.spec = &spec,
+                                  .job_id = "j",
+                                  .attempt = 2,
+                                  .master_port = 1,
+                                  .out_dir = "/o",
+                                  .save_dir = "/o/s",
+                                  .resume_dir = "/o/r",
+                                  .resume_step = 5};
+    for (std::uint32_t i = 0; i < nodes; ++i)
+      request.nodes.push_back(
+          {.name = "n", .address = "a", .devices = {0, 1}, .first_rank = 2 * i, .rank_count = 2});
     const auto plan = engine::plan_launch(request);
     ASSERT_TRUE(plan) << plan.error().message;
     EXPECT_EQ(plan->ranks.back().argv.back(), std::to_string(2 * nodes - 1));

@@ -1,4 +1,5 @@
-// tests/unit/spec/plans/*.txt: what every rank of a spec gets, written out. A case: its title, the spec, where it is placed, the plan.
+// tests/unit/spec/plans/*.txt: what every rank of a spec gets, written out. A case: its title, the
+// spec, where it is placed, the plan.
 //
 //   -- placed ascend 0-7 0-7        kind of the devices, then those of each node
 //   -- placed ascend 4-7 resume 40  an attempt 2 that goes on from step 40 of attempt 1
@@ -55,22 +56,31 @@ Golden read_golden(const std::string& path) {
   return golden;
 }
 
-// Nodes as the vendor's sample tables have them: 10.20.0.11, .12 with cards 192.1.11.10, 192.2.11.17 ...
+// Nodes as the vendor's sample tables have them: 10.20.0.11, .12 with cards 192.1.11.10,
+// 192.2.11.17 ...
 engine::NodeSlot slot(std::size_t index, const std::string& kind, const std::string& devices) {
   const auto dash = devices.find('-');
   const unsigned first = static_cast<unsigned>(std::stoul(devices)),
-                 last = dash == std::string::npos ? first : static_cast<unsigned>(std::stoul(devices.substr(dash + 1)));
-  engine::NodeSlot node{.name = fmt::format("n{}", index + 1), .address = fmt::format("10.20.0.{}", 11 + index), .device_type = kind, .interface = "eth2"};
+                 last = dash == std::string::npos
+                            ? first
+                            : static_cast<unsigned>(std::stoul(devices.substr(dash + 1)));
+  engine::NodeSlot node{.name = fmt::format("n{}", index + 1),
+                        .address = fmt::format("10.20.0.{}", 11 + index),
+                        .device_type = kind,
+                        .interface = "eth2"};
   if (kind == "ascend") node.device_model = "910B3";
   for (unsigned device = first; device <= last; ++device) {
     node.devices.push_back(device);
-    if (kind == "ascend") node.device_ips.push_back(fmt::format("192.{}.{}.{}", 1 + device % 4, 11 + index, 10 + 7 * device));
+    if (kind == "ascend")
+      node.device_ips.push_back(
+          fmt::format("192.{}.{}.{}", 1 + device % 4, 11 + index, 10 + 7 * device));
   }
   return node;
 }
 
 engine::LaunchRequest place(const v1::JobSpec& spec, const std::string& placed) {
-  engine::LaunchRequest request{.spec = &spec, .job_id = "01j8x4a0b7c2d", .attempt = 1, .master_port = 29500};
+  engine::LaunchRequest request{
+      .spec = &spec, .job_id = "01j8x4a0b7c2d", .attempt = 1, .master_port = 29500};
   std::istringstream words(placed);
   std::string kind, word;
   words >> kind;
@@ -100,11 +110,16 @@ engine::LaunchRequest place(const v1::JobSpec& spec, const std::string& placed) 
 
 using Environment = std::map<std::string, engine::Value>;
 
-std::string shown_word(const std::string& word) { return word.empty() || word.find(' ') != std::string::npos ? "'" + word + "'" : word; }
+std::string shown_word(const std::string& word) {
+  return word.empty() || word.find(' ') != std::string::npos ? "'" + word + "'" : word;
+}
 
-void render_process(std::string& text, const std::vector<std::string>& argv, const std::vector<std::string>& sources, const std::string& cwd) {
+void render_process(std::string& text, const std::vector<std::string>& argv,
+                    const std::vector<std::string>& sources, const std::string& cwd) {
   text += fmt::format("  in {}\n", cwd);
-  for (std::size_t i = 0; i < argv.size(); ++i) text += fmt::format("  {:<48} {}\n", shown_word(argv[i]), i < sources.size() ? sources[i] : "?");
+  for (std::size_t i = 0; i < argv.size(); ++i)
+    text +=
+        fmt::format("  {:<48} {}\n", shown_word(argv[i]), i < sources.size() ? sources[i] : "?");
 }
 
 // A table's devices, a line each: its bytes are PlanTable's.
@@ -121,7 +136,8 @@ void render_table(std::string& text, const std::string& json) {
     if (const auto id = value("server_id")) server = *id;
     if (const auto id = value("device_id")) device = *id;
     if (const auto ip = value("device_ip")) device += " " + *ip;
-    if (const auto rank = value("rank_id")) text += fmt::format("  {} device {} rank {}\n", server, device, *rank);
+    if (const auto rank = value("rank_id"))
+      text += fmt::format("  {} device {} rank {}\n", server, device, *rank);
   }
 }
 
@@ -134,10 +150,12 @@ std::string render(const engine::LaunchRequest& request, const engine::LaunchPla
   const v1::NodeLaunch order = engine::node_launch(request, plan, 0);
   std::set<std::string> written;
   for (const engine::FilePlan& file : plan.files) {
-    text += fmt::format("file on node {}: {} {:04o} sha256 {}\n", file.node, file.path, file.mode, file.sha256.substr(0, 16));
+    text += fmt::format("file on node {}: {} {:04o} sha256 {}\n", file.node, file.path, file.mode,
+                        file.sha256.substr(0, 16));
     if (written.insert(*file.content).second) render_table(text, *file.content);
   }
-  for (const std::string& dir : order.make_dirs()) text += fmt::format("directory on node 0: {}\n", dir);
+  for (const std::string& dir : order.make_dirs())
+    text += fmt::format("directory on node 0: {}\n", dir);
   // A variable that all ranks have alike is said once.
   Environment common = plan.ranks.front().env;
   std::erase_if(common, [&](const auto& variable) {
@@ -154,22 +172,29 @@ std::string render(const engine::LaunchRequest& request, const engine::LaunchPla
     text += fmt::format("rank {} on node {} device", rank.rank, rank.node);
     for (const std::uint32_t device : rank.devices) text += fmt::format(" {}", device);
     for (const auto& [name, value] : rank.env)
-      if (!common.contains(name) && !name.starts_with("MUSTER_")) text += fmt::format(" {}={}", name, value.text);
+      if (!common.contains(name) && !name.starts_with("MUSTER_"))
+        text += fmt::format(" {}={}", name, value.text);
     if (rank.cwd != plan.ranks.front().cwd) text += fmt::format(" in {}", rank.cwd);
     for (std::size_t i = 0; i < rank.argv.size(); ++i)
-      if (rank.argv[i] != plan.ranks.front().argv[i]) text += fmt::format(" argv[{}]={}", i, rank.argv[i]);
+      if (rank.argv[i] != plan.ranks.front().argv[i])
+        text += fmt::format(" argv[{}]={}", i, rank.argv[i]);
     text += "\n";
   }
   for (const engine::CompanionPlan& companion : plan.companions) {
-    text += fmt::format("companion '{}' on node {}\n  in {}\n", companion.name, companion.node, companion.cwd);
+    text += fmt::format("companion '{}' on node {}\n  in {}\n", companion.name, companion.node,
+                        companion.cwd);
     for (std::size_t i = 0; i < companion.argv.size(); ++i)
-      if (i >= plan.ranks.front().argv.size() || companion.argv[i] != plan.ranks.front().argv[i]) text += fmt::format("  argv[{}]={}\n", i, companion.argv[i]);
+      if (i >= plan.ranks.front().argv.size() || companion.argv[i] != plan.ranks.front().argv[i])
+        text += fmt::format("  argv[{}]={}\n", i, companion.argv[i]);
     for (const auto& [name, value] : companion.env)
-      if (const auto found = common.find(name); found == common.end() || found->second.text != value.text) render_variable(text, name, value);
+      if (const auto found = common.find(name);
+          found == common.end() || found->second.text != value.text)
+        render_variable(text, name, value);
     for (const auto& [name, value] : common)
       if (!companion.env.contains(name)) text += fmt::format("  {} is not set\n", name);
   }
-  text += fmt::format("watched: grammar {}, layout {} in {}\n", plan.watching.grammar(), plan.watching.layout(), plan.watching.save_dir());
+  text += fmt::format("watched: grammar {}, layout {} in {}\n", plan.watching.grammar(),
+                      plan.watching.layout(), plan.watching.save_dir());
   return text;
 }
 
@@ -195,18 +220,26 @@ TEST_P(PlanGolden, IsWhatIsPlanned) {
       EXPECT_EQ(plan, want) << "case: " << one.title;
     }
     const std::string spec = one.spec.substr(0, one.spec.find_last_not_of('\n') + 1);
-    rewritten += fmt::format("{}{}\n{}\n{}{}\n{}\n{}\n", kTitle, one.title, spec, kPlaced, one.placed, kPlan, plan);
+    rewritten += fmt::format("{}{}\n{}\n{}{}\n{}\n{}\n", kTitle, one.title, spec, kPlaced,
+                             one.placed, kPlan, plan);
   }
   if (std::getenv("MUSTER_REWRITE") != nullptr) std::ofstream(path) << rewritten;
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, PlanGolden, testing::Values("mindformers", "megatron", "mindspeed-mm", "torch"),
-                         [](const auto& one) { return one.param == std::string("mindspeed-mm") ? std::string("mindspeed_mm") : std::string(one.param); });
+INSTANTIATE_TEST_SUITE_P(Engines, PlanGolden,
+                         testing::Values("mindformers", "megatron", "mindspeed-mm", "torch"),
+                         [](const auto& one) {
+                           return one.param == std::string("mindspeed-mm")
+                                      ? std::string("mindspeed_mm")
+                                      : std::string(one.param);
+                         });
 
 // The table of the vendor's own tools, for the same two servers.
 TEST(PlanTable, IsTheVendorsByteForByte) {
-  const Parsed parsed =
-      parse_yaml("name: x\nengine: mindformers\nlaunch: {config: a.yaml}\nresources: {nodes: 2, type: ascend}\n", {.base_dir = "/home/ada/exp"});
+  const Parsed parsed = parse_yaml(
+      "name: x\nengine: mindformers\nlaunch: {config: a.yaml}\nresources: {nodes: 2, type: "
+      "ascend}\n",
+      {.base_dir = "/home/ada/exp"});
   ASSERT_TRUE(parsed.problems.empty()) << format(parsed.problems, "x");
   std::ifstream file(test::checkout("tests/unit/ranktable/golden/hccl_2s_16p.json"));
   std::stringstream want;

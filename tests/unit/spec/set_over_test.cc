@@ -71,11 +71,15 @@ TEST(SetOver, DevicesAsANumberTakeThePlaceOfNamedOnes) {
 
 TEST(SetOver, EveryProblemIsSaid) {
   v1::JobSpec spec = job();
-  EXPECT_EQ(set(spec, {{"resource.nodes", "1"}}), "resource: unknown key; did you mean 'resources'?\n");
+  EXPECT_EQ(set(spec, {{"resource.nodes", "1"}}),
+            "resource: unknown key; did you mean 'resources'?\n");
   spec = job();
-  EXPECT_EQ(set(spec, {{"resources.nodes", "none"}, {"launch.args", "--sink_mode False"}, {"resume", "auto"}}),
-            "launch.args[0]: without sink mode a later attempt cannot load the ranks' parts of a checkpoint; leave it out, or start every attempt from the "
-            "beginning with resume: none\nresources.nodes: 'none' is not a whole number (1..65536)\n");
+  EXPECT_EQ(
+      set(spec,
+          {{"resources.nodes", "none"}, {"launch.args", "--sink_mode False"}, {"resume", "auto"}}),
+      "launch.args[0]: without sink mode a later attempt cannot load the ranks' parts of a "
+      "checkpoint; leave it out, or start every attempt from the "
+      "beginning with resume: none\nresources.nodes: 'none' is not a whole number (1..65536)\n");
 }
 
 }  // namespace

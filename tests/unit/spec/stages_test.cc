@@ -1,4 +1,5 @@
-// Chains: what a stage inherits, in which order stages come, what they are told of each other. What is refused: tests/golden/spec-errors.txt.
+// Chains: what a stage inherits, in which order stages come, what they are told of each other. What
+// is refused: tests/golden/spec-errors.txt.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,21 +24,27 @@ std::vector<std::string> names_of(const Parsed& parsed) {
   for (const v1::JobSpec& stage : parsed.stages) found.push_back(stage.name());
   return found;
 }
-std::vector<std::string> after_of(const v1::JobSpec& spec) { return {spec.schedule().after().begin(), spec.schedule().after().end()}; }
+std::vector<std::string> after_of(const v1::JobSpec& spec) {
+  return {spec.schedule().after().begin(), spec.schedule().after().end()};
+}
 
-constexpr std::string_view kChainHead = "name: c\nengine: torch\nlaunch: {script: a.py, args: {lr: 1, size: 2}}\nruntime: {env: {A: top, B: top}}\n";
+constexpr std::string_view kChainHead =
+    "name: c\nengine: torch\nlaunch: {script: a.py, args: {lr: 1, size: 2}}\nruntime: {env: {A: "
+    "top, B: top}}\n";
 
 TEST(Stages, InheritTheTopLevelKeyByKey) {
-  const Parsed parsed = sound_chain(std::string(kChainHead) +
-                                    "resources: {nodes: 2, devices: [0, 1], hosts: [n0, n1]}\nsuccess: {regex: x}\n"
-                                    "stages:\n"
-                                    "  one:\n"
-                                    "  two:\n"
-                                    "    launch: {args: {size: 3, more: true}}\n"
-                                    "    runtime: {env: {B: own, C: own}}\n"
-                                    "    resources: {nodes: 1, hosts: [n2]}\n"
-                                    "    success: exit0\n"
-                                    "  three: {engine: command, launch: {run: make it}, code: {at: /opt}, resources: {hosts: null}}\n");
+  const Parsed parsed =
+      sound_chain(std::string(kChainHead) +
+                  "resources: {nodes: 2, devices: [0, 1], hosts: [n0, n1]}\nsuccess: {regex: x}\n"
+                  "stages:\n"
+                  "  one:\n"
+                  "  two:\n"
+                  "    launch: {args: {size: 3, more: true}}\n"
+                  "    runtime: {env: {B: own, C: own}}\n"
+                  "    resources: {nodes: 1, hosts: [n2]}\n"
+                  "    success: exit0\n"
+                  "  three: {engine: command, launch: {run: make it}, code: {at: /opt}, resources: "
+                  "{hosts: null}}\n");
   ASSERT_EQ(parsed.stages.size(), 3u);
   EXPECT_EQ(parsed.spec.name(), "c");
   const v1::JobSpec &one = parsed.stages[0], &two = parsed.stages[1], &three = parsed.stages[2];
@@ -81,8 +88,10 @@ TEST(Stages, TakeFromThoseBeforeThem) {
   const Parsed parsed = sound_chain(std::string(kChainHead) +
                                     "stages:\n"
                                     "  a: {creates: tokens}\n"
-                                    "  b: {inputs: {x: 'stage:a/tokens', y: data, z: {from: 'job:j/out', env: Z}}, success: exit0, creates: '${out}/y'}\n"
-                                    "  c: {runtime: {env: {FROM: '${stages.a.out}/tokens'}}, start: {from: 'stage:b', as: resume, step: 7}}\n");
+                                    "  b: {inputs: {x: 'stage:a/tokens', y: data, z: {from: "
+                                    "'job:j/out', env: Z}}, success: exit0, creates: '${out}/y'}\n"
+                                    "  c: {runtime: {env: {FROM: '${stages.a.out}/tokens'}}, "
+                                    "start: {from: 'stage:b', as: resume, step: 7}}\n");
   ASSERT_EQ(parsed.stages.size(), 3u);
   EXPECT_EQ(parsed.stages[0].success().file(), "tokens") << "what it creates is its success";
   EXPECT_EQ(parsed.stages[0].stage().creates(), "tokens");
@@ -98,17 +107,23 @@ TEST(Stages, TakeFromThoseBeforeThem) {
 }
 
 TEST(Stages, CreatesIsTheSuccessUnlessTheStageHasItsOwn) {
-  const Parsed parsed =
-      sound_chain(std::string(kChainHead) + "success: {regex: all}\nstages: {a: {creates: x}, b: {creates: null}, c: {creates: y, success: {regex: own}}}\n");
+  const Parsed parsed = sound_chain(std::string(kChainHead) +
+                                    "success: {regex: all}\nstages: {a: {creates: x}, b: {creates: "
+                                    "null}, c: {creates: y, success: {regex: own}}}\n");
   EXPECT_EQ(parsed.stages[0].success().file(), "x");
   EXPECT_EQ(parsed.stages[1].success().regex(), "all");
   EXPECT_EQ(parsed.stages[2].success().regex(), "own");
 }
 
 TEST(Stages, OverridesReachAllThatInherit) {
-  const std::string text = std::string(kChainHead) + "stages: {a: {}, b: {resources: {nodes: 3}}, c: {runtime: {env: {A: own}}}}\n";
-  const Parsed parsed = sound_chain(
-      text, {.base_dir = "/w", .set = {{"resources.nodes", "4"}, {"stages.c.resources.devices", "1"}, {"stages.c.labels.x.y", "z"}}, .env = {{"A", "given"}}});
+  const std::string text =
+      std::string(kChainHead) +
+      "stages: {a: {}, b: {resources: {nodes: 3}}, c: {runtime: {env: {A: own}}}}\n";
+  const Parsed parsed = sound_chain(text, {.base_dir = "/w",
+                                           .set = {{"resources.nodes", "4"},
+                                                   {"stages.c.resources.devices", "1"},
+                                                   {"stages.c.labels.x.y", "z"}},
+                                           .env = {{"A", "given"}}});
   EXPECT_EQ(parsed.stages[0].resources().nodes(), 4u);
   EXPECT_EQ(parsed.stages[1].resources().nodes(), 3u);
   EXPECT_EQ(parsed.stages[2].resources().nodes(), 4u);
@@ -128,27 +143,34 @@ TEST(Stages, NoneIsNoChain) {
 }
 
 TEST(Stages, AreAsSoundForTheController) {
-  for (v1::JobSpec stage : sound_chain(std::string(kChainHead) + "stages: {a: {creates: x}, b: {}}\n").stages) {
+  for (v1::JobSpec stage :
+       sound_chain(std::string(kChainHead) + "stages: {a: {creates: x}, b: {}}\n").stages) {
     const std::string before = spec_hash(stage);
     EXPECT_EQ(format(complete(stage), "x"), "");
     EXPECT_EQ(spec_hash(stage), before);
     stage.mutable_stage()->set_name("other");
     stage.mutable_stage()->set_key("123");
-    EXPECT_EQ(format(complete(stage), "x"), "stage.chain_name: stage 'other' of chain 'c' is a job 'c.other', not '" + stage.name() +
-                                                "'\nstage.key: is no SHA-256 (64 hexadecimal digits)\n");
+    EXPECT_EQ(format(complete(stage), "x"),
+              "stage.chain_name: stage 'other' of chain 'c' is a job 'c.other', not '" +
+                  stage.name() + "'\nstage.key: is no SHA-256 (64 hexadecimal digits)\n");
   }
 }
 
 TEST(Start, IsNothingWhereItNamesNothing) {
-  const auto spec = [](const std::string& more) { return sound_chain(std::string(kChainHead) + more).spec; };
+  const auto spec = [](const std::string& more) {
+    return sound_chain(std::string(kChainHead) + more).spec;
+  };
   EXPECT_FALSE(spec("start: {from: none}\n").has_start());
-  EXPECT_FALSE(spec("start: {from: none, as: resume}\n").has_start()) << "a stage that takes back what it inherits";
+  EXPECT_FALSE(spec("start: {from: none, as: resume}\n").has_start())
+      << "a stage that takes back what it inherits";
   EXPECT_FALSE(spec("start: {}\n").has_start());
   const v1::JobSpec full = spec("resume: {args: --x}\nstart: {from: /ckpt, as: resume, step: 3}\n");
   EXPECT_EQ(full.start().from(), "/ckpt");
   EXPECT_EQ(full.start().as(), v1::START_AS_RESUME);
   EXPECT_EQ(full.start().step(), 3);
-  const Parsed weights = parse_yaml("name: x\nengine: megatron\nlaunch: {script: a.py, args: --load x}\nstart: {from: /ckpt}\n", {.base_dir = "/w"});
+  const Parsed weights = parse_yaml(
+      "name: x\nengine: megatron\nlaunch: {script: a.py, args: --load x}\nstart: {from: /ckpt}\n",
+      {.base_dir = "/w"});
   EXPECT_EQ(weights.spec.start().as(), v1::START_AS_WEIGHTS);
   EXPECT_FALSE(weights.spec.start().has_step());
 }
@@ -168,7 +190,8 @@ TEST(Explain, KnowsWhatStandsBelowAStage) {
   EXPECT_EQ(explain("stages.train.after").value_or(""), explain("stages.NAME.after").value_or("x"));
   EXPECT_EQ(explain("stages.train.launch.args").value_or(""), explain("launch.args").value_or("x"));
   EXPECT_EQ(explain("stages.train").value_or(""), explain("stages.NAME").value_or("x"));
-  EXPECT_EQ(explain("stages.train.launch.arg").error().message, "explaining 'launch.arg': no such key; did you mean 'launch.args'?");
+  EXPECT_EQ(explain("stages.train.launch.arg").error().message,
+            "explaining 'launch.arg': no such key; did you mean 'launch.args'?");
 }
 
 }  // namespace

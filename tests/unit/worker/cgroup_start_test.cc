@@ -1,5 +1,6 @@
-// Ranks are made inside their cgroup. A rank that joins it on the way to its exec can have forked, or been counted, before; and where clone3 or the group
-// are not to be had, a start must go on as it did without them.
+// Ranks are made inside their cgroup. A rank that joins it on the way to its exec can have forked,
+// or been counted, before; and where clone3 or the group are not to be had, a start must go on as
+// it did without them.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,10 +33,12 @@ class CgroupStart : public testing::Test {
  protected:
   void SetUp() override {
     const auto own = process::own_cgroup();
-    if (!own || ::access(own->c_str(), W_OK) != 0) GTEST_SKIP() << "no cgroup v2 directory that this user may write to";
+    if (!own || ::access(own->c_str(), W_OK) != 0)
+      GTEST_SKIP() << "no cgroup v2 directory that this user may write to";
     group_ = *own / ("muster-test-" + test_.dir.filename().string());
     std::error_code error;
-    if (!fs::create_directory(group_, error)) GTEST_SKIP() << "making cgroup '" << group_.string() << "': " << error.message();
+    if (!fs::create_directory(group_, error))
+      GTEST_SKIP() << "making cgroup '" << group_.string() << "': " << error.message();
     test_.launch.set_cgroup(group_.string());
   }
   void TearDown() override {
@@ -43,7 +46,9 @@ class CgroupStart : public testing::Test {
       EXPECT_TRUE(process::discard_run_group(group_, kPatienceMs));
     }
   }
-  void write(const std::string& file, const std::string& word) const { std::ofstream(group_ / file) << word << std::flush; }
+  void write(const std::string& file, const std::string& word) const {
+    std::ofstream(group_ / file) << word << std::flush;
+  }
   // Until every process in the group stands still.
   [[nodiscard]] bool wait_frozen() const {
     const io::UniqueFd events(::open((group_ / "cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
@@ -61,12 +66,14 @@ class CgroupStart : public testing::Test {
   fs::path group_;
 };
 
-// In a group that stands still, a process that is made inside does not come to its first instruction; one that joins by itself has done a few things before.
+// In a group that stands still, a process that is made inside does not come to its first
+// instruction; one that joins by itself has done a few things before.
 TEST_F(CgroupStart, ARankIsInItsGroupFromItsFirstInstruction) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "under ThreadSanitizer ranks are forked and join: its runtime must see the fork";
 #endif
-  if (::syscall(SYS_clone3, nullptr, 0) == -1 && errno == ENOSYS) GTEST_SKIP() << "clone3 is not to be had here: ranks are forked and join";
+  if (::syscall(SYS_clone3, nullptr, 0) == -1 && errno == ENOSYS)
+    GTEST_SKIP() << "clone3 is not to be had here: ranks are forked and join";
   write("cgroup.freeze", "1");
   test_.shell("grep ^0:: /proc/self/cgroup");
   test_.start();
@@ -75,7 +82,8 @@ TEST_F(CgroupStart, ARankIsInItsGroupFromItsFirstInstruction) {
   const pid_t rank = pid_of(test_.events(), 0);
   const auto stat = process::read_stat(rank);
   ASSERT_TRUE(stat);
-  EXPECT_NE(stat->session, rank) << "its first act, a session of its own, is done: it joined the group later";
+  EXPECT_NE(stat->session, rank)
+      << "its first act, a session of its own, is done: it joined the group later";
   EXPECT_EQ(process::Cgroup::make(group_)->count(), 1U);
   EXPECT_FALSE(fs::exists(test_.run.rank_log(0)));
   write("cgroup.freeze", "0");
@@ -85,18 +93,24 @@ TEST_F(CgroupStart, ARankIsInItsGroupFromItsFirstInstruction) {
   EXPECT_FALSE(fs::exists(test_.run.worker_log()));
 }
 
-// For this thread and what it starts: as on a kernel before 5.3, or in a container whose filter does not know clone3.
+// For this thread and what it starts: as on a kernel before 5.3, or in a container whose filter
+// does not know clone3.
 bool forbid_clone3() {
-  sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
-                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
   const sock_fprog filter{.len = std::size(code), .filter = code};
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) return false;
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+    return false;
   return ::syscall(SYS_clone3, nullptr, 0) == -1 && errno == ENOSYS;
 }
 
 TEST_F(CgroupStart, WithoutClone3RanksJoinTheGroup) {
   test_.shell("grep ^0:: /proc/self/cgroup; exit 3");
-  test_.shell("grep ^0:: /proc/self/cgroup; setsid --wait env -i /bin/sh -c 'sleep 1000 & exit'; exit 0");
+  test_.shell(
+      "grep ^0:: /proc/self/cgroup; setsid --wait env -i /bin/sh -c 'sleep 1000 & exit'; exit 0");
   bool forbidden = false;
   std::thread([&] {
     forbidden = forbid_clone3();
@@ -137,14 +151,16 @@ TEST_F(CgroupStart, AGroupThatIsGoneDoesNotFailTheStart) {
   ASSERT_TRUE(rank) << rank.error().message;
   write_end.reset();
   StartReport report;
-  EXPECT_EQ(::read(read_end.get(), &report, sizeof report), 0) << "no failure is told: " << describe(report, test_.launch);
+  EXPECT_EQ(::read(read_end.get(), &report, sizeof report), 0)
+      << "no failure is told: " << describe(report, test_.launch);
   int status = 0;
   ASSERT_EQ(::waitpid(*rank, &status, 0), *rank);
   EXPECT_EQ(WEXITSTATUS(status), 4);
   EXPECT_EQ(test_.log(0), "here\n");
 }
 
-// A group that ranks may not join is another matter: they would run without the bounds that it sets.
+// A group that ranks may not join is another matter: they would run without the bounds that it
+// sets.
 TEST_F(CgroupStart, AGroupThatRefusesRanksIsAStartFailureWithItsSentence) {
   // What lies below a threaded group takes no process at all.
   write("cgroup.type", "threaded");
@@ -156,16 +172,19 @@ TEST_F(CgroupStart, AGroupThatRefusesRanksIsAStartFailureWithItsSentence) {
   const auto events = test_.events();
   const auto* failed = first(events, Event::kStartFailed);
   ASSERT_NE(failed, nullptr) << kinds(events);
-  EXPECT_EQ(failed->start_failed().text(), "joining cgroup '" + below.string() + "': Operation not supported");
+  EXPECT_EQ(failed->start_failed().text(),
+            "joining cgroup '" + below.string() + "': Operation not supported");
   EXPECT_EQ(first(events, Event::kStarted), nullptr);
   EXPECT_EQ(kinds(events).back(), 'W');
   EXPECT_EQ(test_.carriers(), 0U);
 }
 
-// Removed under a running rank, that somebody moved elsewhere. The worker asked the removed group for ever whether it was empty, and never said "swept".
+// Removed under a running rank, that somebody moved elsewhere. The worker asked the removed group
+// for ever whether it was empty, and never said "swept".
 TEST_F(CgroupStart, AGroupThatIsRemovedLaterIsSweptByTheCookie) {
   const std::string stub = RunUnderTest::program("stub_trainer").string();
-  test_.shell("setsid --wait sh -c '" + stub + " --block & exit'; : > ready; exec " + stub + " --block");
+  test_.shell("setsid --wait sh -c '" + stub + " --block & exit'; : > ready; exec " + stub +
+              " --block");
   test_.start();
   ASSERT_TRUE(test_.wait_for(Event::kStarted));
   ASSERT_TRUE(test_.wait_for_file(test_.dir / "ready"));
@@ -173,7 +192,8 @@ TEST_F(CgroupStart, AGroupThatIsRemovedLaterIsSweptByTheCookie) {
   std::ifstream procs(group_ / "cgroup.procs");
   for (pid_t pid = 0; procs >> pid;) members.push_back(pid);
   ASSERT_EQ(members.size(), 2U);
-  for (const pid_t pid : members) std::ofstream(group_.parent_path() / "cgroup.procs") << pid << std::flush;
+  for (const pid_t pid : members)
+    std::ofstream(group_.parent_path() / "cgroup.procs") << pid << std::flush;
   ASSERT_EQ(::rmdir(group_.c_str()), 0) << "everybody is out";
   test_.signal(SIGTERM);
   EXPECT_EQ(test_.wait_worker(), 0);

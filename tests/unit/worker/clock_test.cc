@@ -1,5 +1,5 @@
-// Somebody sets the clock while ranks run: time synchronisation after a boot, an operator, a virtual machine that was resumed. A worker that waited by it would
-// kill at once or never.
+// Somebody sets the clock while ranks run: time synchronisation after a boot, an operator, a
+// virtual machine that was resumed. A worker that waited by it would kill at once or never.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,7 +23,8 @@ class SetClock final : public Clock {
   [[nodiscard]] Now now() const override {
     Now now = system_clock().now();
     ++readings_;
-    now.wall += std::chrono::hours(readings_ % 2 == 0 ? 24 : -8'760) * static_cast<int>(readings_ % 5);
+    now.wall +=
+        std::chrono::hours(readings_ % 2 == 0 ? 24 : -8'760) * static_cast<int>(readings_ % 5);
     return now;
   }
 
@@ -58,7 +59,8 @@ int end_of(pid_t worker) {
 TEST(SetClockTest, ALeaseThatIsGoodStaysGoodAndTheGraceOfAStopIsKept) {
   RunUnderTest test;
   test.launch.set_stop_grace_ms(300);
-  test.shell("trap '' TERM; touch ready; exec " + RunUnderTest::program("stub_trainer").string() + " --block");
+  test.shell("trap '' TERM; touch ready; exec " + RunUnderTest::program("stub_trainer").string() +
+             " --block");
   test.lease_for(std::chrono::minutes(10));
   const pid_t worker = mind(test);
   ASSERT_TRUE(test.wait_for(Event::kStarted));
@@ -69,7 +71,8 @@ TEST(SetClockTest, ALeaseThatIsGoodStaysGoodAndTheGraceOfAStopIsKept) {
   ASSERT_EQ(kinds(events), "RSQEW");
   EXPECT_EQ(first(events, Event::kStopRequested)->stop_requested().why(), StopRequested::WHY_ASKED);
   EXPECT_EQ(exit_of(events, 0)->signal(), SIGKILL);
-  EXPECT_GE(Duration(events[3].boot_ns() - events[2].boot_ns()), milliseconds(300)) << "killed before its grace was over";
+  EXPECT_GE(Duration(events[3].boot_ns() - events[2].boot_ns()), milliseconds(300))
+      << "killed before its grace was over";
 }
 
 TEST(SetClockTest, ALeaseThatRunsOutEndsTheRanks) {
@@ -79,8 +82,10 @@ TEST(SetClockTest, ALeaseThatRunsOutEndsTheRanks) {
   EXPECT_EQ(end_of(mind(test)), 0);
   const auto events = test.events();
   ASSERT_EQ(kinds(events), "RSQEW");
-  EXPECT_EQ(first(events, Event::kStopRequested)->stop_requested().why(), StopRequested::WHY_ORPHANED);
-  EXPECT_GE(first(events, Event::kStopRequested)->boot_ns(), (*rundir::read_lease(test.run))->until_boot_ns());
+  EXPECT_EQ(first(events, Event::kStopRequested)->stop_requested().why(),
+            StopRequested::WHY_ORPHANED);
+  EXPECT_GE(first(events, Event::kStopRequested)->boot_ns(),
+            (*rundir::read_lease(test.run))->until_boot_ns());
 }
 
 }  // namespace

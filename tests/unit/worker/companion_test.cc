@@ -1,4 +1,5 @@
-// Processes beside the ranks (MindSpore's scheduler): started before them, stopped with them, and what their end means.
+// Processes beside the ranks (MindSpore's scheduler): started before them, stopped with them, and
+// what their end means.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -23,7 +24,8 @@ namespace fs = std::filesystem;
 
 class Companion : public testing::Test {
  protected:
-  rundir::v1::CompanionLaunch& companion(const std::string& line, const std::string& name = "scheduler") {
+  rundir::v1::CompanionLaunch& companion(const std::string& line,
+                                         const std::string& name = "scheduler") {
     auto& added = *test_.launch.add_companions();
     added.set_name(name);
     for (const char* word : {"/bin/sh", "-c"}) added.add_argv(word);
@@ -42,7 +44,9 @@ class Companion : public testing::Test {
     events_ = test_.events();
     return first(events_, Event::kCompanionExited);
   }
-  void fifo(const std::string& name) const { ASSERT_EQ(::mkfifo((test_.dir / name).c_str(), 0600), 0); }
+  void fifo(const std::string& name) const {
+    ASSERT_EQ(::mkfifo((test_.dir / name).c_str(), 0600), 0);
+  }
 
   RunUnderTest test_;
   mutable RunUnderTest::Events events_;
@@ -58,9 +62,11 @@ TEST_F(Companion, HasItsOwnEnvironmentDirectoryAndLog) {
   test_.shell("exit 0");
   test_.start();
   EXPECT_EQ(test_.wait_worker(), 0);
-  EXPECT_EQ(log(), "MS_ROLE=MS_SCHED\nMUSTER_COOKIE=" + test_.launch.cookie() + "\nPATH=/usr/bin:/bin\nPWD=" + (test_.dir / "own").string() + "\n" +
+  EXPECT_EQ(log(), "MS_ROLE=MS_SCHED\nMUSTER_COOKIE=" + test_.launch.cookie() +
+                       "\nPATH=/usr/bin:/bin\nPWD=" + (test_.dir / "own").string() + "\n" +
                        (test_.dir / "own").string() + "\nerr\n");
-  EXPECT_EQ(fs::status(test_.run.companion_log("scheduler")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(fs::status(test_.run.companion_log("scheduler")).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
   const auto events = test_.events();
   ASSERT_NE(first(events, Event::kCompanionStarted), nullptr);
   EXPECT_EQ(first(events, Event::kCompanionStarted)->companion_started().name(), "scheduler");
@@ -84,7 +90,9 @@ TEST_F(Companion, AGoodEndIsRecordedAndNothingElse) {
 }
 
 TEST_F(Companion, ABadEndStopsTheRanks) {
-  for (const auto& [line, code, signal] : {std::tuple("read line < go; exit 3", 3, 0), std::tuple("read line < go; kill -ABRT $$", -1, SIGABRT)}) {
+  for (const auto& [line, code, signal] :
+       {std::tuple("read line < go; exit 3", 3, 0),
+        std::tuple("read line < go; kill -ABRT $$", -1, SIGABRT)}) {
     RunUnderTest test;
     auto& added = *test.launch.add_companions();
     added.set_name("scheduler");
@@ -104,7 +112,8 @@ TEST_F(Companion, ABadEndStopsTheRanks) {
     EXPECT_EQ(bad->companion_exited().code(), code);
     EXPECT_EQ(bad->companion_exited().signal(), signal);
     EXPECT_FALSE(bad->companion_exited().stop_requested());
-    EXPECT_EQ(first(events, Event::kStopRequested)->stop_requested().why(), StopRequested::WHY_COMPANION_FAILED);
+    EXPECT_EQ(first(events, Event::kStopRequested)->stop_requested().why(),
+              StopRequested::WHY_COMPANION_FAILED);
     for (const std::uint32_t rank : {0U, 1U}) {
       EXPECT_EQ(exit_of(events, rank)->signal(), SIGTERM);
       EXPECT_TRUE(exit_of(events, rank)->stop_requested());
@@ -122,7 +131,8 @@ TEST_F(Companion, AStopEndsIt) {
   ASSERT_NE(ended(), nullptr);
   EXPECT_EQ(ended()->companion_exited().signal(), SIGTERM);
   EXPECT_TRUE(ended()->companion_exited().stop_requested());
-  EXPECT_EQ(first(events_, Event::kStopRequested)->stop_requested().why(), StopRequested::WHY_ASKED);
+  EXPECT_EQ(first(events_, Event::kStopRequested)->stop_requested().why(),
+            StopRequested::WHY_ASKED);
 }
 
 // Its ranks are done: it ends itself a moment later, as MindSpore's scheduler does.
@@ -132,7 +142,8 @@ TEST_F(Companion, EndsItselfAfterTheRanks) {
   test_.shell("exit 0");
   test_.start();
   ASSERT_TRUE(test_.wait_for(Event::kExited));
-  EXPECT_EQ(kinds(test_.events()).find('W'), std::string::npos) << "not before the companion has ended";
+  EXPECT_EQ(kinds(test_.events()).find('W'), std::string::npos)
+      << "not before the companion has ended";
   std::ofstream(test_.dir / "done") << "done\n";
   EXPECT_EQ(test_.wait_worker(), 0);
   ASSERT_NE(ended(), nullptr);
@@ -140,7 +151,8 @@ TEST_F(Companion, EndsItselfAfterTheRanks) {
   EXPECT_EQ(ended()->companion_exited().code(), 0);
 }
 
-// Ranks of other nodes may need it yet: only the controller knows when the last of them has ended, and asks for the stop.
+// Ranks of other nodes may need it yet: only the controller knows when the last of them has ended,
+// and asks for the stop.
 TEST_F(Companion, OutlivesTheRanksOfItsNodeUntilTheStop) {
   test_.launch.set_stop_grace_ms(50);
   const std::string up = (test_.dir / "up").string();
@@ -155,7 +167,8 @@ TEST_F(Companion, OutlivesTheRanksOfItsNodeUntilTheStop) {
   ASSERT_NE(ended(), nullptr);
   EXPECT_EQ(ended()->companion_exited().signal(), SIGKILL);
   EXPECT_TRUE(ended()->companion_exited().stop_requested());
-  EXPECT_EQ(first(events_, Event::kStopRequested)->stop_requested().why(), StopRequested::WHY_ASKED);
+  EXPECT_EQ(first(events_, Event::kStopRequested)->stop_requested().why(),
+            StopRequested::WHY_ASKED);
   EXPECT_FALSE(first(events_, Event::kExited)->exited().stop_requested());
   EXPECT_EQ(kinds(events_).back(), 'W');
 }
@@ -169,20 +182,25 @@ TEST_F(Companion, ThatCannotBeExecutedFailsTheStartByItsName) {
   const auto* failed = first(events, Event::kStartFailed);
   ASSERT_NE(failed, nullptr);
   EXPECT_EQ(failed->start_failed().error(), ENOENT);
-  EXPECT_EQ(failed->start_failed().text(), "starting companion 'scheduler': executing '/no/such/python': No such file or directory");
+  EXPECT_EQ(
+      failed->start_failed().text(),
+      "starting companion 'scheduler': executing '/no/such/python': No such file or directory");
   EXPECT_EQ(first(events, Event::kStarted), nullptr);
-  EXPECT_EQ(first(events, Event::kStopRequested)->stop_requested().why(), StopRequested::WHY_START_FAILED);
+  EXPECT_EQ(first(events, Event::kStopRequested)->stop_requested().why(),
+            StopRequested::WHY_START_FAILED);
   EXPECT_EQ(kinds(events).back(), 'W');
 }
 
 TEST_F(Companion, DiesWithItsWorkerAndItsLeftoversAreSwept) {
-  companion("setsid --wait sh -c '" + stub() + " --block & exit'; : > ready; exec " + stub() + " --block");
+  companion("setsid --wait sh -c '" + stub() + " --block & exit'; : > ready; exec " + stub() +
+            " --block");
   test_.stub({"--block"});
   test_.start();
   ASSERT_TRUE(test_.wait_for(Event::kStarted));
   ASSERT_TRUE(test_.wait_for_file(test_.dir / "ready"));
   const auto events = test_.events();
-  const auto pidfd = process::Pidfd::open(*process::identify(static_cast<pid_t>(first(events, Event::kCompanionStarted)->companion_started().pid())));
+  const auto pidfd = process::Pidfd::open(*process::identify(
+      static_cast<pid_t>(first(events, Event::kCompanionStarted)->companion_started().pid())));
   ASSERT_TRUE(pidfd);
   test_.signal(SIGTERM);
   EXPECT_EQ(test_.wait_worker(), 0);

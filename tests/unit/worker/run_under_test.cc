@@ -30,10 +30,13 @@ fs::path new_directory() {
 
 }  // namespace
 
-fs::path RunUnderTest::program(const std::string& name) { return fs::read_symlink("/proc/self/exe").parent_path() / name; }
+fs::path RunUnderTest::program(const std::string& name) {
+  return fs::read_symlink("/proc/self/exe").parent_path() / name;
+}
 
 RunUnderTest::RunUnderTest() : dir(new_directory()), run(dir / "job.1"), boot(*process::boot_id()) {
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what a killed worker leaves is reaped here, whatever init this machine has
+  // what a killed worker leaves is reaped here, whatever init this machine has
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   EXPECT_TRUE(rundir::make_run(run));
   launch.set_version(rundir::kVersion);
   launch.set_job_id("job");
@@ -70,7 +73,9 @@ rundir::v1::RankLaunch& RunUnderTest::add(const std::vector<std::string>& argv) 
   return rank;
 }
 
-rundir::v1::RankLaunch& RunUnderTest::shell(const std::string& line) { return add({"/bin/sh", "-c", line}); }
+rundir::v1::RankLaunch& RunUnderTest::shell(const std::string& line) {
+  return add({"/bin/sh", "-c", line});
+}
 
 rundir::v1::RankLaunch& RunUnderTest::stub(const std::vector<std::string>& arguments) {
   std::vector<std::string> argv = {program("stub_trainer").string()};
@@ -78,7 +83,9 @@ rundir::v1::RankLaunch& RunUnderTest::stub(const std::vector<std::string>& argum
   return add(argv);
 }
 
-void RunUnderTest::lease_for(std::chrono::milliseconds time) const { EXPECT_TRUE(rundir::write_lease(run, system_clock().now().boot + time, boot)); }
+void RunUnderTest::lease_for(std::chrono::milliseconds time) const {
+  EXPECT_TRUE(rundir::write_lease(run, system_clock().now().boot + time, boot));
+}
 
 void RunUnderTest::start() {
   EXPECT_TRUE(rundir::write_launch(run, launch));
@@ -88,7 +95,11 @@ void RunUnderTest::start() {
 
 void RunUnderTest::spawn_worker() {
   const auto worker = program("muster-worker").string();
-  auto pid = process::spawn({.path = worker, .argv = {worker, run.root().string()}, .env = {"PATH=/usr/bin:/bin", "LEAKS=no"}, .cwd = {}, .new_session = true});
+  auto pid = process::spawn({.path = worker,
+                             .argv = {worker, run.root().string()},
+                             .env = {"PATH=/usr/bin:/bin", "LEAKS=no"},
+                             .cwd = {},
+                             .new_session = true});
   ASSERT_TRUE(pid) << pid.error().message;
   workers_.push_back(*pid);
 }
@@ -116,10 +127,14 @@ RunUnderTest::Events RunUnderTest::events() const {
 
 bool RunUnderTest::wait_in(const fs::path& where, const std::function<bool()>& holds) const {
   const io::UniqueFd notify(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  EXPECT_GE(::inotify_add_watch(notify.get(), where.c_str(), IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE), 0);
+  EXPECT_GE(::inotify_add_watch(notify.get(), where.c_str(),
+                                IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE),
+            0);
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
   while (!holds()) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+                          end - std::chrono::steady_clock::now())
+                          .count();
     pollfd wait{.fd = notify.get(), .events = POLLIN, .revents = 0};
     if (left <= 0 || ::poll(&wait, 1, static_cast<int>(left)) != 1) return holds();
     char room[4096];
@@ -133,7 +148,10 @@ bool RunUnderTest::wait_for(const std::function<bool(const Events&)>& holds) con
 }
 
 bool RunUnderTest::wait_for(rundir::v1::Event::WhatCase what, std::size_t count) const {
-  return wait_for([what, count](const Events& all) { return static_cast<std::size_t>(std::ranges::count(all, what, &rundir::v1::Event::what_case)) >= count; });
+  return wait_for([what, count](const Events& all) {
+    return static_cast<std::size_t>(std::ranges::count(all, what, &rundir::v1::Event::what_case)) >=
+           count;
+  });
 }
 
 bool RunUnderTest::wait_for_file(const fs::path& file) const {
@@ -150,7 +168,8 @@ std::vector<process::ProcessId> RunUnderTest::living() const {
   for (;;) {
     auto scan = process::scan_cookie(rundir::kCookieVariable, launch.cookie());
     if (!scan) throw std::runtime_error(scan.error().message);
-    if (scan->unsettled == 0 || std::chrono::steady_clock::now() >= deadline) return std::move(scan->found);
+    if (scan->unsettled == 0 || std::chrono::steady_clock::now() >= deadline)
+      return std::move(scan->found);
     std::this_thread::yield();
   }
 }
@@ -184,7 +203,8 @@ const rundir::v1::Exited* exit_of(const RunUnderTest::Events& events, std::uint3
   return nullptr;
 }
 
-const rundir::v1::Event* first(const RunUnderTest::Events& events, rundir::v1::Event::WhatCase what) {
+const rundir::v1::Event* first(const RunUnderTest::Events& events,
+                               rundir::v1::Event::WhatCase what) {
   for (const auto& event : events) {
     if (event.what_case() == what) return &event;
   }
@@ -193,7 +213,8 @@ const rundir::v1::Event* first(const RunUnderTest::Events& events, rundir::v1::E
 
 pid_t pid_of(const RunUnderTest::Events& events, std::uint32_t rank) {
   for (const auto& event : events) {
-    if (event.has_rank_started() && event.rank_started().rank() == rank) return static_cast<pid_t>(event.rank_started().pid());
+    if (event.has_rank_started() && event.rank_started().rank() == rank)
+      return static_cast<pid_t>(event.rank_started().pid());
   }
   return 0;
 }

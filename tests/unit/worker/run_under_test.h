@@ -1,5 +1,6 @@
-// A run directory of its own, a launch record to fill in, and a real muster-worker on it. Waits are by inotify on the directory and by pidfd,
-// each with a deadline. Whatever is left when a test ends is killed by its cookie.
+// A run directory of its own, a launch record to fill in, and a real muster-worker on it. Waits are
+// by inotify on the directory and by pidfd, each with a deadline. Whatever is left when a test ends
+// is killed by its cookie.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +31,8 @@ class RunUnderTest {
   rundir::v1::RankLaunch& add(const std::vector<std::string>& argv);
 
   void lease_for(std::chrono::milliseconds time) const;
-  // Writes launch (and a long lease if there is none), spawns a worker; its pid is the last of workers().
+  // Writes launch (and a long lease if there is none), spawns a worker; its pid is the last of
+  // workers().
   void start();
   void spawn_worker();  // without touching the directory
   [[nodiscard]] const std::vector<pid_t>& workers() const { return workers_; }
@@ -47,7 +49,8 @@ class RunUnderTest {
   // Until the file in the directory is there.
   [[nodiscard]] bool wait_for_file(const std::filesystem::path& file) const;
   [[nodiscard]] std::string log(std::uint32_t rank) const;
-  // Living processes with the cookie. One in the middle of its exec shows none, and "started" does not say that it is through: looked at again until none is.
+  // Living processes with the cookie. One in the middle of its exec shows none, and "started" does
+  // not say that it is through: looked at again until none is.
   [[nodiscard]] std::vector<process::ProcessId> living() const;
   [[nodiscard]] std::size_t carriers() const { return living().size(); }
 
@@ -63,11 +66,13 @@ class RunUnderTest {
   std::vector<pid_t> workers_;
 };
 
-// Shorthands over a list of events. A letter a kind: ( setup started, ) setup ended, C companion started, R rank started, S started, F start failed, E exited,
-// X companion exited, N a script's rank seen, Q stop requested, W swept.
+// Shorthands over a list of events. A letter a kind: ( setup started, ) setup ended, C companion
+// started, R rank started, S started, F start failed, E exited, X companion exited, N a script's
+// rank seen, Q stop requested, W swept.
 std::string kinds(const RunUnderTest::Events& events);  // "(.)CRRS.EEX.W"
 const rundir::v1::Exited* exit_of(const RunUnderTest::Events& events, std::uint32_t rank);
-const rundir::v1::Event* first(const RunUnderTest::Events& events, rundir::v1::Event::WhatCase what);
+const rundir::v1::Event* first(const RunUnderTest::Events& events,
+                               rundir::v1::Event::WhatCase what);
 pid_t pid_of(const RunUnderTest::Events& events, std::uint32_t rank);
 
 }  // namespace muster::worker

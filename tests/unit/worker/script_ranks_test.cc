@@ -1,4 +1,5 @@
-// The ranks that a node's script starts itself: each is told once, with the file that its output goes to.
+// The ranks that a node's script starts itself: each is told once, with the file that its output
+// goes to.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -27,17 +28,25 @@ class ScriptRanksSeen : public testing::Test {
     test_.shell(line);
     test_.start();
   }
-  [[nodiscard]] bool told(std::size_t count) const { return test_.wait_for(Event::kScriptRankSeen, count); }
+  [[nodiscard]] bool told(std::size_t count) const {
+    return test_.wait_for(Event::kScriptRankSeen, count);
+  }
   // Rank and log of each, in order.
   [[nodiscard]] std::vector<std::pair<std::uint32_t, std::string>> ranks() const {
     std::vector<std::pair<std::uint32_t, std::string>> found;
     for (const Event& event : test_.events())
-      if (event.has_script_rank_seen()) found.emplace_back(event.script_rank_seen().rank(), event.script_rank_seen().log());
+      if (event.has_script_rank_seen())
+        found.emplace_back(event.script_rank_seen().rank(), event.script_rank_seen().log());
     return found;
   }
-  [[nodiscard]] std::string path(const std::string& name) const { return (fs::canonical(test_.dir) / name).string(); }
-  // In the script's directory: who writes into it waits for who reads. A rank reads: a shell that writes has the file for its output meanwhile.
-  void make_fifo(const char* name) const { EXPECT_EQ(::mkfifo((test_.dir / name).c_str(), 0600), 0); }
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return (fs::canonical(test_.dir) / name).string();
+  }
+  // In the script's directory: who writes into it waits for who reads. A rank reads: a shell that
+  // writes has the file for its output meanwhile.
+  void make_fifo(const char* name) const {
+    EXPECT_EQ(::mkfifo((test_.dir / name).c_str(), 0600), 0);
+  }
   void end() {
     test_.signal(SIGTERM);
     EXPECT_EQ(test_.wait_worker(), 0);
@@ -54,17 +63,22 @@ TEST_F(ScriptRanksSeen, WhileTheScriptWaitsForThem) {
   for (const Event& event : test_.events()) {
     if (!event.has_script_rank_seen()) continue;
     const auto& seen = event.script_rank_seen();
-    EXPECT_TRUE(process::alive({.pid = static_cast<pid_t>(seen.pid()), .start_time = seen.start_time()}));
+    EXPECT_TRUE(
+        process::alive({.pid = static_cast<pid_t>(seen.pid()), .start_time = seen.start_time()}));
   }
   end();
 }
 
 TEST_F(ScriptRanksSeen, WhenTheScriptHasEnded) {
-  start("for i in 3 1 2; do (export RANK=$i; mkdir -p rank_$i; cd rank_$i; env > env.log; exec sleep 1000 > train.log 2>&1) & done; exit 0");
+  start(
+      "for i in 3 1 2; do (export RANK=$i; mkdir -p rank_$i; cd rank_$i; env > env.log; exec sleep "
+      "1000 > train.log 2>&1) & done; exit 0");
   ASSERT_TRUE(told(3));
   auto found = ranks();
   std::ranges::sort(found);
-  EXPECT_THAT(found, ElementsAre(Pair(1, path("rank_1/train.log")), Pair(2, path("rank_2/train.log")), Pair(3, path("rank_3/train.log"))));
+  EXPECT_THAT(found,
+              ElementsAre(Pair(1, path("rank_1/train.log")), Pair(2, path("rank_2/train.log")),
+                          Pair(3, path("rank_3/train.log"))));
   end();
 }
 
@@ -82,16 +96,21 @@ TEST_F(ScriptRanksSeen, LongAfterTheScriptsStart) {
 // Its output is the rank's, what it starts has the rank's environment, and may write anywhere.
 TEST_F(ScriptRanksSeen, TheOutermostProcessIsTheRank) {
   make_fifo("up");
-  start("RANK=3 sh -c '{ read x < up; exec sleep 1000; } > cache & sleep 1000' > rank3.log & echo > up; RANK=4 sleep 1000 > rank4.log & wait");
+  start(
+      "RANK=3 sh -c '{ read x < up; exec sleep 1000; } > cache & sleep 1000' > rank3.log & echo > "
+      "up; RANK=4 sleep 1000 > rank4.log & wait");
   ASSERT_TRUE(told(2));
   EXPECT_THAT(ranks(), ElementsAre(Pair(3, path("rank3.log")), Pair(4, path("rank4.log"))));
   end();
 }
 
 TEST_F(ScriptRanksSeen, WithoutAFileOfItsOwnThereIsNone) {
-  start("RANK=4 sleep 1000 & RANK=1 sleep 1000 > /dev/null & RANK=2 sleep 1000 | cat > piped & RANK=3 sleep 1000 > gone & rm -f gone; wait");
+  start(
+      "RANK=4 sleep 1000 & RANK=1 sleep 1000 > /dev/null & RANK=2 sleep 1000 | cat > piped & "
+      "RANK=3 sleep 1000 > gone & rm -f gone; wait");
   ASSERT_TRUE(told(4));
-  for (const auto& [rank, log] : ranks()) EXPECT_EQ(log, rank == 3 && !log.empty() ? path("gone") : "") << "rank " << rank;
+  for (const auto& [rank, log] : ranks())
+    EXPECT_EQ(log, rank == 3 && !log.empty() ? path("gone") : "") << "rank " << rank;
   end();
 }
 
@@ -107,7 +126,8 @@ TEST_F(ScriptRanksSeen, TheScriptsOwnRankIsNobodyElses) {
 // It waits for them and gives up: their files tell why.
 TEST_F(ScriptRanksSeen, ThoseThatEndWithTheScriptAreToldBeforeItsEnd) {
   make_fifo("up");
-  make_fifo("never");  // no exec behind "up": in the middle of one a process has no environment to be read
+  // no exec behind "up": in the middle of one a process has no environment to be read
+  make_fifo("never");
   start("RANK=5 sh -c 'read x < up; read x < never' > log5 & echo > up; exit 3");
   EXPECT_EQ(test_.wait_worker(), 0);
   EXPECT_THAT(ranks(), ElementsAre(Pair(5, path("log5"))));

@@ -29,7 +29,9 @@ class Script : public testing::Test {
     test_.shell(line);
     test_.start();
   }
-  void fifo(const std::string& name) const { ASSERT_EQ(::mkfifo((test_.dir / name).c_str(), 0600), 0); }
+  void fifo(const std::string& name) const {
+    ASSERT_EQ(::mkfifo((test_.dir / name).c_str(), 0600), 0);
+  }
   void open_fifo(const std::string& name) const { std::ofstream(test_.dir / name) << "go\n"; }
   [[nodiscard]] const rundir::v1::Exited* ended() {
     events_ = test_.events();
@@ -86,11 +88,13 @@ TEST_F(Script, ADescendantThatIsKilledIsToldAsThat) {
 
 TEST(Descendant, IsNamedByItsEnvironment) {
   const auto named = [](const std::vector<std::string>& environment) {
-    const auto pid = process::spawn({.path = "/bin/sleep", .argv = {"sleep", "1000"}, .env = environment, .cwd = {}});
+    const auto pid = process::spawn(
+        {.path = "/bin/sleep", .argv = {"sleep", "1000"}, .env = environment, .cwd = {}});
     EXPECT_TRUE(pid);
     // Until the new program's memory is there: a spawn returns a moment before that.
     const auto command = "/proc/" + std::to_string(*pid) + "/cmdline";
-    for (auto text = io::read_file(command, 4096); text && text->empty(); text = io::read_file(command, 4096)) {
+    for (auto text = io::read_file(command, 4096); text && text->empty();
+         text = io::read_file(command, 4096)) {
     }
     std::string name = rank_of_process(*pid);
     ::kill(*pid, SIGKILL);
@@ -103,19 +107,26 @@ TEST(Descendant, IsNamedByItsEnvironment) {
   EXPECT_EQ(rank_of_process(0), "");
 }
 
-// A daemon of the script's failed hours ago, with nobody to ask for it; the script has gone on and ended well.
+// A daemon of the script's failed hours ago, with nobody to ask for it; the script has gone on and
+// ended well.
 TEST_F(Script, AnOrphansEndBeforeTheScriptsOwnIsNobodysBusiness) {
-  start("(sh -c 'echo $$ > pid; exit 1' &) ; until [ -s pid ]; do sleep 0.01; done; while kill -0 $(cat pid) 2> no; do sleep 0.01; done; exit 0");
+  start(
+      "(sh -c 'echo $$ > pid; exit 1' &) ; until [ -s pid ]; do sleep 0.01; done; while kill -0 "
+      "$(cat pid) 2> no; do sleep 0.01; done; exit 0");
   EXPECT_EQ(test_.wait_worker(), 0);
   ASSERT_NE(ended(), nullptr);
   EXPECT_EQ(ended()->code(), 0);
   EXPECT_EQ(ended()->signal(), 0);
 }
 
-// What a launcher inside says of itself goes on to the agent: where it would have saved, where its ranks' logs are, and which of them ended the script.
+// What a launcher inside says of itself goes on to the agent: where it would have saved, where its
+// ranks' logs are, and which of them ended the script.
 TEST_F(Script, WhatALaunchInsideSaysIsTold) {
   const std::string report = test_.run.shim_report().string();
-  start("printf 'begin 77 1\\nsaves 4 2 alone /data/ckpt\\nlog 4 /out/rank_4.log\\nlog 5 /out/rank_5.log\\nend 77 3 0 rank 5\\n' > " + report + "; exit 3");
+  start(
+      "printf 'begin 77 1\\nsaves 4 2 alone /data/ckpt\\nlog 4 /out/rank_4.log\\nlog 5 "
+      "/out/rank_5.log\\nend 77 3 0 rank 5\\n' > " +
+      report + "; exit 3");
   EXPECT_EQ(test_.wait_worker(), 0);
   ASSERT_NE(ended(), nullptr);
   EXPECT_EQ(ended()->code(), 3);
@@ -127,7 +138,8 @@ TEST_F(Script, WhatALaunchInsideSaysIsTold) {
   EXPECT_EQ(launched->script_launched().first_rank(), 4U);
   EXPECT_EQ(std::ranges::count(events_, Event::kScriptRankSeen, &Event::what_case), 2);
   EXPECT_EQ(first(events_, Event::kScriptRankSeen)->script_rank_seen().log(), "/out/rank_4.log");
-  EXPECT_THAT(test_.log(0), HasSubstr("muster: the script ended with status 3, and rank 5 of the launcher inside ended with status 3"));
+  EXPECT_THAT(test_.log(0), HasSubstr("muster: the script ended with status 3, and rank 5 of the "
+                                      "launcher inside ended with status 3"));
 }
 
 // monitor.sh & ... train ... kill $MONITOR
@@ -135,7 +147,10 @@ TEST_F(Script, AMonitorThatTheScriptKillsLastIsNoFailure) {
   for (const char* number : {"TERM", "KILL"}) {
     RunUnderTest test;
     test.launch.set_scripts(true);
-    test.shell("unset RANK; sh -c ': > up; exec sleep 1000' & M=$!; until [ -e up ]; do sleep 0.01; done; kill -" + std::string(number) + " $M; exit 0");
+    test.shell(
+        "unset RANK; sh -c ': > up; exec sleep 1000' & M=$!; until [ -e up ]; do sleep 0.01; done; "
+        "kill -" +
+        std::string(number) + " $M; exit 0");
     test.start();
     EXPECT_EQ(test.wait_worker(), 0);
     const auto events = test.events();
@@ -191,10 +206,12 @@ TEST_F(Script, TheLaunchersReportCountsForAScriptThatEndsWell) {
   EXPECT_EQ(test_.wait_worker(), 0);
   ASSERT_NE(ended(), nullptr);
   EXPECT_EQ(ended()->signal(), SIGKILL);
-  EXPECT_THAT(test_.log(0), HasSubstr("the script ended with status 0, and rank 5 of the launcher inside was ended by signal 9"));
+  EXPECT_THAT(test_.log(0), HasSubstr("the script ended with status 0, and rank 5 of the launcher "
+                                      "inside was ended by signal 9"));
 }
 
-// `torchrun ... &` and `exit 3`: the worker itself kills the launcher with the script's group, before it can tell anything.
+// `torchrun ... &` and `exit 3`: the worker itself kills the launcher with the script's group,
+// before it can tell anything.
 TEST_F(Script, ALauncherThatWasKilledWithTheScriptIsNotItsReason) {
   start("echo 'begin 7 1' > job.1/launches; exit 3");
   EXPECT_EQ(test_.wait_worker(), 0);
@@ -208,34 +225,46 @@ TEST_F(Script, ALauncherThatWasKilledIsToldAsThat) {
   EXPECT_EQ(test_.wait_worker(), 0);
   ASSERT_NE(ended(), nullptr);
   EXPECT_EQ(ended()->signal(), SIGKILL);
-  EXPECT_EQ(test_.log(0), "muster: the script ended with status 0, and the launcher inside was killed\n");
+  EXPECT_EQ(test_.log(0),
+            "muster: the script ended with status 0, and the launcher inside was killed\n");
 }
 
-// A rank that its launcher puts into a session of its own (torchrun's do), or the shell into a group of its own (set -m), saves what it has, too.
+// A rank that its launcher puts into a session of its own (torchrun's do), or the shell into a
+// group of its own (set -m), saves what it has, too.
 TEST_F(Script, AStopReachesOtherSessionsAndGroups) {
-  const std::string rank = "sh -c 'trap \": > saved$1; exit 0\" TERM; : > ready$1; while :; do sleep 0.05; done' rank ";
+  const std::string rank =
+      "sh -c 'trap \": > saved$1; exit 0\" TERM; : > ready$1; while :; do sleep 0.05; done' rank ";
   start("set -m; " + rank + "1 & setsid -f " + rank + "2; setsid -w " + rank + "3 & wait; exit 0");
-  for (const char* ready : {"ready1", "ready2", "ready3"}) ASSERT_TRUE(test_.wait_for_file(test_.dir / ready));
+  for (const char* ready : {"ready1", "ready2", "ready3"})
+    ASSERT_TRUE(test_.wait_for_file(test_.dir / ready));
   ASSERT_TRUE(test_.wait_for(Event::kStarted));
   test_.signal(SIGTERM);
   EXPECT_EQ(test_.wait_worker(), 0);
-  for (const char* saved : {"saved1", "saved2", "saved3"}) EXPECT_TRUE(fs::exists(test_.dir / saved)) << saved;
+  for (const char* saved : {"saved1", "saved2", "saved3"})
+    EXPECT_TRUE(fs::exists(test_.dir / saved)) << saved;
 }
 
-// What bash has as $! of `torchrun ... &` is the subshell that the function runs in. The function is that of agent/host/shim_dir.cc.
+// What bash has as $! of `torchrun ... &` is the subshell that the function runs in. The function
+// is that of agent/host/shim_dir.cc.
 TEST_F(Script, KillingALaunchInTheBackgroundReachesItsRanks) {
   fs::create_directory(test_.dir / "shim");
   fs::create_symlink(RunUnderTest::program("muster-worker"), test_.dir / "shim/torchrun");
   test_.launch.set_shim_dir((test_.dir / "shim").string());
   for (const std::string& variable :
-       {"MUSTER_SHIM_DIR=" + (test_.dir / "shim").string(), "MUSTER_SHIM_LOGS=" + test_.dir.string(), "MUSTER_SHIM_REPORT=" + test_.run.shim_report().string(),
-        std::string("MUSTER_SHIM_WORLD_SIZE=1"), std::string("MUSTER_SHIM_FIRST_RANK=0"), std::string("MUSTER_SHIM_GRACE_MS=10000"),
-        std::string("MUSTER_NODES=1"), std::string("MUSTER_NODE_RANK=0"), std::string("MUSTER_DEVICES=0"),
-        std::string("BASH_FUNC_torchrun%%=() {  [ \"$BASHPID\" = \"$$\" ] || local -x MUSTER_SHIM_PARENT=\"$BASHPID\"\n "
+       {"MUSTER_SHIM_DIR=" + (test_.dir / "shim").string(),
+        "MUSTER_SHIM_LOGS=" + test_.dir.string(),
+        "MUSTER_SHIM_REPORT=" + test_.run.shim_report().string(),
+        std::string("MUSTER_SHIM_WORLD_SIZE=1"), std::string("MUSTER_SHIM_FIRST_RANK=0"),
+        std::string("MUSTER_SHIM_GRACE_MS=10000"), std::string("MUSTER_NODES=1"),
+        std::string("MUSTER_NODE_RANK=0"), std::string("MUSTER_DEVICES=0"),
+        std::string("BASH_FUNC_torchrun%%=() {  [ \"$BASHPID\" = \"$$\" ] || local -x "
+                    "MUSTER_SHIM_PARENT=\"$BASHPID\"\n "
                     "\"$MUSTER_SHIM_DIR/torchrun\" \"$@\"\n}")})
     test_.launch.add_env(variable);
-  std::ofstream(test_.dir / "rank.sh") << "trap ': > told; exit 0' TERM; : > up; while :; do sleep 0.05; done\n";
-  std::ofstream(test_.dir / "run.sh") << "torchrun --no_python bash rank.sh & PID=$!\nuntil [ -e up ]; do sleep 0.05; done\nkill $PID\n"
+  std::ofstream(test_.dir / "rank.sh")
+      << "trap ': > told; exit 0' TERM; : > up; while :; do sleep 0.05; done\n";
+  std::ofstream(test_.dir / "run.sh") << "torchrun --no_python bash rank.sh & PID=$!\nuntil [ -e "
+                                         "up ]; do sleep 0.05; done\nkill $PID\n"
                                          "until [ -e told ]; do sleep 0.05; done\nwait\nexit 4\n";
   start("exec bash run.sh");
   EXPECT_EQ(test_.wait_worker(), 0);
@@ -248,7 +277,8 @@ TEST_F(Script, HasTheShimFirstOnItsPath) {
   start("echo $PATH");
   EXPECT_EQ(test_.wait_worker(), 0);
   EXPECT_THAT(test_.log(0), StartsWith((test_.dir / "shim").string() + ":/usr/bin:/bin\n"));
-  EXPECT_THAT(test_.log(0), HasSubstr("the script called no launcher that muster answers")) << "an environment may hide them";
+  EXPECT_THAT(test_.log(0), HasSubstr("the script called no launcher that muster answers"))
+      << "an environment may hide them";
 }
 
 TEST_F(Script, WhoCalledALauncherIsToldNothing) {

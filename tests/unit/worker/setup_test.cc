@@ -1,4 +1,5 @@
-// runtime.setup: one shell before everything else, whose environment everything inherits; how it fails, how it is stopped.
+// runtime.setup: one shell before everything else, whose environment everything inherits; how it
+// fails, how it is stopped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -32,9 +33,11 @@ class Setup : public testing::Test {
   // As the agent writes script and record.
   void setup(const std::string& commands) { setup_of(test_, commands); }
   static void setup_of(RunUnderTest& test, const std::string& commands) {
-    std::ofstream(test.run.setup_script()) << commands << "\n/usr/bin/env -0 >| \"$MUSTER_SETUP_ENV\"\n";
+    std::ofstream(test.run.setup_script())
+        << commands << "\n/usr/bin/env -0 >| \"$MUSTER_SETUP_ENV\"\n";
     auto& launch = *test.launch.mutable_setup();
-    for (const char* word : {"/usr/bin/env", "PATH=/usr/bin:/bin", "HOME=/base", "/bin/bash", "-e"}) launch.add_argv(word);
+    for (const char* word : {"/usr/bin/env", "PATH=/usr/bin:/bin", "HOME=/base", "/bin/bash", "-e"})
+      launch.add_argv(word);
     launch.add_argv(test.run.setup_script().string());
     launch.set_cwd(test.dir.string());
     launch.set_log(test.run.setup_log().string());
@@ -59,7 +62,9 @@ class Setup : public testing::Test {
 };
 
 TEST_F(Setup, RunsFirstAndItsEnvironmentIsEverybodysBelowTheOrders) {
-  setup("export FROM_SETUP='two\nlines' PATH=$PWD/venv/bin:$PATH COMMON=setup RANK=setup\ncd /\nunset HOME");
+  setup(
+      "export FROM_SETUP='two\nlines' PATH=$PWD/venv/bin:$PATH COMMON=setup RANK=setup\ncd "
+      "/\nunset HOME");
   test_.launch.add_env("COMMON=order");
   auto& companion = *test_.launch.add_companions();
   companion.set_name("scheduler");
@@ -75,17 +80,20 @@ TEST_F(Setup, RunsFirstAndItsEnvironmentIsEverybodysBelowTheOrders) {
   EXPECT_GT(first(events_, Event::kSetupStarted)->setup_started().start_time(), 0U);
   EXPECT_NE(first(events_, Event::kStarted), nullptr);
   const std::string dir = test_.dir.string(), cookie = "MUSTER_COOKIE=" + test_.launch.cookie();
-  EXPECT_EQ(test_.log(0),
-            "COMMON=order\nFROM_SETUP=two\n" + cookie + "\nPATH=" + dir + "/venv/bin:/usr/bin:/bin\nPWD=" + dir + "\nRANK=0\nWORLD_SIZE=1000\nlines\n");
+  EXPECT_EQ(test_.log(0), "COMMON=order\nFROM_SETUP=two\n" + cookie + "\nPATH=" + dir +
+                              "/venv/bin:/usr/bin:/bin\nPWD=" + dir +
+                              "\nRANK=0\nWORLD_SIZE=1000\nlines\n");
   const auto companion_log = io::read_file(test_.run.companion_log("scheduler"), 10'000);
   ASSERT_TRUE(companion_log);
   EXPECT_THAT(*companion_log, HasSubstr("COMMON=setup\nFROM_SETUP=two\nMS_ROLE=MS_SCHED\n"));
-  EXPECT_EQ(fs::status(test_.run.setup_environment()).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(fs::status(test_.run.setup_environment()).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
 }
 
 TEST_F(Setup, ProgramsAreLookedForOnThePathThatItLeft) {
   setup(
-      "mkdir -p venv/bin locked\nprintf '#!/bin/sh\\necho \"$0\" \"$@\"\\n' > venv/bin/python3\nchmod 755 venv/bin/python3\n"
+      "mkdir -p venv/bin locked\nprintf '#!/bin/sh\\necho \"$0\" \"$@\"\\n' > "
+      "venv/bin/python3\nchmod 755 venv/bin/python3\n"
       "export PATH=$PWD/none:$PWD/venv/bin:$PATH");
   test_.add({"python3", "-u", "train.py"});
   test_.start();
@@ -102,21 +110,29 @@ TEST_F(Setup, AProgramThatIsNotOnThatPathIsASentence) {
   ASSERT_NE(first(events_, Event::kStartFailed), nullptr);
   EXPECT_EQ(first(events_, Event::kStartFailed)->start_failed().error(), ENOENT);
   EXPECT_EQ(first(events_, Event::kStartFailed)->start_failed().text(),
-            "executing 'no-such-program': No such file or directory; it was looked for on the PATH that runtime.setup left");
+            "executing 'no-such-program': No such file or directory; it was looked for on the PATH "
+            "that runtime.setup left");
 }
 
 // "it ended with status 3", of a dozen commands.
 TEST_F(Setup, TheCommandThatEndedItIsNamed) {
   for (const auto& [commands, told] :
-       {std::pair{"echo looking; [ -d /nowhere ]", "'echo looking; [ -d /nowhere ]' ended with status 1: looking"},
+       {std::pair{"echo looking; [ -d /nowhere ]",
+                  "'echo looking; [ -d /nowhere ]' ended with status 1: looking"},
         {"echo one\necho two\nexit 3\n: > never", "'exit 3' ended with status 3: two"},
-        {"echo one\nprintf 'true\\nfalse\\n' > source.sh\nsource ./source.sh\n: > never", "'source ./source.sh' ended with status 1: one"},
+        {"echo one\nprintf 'true\\nfalse\\n' > source.sh\nsource ./source.sh\n: > never",
+         "'source ./source.sh' ended with status 1: one"},
         {"echo one\n  (exit 5)\n: > never", "'(exit 5)' ended with status 5: one"},
-        {"a=$(false) || :\nfalse || :\necho well\ntrap 'echo mine' EXIT\nexit 3", "it ended with status 3: mine"},
+        {"a=$(false) || :\nfalse || :\necho well\ntrap 'echo mine' EXIT\nexit 3",
+         "it ended with status 3: mine"},
         {"fails() {\n  false\n}\nfails", "it ended with status 1"},
         {"unset MUSTER_SETUP_ENV\nexit 3", "it ended with status 3"},
-        {"\nfalse 0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789",
-         "'false 012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123...' ended with status "
+        {"\nfalse "
+         "01234567890123456789012345678901234567890123456789012345678901234567890123456789012345678"
+         "90123456789012345678901234567890123456789",
+         "'false "
+         "01234567890123456789012345678901234567890123456789012345678901234567890123456789012345678"
+         "9012345678901234567890123...' ended with status "
          "1"}}) {
     SCOPED_TRACE(commands);
     RunUnderTest test;
@@ -126,7 +142,8 @@ TEST_F(Setup, TheCommandThatEndedItIsNamed) {
     EXPECT_EQ(test.wait_worker(), 0);
     const auto events = test.events();
     ASSERT_NE(first(events, Event::kStartFailed), nullptr);
-    EXPECT_EQ(first(events, Event::kStartFailed)->start_failed().text(), std::string("running runtime.setup: ") + told);
+    EXPECT_EQ(first(events, Event::kStartFailed)->start_failed().text(),
+              std::string("running runtime.setup: ") + told);
     EXPECT_FALSE(fs::exists(test.dir / "never"));
   }
 }
@@ -136,7 +153,8 @@ TEST_F(Setup, TheFirstCommandThatFailsEndsIt) {
   test_.stub({"--block"});
   test_.start();
   EXPECT_EQ(test_.wait_worker(), 0);
-  EXPECT_EQ(failure(), "running runtime.setup: it ended with status 127: line 2: conda: command not found");
+  EXPECT_EQ(failure(),
+            "running runtime.setup: it ended with status 127: line 2: conda: command not found");
   EXPECT_EQ(first(events_, Event::kSetupEnded)->setup_ended().code(), 127);
   EXPECT_EQ(first(events_, Event::kStartFailed)->start_failed().error(), EINVAL);
   EXPECT_FALSE(fs::exists(test_.dir / "never"));
@@ -144,7 +162,8 @@ TEST_F(Setup, TheFirstCommandThatFailsEndsIt) {
   EXPECT_THAT(setup_log(), StartsWith("one\n"));
 }
 
-// By a person, or for want of memory: of the node, and another start may do better. What a command says itself is the job's.
+// By a person, or for want of memory: of the node, and another start may do better. What a command
+// says itself is the job's.
 TEST_F(Setup, ACommandThatIsKilledIsNotTheJobsFault) {
   setup("sh -c 'kill -9 $$'");
   test_.stub({"--block"});
@@ -160,7 +179,9 @@ TEST_F(Setup, ACommandThatMeetsAFullDiskIsNotTheJobsFault) {
   test_.stub({"--block"});
   test_.start();
   EXPECT_EQ(test_.wait_worker(), 0);
-  EXPECT_EQ(failure(), "running runtime.setup: it ended with status 1: pip: [Errno 28] No space left on device: x");
+  EXPECT_EQ(
+      failure(),
+      "running runtime.setup: it ended with status 1: pip: [Errno 28] No space left on device: x");
   EXPECT_EQ(first(events_, Event::kStartFailed)->start_failed().error(), ENOSPC);
 }
 
@@ -182,12 +203,15 @@ TEST_F(Setup, LeavingTheShellIsNotSuccess) {
 }
 
 TEST_F(Setup, TooLateIsKilledWithEverythingThatItStarted) {
-  setup("echo waiting for a licence\n" + RunUnderTest::program("stub_trainer").string() + " --block --ignore-sigterm");
+  setup("echo waiting for a licence\n" + RunUnderTest::program("stub_trainer").string() +
+        " --block --ignore-sigterm");
   test_.launch.mutable_setup()->set_timeout_ms(1000);
   test_.stub({"--block"});
   test_.start();
   EXPECT_EQ(test_.wait_worker(), 0);
-  EXPECT_EQ(failure(), "running runtime.setup: it did not end within 1 s: waiting for a licence; give it longer by runtime.setup.timeout");
+  EXPECT_EQ(failure(),
+            "running runtime.setup: it did not end within 1 s: waiting for a licence; give it "
+            "longer by runtime.setup.timeout");
   EXPECT_EQ(first(events_, Event::kStartFailed)->start_failed().error(), ETIMEDOUT);
   EXPECT_TRUE(first(events_, Event::kSetupEnded)->setup_ended().timed_out());
   EXPECT_EQ(test_.carriers(), 0U);
@@ -202,7 +226,8 @@ TEST_F(Setup, AStopEndsItAndNothingStarts) {
   EXPECT_EQ(test_.wait_worker(), 0);
   events_ = test_.events();
   EXPECT_EQ(kinds(events_), "(Q)W");
-  EXPECT_EQ(first(events_, Event::kStopRequested)->stop_requested().why(), StopRequested::WHY_ASKED);
+  EXPECT_EQ(first(events_, Event::kStopRequested)->stop_requested().why(),
+            StopRequested::WHY_ASKED);
   EXPECT_EQ(first(events_, Event::kSetupEnded)->setup_ended().signal(), SIGTERM);
 }
 
@@ -214,7 +239,8 @@ TEST_F(Setup, AShellThatIsNotThereIsASentence) {
   EXPECT_EQ(test_.wait_worker(), 0);
   events_ = test_.events();
   EXPECT_EQ(kinds(events_), "(FQ)W");
-  EXPECT_EQ(first(events_, Event::kStartFailed)->start_failed().text(), "starting runtime.setup: executing '/no/such/env': No such file or directory");
+  EXPECT_EQ(first(events_, Event::kStartFailed)->start_failed().text(),
+            "starting runtime.setup: executing '/no/such/env': No such file or directory");
 }
 
 std::string joined(std::initializer_list<std::string> variables) {
@@ -224,27 +250,37 @@ std::string joined(std::initializer_list<std::string> variables) {
 }
 
 TEST(SetupEnvironment, IsTakenWithoutTheShellsOwn) {
-  const auto parsed = parse_setup_environment(joined({"A=1", "PWD=/x", "OLDPWD=/", "SHLVL=1", "_=/usr/bin/env", "MUSTER_COOKIE=forged", "MUSTER_SETUP_ENV=/x",
-                                                      "nothing", "=x", "EMPTY=", "B=a=b\nc", "BASH_FUNC_f%%=() { :; }", "BYTES=\xff"}));
+  const auto parsed = parse_setup_environment(
+      joined({"A=1", "PWD=/x", "OLDPWD=/", "SHLVL=1", "_=/usr/bin/env", "MUSTER_COOKIE=forged",
+              "MUSTER_SETUP_ENV=/x", "nothing", "=x", "EMPTY=", "B=a=b\nc",
+              "BASH_FUNC_f%%=() { :; }", "BYTES=\xff"}));
   ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_THAT(*parsed, ElementsAre("A=1", "EMPTY=", "B=a=b\nc", "BASH_FUNC_f%%=() { :; }", "BYTES=\xff"));
+  EXPECT_THAT(*parsed,
+              ElementsAre("A=1", "EMPTY=", "B=a=b\nc", "BASH_FUNC_f%%=() { :; }", "BYTES=\xff"));
 }
 
 TEST(SetupEnvironment, HasBounds) {
   EXPECT_FALSE(parse_setup_environment(""));
   EXPECT_THAT(parse_setup_environment("A=1").error().message, HasSubstr("written in part"));
   EXPECT_TRUE(parse_setup_environment(joined({"A=" + std::string(kSetupStringMost - 2, 'x')})));
-  EXPECT_THAT(parse_setup_environment(joined({"A=" + std::string(kSetupStringMost - 1, 'x')})).error().message,
+  EXPECT_THAT(parse_setup_environment(joined({"A=" + std::string(kSetupStringMost - 1, 'x')}))
+                  .error()
+                  .message,
               HasSubstr("a variable 'A' of more than 128 KiB"));
   std::string many;
-  for (std::size_t i = 0; i < kSetupVariablesMost; ++i) many += "V" + std::to_string(i) + "=" + '\0';
+  for (std::size_t i = 0; i < kSetupVariablesMost; ++i)
+    many += "V" + std::to_string(i) + "=" + '\0';
   EXPECT_EQ(parse_setup_environment(many)->size(), kSetupVariablesMost);
-  EXPECT_THAT(parse_setup_environment(many + joined({"ONE=more"})).error().message, HasSubstr("more than 4096 variables"));
+  EXPECT_THAT(parse_setup_environment(many + joined({"ONE=more"})).error().message,
+              HasSubstr("more than 4096 variables"));
   RunUnderTest test;
   std::ofstream(test.dir / "env") << std::string(kSetupBytesMost + 1, 'x');
-  EXPECT_THAT(read_setup_environment(test.dir / "env").error().message, HasSubstr("more than 1500000 bytes"));
+  EXPECT_THAT(read_setup_environment(test.dir / "env").error().message,
+              HasSubstr("more than 1500000 bytes"));
   ASSERT_EQ(::mkfifo((test.dir / "pipe").c_str(), 0600), 0);
-  EXPECT_THAT(read_setup_environment(test.dir / "pipe").error().message, HasSubstr("cannot be read")) << "and nobody waits for a writer";
+  EXPECT_THAT(read_setup_environment(test.dir / "pipe").error().message,
+              HasSubstr("cannot be read"))
+      << "and nobody waits for a writer";
 }
 
 TEST(SetupEnvironment, TheLastLineOfALogIsOneThatCanBeRead) {
@@ -258,7 +294,8 @@ TEST(SetupEnvironment, TheLastLineOfALogIsOneThatCanBeRead) {
   EXPECT_EQ(line_of("one\ntwo\n\n"), "two");
   EXPECT_EQ(line_of("10%\r20%\r\n"), "20%");
   EXPECT_EQ(line_of("\x1b[31mred\x1b[0m\n"), "[31mred[0m");
-  EXPECT_EQ(line_of("/proc/self/fd/230: line 7: x: command not found\n"), "line 7: x: command not found");
+  EXPECT_EQ(line_of("/proc/self/fd/230: line 7: x: command not found\n"),
+            "line 7: x: command not found");
   EXPECT_EQ(line_of(std::string(10'000, 'x')).size(), 400U);
   EXPECT_EQ(last_line(test.dir / "none"), "");
 }

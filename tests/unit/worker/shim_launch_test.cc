@@ -23,38 +23,48 @@ class ShimLaunch : public testing::Test {
   ShimLaunch() {
     std::string pattern = (fs::temp_directory_path() / "launch.XXXXXX").string();
     dir_ = ::mkdtemp(pattern.data());
-    for (const char* name : {"torchrun", "msrun"}) fs::create_symlink(RunUnderTest::program("muster-worker"), dir_ / name);
+    for (const char* name : {"torchrun", "msrun"})
+      fs::create_symlink(RunUnderTest::program("muster-worker"), dir_ / name);
   }
   ~ShimLaunch() override { fs::remove_all(dir_); }
-  // The second node of two with a device each. Its status, as waitpid gives it; -1: it does not end.
+  // The second node of two with a device each. Its status, as waitpid gives it; -1: it does not
+  // end.
   int launch(const std::string& launcher, std::vector<std::string> words) const {
     words.insert(words.begin(), launcher);
-    const auto pid = process::spawn(
-        {.path = (dir_ / launcher).string(),
-         .argv = words,
-         .env = {"PATH=/usr/bin:/bin", "PYTHON_EXEC=/bin/sh", "MUSTER_SHIM_WORLD_SIZE=2", "MUSTER_SHIM_FIRST_RANK=1", "MUSTER_NODES=2", "MUSTER_NODE_RANK=1",
-                 "MUSTER_DEVICES=0", "MUSTER_SHIM_GRACE_MS=1000", "MUSTER_SHIM_LOGS=" + dir_.string(), "MUSTER_SHIM_REPORT=" + (dir_ / "launches").string()},
-         .cwd = dir_.string()});
-    const auto pidfd = pid ? process::Pidfd::open_child(*pid) : Result<process::Pidfd>(fail(Error(pid.error())));
+    const auto pid =
+        process::spawn({.path = (dir_ / launcher).string(),
+                        .argv = words,
+                        .env = {"PATH=/usr/bin:/bin", "PYTHON_EXEC=/bin/sh",
+                                "MUSTER_SHIM_WORLD_SIZE=2", "MUSTER_SHIM_FIRST_RANK=1",
+                                "MUSTER_NODES=2", "MUSTER_NODE_RANK=1", "MUSTER_DEVICES=0",
+                                "MUSTER_SHIM_GRACE_MS=1000", "MUSTER_SHIM_LOGS=" + dir_.string(),
+                                "MUSTER_SHIM_REPORT=" + (dir_ / "launches").string()},
+                        .cwd = dir_.string()});
+    const auto pidfd =
+        pid ? process::Pidfd::open_child(*pid) : Result<process::Pidfd>(fail(Error(pid.error())));
     pollfd wait{.fd = pidfd ? pidfd->fd() : -1, .events = POLLIN, .revents = 0};
     int status = -1;
-    if (!pidfd || ::poll(&wait, 1, kPatienceMs) != 1 || ::waitpid(*pid, &status, 0) != *pid) return -1;
+    if (!pidfd || ::poll(&wait, 1, kPatienceMs) != 1 || ::waitpid(*pid, &status, 0) != *pid)
+      return -1;
     return status;
   }
   fs::path dir_;
 };
 
-// A DataLoader's workers, Python's resource tracker: in the rank's group, alive when it ends, and killed with that group. The worker would take their signal 9
-// for the end of something that the script had left.
+// A DataLoader's workers, Python's resource tracker: in the rank's group, alive when it ends, and
+// killed with that group. The worker would take their signal 9 for the end of something that the
+// script had left.
 TEST_F(ShimLaunch, ReapsWhatWasKilledWithARank) {
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-  EXPECT_EQ(launch("torchrun", {"--no_python", "/bin/sh", "-c", "sleep 1000 & sleep 1000 & exit 0"}), 0);
+  EXPECT_EQ(
+      launch("torchrun", {"--no_python", "/bin/sh", "-c", "sleep 1000 & sleep 1000 & exit 0"}), 0);
   errno = 0;
   EXPECT_EQ(::waitpid(-1, nullptr, 0), -1) << "it came to the one above the launcher";
   EXPECT_EQ(errno, ECHILD);
 }
 
-// The second launch finds the first, which was killed, gone: a script that tries again has the last word.
+// The second launch finds the first, which was killed, gone: a script that tries again has the last
+// word.
 TEST_F(ShimLaunch, TellsOfALaunchThatIsGone) {
   std::ofstream(dir_ / "launches") << "begin 999999999 1\n";
   EXPECT_EQ(launch("torchrun", {"--no_python", "/bin/true"}), 0);
@@ -69,7 +79,8 @@ TEST_F(ShimLaunch, TellsWhereItsRanksLogsAre) {
   EXPECT_EQ(launch("torchrun", {"--no_python", "/bin/true"}), 0);
   const auto text = io::read_file(dir_ / "launches", 65536);
   ASSERT_TRUE(text);
-  EXPECT_NE(text->find("\nlog 1 " + (dir_ / "rank_1.log").string() + "\n"), std::string::npos) << *text;
+  EXPECT_NE(text->find("\nlog 1 " + (dir_ / "rank_1.log").string() + "\n"), std::string::npos)
+      << *text;
 }
 
 TEST_F(ShimLaunch, MakesTheFoldersOfMsrunsLogs) {

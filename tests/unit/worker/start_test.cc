@@ -27,13 +27,16 @@ namespace fs = std::filesystem;
 
 TEST(Environment, RankOverCommonCookieOverBoth) {
   rundir::v1::Launch launch;
-  for (const char* variable : {"A=1", "B=2", "A=3", "MUSTER_COOKIE=forged"}) launch.add_env(variable);
+  for (const char* variable : {"A=1", "B=2", "A=3", "MUSTER_COOKIE=forged"})
+    launch.add_env(variable);
   rundir::v1::RankLaunch& rank = *launch.add_ranks();
   for (const char* variable : {"B=rank", "BB=5", "EMPTY="}) rank.add_env(variable);
   const StartContext context{.launch = &launch, .cookie = "MUSTER_COOKIE=true"};
   std::vector<std::string> texts;
-  for (const char* variable : environment_of(context, {.kind = ProcessKind::Rank})) texts.emplace_back(variable);
-  EXPECT_THAT(texts, testing::UnorderedElementsAre("A=3", "B=rank", "BB=5", "EMPTY=", "MUSTER_COOKIE=true"));
+  for (const char* variable : environment_of(context, {.kind = ProcessKind::Rank}))
+    texts.emplace_back(variable);
+  EXPECT_THAT(texts, testing::UnorderedElementsAre("A=3", "B=rank", "BB=5",
+                                                   "EMPTY=", "MUSTER_COOKIE=true"));
 }
 
 TEST(Start, EventsTellTheWholeStoryInOrder) {
@@ -69,32 +72,38 @@ TEST(Start, ARankGetsItsEnvironmentDirectoryLogAndNothingElse) {
   RunUnderTest test;
   test.launch.add_env("COMMON=c");
   test.shell(
-      "env | grep -v '^_=' | sort; pwd; readlink /proc/self/fd/0; ls /proc/self/fd > fds; tr '\\n' ' ' < fds; grep SigBlk /proc/self/status; umask; echo err "
+      "env | grep -v '^_=' | sort; pwd; readlink /proc/self/fd/0; ls /proc/self/fd > fds; tr '\\n' "
+      "' ' < fds; grep SigBlk /proc/self/status; umask; echo err "
       ">&2");
   std::ofstream(test.run.rank_log(0)) << "kept\n";
   test.start();
   EXPECT_EQ(test.wait_worker(), 0);
-  EXPECT_EQ(test.log(0), "kept\nCOMMON=c\nMUSTER_COOKIE=" + test.launch.cookie() + "\nPATH=/usr/bin:/bin\nPWD=" + test.dir.string() +
-                             "\nRANK=0\nWORLD_SIZE=1000\n" + test.dir.string() + "\n/dev/null\n0 1 2 3 SigBlk:\t0000000000000000\n0022\nerr\n");
+  EXPECT_EQ(test.log(0), "kept\nCOMMON=c\nMUSTER_COOKIE=" + test.launch.cookie() +
+                             "\nPATH=/usr/bin:/bin\nPWD=" + test.dir.string() +
+                             "\nRANK=0\nWORLD_SIZE=1000\n" + test.dir.string() +
+                             "\n/dev/null\n0 1 2 3 SigBlk:\t0000000000000000\n0022\nerr\n");
 }
 
 TEST(Start, ARankRunsOnItsOwnProcessorsAndIsTold) {
   const auto allowed = process::allowed_cpus();
   ASSERT_TRUE(allowed);
-  const std::string last = process::cpu_list_text({allowed->back()}), all = process::cpu_list_text(*allowed);
-  const std::string tell = "echo \"$MUSTER_CPUS\"; sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status";
+  const std::string last = process::cpu_list_text({allowed->back()}),
+                    all = process::cpu_list_text(*allowed);
+  const std::string tell =
+      "echo \"$MUSTER_CPUS\"; sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status";
   RunUnderTest test;
   test.shell(tell).set_cpus(last);
   test.shell(tell);
-  test.shell(tell).set_cpus("8191");     // not here: the cpuset has changed since
-  test.shell(tell).set_cpus("0-x");      // a record of nobody's
+  test.shell(tell).set_cpus("8191");  // not here: the cpuset has changed since
+  test.shell(tell).set_cpus("0-x");   // a record of nobody's
   auto& bound = test.shell(tell);
   bound.set_cpus(last);
   bound.add_env("CPU_AFFINITY_CONF=1");  // as the setup may have left it
   test.start();
   EXPECT_EQ(test.wait_worker(), 0);
   EXPECT_EQ(test.log(0), last + "\n" + last + "\n");
-  for (const std::uint32_t rank : {1U, 2U, 3U, 4U}) EXPECT_EQ(test.log(rank), "\n" + all + "\n") << rank;
+  for (const std::uint32_t rank : {1U, 2U, 3U, 4U})
+    EXPECT_EQ(test.log(rank), "\n" + all + "\n") << rank;
 }
 
 TEST(Start, LogIsPrivateAndAppended) {
@@ -102,7 +111,8 @@ TEST(Start, LogIsPrivateAndAppended) {
   test.shell("grep flags /proc/self/fdinfo/1");
   test.start();
   EXPECT_EQ(test.wait_worker(), 0);
-  EXPECT_EQ(fs::status(test.run.rank_log(0)).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(fs::status(test.run.rank_log(0)).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
   EXPECT_THAT(test.log(0), HasSubstr("02001\n")) << "O_APPEND | O_WRONLY";
 }
 
@@ -168,7 +178,8 @@ TEST(Start, AClaimIsNotUsedTwice) {
   EXPECT_EQ(test.log(0), "once\n");
 }
 
-void expect_failed_start(RunUnderTest& test, std::uint32_t rank, int error, const std::string& text) {
+void expect_failed_start(RunUnderTest& test, std::uint32_t rank, int error,
+                         const std::string& text) {
   test.start();
   EXPECT_EQ(test.wait_worker(), 0);
   const auto events = test.events();
@@ -178,10 +189,12 @@ void expect_failed_start(RunUnderTest& test, std::uint32_t rank, int error, cons
   EXPECT_EQ(failed->start_failed().error(), error);
   EXPECT_EQ(failed->start_failed().text(), text);
   ASSERT_NE(first(events, Event::kStopRequested), nullptr);
-  EXPECT_EQ(first(events, Event::kStopRequested)->stop_requested().why(), StopRequested::WHY_START_FAILED);
+  EXPECT_EQ(first(events, Event::kStopRequested)->stop_requested().why(),
+            StopRequested::WHY_START_FAILED);
   EXPECT_EQ(first(events, Event::kStarted), nullptr);
   EXPECT_EQ(kinds(events).back(), 'W');
-  for (int i = 0; i < test.launch.ranks_size(); ++i) EXPECT_NE(exit_of(events, static_cast<std::uint32_t>(i)), nullptr) << "no exit of rank " << i;
+  for (int i = 0; i < test.launch.ranks_size(); ++i)
+    EXPECT_NE(exit_of(events, static_cast<std::uint32_t>(i)), nullptr) << "no exit of rank " << i;
   EXPECT_EQ(test.carriers(), 0U);
 }
 
@@ -219,7 +232,9 @@ TEST(StartFailed, ScriptWithoutInterpreter) {
   std::ofstream(script) << "echo hello\n";
   fs::permissions(script, fs::perms::owner_all);
   test.add({script.string()});
-  expect_failed_start(test, 0, ENOEXEC, "executing '" + script.string() + "': Exec format error; a script needs a first line '#!INTERPRETER'");
+  expect_failed_start(test, 0, ENOEXEC,
+                      "executing '" + script.string() +
+                          "': Exec format error; a script needs a first line '#!INTERPRETER'");
 }
 
 TEST(StartFailed, ScriptWhoseInterpreterIsNotThere) {
@@ -229,7 +244,9 @@ TEST(StartFailed, ScriptWhoseInterpreterIsNotThere) {
   fs::permissions(script, fs::perms::owner_all);
   test.add({script.string()});
   expect_failed_start(test, 0, ENOENT,
-                      "executing '" + script.string() + "': No such file or directory; the file is there: the interpreter that its first line names is not");
+                      "executing '" + script.string() +
+                          "': No such file or directory; the file is there: the interpreter that "
+                          "its first line names is not");
 }
 
 TEST(StartFailed, LaunchOfAnotherBoot) {
@@ -239,7 +256,8 @@ TEST(StartFailed, LaunchOfAnotherBoot) {
   test.start();
   EXPECT_EQ(test.wait_worker(), 0);
   EXPECT_EQ(kinds(test.events()), "FQW");
-  EXPECT_THAT(first(test.events(), Event::kStartFailed)->start_failed().text(), HasSubstr("'00000000-0000-0000-0000-000000000000'"));
+  EXPECT_THAT(first(test.events(), Event::kStartFailed)->start_failed().text(),
+              HasSubstr("'00000000-0000-0000-0000-000000000000'"));
 }
 
 TEST(StartFailed, LaunchRecordMissingOrDamaged) {
@@ -256,7 +274,8 @@ TEST(StartFailed, LaunchRecordMissingOrDamaged) {
 }
 
 TEST(Start, ARankMayEndBeforeAnotherHasBeenExecd) {
-  // Rank 1 hangs in opening its log, a FIFO that nobody reads: the worker must neither hang with it nor call the attempt started.
+  // Rank 1 hangs in opening its log, a FIFO that nobody reads: the worker must neither hang with it
+  // nor call the attempt started.
   RunUnderTest test;
   test.shell("exit 7");
   const auto fifo = (test.dir / "fifo").string();
@@ -293,7 +312,8 @@ TEST(Start, LimitsAreTheRanks) {
   EXPECT_EQ(test.log(0), "77\n");
 }
 
-// A worker with as few descriptors as its job asked for could not look for what its ranks leave behind.
+// A worker with as few descriptors as its job asked for could not look for what its ranks leave
+// behind.
 TEST(Start, FewDescriptorsAreTheRanksAndNotTheWorkers) {
   RunUnderTest test;
   test.launch.set_nofile(4);
@@ -319,12 +339,15 @@ TEST(Start, AnotherUser) {
   test.launch.set_uid(65534);
   test.launch.set_gid(65533);
   test.launch.add_groups(65532);
-  test.shell("id -u; id -g; id -G; grep CapEff /proc/self/status; echo again >> /dev/stderr; touch started; exec " +
-             RunUnderTest::program("stub_trainer").string() + " --block");
+  test.shell(
+      "id -u; id -g; id -G; grep CapEff /proc/self/status; echo again >> /dev/stderr; touch "
+      "started; exec " +
+      RunUnderTest::program("stub_trainer").string() + " --block");
   fs::permissions(test.dir, static_cast<fs::perms>(0777));
   test.start();
   ASSERT_TRUE(test.wait_for_file(test.dir / "started"));
-  EXPECT_THAT(test.log(0), testing::MatchesRegex("65534\n65533\n65533 65532\nCapEff:\t0000000000000000\nagain\n"));
+  EXPECT_THAT(test.log(0), testing::MatchesRegex(
+                               "65534\n65533\n65533 65532\nCapEff:\t0000000000000000\nagain\n"));
   // A change of user disarms the parent-death signal; it must have been armed again.
   const auto rank = process::Pidfd::open(*process::identify(pid_of(test.events(), 0)));
   ASSERT_TRUE(rank);

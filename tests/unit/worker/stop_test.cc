@@ -1,4 +1,5 @@
-// How ranks end: by themselves, by order, by the lease, with their worker; and that nothing is left.
+// How ranks end: by themselves, by order, by the lease, with their worker; and that nothing is
+// left.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -37,13 +38,16 @@ bool wait_end(const process::Pidfd& pidfd) {
 void wait_until(BootTime time) {
   const io::UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC));
   const auto ns = time.time_since_epoch().count();
-  const itimerspec spec{.it_interval = {}, .it_value = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000}};
+  const itimerspec spec{.it_interval = {},
+                        .it_value = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000}};
   ::timerfd_settime(timer.get(), TFD_TIMER_ABSTIME, &spec, nullptr);
   std::uint64_t ticks = 0;
   ASSERT_EQ(::read(timer.get(), &ticks, sizeof ticks), static_cast<ssize_t>(sizeof ticks));
 }
 
-milliseconds between(const Event& from, const Event& to) { return std::chrono::duration_cast<milliseconds>(Duration(to.boot_ns() - from.boot_ns())); }
+milliseconds between(const Event& from, const Event& to) {
+  return std::chrono::duration_cast<milliseconds>(Duration(to.boot_ns() - from.boot_ns()));
+}
 
 TEST(Stop, AskedIsWrittenFirstAndTermEndsTheRanks) {
   RunUnderTest test;
@@ -59,7 +63,8 @@ TEST(Stop, AskedIsWrittenFirstAndTermEndsTheRanks) {
     EXPECT_EQ(exit_of(events, rank)->signal(), SIGTERM);
     EXPECT_TRUE(exit_of(events, rank)->stop_requested());
   }
-  EXPECT_LT(between(*first(events, Event::kStopRequested), events.back()), milliseconds(5000)) << "the grace of 10 s was waited for";
+  EXPECT_LT(between(*first(events, Event::kStopRequested), events.back()), milliseconds(5000))
+      << "the grace of 10 s was waited for";
 }
 
 TEST(Stop, WhoIgnoresTermIsKilledAfterTheGrace) {
@@ -79,14 +84,16 @@ TEST(Stop, WhoIgnoresTermIsKilledAfterTheGrace) {
   EXPECT_GE(between(*first(events, Event::kStopRequested), events.back()), milliseconds(300));
 }
 
-// Rank 0 was killed from outside, and a peer that fell over it was seen first: the stop that followed was taken for the reason of rank 0's end, 360 ms into a
-// grace of 10 s.
+// Rank 0 was killed from outside, and a peer that fell over it was seen first: the stop that
+// followed was taken for the reason of rank 0's end, 360 ms into a grace of 10 s.
 TEST(Stop, AKillThatIsNotMustersIsToldApart) {
   RunUnderTest test;
   test.launch.set_stop_grace_ms(3000);
-  for (const char* ready : {"ready0", "ready1", "ready2"}) test.shell(std::string("trap '' TERM; : > ") + ready + "; exec " + stub_path() + " --block");
+  for (const char* ready : {"ready0", "ready1", "ready2"})
+    test.shell(std::string("trap '' TERM; : > ") + ready + "; exec " + stub_path() + " --block");
   test.start();
-  for (const char* ready : {"ready0", "ready1", "ready2"}) ASSERT_TRUE(test.wait_for_file(test.dir / ready));
+  for (const char* ready : {"ready0", "ready1", "ready2"})
+    ASSERT_TRUE(test.wait_for_file(test.dir / ready));
   ASSERT_TRUE(test.wait_for(Event::kStarted));
   ASSERT_EQ(::kill(pid_of(test.events(), 2), SIGKILL), 0);
   ASSERT_TRUE(test.wait_for(Event::kExited));
@@ -155,9 +162,11 @@ TEST(Exit, TheGroupEndsWithItsLeader) {
   test.shell(stub_path() + " --block & exit 0");
   test.stub({"--block"});
   test.start();
-  ASSERT_TRUE(test.wait_for(Event::kStarted));  // rank 1 has its environment then, which may be after rank 0's end
+  // rank 1 has its environment then, which may be after rank 0's end
+  ASSERT_TRUE(test.wait_for(Event::kStarted));
   ASSERT_TRUE(test.wait_for(Event::kExited));
-  // The group got SIGKILL before its leader was reaped; a member's death is not an event, so wait for the member itself.
+  // The group got SIGKILL before its leader was reaped; a member's death is not an event, so wait
+  // for the member itself.
   for (const auto& process : test.living()) {
     if (process.pid == pid_of(test.events(), 1)) continue;
     const auto pidfd = process::Pidfd::open(process);
@@ -177,9 +186,12 @@ void expect_daemons_swept(RunUnderTest& test, std::uint32_t daemons) {
   EXPECT_EQ(test.carriers(), 0U);
 }
 
-// Daemons that left session, group and parent: `setsid sh -c '... &'`, and only then "ready", by the shell itself: a program that makes the file may still be
-// there when the stop comes, and is one more that is killed.
-const std::string kTwoDaemons = "for i in 1 2; do setsid --wait sh -c '" + stub_path() + " --block & exit'; done; : > ready; exec " + stub_path() + " --block";
+// Daemons that left session, group and parent: `setsid sh -c '... &'`, and only then "ready", by
+// the shell itself: a program that makes the file may still be there when the stop comes, and is
+// one more that is killed.
+const std::string kTwoDaemons = "for i in 1 2; do setsid --wait sh -c '" + stub_path() +
+                                " --block & exit'; done; : > ready; exec " + stub_path() +
+                                " --block";
 
 TEST(Sweep, DaemonsAreFound) {
   RunUnderTest test;
@@ -190,7 +202,8 @@ TEST(Sweep, DaemonsAreFound) {
 
 TEST(Sweep, DaemonsThatEmptiedTheirEnvironmentAreFoundAsDescendants) {
   RunUnderTest test;
-  test.shell("setsid --wait env -i /bin/sh -c '" + stub_path() + " --block & echo $! > daemon; exit'; : > ready; exec " + stub_path() + " --block");
+  test.shell("setsid --wait env -i /bin/sh -c '" + stub_path() +
+             " --block & echo $! > daemon; exit'; : > ready; exec " + stub_path() + " --block");
   test.start();
   ASSERT_TRUE(test.wait_for_file(test.dir / "ready"));
   pid_t daemon = 0;
@@ -214,7 +227,10 @@ TEST(Sweep, AlsoWhenRanksEndByThemselves) {
 TEST(Sweep, WhatCarriesTheCookieButDescendsFromNobodyHere) {
   // As when a rank asked some daemon to start it.
   RunUnderTest test;
-  const auto stranger = process::spawn({.path = stub_path(), .argv = {"stub", "--block"}, .env = {"MUSTER_COOKIE=" + test.launch.cookie()}, .cwd = {}});
+  const auto stranger = process::spawn({.path = stub_path(),
+                                        .argv = {"stub", "--block"},
+                                        .env = {"MUSTER_COOKIE=" + test.launch.cookie()},
+                                        .cwd = {}});
   ASSERT_TRUE(stranger);
   test.shell("exit 0");
   test.start();
@@ -231,13 +247,17 @@ TEST(Sweep, OrdinaryUserWithoutCgroup) {
   test.shell(kTwoDaemons);
   test.lease_for(std::chrono::minutes(1));
   // The programs may stand below a directory that nobody may enter: copies.
-  for (const char* name : {"muster-worker", "stub_trainer"}) fs::copy_file(RunUnderTest::program(name), test.dir / name);
-  const auto line = "chown -R 65534:65534 " + test.dir.string() + " && exec setpriv --reuid 65534 --regid 65534 --clear-groups " +
+  for (const char* name : {"muster-worker", "stub_trainer"})
+    fs::copy_file(RunUnderTest::program(name), test.dir / name);
+  const auto line = "chown -R 65534:65534 " + test.dir.string() +
+                    " && exec setpriv --reuid 65534 --regid 65534 --clear-groups " +
                     (test.dir / "muster-worker").string() + " " + test.run.root().string();
   auto& argv = *test.launch.mutable_ranks(0)->mutable_argv(2);
-  for (std::size_t at = 0; (at = argv.find(stub_path(), at)) != std::string::npos;) argv.replace(at, stub_path().size(), (test.dir / "stub_trainer").string());
+  for (std::size_t at = 0; (at = argv.find(stub_path(), at)) != std::string::npos;)
+    argv.replace(at, stub_path().size(), (test.dir / "stub_trainer").string());
   ASSERT_TRUE(rundir::write_launch(test.run, test.launch));
-  const auto worker = process::spawn({.path = "/bin/sh", .argv = {"sh", "-c", line}, .env = {"PATH=/usr/bin:/bin"}, .cwd = {}});
+  const auto worker = process::spawn(
+      {.path = "/bin/sh", .argv = {"sh", "-c", line}, .env = {"PATH=/usr/bin:/bin"}, .cwd = {}});
   ASSERT_TRUE(worker);
   ASSERT_TRUE(test.wait_for(Event::kStarted));
   ASSERT_TRUE(test.wait_for_file(test.dir / "ready"));
@@ -253,7 +273,8 @@ TEST(Sweep, OrdinaryUserWithoutCgroup) {
 
 TEST(Sweep, Cgroup) {
   const auto own = process::own_cgroup();
-  if (!own || ::access((*own).c_str(), W_OK) != 0) GTEST_SKIP() << "no cgroup v2 directory that we may write to";
+  if (!own || ::access((*own).c_str(), W_OK) != 0)
+    GTEST_SKIP() << "no cgroup v2 directory that we may write to";
   RunUnderTest test;
   const auto group = *own / ("muster-test-" + test.dir.filename().string());
   test.launch.set_cgroup(group.string());
@@ -286,7 +307,8 @@ TEST(Lease, ExpiryEndsTheRanks) {
   EXPECT_EQ(test.wait_worker(), 0);
   const auto events = test.events();
   EXPECT_EQ(kinds(events), "RSQEW");
-  EXPECT_EQ(first(events, Event::kStopRequested)->stop_requested().why(), StopRequested::WHY_ORPHANED);
+  EXPECT_EQ(first(events, Event::kStopRequested)->stop_requested().why(),
+            StopRequested::WHY_ORPHANED);
   const auto lease = rundir::read_lease(test.run);
   EXPECT_GE(first(events, Event::kStopRequested)->boot_ns(), (*lease)->until_boot_ns());
 }
@@ -300,7 +322,8 @@ TEST(Lease, RenewedGoesOn) {
   test.start();
   ASSERT_TRUE(test.wait_for(Event::kStarted));
   test.lease_for(std::chrono::minutes(1));
-  wait_until(began + kLongerThanAStart + milliseconds(150));  // the old end passes, and nothing may happen
+  // the old end passes, and nothing may happen
+  wait_until(began + kLongerThanAStart + milliseconds(150));
   EXPECT_EQ(kinds(test.events()), "RS");
   std::ofstream(test.dir / "go") << "go\n";
   EXPECT_EQ(test.wait_worker(), 0);
@@ -315,7 +338,8 @@ TEST(Lease, GoneAtItsEndIsPast) {
   ASSERT_TRUE(test.wait_for(Event::kStarted));
   fs::remove(test.run.lease());
   EXPECT_EQ(test.wait_worker(), 0);
-  EXPECT_EQ(first(test.events(), Event::kStopRequested)->stop_requested().why(), StopRequested::WHY_ORPHANED);
+  EXPECT_EQ(first(test.events(), Event::kStopRequested)->stop_requested().why(),
+            StopRequested::WHY_ORPHANED);
 }
 
 TEST(Lease, WithoutOneNothingStarts) {
@@ -350,12 +374,14 @@ TEST(WorkerKilled, RanksDieWithItAndTheRestIsFoundByTheCookie) {
   test.signal(SIGKILL);
   for (const auto& rank : ranks) EXPECT_TRUE(wait_end(rank));
   EXPECT_EQ(test.carriers(), 2U) << "the daemons";
-  const auto swept = process::sweep_cookie(rundir::kCookieVariable, test.launch.cookie(), kPatienceMs);
+  const auto swept =
+      process::sweep_cookie(rundir::kCookieVariable, test.launch.cookie(), kPatienceMs);
   ASSERT_TRUE(swept);
   EXPECT_EQ(*swept, 2U);
 }
 
-// A process that hung in its exit, of somebody else and older than the run, kept every sweep on the node waiting for ever.
+// A process that hung in its exit, of somebody else and older than the run, kept every sweep on the
+// node waiting for ever.
 TEST(Sweep, AStrangerWhoIsOlderHoldsNothingUp) {
   RunUnderTest test;
   {
@@ -370,18 +396,23 @@ TEST(Sweep, AStrangerWhoIsOlderHoldsNothingUp) {
 // A worker that could not look said that nothing was left.
 TEST(Sweep, WithoutDescriptorsIsTriedUntilItCanBeTrue) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the sanitizer's own look at a virtual table opens a pipe, and takes having no descriptor for one for a fault";
+  GTEST_SKIP() << "the sanitizer's own look at a virtual table opens a pipe, and takes having no "
+                  "descriptor for one for a fault";
 #endif
   RunUnderTest test;
   test.stub({"--block"});
   test.start();
   ASSERT_TRUE(test.wait_for(Event::kStarted));
   // Not the worker's child: something that a daemon started for a rank.
-  const auto left = process::spawn(
-      {.path = stub_path(), .argv = {stub_path(), "--block"}, .env = {std::string(rundir::kCookieVariable) + "=" + test.launch.cookie()}, .cwd = {}});
+  const auto left =
+      process::spawn({.path = stub_path(),
+                      .argv = {stub_path(), "--block"},
+                      .env = {std::string(rundir::kCookieVariable) + "=" + test.launch.cookie()},
+                      .cwd = {}});
   ASSERT_TRUE(left);
   const pid_t worker = test.workers().back();
-  const auto open = std::distance(fs::directory_iterator("/proc/" + std::to_string(worker) + "/fd"), {});
+  const auto open =
+      std::distance(fs::directory_iterator("/proc/" + std::to_string(worker) + "/fd"), {});
   rlimit before{};
   ASSERT_EQ(::prlimit(worker, RLIMIT_NOFILE, nullptr, &before), 0);
   // Five more: two for each of the sweep's own parts, one for /proc, none for an environment in it.
@@ -413,7 +444,8 @@ TEST(WorkerKilled, AtAnyMomentOfTheStartNoRankIsLeft) {
     }
     test.signal(SIGKILL);
     EXPECT_TRUE(WIFSIGNALED(test.wait_worker()));
-    // Nobody kills here: they must be gone by themselves. Those that are still dying are waited for.
+    // Nobody kills here: they must be gone by themselves. Those that are still dying are waited
+    // for.
     for (const auto& process : test.living()) {
       const auto pidfd = process::Pidfd::open(process);
       EXPECT_TRUE(!pidfd || wait_end(*pidfd)) << process.pid;
@@ -434,10 +466,12 @@ std::uint64_t processor_ticks(pid_t pid) {
   return user + system;
 }
 
-// A worker that had swept and could not say so turned at 97 % of a processor: what the sweep had waited for was ready in its epoll for ever.
+// A worker that had swept and could not say so turned at 97 % of a processor: what the sweep had
+// waited for was ready in its epoll for ever.
 TEST(DiskFull, AWorkerThatWaitsForRoomDoesNotSpin) {
   RunUnderTest test;
-  for (int i = 0; i < 2; ++i) test.shell("setsid env -i sleep 1000 & exec " + stub_path() + " --block");
+  for (int i = 0; i < 2; ++i)
+    test.shell("setsid env -i sleep 1000 & exec " + stub_path() + " --block");
   test.start();
   ASSERT_TRUE(test.wait_for(Event::kStarted));
   const auto rank = process::Pidfd::open(*process::identify(pid_of(test.events(), 0)));
