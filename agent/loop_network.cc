@@ -1,8 +1,10 @@
 // The agent's network interfaces and routes: what the kernel says of them while the agent runs is
 // told with a new Hello.
 //
-//   listening --news--> waits (deaf) --1 s--> look --nothing that is told is another--> listening
-//                         ^                     |--told a minute ago or longer--> new Hello, listening
+//   listening --news--> waits (deaf) --1 s--> look --nothing told is another--> listening
+//                         ^                     |
+//                         |                     +--told a minute ago or longer--> new Hello,
+//                         |                     |                                 listening
 //                         +---the minute's rest-+
 //
 // While it waits it hears nothing, so that routes that flap, on a host with many containers or one

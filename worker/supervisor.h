@@ -1,10 +1,18 @@
 // The worker: parent of an attempt's processes on one node. One thread, one epoll; owns them, the
 // events file and the claim.
 //
-//   claim ──> setup, if there is one ──> fork companions, ranks ──> ..Started ──(last exec)──> Started      Exited.. as they come (one may come before Started)
-//               │                            │                                                                 │ all of them have ended
-//               └─bad end, late──────────────┴──exec failed──> StartFailed ──┐                                 v
-//   SIGTERM, lease past or gone, a companion's bad end ──────────────────────┴─> StopRequested ──> SIGTERM, grace, SIGKILL ──> sweep ──> Swept, end
+//   claim ──> setup, if there is one ──> fork companions, ranks ──(last exec)──> Started ──┐
+//               │                            │                                            │
+//               └─bad end, late──────────────┴──exec failed──> StartFailed ──┐            │ Exited
+//   SIGTERM, lease past or gone, ────────────────────────────────────────────┤            │ a rank
+//   a companion's bad end                                                    v            │
+//                                                                      StopRequested      │
+//                                                                            │            │ all
+//                                                     SIGTERM, grace, SIGKILL│            │ ended
+//                                                                            v            v
+//                                                                            sweep ──> Swept, end
+//
+//   Exited is written as each rank ends; one may come before Started.
 //
 // Promises:
 //   - StopRequested is written before the first signal is sent, and an exit that was there before

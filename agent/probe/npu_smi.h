@@ -18,8 +18,9 @@
 namespace muster::agent::probe {
 
 // --- npu-smi info ---
-//   | NPU   Name    | Health       | Power(W)  Temp(C)          Hugepages-Usage(page)|       a row for the card (or die) and
-//   | Chip  Phy-ID  | Bus-Id       | AICore(%) Memory-Usage(MB) HBM-Usage(MB)        |       a row for the chip; Phy-ID: on A3 only
+//   | NPU   Name    | Health       | Power(W)  Temp(C)          Hugepages-Usage(page)|
+//   | Chip  Phy-ID  | Bus-Id       | AICore(%) Memory-Usage(MB) HBM-Usage(MB)        |
+// A row of the first kind for the card (or die), one of the second for the chip. Phy-ID: A3 only.
 // 310P: "Chip Device" (a logical number) and no HBM; 950: NPU ID in a column of its own, no chips.
 // A second table holds the processes.
 struct NpuChip {

@@ -1,8 +1,8 @@
 // A rank's process log on disk: a directory that belongs to the run, in which the rank writes what
 // it likes. CANN's shape:
 //
-//   plog/rank-3/debug/plog/plog-<pid>_<time>.log     what went wrong; also "run" in the place of "debug"
-//   plog/rank-3/debug/device-0/...                   the device's own
+//   plog/rank-3/debug/plog/plog-<pid>_<time>.log   what went wrong; also "run" in place of "debug"
+//   plog/rank-3/debug/device-0/...                 the device's own
 //
 // Whatever lies there, nothing of it leads elsewhere: every step is opened below the one before and
 // no symbolic link is followed; only regular files with one name are read or cut. Looks are

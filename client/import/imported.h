@@ -1,9 +1,13 @@
 // What a script did while `muster import` watched -> the job spec that does the same. Pure but for
 // the question whether a file is there.
 //
-//   a launcher's own command line, or a script that only sets values and launches    its ranks are muster's: script and arguments
-//   a script that does more than launch                                             launch.per: node, the script as it is; muster's shim answers the launcher
-//   ranks in the background (RANK_ID, RANK)                                          its ranks are muster's, too (background.h)
+//   a launcher's own command line, or a    its ranks are muster's: script and arguments
+//   script that only sets values and
+//   launches
+//   a script that does more than launch    launch.per: node, the script as it is; muster's shim
+//                                          answers the launcher
+//   ranks in the background (RANK_ID,      its ranks are muster's, too (background.h)
+//   RANK)
 #pragma once
 
 #include <string>

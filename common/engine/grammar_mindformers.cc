@@ -109,7 +109,8 @@ std::optional<double> take_duration(std::string_view& text) {
          static_cast<double>(parts[0] * 60 + parts[1]);
 }
 
-// "   0.6% |                                                  | 8.54 samples/s/p  3:18:43 }": the second line of a step from r0.8 on; "p" is a device.
+// "   0.6% |                        | 8.54 samples/s/p  3:18:43 }": the second line of a step from
+// r0.8 on; "p" is a device.
 bool read_rate(std::string_view line, std::size_t at, LogLine& result) {
   std::string_view rest = line.substr(at + std::string_view("samples/s/p").size());
   skip(rest, " ");

@@ -1,9 +1,12 @@
 // MindFormers' trees (mindformers/core/callback/callback.py, CheckpointMonitor, r0.6 to master;
 // mindformers/checkpoint/checkpoint.py, master):
 //
-//   SAVE[/checkpoint]/rank_N/PREFIX_rank_N[_K]-E_S.ckpt|.safetensors      one file a rank; K: the directory held older files of that prefix when a run began
-//                     rank_N/meta.json                                   r1.0 and later: the last finished one
-//   SAVE[/checkpoint]/iteration_%08d/PREFIX-{model,opt}-I-OF.safetensors  use_legacy_format: False, with common.json, metadata.json and a tracker beside it
+//   SAVE[/checkpoint]/rank_N/PREFIX_rank_N[_K]-E_S.ckpt|.safetensors
+//       one file a rank; K: the directory held older files of that prefix when a run began
+//   SAVE[/checkpoint]/rank_N/meta.json
+//       r1.0 and later: the last finished one
+//   SAVE[/checkpoint]/iteration_%08d/PREFIX-{model,opt}-I-OF.safetensors
+//       use_legacy_format: False, with common.json, metadata.json and a tracker beside it
 //
 // checkpoint_network and checkpoint_trainable are weights alone and never looked at. E is the
 // epoch; in sink mode the sink, and S the sink's size. MindSpore up to 2.2 writes a .ckpt in place

@@ -7,7 +7,8 @@
 //                                     would not resolve here
 //   MA_NUM_GPUS                       devices of this node that are the job's
 //   MA_CURRENT_IP, MA_CURRENT_HOST_IP this node's address
-//   MA_VJ_NAME, MA_TASK_NAME, MA_CURRENT_INSTANCE_NAME   ma-job-<job>, worker, ma-job-<job>-worker-<node>
+//   MA_VJ_NAME, MA_TASK_NAME          ma-job-<job>, worker
+//   MA_CURRENT_INSTANCE_NAME          ma-job-<job>-worker-<node>
 //   MA_HOME, MA_MOUNT_PATH            a directory of the node's and attempt's own below ${out},
 //                                     where its own launcher would write; "modelarts" below it
 //   MA_JOB_DIR, MA_LOG_DIR            what the code directory lies in; "log" below MA_MOUNT_PATH.

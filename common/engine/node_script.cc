@@ -2,7 +2,8 @@
 // that launch scripts read, and what muster's own torchrun and msrun have to know when the script
 // calls them (docs/launcher-shim.md; they are worker/shim):
 //
-//   NNODES NODE_RANK MASTER_ADDR MASTER_PORT NPROC_PER_NODE GPUS_PER_NODE NPUS_PER_NODE    scripts of PyTorch's and MindSpeed's tutorials
+//   NNODES NODE_RANK MASTER_ADDR MASTER_PORT NPROC_PER_NODE GPUS_PER_NODE NPUS_PER_NODE
+//                             scripts of PyTorch's and MindSpeed's tutorials
 //   PET_*                     the defaults of a real torchrun's options
 //                             (torch/distributed/argparse_util.py)
 //   PYTHON_EXEC               runtime.python where the spec names one: what torchrun runs

@@ -1,8 +1,10 @@
 // Going on with a job's training in another job, also at another size: the specs of the new job, or
 // of the chain that it takes. Pure.
 //
-//   the same size, or an engine that loads its checkpoints at any size     one job, whose start is that checkpoint
-//   MindFormers at another number of ranks                                 three stages, each with the code, the interpreter and the image of the job:
+//   the same size, or an engine that loads      one job, whose start is that checkpoint
+//   its checkpoints at any size
+//   MindFormers at another number of ranks      three stages, each with the code, the interpreter
+//                                               and the image of the job:
 //
 //     strategy    run_mindformer.py --only_save_strategy True at the new size: every rank's
 //                 strategy file. Not where the new size is one rank: it has none

@@ -8,7 +8,8 @@
 //                                           the quota took them
 //   <root>/<job>/<attempt>/rank-<N>.index   frames: gaps, sparse time index, end mark, eviction
 //                                           (proto/muster/logs/v1)
-//   <root>/<job>/<attempt>/<NAME>@<node>.log, .index   the same of a process beside the ranks: setup@n07.log
+//   <root>/<job>/<attempt>/<NAME>@<node>.log, .index
+//                                           the same of a process beside the ranks: setup@n07.log
 //   <root>/<job>/finished                   empty: the job has ended, so that the quota may take
 //                                           its logs first, also before the journal was read
 //   <root>/<job>/series                     frames: (time, attempt, step, loss); series.new beside

@@ -2,7 +2,8 @@
 //
 //     1 drain the inbox (bounded): decide and apply each input, observe each observation
 //     2 propose, through decide and apply, to a bounded fixed point
-//     3 one append and sync, on the journal's thread                       one batch in flight; the inbox collects meanwhile
+//     3 one append and sync, on the journal's thread; one batch is in flight, the inbox collects
+//       meanwhile
 //     4 release, in this order: orders (Listener), replies, watch events, reads
 //
 // Nothing leaves before its batch is durable, reads included; a batch without events is released at
