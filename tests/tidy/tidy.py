@@ -6,6 +6,7 @@
   banned     calls that have a better replacement here, named in the message
   headers    #pragma once, an opening comment that says what the header owns, and NAME.cc includes its NAME.h before anything else: so
              every such header is known to be self-contained
+  columns    sources fit the width that .clang-format has; raw strings and what stands between `clang-format off` and `on` may be wider
   words      unfinished work does not land
   paths      nothing holds a path of the machine it was written on
 
@@ -141,6 +142,18 @@ for path in SOURCES:
     first = next((m for m in map(INCLUDE.match, path.read_text(errors="replace").splitlines()) if m), None)
     if first is None or first[2] != str(header.relative_to(ROOT)):
         problem(path, 1, "headers", f"'{header.relative_to(ROOT)}' is its first include, so that the header stands by itself")
+
+# --- columns --------------------------------------------------------------------------------------------------------
+WIDTH = int(re.search(r"^ColumnLimit: (\d+)$", (ROOT / ".clang-format").read_text(), re.M)[1])
+WIDE = re.compile(r'R"([^(\s"]*)\(.*?\)\1"|clang-format off.*?clang-format on', re.S)
+for path in SOURCES + [p for p in FILES if p.suffix == ".proto"]:
+    text = path.read_text(errors="replace")
+    wide = set()
+    for match in WIDE.finditer(text):
+        wide |= set(range(text.count("\n", 0, match.start()) + 1, text.count("\n", 0, match.end()) + 2))
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line) > WIDTH and number not in wide:
+            problem(path, number, "columns", f"{len(line)} columns, {WIDTH} are allowed (clang-format-19 -i; prose in comments by hand)")
 
 # --- words and paths ------------------------------------------------------------------------------------------------
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not implemented|unimplemented")

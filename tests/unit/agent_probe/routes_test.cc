@@ -25,11 +25,16 @@ using Then = RouteDump::Then;
 
 // Recorded in a network namespace (Linux 6.18), a message an `ip route add`, without what has no
 // part in it:
-//   default via 10.78.0.254 dev train metric 50          10.90.0.0/16 metric 7 nexthop via 10.78.0.254 dev train nexthop via 10.77.0.1 dev ctl
-//   default via 10.77.0.1 dev ctl metric 100             10.91.0.0/16 via inet6 fd00:78::9 dev train
-//   (10.77.0.2/30 dev ctl)                               10.92.0.5 dev pod0 src 10.78.0.1
-//   10.77.9.9 via 10.77.0.1                              blackhole 10.99.0.0/16
-//   (10.78.0.1/24 dev train)                             10.244.0.7 dev pod0
+//   default via 10.78.0.254 dev train metric 50
+//   default via 10.77.0.1 dev ctl metric 100
+//   (10.77.0.2/30 dev ctl)
+//   10.77.9.9 via 10.77.0.1
+//   (10.78.0.1/24 dev train)
+//   10.90.0.0/16 metric 7 nexthop via 10.78.0.254 dev train nexthop via 10.77.0.1 dev ctl
+//   10.91.0.0/16 via inet6 fd00:78::9 dev train
+//   10.92.0.5 dev pod0 src 10.78.0.1
+//   blackhole 10.99.0.0/16
+//   10.244.0.7 dev pod0
 constexpr const char* kV4 =
     "3c00000018002200000000008e09000002000000fe0300010000000008000f00fe0000000800060032000000080005"
     "000a4e00fe0800040005000000"
