@@ -50,7 +50,6 @@ class WithDisk(Cluster):
 
 
 class Storm(unittest.TestCase):
-
     def fill(self, cluster, job, trace):
         """Nothing healthy ends for it, whoever is started again meanwhile."""
         trace.wait(job, trace.best() + 5)
