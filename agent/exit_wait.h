@@ -24,7 +24,7 @@ class ExitWait {
     return ExitWait(now + apart, apart, read);
   }
 
-  void look(BootTime now, std::uint64_t read) {
+  void check(BootTime now, std::uint64_t read) {
     if (apart_ == Duration::zero() || now < until_ || read <= read_) return;
     read_ = read;
     until_ = now + apart_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <future>
 
-#include "agent/host/companion_log.h"
+#include "agent/host/auxiliary_log.h"
 #include "common/log/log.h"
 
 namespace muster::agent {
@@ -17,7 +17,7 @@ constexpr Duration kEvidenceBound = std::chrono::seconds(1);
 // a good one's, without a byte read, when success is looked for: it decides the job
 constexpr Duration kUnreadBound = std::chrono::seconds(10);
 // a sweep's fact waits no longer for the last look at the checkpoints
-constexpr Duration kLastLookBound = std::chrono::seconds(15);
+constexpr Duration kLastScanBound = std::chrono::seconds(15);
 constexpr Duration kRetryAfter = std::chrono::seconds(1);
 
 bool has_success_file(const v1::RankProcess& rank) { return !rank.success_file().empty(); }
@@ -56,7 +56,7 @@ Agent::Agent(async::Loop& loop, StateDir state, AgentOptions options)
       evidence_timer_(loop, "evidence bound"),
       retry_timer_(loop, "retry actions"),
       identity_timer_(loop, "store identity"),
-      first_look_timer_(loop, "first look at devices"),
+      first_probe_timer_(loop, "first look at devices"),
       network_timer_(loop, "look at network") {}
 
 Agent::~Agent() { disk_.stop(); }
@@ -78,8 +78,8 @@ Result<void> Agent::open() {
   };
   files_ = std::make_shared<FileStreams>(
       FileStreams::Options{.endpoint = options_.endpoint, .self = self});
-  host.bring = [files = files_](const v1::NodeLaunch& order, int number, const UserEntry* owner) {
-    return files->bring(order, number, owner);
+  host.fetch = [files = files_](const v1::NodeLaunch& order, int number, const UserEntry* owner) {
+    return files->fetch(order, number, owner);
   };
   if (options_.probe) {
     host.prepare = [prepare = std::move(host.prepare),
@@ -115,7 +115,7 @@ Result<void> Agent::open() {
                at->second.asked[rank.value] = ExitWait();
            },
        .on_shard_finished = [this](const RunKey&) { pulse_soon(); },
-       .on_last_look = [this](const RunKey& run) { last_look(run); },
+       .on_last_scan = [this](const RunKey& run) { last_scan(run); },
        .on_trouble = [](const std::string& text) { log::warn(text); }});
   if (!watch) return fail(std::move(watch).error());
   watch_ = std::move(*watch);
@@ -140,7 +140,7 @@ void Agent::stop() {
   loop_.post("stop", [this, &closed] {
     stopped_ = true;
     for (async::Timer* timer : {&pulse_timer_, &gather_timer_, &evidence_timer_, &retry_timer_,
-                                &identity_timer_, &first_look_timer_, &network_timer_}) {
+                                &identity_timer_, &first_probe_timer_, &network_timer_}) {
       timer->cancel();
     }
     news_ready_.reset();
@@ -228,7 +228,7 @@ void Agent::tell_watch(const RunKey& run, const RunSeen& seen) {
     const auto [asked, first] = watched.asked.try_emplace(rank);
     ExitWait& wait = asked->second;
     if (!first) {
-      if (wait.until() <= now && watched.added && !known) wait.look(now, watch_->bytes_read(run));
+      if (wait.until() <= now && watched.added && !known) wait.check(now, watch_->bytes_read(run));
     } else if (!known && watched.add_again != BootTime::max()) {
       if (failed && watched.added) {
         wait = ExitWait::at_most(now, kEvidenceBound);
@@ -242,12 +242,12 @@ void Agent::tell_watch(const RunKey& run, const RunSeen& seen) {
     if (watched.added && watched.ended.insert(rank).second)
       watch_->rank_ended(run, RankNo(rank), failed);
   }
-  if (seen.swept && watched.added && !watched.swept_told) {
-    watched.swept_told = true;
+  if (seen.swept && watched.added && !watched.swept_notified) {
+    watched.swept_notified = true;
     const bool checkpoints = !order->watching().save_dir().empty() &&
                              !order->watching().layout().empty() &&
                              order->watching().layout() != "none";
-    if (checkpoints) watched.swept_waits = now + kLastLookBound;
+    if (checkpoints) watched.swept_waits = now + kLastScanBound;
     watch_->run_swept(run);
   }
 }
@@ -264,7 +264,7 @@ bool Agent::ready(const RunKey& run, const v1::RankExited& exited) const {
 
 // What the run has saved last goes first, then its sweep: the next attempt is placed by what is
 // known then.
-void Agent::last_look(const RunKey& run) {
+void Agent::last_scan(const RunKey& run) {
   const auto watched = watched_.find(run);
   if (stopped_ || watched == watched_.end()) return;
   watched->second.swept_waits = {};
@@ -272,7 +272,7 @@ void Agent::last_look(const RunKey& run) {
   run_changed(run);
 }
 
-bool Agent::looked(const RunKey& run) const {
+bool Agent::scanned(const RunKey& run) const {
   const auto watched = watched_.find(run);
   return watched == watched_.end() || watched->second.swept_waits <= options_.clock->now().boot;
 }
@@ -281,7 +281,7 @@ void Agent::gather(const RunKey& run, const RunSeen& seen) {
   if (!link_ || !link_->up()) return;
   const bool urgent = outbox_.gather(
       run, facts_of(run, seen), [&](const v1::RankExited& exited) { return ready(run, exited); },
-      looked(run));
+      scanned(run));
   if (urgent) {
     flush();
   } else if (!outbox_.empty() && !gathering_) {

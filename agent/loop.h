@@ -52,10 +52,10 @@ struct AgentOptions {
   std::optional<probe::ProbeOptions> probe;
   Duration probe_interval{};  // zero: one look
   // the first Hello waits no longer for it, nor at all for devices that were kept
-  Duration first_look_bound = std::chrono::seconds(21);
+  Duration first_probe_bound = std::chrono::seconds(21);
   std::string version;
   // one of a kind a process, also among those with a copy of the state directory; empty: not told
-  std::string life;
+  std::string incarnation;
   WatchOptions watch;
   std::function<Result<rpc::Endpoint>()> endpoint;  // thread-safe
   // this agent can never be taken by that controller; on the loop
@@ -105,7 +105,7 @@ class Agent {
     std::string refused;            // why, said once a cause
     std::set<std::uint32_t> ended;  // ranks whose end the watch was told
     std::size_t followed = 0;       // of its script's logs, those that the watch was told
-    bool swept_told = false;
+    bool swept_notified = false;
     std::map<std::uint32_t, ExitWait> asked;  // ranks whose logs are being read to their end
     // until then, for the last look at the checkpoints
     BootTime swept_waits{};
@@ -116,7 +116,7 @@ class Agent {
   Result<void> start_devices();
   bool restore_devices();
   [[nodiscard]] Duration hello_bound() const;
-  void on_look(probe::Probed look);
+  void on_probed(probe::Probed probed);
   void announce_devices();
   void keep_devices();
   void store_devices();
@@ -124,8 +124,8 @@ class Agent {
   void note_own_processes();
   const std::set<std::uint32_t>& devices_of(const RunKey& run);
   void watch_network();
-  void look_at_network_after(Duration after);
-  void look_at_network();
+  void probe_network_after(Duration after);
+  void probe_network();
   void listen_to_network();
   void start_link();
   void start_log_push();
@@ -135,9 +135,9 @@ class Agent {
   void turn();
   void add_to_watch(const RunKey& run, const RunSeen& seen, WatchedRun& watched);
   void tell_watch(const RunKey& run, const RunSeen& seen);
-  void last_look(const RunKey& run);
+  void last_scan(const RunKey& run);
   void gather(const RunKey& run, const RunSeen& seen);
-  [[nodiscard]] bool looked(const RunKey& run) const;
+  [[nodiscard]] bool scanned(const RunKey& run) const;
   [[nodiscard]] bool ready(const RunKey& run, const v1::RankExited& exited) const;
   void arm_evidence_timer();
   void flush();
@@ -158,7 +158,7 @@ class Agent {
   void epoch_stored(Epoch epoch);
   void obey(v1::Orders orders);
   void store_identity(bool now);
-  void look_at_disk();
+  void probe_disk();
   [[nodiscard]] std::string disk_text() const;
 
   async::Loop& loop_;
@@ -168,8 +168,8 @@ class Agent {
   Identity identity_;                // the loop's copy, may be ahead of the disk
   bool identity_dirty_ = false;
   Epoch stored_epoch_;  // on disk, or refused by it: the orders of a higher one wait
-  std::optional<BootTime> disk_looked_at_;
-  bool disk_looking_ = false;
+  std::optional<BootTime> disk_probed_at_;
+  bool disk_probing_ = false;
   // errno with which the state directory's disk refused the last look; 0: it takes writes
   int disk_error_ = 0;
 
@@ -184,10 +184,10 @@ class Agent {
   // For threads of the prober and of starts.
   std::shared_ptr<probe::OwnProcesses> own_processes_ = std::make_shared<probe::OwnProcesses>();
   std::shared_ptr<DeviceIds> device_ids_ = std::make_shared<DeviceIds>();
-  std::vector<std::string> findings_said_;
-  std::uint64_t looks_ = 0;
+  std::vector<std::string> findings_logged_;
+  std::uint64_t probes_ = 0;
   // whose readings the controller has; 0 with each connection
-  std::uint64_t look_acked_ = 0;
+  std::uint64_t probe_acked_ = 0;
   // by this life
   std::optional<BootTime> announced_at_;
   // what is in the file, or is on its way there
@@ -197,7 +197,7 @@ class Agent {
 
   std::optional<InterfaceNews> interface_news_;
   std::unique_ptr<async::Readable> news_ready_;
-  std::optional<BootTime> network_told_at_;  // since the start
+  std::optional<BootTime> network_reported_at_;  // since the start
   bool network_waits_ = false;               // network_timer_ is armed
 
   std::optional<v1::Orders> orders_;          // of this connection, merged
@@ -217,7 +217,7 @@ class Agent {
   struct PulseSent {
     BootTime at{};
     std::uint64_t mark = 0;  // of its readings
-    std::uint64_t look = 0;  // at the devices
+    std::uint64_t probed = 0;  // at the devices
   };
   std::uint64_t pulse_number_ = 0;
   std::uint64_t readings_acked_ = 0;  // mark; 0 with each connection
@@ -227,7 +227,7 @@ class Agent {
   std::set<RunKey> trimmed_;
 
   async::Timer pulse_timer_, gather_timer_, evidence_timer_, retry_timer_, identity_timer_,
-      first_look_timer_, network_timer_;
+      first_probe_timer_, network_timer_;
 
   std::mutex log_hello_mutex_;
   // for log push's thread; nothing while the control stream is down

@@ -12,7 +12,7 @@ namespace {
 
 // between two Hellos for the devices' sake: a tool that cannot make up its mind costs the
 // controller a record each time
-constexpr int kLooksApart = 3;
+constexpr int kProbesApart = 3;
 
 }  // namespace
 
@@ -21,9 +21,9 @@ Result<void> Agent::start_devices() {
   probe::ProbeOptions options = *options_.probe;
   options.own = own_processes_;
   auto started =
-      probe::Prober::start(std::move(options), options_.probe_interval, [this](probe::Probed look) {
-        loop_.post("devices", [this, look = std::move(look)]() mutable {
-          if (!stopped_) on_look(std::move(look));
+      probe::Prober::start(std::move(options), options_.probe_interval, [this](probe::Probed probed) {
+        loop_.post("devices", [this, probed = std::move(probed)]() mutable {
+          if (!stopped_) on_probed(std::move(probed));
         });
       });
   if (!started) return fail(std::move(started).error());
@@ -32,11 +32,11 @@ Result<void> Agent::start_devices() {
     start_link();
     return {};
   }
-  first_look_timer_.arm(hello_bound(), [this] {
-    on_look(
+  first_probe_timer_.arm(hello_bound(), [this] {
+    on_probed(
         {.findings = {
              "the tools have not answered yet: the devices are told as soon as they are known"}});
-    looks_ = 0;  // that was none
+    probes_ = 0;  // that was none
   });
   return {};
 }
@@ -64,7 +64,7 @@ bool Agent::restore_devices() {
 // Ranks of an earlier life must not end because a tool hangs: half of what is left of their grace
 // is for the way to the controller and back.
 Duration Agent::hello_bound() const {
-  Duration bound = options_.first_look_bound;
+  Duration bound = options_.first_probe_bound;
   const BootTime now = options_.clock->now().boot;
   for (const auto& [run, seen] : host_->seen()) {
     if (seen.worker != WorkerState::Alive) continue;
@@ -76,21 +76,21 @@ Duration Agent::hello_bound() const {
   return bound;
 }
 
-void Agent::on_look(probe::Probed look) {
-  first_look_timer_.cancel();
+void Agent::on_probed(probe::Probed probed) {
+  first_probe_timer_.cancel();
   const bool restored = devices_.restored();
-  const bool others = devices_.take(std::move(look));
+  const bool others = devices_.take(std::move(probed));
   // they are those of this boot now
   if (restored && !devices_.restored() && !others) keep_devices();
   if (keeping_failed_->exchange(false)) store_devices();
-  ++looks_;
+  ++probes_;
   say_findings();
   if (!link_) {
     announce_devices();
     return start_link();
   }
   const bool soon = announced_at_ && options_.clock->now().boot - *announced_at_ <
-                                         kLooksApart * options_.probe_interval;
+                                         kProbesApart * options_.probe_interval;
   if (others && (restored || !soon || !link_->up() || devices_.ids().empty())) {
     log::info("the devices are others than before; they are told with a new Hello");
     announce_devices();
@@ -109,10 +109,10 @@ void Agent::announce_devices() {
 
 void Agent::keep_devices() {
   if (devices_.ids().empty()) return;
-  v1::Inventory told;
-  devices_.fill(told);
+  v1::Inventory inventory;
+  devices_.fill(inventory);
   std::string bytes = probe::encode_kept(options_.host.self.instance, options_.host.self.boot_id,
-                                         options_.version, told);
+                                         options_.version, inventory);
   if (bytes == kept_) return;
   kept_ = std::move(bytes);
   store_devices();
@@ -132,10 +132,10 @@ void Agent::store_devices() {
 
 // Once, until they are others.
 void Agent::say_findings() {
-  if (devices_.findings() == findings_said_) return;
-  findings_said_ = devices_.findings();
-  for (std::size_t at = 0; at < std::min(findings_said_.size(), probe::kFindingsMax); ++at)
-    log::warn("looking at the devices: " + findings_said_[at]);
+  if (devices_.findings() == findings_logged_) return;
+  findings_logged_ = devices_.findings();
+  for (std::size_t at = 0; at < std::min(findings_logged_.size(), probe::kFindingsMax); ++at)
+    log::warn("looking at the devices: " + findings_logged_[at]);
 }
 
 void Agent::note_own_processes() {

@@ -16,7 +16,7 @@ namespace {
 constexpr Duration kPulseGap = std::chrono::milliseconds(20);  // between two pulses out of turn
 constexpr Duration kIdentityGap = std::chrono::seconds(1);
 constexpr std::size_t kPulsesRemembered = 256;
-constexpr Duration kDiskLookApart = std::chrono::seconds(5);
+constexpr Duration kDiskProbeInterval = std::chrono::seconds(5);
 
 Duration to_duration(const google::protobuf::Duration& duration) {
   return std::chrono::seconds(duration.seconds()) + std::chrono::nanoseconds(duration.nanos());
@@ -91,7 +91,7 @@ v1::Hello Agent::hello() const {
   hello.set_acked_index(identity_.acked.value);
   hello.set_node(options_.host.node.str());
   hello.set_instance(identity_.instance.str());
-  hello.set_life(options_.life);
+  hello.set_incarnation(options_.incarnation);
   hello.set_boot_id(options_.host.self.boot_id.str());
   const Duration uptime = options_.clock->now().boot.time_since_epoch();
   hello.mutable_uptime()->set_seconds(uptime / std::chrono::seconds(1));
@@ -102,10 +102,10 @@ v1::Hello Agent::hello() const {
     hello.mutable_inventory()->add_features(std::string(feature));
   if (options_.probe) devices_.fill(*hello.mutable_inventory());
   for (const auto& [run, seen] : host_->seen()) {
-    v1::HeldAttempt* held = hello.add_held();
-    held->set_job_id(run.first.str());
-    held->set_attempt(run.second.value);
-    held->set_swept(seen.swept);
+    v1::PresentAttempt* present = hello.add_present();
+    present->set_job_id(run.first.str());
+    present->set_attempt(run.second.value);
+    present->set_swept(seen.swept);
   }
   return hello;
 }
@@ -151,14 +151,14 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
     log_hello_ = std::move(say);
     takes_companion_logs_ = has_feature(welcome, kCompanionLogs);
   }
-  if (log_push_) log_push_->look_again();
+  if (log_push_) log_push_->check_again();
   if (const Duration interval = to_duration(welcome.pulse_interval()); interval > Duration::zero())
     pulse_interval_ = interval;
   refused_orders_.clear();
   unsupported_.clear();
   pulses_sent_.clear();
   readings_acked_ = 0;
-  look_acked_ = 0;
+  probe_acked_ = 0;
   host_->renew_leases(hello_sent);
   outbox_.reconnected();
   // before the facts: a sweep among them must not come before the checkpoints that its run left
@@ -229,14 +229,14 @@ void Agent::obey(v1::Orders orders) {
       merged(std::exchange(orders_, {}).value_or(v1::Orders()), std::move(orders), host_->seen());
   for (const RunKey& run : unsupported(*orders_)) {
     if (!unsupported_.insert(run).second) continue;
-    v1::Unsupported told;
-    told.set_job_id(run.first.str());
-    told.set_attempt(run.second.value);
-    told.set_text("an order of a kind that agent " + options_.version + " does not know");
+    v1::Unsupported notice;
+    notice.set_job_id(run.first.str());
+    notice.set_attempt(run.second.value);
+    notice.set_text("an order of a kind that agent " + options_.version + " does not know");
     log::error(
         "leaving an order alone: it is of a kind that this agent does not know; upgrade the agent",
-        {{"job", told.job_id()}, {"attempt", told.attempt()}});
-    link_->send_unsupported(std::move(told));
+        {{"job", notice.job_id()}, {"attempt", notice.attempt()}});
+    link_->send_unsupported(std::move(notice));
   }
   reconcile_now();
 }
@@ -270,7 +270,7 @@ void Agent::on_pulse_ack(const v1::PulseAck& ack) {
   const auto sent = pulses_sent_.find(ack.number());
   if (sent == pulses_sent_.end() || Epoch(ack.epoch()) < identity_.highest_epoch) return;
   readings_acked_ = std::max(readings_acked_, sent->second.mark);
-  look_acked_ = std::max(look_acked_, sent->second.look);
+  probe_acked_ = std::max(probe_acked_, sent->second.probed);
   host_->renew_leases(sent->second.at);
   pulses_sent_.erase(pulses_sent_.begin(), std::next(sent));
 }
@@ -301,7 +301,7 @@ void Agent::pulse() {
     reading.set_setting_up(true);
     reading.set_setup_text(host_->setup_text(run));
   }
-  if (looks_ > look_acked_) {
+  if (probes_ > probe_acked_) {
     for (v1::DeviceReading& reading : devices_.readings())
       *pulse.add_devices() = std::move(reading);
   }
@@ -312,7 +312,7 @@ void Agent::pulse() {
         "of its checkpoints comes to be known",
         {{"job", run.first.str()}, {"attempt", run.second.value}});
   }
-  look_at_disk();
+  probe_disk();
   if (disk_error_ != 0) pulse.set_disk_trouble(disk_text());
   // a lease is renewed in its own room
   const bool full = disk_error_ == ENOSPC || disk_error_ == EDQUOT;
@@ -323,7 +323,7 @@ void Agent::pulse() {
           ->set_seconds(std::chrono::duration_cast<std::chrono::seconds>(*left).count());
     }
   }
-  pulses_sent_[pulse_number_] = {.at = now.boot, .mark = seen.mark, .look = looks_};
+  pulses_sent_[pulse_number_] = {.at = now.boot, .mark = seen.mark, .probed = probes_};
   if (pulses_sent_.size() > kPulsesRemembered) pulses_sent_.erase(pulses_sent_.begin());
   pulsed_at_ = now.boot;
   link_->send_pulse(std::move(pulse));
@@ -331,14 +331,14 @@ void Agent::pulse() {
 }
 
 // A look may hang as the disk does, so it is not this loop's.
-void Agent::look_at_disk() {
+void Agent::probe_disk() {
   const BootTime now = options_.clock->now().boot;
-  if (disk_looking_ || (disk_looked_at_ && now - *disk_looked_at_ < kDiskLookApart)) return;
-  disk_looked_at_ = now;
-  disk_looking_ = true;
+  if (disk_probing_ || (disk_probed_at_ && now - *disk_probed_at_ < kDiskProbeInterval)) return;
+  disk_probed_at_ = now;
+  disk_probing_ = true;
   disk_.post("look at the disk", [this, layout = options_.host.layout] {
     loop_.post("looked at the disk", [this, error = write_error(layout)] {
-      disk_looking_ = false;
+      disk_probing_ = false;
       if (stopped_ || std::exchange(disk_error_, error) == error) return;
       if (error == 0) {
         log::info("the disk of the state directory takes writes again");

@@ -33,35 +33,35 @@ void Agent::watch_network() {
     return;
   }
   interface_news_.emplace(std::move(*news));
-  look_at_network_after(kSettle);  // it may have changed since it was read
+  probe_network_after(kSettle);  // it may have changed since it was read
 }
 
 // The first time that is asked for stands: news without end must not put it off for ever.
-void Agent::look_at_network_after(Duration after) {
+void Agent::probe_network_after(Duration after) {
   if (network_waits_) return;
   network_waits_ = true;
   news_ready_.reset();
   network_timer_.arm(after, [this] {
     network_waits_ = false;
-    look_at_network();
+    probe_network();
     if (!network_waits_) listen_to_network();
   });
 }
 
 void Agent::listen_to_network() {
   news_ready_ = std::make_unique<async::Readable>(loop_, "network", interface_news_->fd(),
-                                                  [this] { look_at_network_after(kSettle); });
+                                                  [this] { probe_network_after(kSettle); });
 }
 
-void Agent::look_at_network() {
+void Agent::probe_network() {
   interface_news_->take();  // before the look: what comes after it is news
   v1::Inventory now = options_.inventory;
   options_.network(now);
   if (google::protobuf::util::MessageDifferencer::Equals(now, options_.inventory)) return;
   const BootTime at = options_.clock->now().boot;
-  if (network_told_at_ && at - *network_told_at_ < kHellosApart)
-    return look_at_network_after(*network_told_at_ + kHellosApart - at);
-  network_told_at_ = at;
+  if (network_reported_at_ && at - *network_reported_at_ < kHellosApart)
+    return probe_network_after(*network_reported_at_ + kHellosApart - at);
+  network_reported_at_ = at;
   options_.inventory = std::move(now);
   log::info(
       "the network interfaces or routes are others than before; they are told with a new Hello",

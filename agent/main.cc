@@ -102,7 +102,7 @@ Result<int> run(const agent::CommandLine& line) {
             agent::read_network(inventory, way ? &*way : nullptr);
           },
       .version = MUSTER_VERSION,
-      .life = fmt::format("{}/{}/{}", boot->str(), ::getpid(), own->start_time),
+      .incarnation = fmt::format("{}/{}/{}", boot->str(), ::getpid(), own->start_time),
       .endpoint = endpoint};
   if (*known) {
     for (v1::Device& device : agent::probe::to_v1(**known)) {
@@ -121,10 +121,10 @@ Result<int> run(const agent::CommandLine& line) {
 
   async::Loop loop("agent");
   std::promise<int> ended;
-  bool told = false;  // the loop's
+  bool announced = false;  // the loop's
   const auto end = [&](int code) {
-    if (!told) ended.set_value(code);
-    told = true;
+    if (!announced) ended.set_value(code);
+    announced = true;
   };
   options.on_permanent = [&](const Error&) { end(70); };
   async::Signals signals(loop, {SIGTERM, SIGINT}, [&](int) { end(0); });

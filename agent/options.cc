@@ -33,7 +33,7 @@ std::filesystem::path default_state_dir() {
   return std::filesystem::path(home != nullptr ? home : "/tmp") / ".local/state/muster/agent";
 }
 
-std::filesystem::path beside_own_binary(const char* name) {
+std::filesystem::path next_to_own_binary(const char* name) {
   std::error_code error;
   const auto own = std::filesystem::read_symlink("/proc/self/exe", error);
   return error ? std::filesystem::path(name) : own.parent_path() / name;
@@ -51,7 +51,7 @@ bool sound_name(const std::string& name) {
 Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   CommandLine line;
   line.state_dir = default_state_dir();
-  line.worker = beside_own_binary("muster-worker");
+  line.worker = next_to_own_binary("muster-worker");
   std::string name = host_name(), state_dir = line.state_dir.string(),
               worker = line.worker.string(), token_file, devices_from,
               probe_interval = kProbeInterval;

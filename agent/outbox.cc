@@ -7,28 +7,28 @@ bool is_bad_exit(const v1::RankExited& exited) {
 }
 
 void Outbox::reconnected() {
-  told_.clear();
+  sent_.clear();
   gathered_.Clear();
   sequence_ = 0;
   urgent_ = false;
 }
 
-void Outbox::forget(const RunKey& run) { told_.erase(run); }
+void Outbox::forget(const RunKey& run) { sent_.erase(run); }
 
 bool Outbox::gather(const RunKey& run, const std::vector<v1::Fact>& facts, const Ready& ready,
-                    bool looked) {
-  std::set<Kind>& told = told_[run];
+                    bool scanned) {
+  std::set<Kind>& sent = sent_[run];
   bool exits_wait = false;
   for (const v1::Fact& fact : facts) {
     const Kind kind{fact.what_case(), fact.has_exited() ? fact.exited().rank() : 0,
                     fact.has_companion_exited() ? fact.companion_exited().name() : ""};
-    if (told.contains(kind)) continue;
+    if (sent.contains(kind)) continue;
     if (fact.has_exited() && !ready(fact.exited())) {
       exits_wait = true;
       continue;
     }
-    if (fact.has_swept() && (exits_wait || !looked)) continue;
-    told.insert(kind);
+    if (fact.has_swept() && (exits_wait || !scanned)) continue;
+    sent.insert(kind);
     *gathered_.add_facts() = fact;
     if (!fact.has_exited() || is_bad_exit(fact.exited())) urgent_ = true;
   }

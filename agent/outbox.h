@@ -2,7 +2,7 @@
 // by the agent's loop.
 //
 // Rules: after a reconnect everything is told again. An exit may wait for its evidence (`ready`); a
-// sweep waits for its run's exits, and for the last look at its checkpoints (`looked`); nothing
+// sweep waits for its run's exits, and for the last look at its checkpoints (`scanned`); nothing
 // else waits for anything. A bad exit, a companion's end, a start and a sweep go at once; exits
 // that muster asked for, or that are well, may be gathered for a few milliseconds.
 #pragma once
@@ -33,7 +33,7 @@ class Outbox {
   // Takes up what is new and ready among all facts of the run, oldest first. True: something that
   // must not wait is among what is gathered.
   bool gather(const RunKey& run, const std::vector<v1::Fact>& facts, const Ready& ready,
-              bool looked = true);
+              bool scanned = true);
   [[nodiscard]] bool empty() const { return gathered_.facts().empty(); }
   // The oldest of what was gathered, with the sequence number of its last: as many as a message
   // holds. What is left is taken next.
@@ -45,7 +45,7 @@ class Outbox {
  private:
   // which fact, which rank, which companion: with the run, the natural key
   using Kind = std::tuple<int, std::uint32_t, std::string>;
-  std::map<RunKey, std::set<Kind>> told_;
+  std::map<RunKey, std::set<Kind>> sent_;
   v1::Facts gathered_;
   std::uint64_t sequence_ = 0;
   bool urgent_ = false;

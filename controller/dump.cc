@@ -17,7 +17,7 @@ Result<std::string> dump_journal(const std::filesystem::path& state_dir) {
   if (auto loaded = (*journal)->load([&](const journal::Row& row) { replay.row(row); }); !loaded)
     return fail(std::move(loaded.error()).in("dumping the journal"));
   std::string text;
-  for (const auto& [job, why] : replay.set_aside())
+  for (const auto& [job, why] : replay.unreadable())
     text += "set aside: job '" + job.str() + "': " + why + "\n";
   return text + core::dump(replay.ledger());
 }

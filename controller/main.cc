@@ -119,8 +119,8 @@ int run(const Config& config) {
 
   std::promise<int> asked_to_stop;
   async::Loop signals_loop("signals");
-  async::Signals signals(signals_loop, {SIGTERM, SIGINT}, [&, told = false](int number) mutable {
-    if (!std::exchange(told, true)) asked_to_stop.set_value(number);
+  async::Signals signals(signals_loop, {SIGTERM, SIGINT}, [&, stopping = false](int number) mutable {
+    if (!std::exchange(stopping, true)) asked_to_stop.set_value(number);
   });
 
   std::random_device random;
@@ -159,9 +159,9 @@ int run(const Config& config) {
   }
   if (!started->paused.empty()) {
     log::error(started->paused);
-    started->set_aside.clear();  // nothing is done about them now
+    started->unreadable.clear();  // nothing is done about them now
   }
-  for (const auto& [job, why] : started->set_aside)
+  for (const auto& [job, why] : started->unreadable)
     log::error("a job was set aside and is being stopped, the others go on",
                {{"job", job.str()}, {"why", why}});
 

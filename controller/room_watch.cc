@@ -12,7 +12,7 @@ RoomWatch::RoomWatch(async::Loop& work, RoomWatchHooks hooks, Duration apart)
       hooks_(std::move(hooks)),
       apart_(apart),
       timer_(std::make_unique<async::Timer>(work, "room")) {
-  work_.post("room", [this] { look(); });
+  work_.post("room", [this] { check(); });
 }
 
 RoomWatch::~RoomWatch() {
@@ -29,14 +29,14 @@ void RoomWatch::stop() {
   stopped.get_future().wait();
 }
 
-void RoomWatch::look() {
+void RoomWatch::check() {
   if (timer_ == nullptr) return;
   const std::string why = hooks_.shortage();
   if (!why.empty() && !short_) log::warn(why + "; new jobs are refused until there is room");
   if (why.empty() && short_) log::info("the controller's disk has room again; new jobs are taken");
   short_ = !why.empty();
   if (short_ || !hooks_.ballast_is_there()) hooks_.give_room();
-  timer_->arm(apart_, [this] { look(); });
+  timer_->arm(apart_, [this] { check(); });
 }
 
 }  // namespace muster::controller

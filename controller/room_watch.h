@@ -28,7 +28,7 @@ class RoomWatch {
   void stop();  // no hook runs afterwards; idempotent
 
  private:
-  void look();
+  void check();
 
   async::Loop& work_;
   const RoomWatchHooks hooks_;

@@ -33,7 +33,7 @@ bool EventQueue::flush() {
   if (waiting_.empty()) return true;
   auto written = writer_.append(waiting_);
   if (!written) {
-    if (!trouble_ || trouble_->message != written.error().message) told_ = false;
+    if (!trouble_ || trouble_->message != written.error().message) reported_ = false;
     trouble_ = std::move(written.error());
     return false;
   }
@@ -52,8 +52,8 @@ bool EventQueue::end_waits() const {
 }
 
 std::optional<Error> EventQueue::take_complaint() {
-  if (!trouble_ || told_) return std::nullopt;
-  told_ = true;
+  if (!trouble_ || reported_) return std::nullopt;
+  reported_ = true;
   return trouble_;
 }
 

@@ -9,7 +9,7 @@
 
 #include "common/base/error.h"
 #include "common/base/time.h"
-#include "common/rundir/bell.h"
+#include "common/rundir/wake_fifo.h"
 #include "common/rundir/event_log.h"
 
 namespace muster::worker {
@@ -46,7 +46,7 @@ class EventQueue {
   const Clock* clock_;
   std::vector<rundir::v1::Event> waiting_;
   std::optional<Error> trouble_;
-  bool told_ = false;
+  bool reported_ = false;
 };
 
 }  // namespace muster::worker

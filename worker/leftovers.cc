@@ -13,7 +13,7 @@
 namespace muster::worker {
 namespace {
 
-constexpr long kLookAgainNs = 10'000'000;
+constexpr long kScanAgainNs = 10'000'000;
 
 Result<void> watch(int epoll, int fd, std::uint32_t events) {
   epoll_event event{.events = events, .data = {.fd = fd}};
@@ -38,8 +38,8 @@ Result<Leftovers> Leftovers::start(std::string cookie, const process::Cgroup* cg
   return Leftovers(std::move(cookie), cgroup, since, std::move(epoll), std::move(timer));
 }
 
-void Leftovers::look_again_soon() {
-  const itimerspec again{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = kLookAgainNs}};
+void Leftovers::scan_again_soon() {
+  const itimerspec again{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = kScanAgainNs}};
   ::timerfd_settime(timer_.get(), 0, &again, nullptr);
 }
 
@@ -53,7 +53,7 @@ bool Leftovers::kill_children() {
   }
   // Each death is a SIGCHLD, by which time its children are ours. The timer is for a list that left
   // some out.
-  if (!fresh) look_again_soon();
+  if (!fresh) scan_again_soon();
   return true;
 }
 
@@ -61,7 +61,7 @@ Result<bool> Leftovers::cgroup_empty() {
   auto empty = cgroup_->empty();
   if (!empty || *empty) return empty;
   if (auto killed = cgroup_->kill(); !killed) return fail(std::move(killed.error()));
-  look_again_soon();
+  scan_again_soon();
   return false;
 }
 

@@ -18,7 +18,7 @@
 #include "common/base/error.h"
 #include "common/io/unique_fd.h"
 #include "common/process/cgroup.h"
-#include "common/process/cookie.h"
+#include "common/process/process_tag.h"
 
 namespace muster::worker {
 
@@ -44,7 +44,7 @@ class Leftovers {
         timer_(std::move(timer)) {}
   bool kill_children();  // true: there were some
   Result<bool> cgroup_empty();
-  void look_again_soon();
+  void scan_again_soon();
   std::string cookie_;
   const process::Cgroup* cgroup_;
   std::uint64_t since_;

@@ -19,7 +19,7 @@ int complain(const muster::Error& error) {
   return 1;
 }
 
-int mind(const muster::rundir::RunLayout& run) {
+int supervise(const muster::rundir::RunLayout& run) {
   using namespace muster;
   const auto boot = process::boot_id();
   if (!boot) return complain(boot.error());
@@ -67,5 +67,5 @@ int main(int argc, char** argv) {
   ::setsid();  // fails for a group's leader, which then is on its own already
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   muster::worker::block_signals();
-  return mind(muster::rundir::RunLayout(argv[1]));
+  return supervise(muster::rundir::RunLayout(argv[1]));
 }

@@ -34,19 +34,19 @@ std::string ScriptRanks::log_of(pid_t pid) const {
              : std::string();
 }
 
-std::vector<ScriptRank> ScriptRanks::look(BootTime until) {
+std::vector<ScriptRank> ScriptRanks::scan(BootTime until) {
   const auto ticks = static_cast<std::uint64_t>(std::max<std::int64_t>(
                          0, until.time_since_epoch() / std::chrono::milliseconds(1))) *
                      static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK)) / 1000;
   std::vector<ScriptRank> found;
   std::vector<pid_t> wait = children();
-  std::size_t looked_at = 0;
-  for (std::size_t at = 0; at < wait.size() && ++looked_at <= kLookedAtMost && !full(); ++at) {
+  std::size_t scanned = 0;
+  for (std::size_t at = 0; at < wait.size() && ++scanned <= kScannedMost && !full(); ++at) {
     const pid_t pid = wait[at];
     const auto stat = process::read_stat(pid);
     if (!stat || stat->state == 'Z' || stat->state == 'X') continue;
     const process::ProcessId process{.pid = pid, .start_time = stat->start_time};
-    if (told_.contains(process) || is_own_binary(pid)) continue;
+    if (reported_.contains(process) || is_own_binary(pid)) continue;
     const auto rank = rank_number_of(pid);
     if (!rank || rank == scripts_own_) {
       for (const pid_t child : children_of(pid)) wait.push_back(child);
@@ -56,7 +56,7 @@ std::vector<ScriptRank> ScriptRanks::look(BootTime until) {
     std::string log = log_of(pid);
     // Another process may have its number by now: then nothing of it was this one's.
     if (!process::alive(process)) continue;
-    told_.insert(process);
+    reported_.insert(process);
     found.push_back({.rank = *rank, .process = process, .log = std::move(log)});
   }
   return found;

@@ -30,8 +30,8 @@ struct ScriptRank {
 class ScriptRanks {
  public:
   static constexpr Duration kLivesAtLeast = std::chrono::milliseconds(50);
-  static constexpr std::size_t kToldMost = 1024;      // then no look finds any more
-  static constexpr std::size_t kLookedAtMost = 4096;  // processes, in one look
+  static constexpr std::size_t kReportedMost = 1024;      // then no look finds any more
+  static constexpr std::size_t kScannedMost = 4096;  // processes, in one look
 
   // `logs`: the run's own, which nobody need follow. `scripts_own`: the rank that the script's own
   // environment names, which all that it starts has too.
@@ -39,14 +39,14 @@ class ScriptRanks {
 
   // Those that were not told before, and were started before `until`: what a script does for a rank
   // before it starts it (mkdir, env > env.log) has the rank's environment as well.
-  std::vector<ScriptRank> look(BootTime until);
-  [[nodiscard]] bool full() const { return told_.size() >= kToldMost; }
+  std::vector<ScriptRank> scan(BootTime until);
+  [[nodiscard]] bool full() const { return reported_.size() >= kReportedMost; }
 
  private:
   [[nodiscard]] std::string log_of(pid_t pid) const;
   std::string logs_;  // with a slash behind it
   const std::optional<std::uint32_t> scripts_own_;
-  std::set<process::ProcessId> told_;
+  std::set<process::ProcessId> reported_;
 };
 
 }  // namespace muster::worker

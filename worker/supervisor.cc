@@ -246,7 +246,7 @@ void Supervisor::on_time() {
     name_again_at_.reset();
     name_descendants();
   }
-  if (look_at_ && now >= *look_at_) look_for_ranks(ScriptRanks::kLivesAtLeast);
+  if (scan_at_ && now >= *scan_at_) scan_for_ranks(ScriptRanks::kLivesAtLeast);
   if (resweep_at_ && now >= *resweep_at_) resweep_at_.reset();
 }
 
@@ -329,7 +329,7 @@ void Supervisor::arm_timer() {
   if (phase_ == Phase::Running) {
     consider(lease_until_);
     consider(setup_by_);
-    consider(look_at_);
+    consider(scan_at_);
   }
   consider(name_again_at_);
   consider(kill_at_);

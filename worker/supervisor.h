@@ -102,9 +102,9 @@ class Supervisor {
   bool goes_on_without_script(int code, int signal);
   void name_descendants();
   [[nodiscard]] std::optional<std::uint32_t> scripts_own_rank() const;
-  void begin_looking();
-  void look_for_ranks(Duration least_age);
-  bool look_at_launches();
+  void begin_scanning();
+  void scan_for_ranks(Duration least_age);
+  bool check_launches();
   void descendant_ended(pid_t pid, int code, int signal);
   bool follows();
   std::optional<std::uint32_t> judge_script(int& code, int& signal);
@@ -159,10 +159,10 @@ class Supervisor {
   bool rank_lost_ = false;                     // it was a rank's
   std::optional<BootTime> name_again_at_;
   std::optional<ScriptRanks> script_ranks_;  // of a script
-  std::optional<BootTime> look_at_;          // for them, again
-  Duration look_apart_{};                    // the next time
-  bool saves_told_ = false;                  // where a launch of the script would have saved
-  std::set<std::string> launch_logs_told_;   // of ranks that the script's launches have started
+  std::optional<BootTime> scan_at_;          // for them, again
+  Duration scan_interval_{};                    // the next time
+  bool saves_reported_ = false;                  // where a launch of the script would have saved
+  std::set<std::string> launch_logs_reported_;   // of ranks that the script's launches have started
   BootTime lease_until_{};
   std::optional<BootTime> setup_by_;       // it is too late then
   std::optional<BootTime> kill_at_;        // end of the stop's grace

@@ -23,8 +23,8 @@ constexpr int kKilledBase = 128;  // a shell's status for a child that signal N 
 constexpr auto kNameAgainAfter = std::chrono::milliseconds(200);
 // Nobody tells of a process that a script starts. A look takes a fraction of a millisecond: at once
 // often, then seldom.
-constexpr Duration kLookFirst = std::chrono::milliseconds(100),
-                   kLookApartMost = std::chrono::seconds(10);
+constexpr Duration kFirstScan = std::chrono::milliseconds(100),
+                   kScanIntervalMost = std::chrono::seconds(10);
 
 // "rank 5", "rank 5, which the script had left running, ...".
 std::optional<std::uint32_t> number_of_rank(std::string_view name) {
@@ -54,9 +54,9 @@ bool Supervisor::runs_script() const {
 // all, unless a stop gives them time.
 bool Supervisor::goes_on_without_script(int code, int signal) {
   if (!runs_script()) return false;
-  begin_looking();
+  begin_scanning();
   // A bad end ends all of them at once: what lives now is what there was.
-  look_for_ranks(code == 0 && signal == 0 ? ScriptRanks::kLivesAtLeast : Duration::zero());
+  scan_for_ranks(code == 0 && signal == 0 ? ScriptRanks::kLivesAtLeast : Duration::zero());
   const bool in_time = phase_ == Phase::Running ? code == 0 && signal == 0 : kill_at_.has_value();
   if (!in_time) return false;
   script_end_ = {.code = code, .signal = signal};
@@ -83,44 +83,44 @@ std::optional<std::uint32_t> Supervisor::scripts_own_rank() const {
   return rank_number_in(environment);
 }
 
-void Supervisor::begin_looking() {
+void Supervisor::begin_scanning() {
   if (!runs_script()) return;
   if (!script_ranks_) script_ranks_.emplace(run_.logs(), scripts_own_rank());
-  look_apart_ = kLookFirst;
-  look_at_ = clock_.now().boot + look_apart_;
+  scan_interval_ = kFirstScan;
+  scan_at_ = clock_.now().boot + scan_interval_;
 }
 
 // The ranks of a launch that muster answers have logs of their own: while the script has made one,
 // it is not looked at again and again, but at its end.
-void Supervisor::look_for_ranks(Duration least_age) {
-  look_at_.reset();
+void Supervisor::scan_for_ranks(Duration least_age) {
+  scan_at_.reset();
   if (!script_ranks_ || phase_ != Phase::Running) return;
-  for (const ScriptRank& found : script_ranks_->look(clock_.now().boot - least_age)) {
+  for (const ScriptRank& found : script_ranks_->scan(clock_.now().boot - least_age)) {
     auto& seen = *events_.add().mutable_script_rank_seen();
     seen.set_rank(found.rank);
     seen.set_pid(static_cast<std::uint64_t>(found.process.pid));
     seen.set_start_time(found.process.start_time);
     seen.set_log(found.log);
   }
-  look_apart_ = std::min(2 * look_apart_, kLookApartMost);
-  if (!look_at_launches() && !script_ranks_->full()) look_at_ = clock_.now().boot + look_apart_;
+  scan_interval_ = std::min(2 * scan_interval_, kScanIntervalMost);
+  if (!check_launches() && !script_ranks_->full()) scan_at_ = clock_.now().boot + scan_interval_;
 }
 
 // True: the script has made a launch.
-bool Supervisor::look_at_launches() {
+bool Supervisor::check_launches() {
   const Launches launches = parse_launches(read_launches(run_.shim_report()));
-  if (launches.saves && !saves_told_) {
-    saves_told_ = true;
-    auto& told = *events_.add().mutable_script_launched();
-    told.set_first_rank(launches.saves->first_rank);
-    told.set_ranks(launches.saves->ranks);
-    told.set_save(launches.saves->dir);
-    told.set_weights_alone(launches.saves->weights_alone);
+  if (launches.saves && !saves_reported_) {
+    saves_reported_ = true;
+    auto& reported = *events_.add().mutable_script_launched();
+    reported.set_first_rank(launches.saves->first_rank);
+    reported.set_ranks(launches.saves->ranks);
+    reported.set_save(launches.saves->dir);
+    reported.set_weights_alone(launches.saves->weights_alone);
   }
   // Without a process: nobody had the file before, so that all of it is the rank's.
   for (const LaunchLog& log : launches.logs) {
-    if (launch_logs_told_.size() >= ScriptRanks::kToldMost ||
-        !launch_logs_told_.insert(log.path).second)
+    if (launch_logs_reported_.size() >= ScriptRanks::kReportedMost ||
+        !launch_logs_reported_.insert(log.path).second)
       continue;
     auto& seen = *events_.add().mutable_script_rank_seen();
     seen.set_rank(log.rank);
@@ -174,19 +174,19 @@ bool Supervisor::follows() {
 // Which rank of the training it was, where it was one.
 std::optional<std::uint32_t> Supervisor::judge_script(int& code, int& signal) {
   if (!runs_script() || phase_ != Phase::Running || signal != 0) return std::nullopt;
-  const LaunchEnd told = read_launch_report(run_.shim_report());
+  const LaunchEnd reported = read_launch_report(run_.shim_report());
   End true_end = descendant_end_;
   std::string why = descendant_failure_;
   std::optional<std::uint32_t> rank = number_of_rank(why);
-  if (told.bad() && (code == 0 || !told.name.empty())) {
-    true_end = {.code = told.code, .signal = told.signal};
-    why = told.name.empty() ? "the launcher inside was killed"
-                            : told.name + " of the launcher inside " + how(told.code, told.signal);
-    rank = number_of_rank(told.name);
+  if (reported.bad() && (code == 0 || !reported.name.empty())) {
+    true_end = {.code = reported.code, .signal = reported.signal};
+    why = reported.name.empty() ? "the launcher inside was killed"
+                            : reported.name + " of the launcher inside " + how(reported.code, reported.signal);
+    rank = number_of_rank(reported.name);
   } else if (code != 0) {
     return std::nullopt;
   } else if (why.empty()) {
-    if (!told.launched && !launch_.shim_dir().empty())
+    if (!reported.launched && !launch_.shim_dir().empty())
       say_in_log(
           "muster: the script called no launcher that muster answers (torchrun, msrun, python -m "
           "torch.distributed.run, by the PATH it was given): what it "

@@ -208,10 +208,10 @@ void Supervisor::setup_ended(int code, int signal) {
     // On a full disk nothing is its commands' fault, and of their words the log may have none.
     const std::string how = code != 0 ? status : environment.error().message;
     const std::string line = last_line(setup.log());
-    const bool said =
+    const bool mentioned =
         line.contains("No space left on device") || line.contains("Disk quota exceeded");
     const bool full = is_full(run_.root());
-    if (!said && !full) return failed(EINVAL, how);
+    if (!mentioned && !full) return failed(EINVAL, how);
     return failed(ENOSPC, how, full ? "; the disk of '" + run_.root().string() + "' is full" : "");
   }
   if (clock_.now().boot >= lease_until_ && !lease_allows())
@@ -227,7 +227,7 @@ void Supervisor::start_all() {
   for (int i = 0; i < launch_.ranks_size(); ++i)
     wanted.push_back({.kind = ProcessKind::Rank, .index = static_cast<std::uint32_t>(i)});
   start(wanted);
-  begin_looking();
+  begin_scanning();
   inherited_ = {};
 }
 

@@ -130,7 +130,7 @@ struct RunSeen {
   // the agent's own mark: never started, and why
   std::optional<std::pair<v1::StartFailure, std::string>> refused;
   // what it had read of checkpoints, where that is why
-  v1::CheckpointLook refused_for;
+  v1::CheckpointReading refused_for;
   WallTime refused_at{};
   // the agent's own mark: the attempt's first step as seen on this node
   std::optional<std::int64_t> first_step;

@@ -159,7 +159,7 @@ class Maker {
                         .left_out = dir_.parent_path()};
     if (auto copied = copy_tree(copy, {.until = until_}); !copied) return copied;
     if (auto applied = apply_patches(code_.patches(), {.tree = copy.target,
-                                                       .beside = work,
+                                                       .scratch = work,
                                                        .path = agent_path_,
                                                        .source = code_.source(),
                                                        .until = until_});

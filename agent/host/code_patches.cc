@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 using code_patch::DiffFile;
 
 constexpr auto kEach = std::chrono::seconds(60);
-constexpr std::size_t kSaidMost = 600;
+constexpr std::size_t kOutputMost = 600;
 
 std::string doing(const v1::CodeCopyPatch& patch, const PatchGround& ground) {
   return fmt::format("code.patches: putting '{}' on a copy of '{}'", without_controls(patch.name()),
@@ -52,9 +52,9 @@ std::vector<std::string> git_environment(const PatchGround& ground) {
 }
 
 // One line of it: "error: patch failed: x.py:3; error: x.py: patch does not apply".
-std::string said(std::string_view output) {
+std::string output_text(std::string_view output) {
   std::string text;
-  while (!output.empty() && text.size() < kSaidMost) {
+  while (!output.empty() && text.size() < kOutputMost) {
     const std::size_t end = std::min(output.find('\n'), output.size());
     std::string_view line = output.substr(0, end);
     output.remove_prefix(std::min(end + 1, output.size()));
@@ -63,7 +63,7 @@ std::string said(std::string_view output) {
     if (line.empty() || line.starts_with("Checking patch") || line.starts_with("warning: "))
       continue;
     text +=
-        fmt::format("{}{}", text.empty() ? "" : "; ", without_controls(line.substr(0, kSaidMost)));
+        fmt::format("{}{}", text.empty() ? "" : "; ", without_controls(line.substr(0, kOutputMost)));
   }
   return text;
 }
@@ -168,7 +168,7 @@ Result<void> apply_diff(const v1::CodeCopyPatch& patch, const PatchGround& groun
                 fmt::format("{}: there is no git on the agent's PATH '{}', which puts patches on; "
                             "install it on this node (package git)",
                             doing(patch, ground), ground.path));
-  const fs::path kept = ground.beside / fmt::format("patch-{}.diff", number);
+  const fs::path kept = ground.scratch / fmt::format("patch-{}.diff", number);
   if (auto written = io::replace_file(kept, patch.content(), io::Durable::No); !written)
     return fail(std::move(written.error()).in(doing(patch, ground)));
   const Modes modes(ground.tree, *files);
@@ -182,7 +182,7 @@ Result<void> apply_diff(const v1::CodeCopyPatch& patch, const PatchGround& groun
   } else {
     if (const int error = nodes_trouble(answer.output); error != 0) {
       ::unlink(kept.c_str());
-      return fail_errno(fmt::format("{}: git: {}", doing(patch, ground), said(answer.output)),
+      return fail_errno(fmt::format("{}: git: {}", doing(patch, ground), output_text(answer.output)),
                         error);
     }
     const bool there_already = git.apply(kept, {"--reverse", "--check"}).why.empty();
@@ -196,7 +196,7 @@ Result<void> apply_diff(const v1::CodeCopyPatch& patch, const PatchGround& groun
         ErrorCode::InvalidArgument,
         fmt::format("{}: it does not apply{}: git: {}; the code is another one than it was made "
                     "for: make the patch anew",
-                    doing(patch, ground), part.empty() ? "" : ": " + part, said(answer.output)));
+                    doing(patch, ground), part.empty() ? "" : ": " + part, output_text(answer.output)));
   }
   ::unlink(kept.c_str());
   return {};

@@ -131,14 +131,14 @@ void add_devices(std::vector<std::string>& words, const v1::NodeLaunch& order,
 
 }  // namespace
 
-std::span<const std::string_view> container_looks() {
-  static const std::vector<std::string_view> looks = [] {
+std::span<const std::string_view> probed_paths() {
+  static const std::vector<std::string_view> paths = [] {
     std::vector<std::string_view> all(kAscendDevices.begin(), kAscendDevices.end());
     for (const VendorMount& mount : kVendorMounts) all.push_back(mount.source);
     all.push_back(kNvidia);
     return all;
   }();
-  return looks;
+  return paths;
 }
 
 Result<std::vector<std::string>> container_command(const v1::NodeLaunch& order,

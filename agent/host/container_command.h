@@ -39,12 +39,12 @@ struct ContainerLimit {
 // What the node has and may, looked up before.
 struct ContainerNode {
   std::vector<std::string> cards;  // /dev/davinci0 ...
-  // of container_looks(), and of the order's mounts without a target
+  // of probed_paths(), and of the order's mounts without a target
   std::set<std::string> there;
   std::vector<ContainerLimit> limits;
   std::string user;  // numbers: "0:0"
 };
-std::span<const std::string_view> container_looks();
+std::span<const std::string_view> probed_paths();
 
 struct ContainerRun {
   std::string name;       // of the container

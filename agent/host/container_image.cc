@@ -53,8 +53,8 @@ ErrorCode code_of(std::string text, ErrorCode otherwise) {
 }
 
 std::string how(const ContainerAnswer& answer) {
-  const std::string said = last_said(answer.output);
-  return said.empty() ? answer.why : fmt::format("{}: {}", answer.why, said);
+  const std::string output = last_output_line(answer.output);
+  return output.empty() ? answer.why : fmt::format("{}: {}", answer.why, output);
 }
 
 std::unexpected<Error> failed(const std::string& doing, const ContainerAnswer& answer,
@@ -101,19 +101,19 @@ Result<std::string> only_image(const ContainerTool& tool, const std::string& pat
   return *ids.begin();
 }
 
-// `told`: where what is seen of it goes.
-std::function<void(pid_t, std::string_view)> watched(ImageProgress& progress, ImageNews& told) {
+// `news`: where what is seen of it goes.
+std::function<void(pid_t, std::string_view)> watched(ImageProgress& progress, ImageNews& news) {
   return
-      [&progress, &told](pid_t pid, std::string_view said) { told.tell(progress.look(pid, said)); };
+      [&progress, &news](pid_t pid, std::string_view output) { news.tell(progress.update(pid, output)); };
 }
 
 Result<void> load(const ContainerTool& tool, const std::string& path, const std::string& name,
-                  std::uint64_t size, milliseconds most, ImageNews& told) {
+                  std::uint64_t size, milliseconds most, ImageNews& news) {
   now_preparing(fmt::format("loading image '{}'", path));
   const std::string doing = fmt::format("loading image '{}'", path);
   ImageProgress progress(tool.docker, path, size);
   const auto loaded =
-      ask_container_tool(tool, {"load", "--input", path}, most, true, watched(progress, told));
+      ask_container_tool(tool, {"load", "--input", path}, most, true, watched(progress, news));
   if (const auto names = loaded_images(loaded.output); loaded.good() && !names.empty()) {
     const auto id = only_image(tool, path, names);
     if (!id) return fail(Error(id.error()));
@@ -129,7 +129,7 @@ Result<void> load(const ContainerTool& tool, const std::string& path, const std:
   }
   ImageProgress again(tool.docker, path, size);
   const auto imported =
-      ask_container_tool(tool, {"import", path, name}, most, true, watched(again, told));
+      ask_container_tool(tool, {"import", path, name}, most, true, watched(again, news));
   if (imported.good()) return {};
   if (!imported.ended) return failed(doing, imported, ErrorCode::Io);
   const std::string why =
@@ -139,10 +139,10 @@ Result<void> load(const ContainerTool& tool, const std::string& path, const std:
 }
 
 Result<void> pull(const ContainerTool& tool, const std::string& name, milliseconds most,
-                  ImageNews& told) {
+                  ImageNews& news) {
   now_preparing(fmt::format("pulling image '{}'", name));
   ImageProgress progress(tool.docker, "", 0);
-  const auto pulled = ask_container_tool(tool, {"pull", name}, most, true, watched(progress, told));
+  const auto pulled = ask_container_tool(tool, {"pull", name}, most, true, watched(progress, news));
   if (!pulled.good())
     return failed(fmt::format("pulling image '{}'", name), pulled,
                   code_of(how(pulled), ErrorCode::Io));
@@ -181,7 +181,7 @@ Result<ContainerImage> parse_image(const std::string& inspected) {
 }
 
 Result<ContainerImage> ready_image(const ContainerTool& tool, const std::string& image,
-                                   milliseconds most, const ImageBringing& bringing) {
+                                   milliseconds most, const ImageFetch& fetching) {
   if (image.empty() || image.starts_with('-'))
     return fail(ErrorCode::InvalidArgument,
                 fmt::format("looking for image '{}': that is no name of one", image));
@@ -210,7 +210,7 @@ Result<ContainerImage> ready_image(const ContainerTool& tool, const std::string&
   }
   if (auto there = inspect(tool, name)) return there;
   now_preparing(fmt::format("waiting for another start that brings image '{}'", image));
-  const auto turn = bringing.turns->take(name, until, bringing.news);
+  const auto turn = fetching.turns->take(name, until, fetching.news);
   if (!turn) {
     const std::string patience =
         fmt::format("{} s", std::chrono::duration_cast<std::chrono::seconds>(most).count());
@@ -226,10 +226,10 @@ Result<ContainerImage> ready_image(const ContainerTool& tool, const std::string&
   }
   const auto left = std::max(
       std::chrono::duration_cast<milliseconds>(until - system_clock().now().boot), milliseconds(1));
-  ImageNews& news = *bringing.news;
-  if (auto brought = file ? load(tool, path, name, size, left, news) : pull(tool, name, left, news);
-      !brought)
-    return fail(std::move(brought).error());
+  ImageNews& news = *fetching.news;
+  if (auto fetched = file ? load(tool, path, name, size, left, news) : pull(tool, name, left, news);
+      !fetched)
+    return fail(std::move(fetched).error());
   auto there = inspect(tool, name);
   if (!there)
     return fail(ErrorCode::Io, fmt::format("looking for image '{}', which was just brought: {}",

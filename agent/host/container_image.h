@@ -24,7 +24,7 @@ struct ContainerImage {
 
 // What the starts of a node share when they bring images, and what this one tells of its own
 // meanwhile.
-struct ImageBringing {
+struct ImageFetch {
   std::shared_ptr<ImageTurns> turns = std::make_shared<ImageTurns>();
   std::shared_ptr<ImageNews> news = std::make_shared<ImageNews>();
 };
@@ -34,7 +34,7 @@ struct ImageBringing {
 // tries for itself.
 Result<ContainerImage> ready_image(const ContainerTool& tool, const std::string& image,
                                    std::chrono::milliseconds most,
-                                   const ImageBringing& bringing = {});
+                                   const ImageFetch& fetching = {});
 
 // What `load` says it has loaded, in order.
 std::vector<std::string> loaded_images(const std::string& output);

@@ -114,12 +114,12 @@ std::vector<std::string> cards_of_node() {
 
 // podman without root, and as root, makes the agent's user the container's 0; docker's daemon makes
 // whom it is told.
-ContainerNode look_at_node(const v1::NodeLaunch& order, const ContainerTool& tool) {
+ContainerNode probe_node(const v1::NodeLaunch& order, const ContainerTool& tool) {
   ContainerNode node{
       .cards = cards_of_node(), .there = {}, .limits = limits_of(order, tool), .user = "0:0"};
   if (tool.docker) node.user = fmt::format("{}:{}", ::geteuid(), ::getegid());
   struct stat info{};
-  for (const std::string_view path : container_looks()) {
+  for (const std::string_view path : probed_paths()) {
     if (::stat(std::string(path).c_str(), &info) == 0) node.there.emplace(path);
   }
   for (const v1::ContainerMount& mount : order.container().mounts()) {
@@ -151,12 +151,12 @@ Result<void> check_sources(const v1::NodeLaunch& order) {
 Result<PreparedContainer> prepare_container(const v1::NodeLaunch& order,
                                             const ContainerOptions& options,
                                             const LaunchContext& context,
-                                            const ImageBringing& bringing) {
+                                            const ImageFetch& fetching) {
   auto tool = find_container_tool(options, context.path);
   if (!tool) return fail(std::move(tool).error());
   now_preparing(fmt::format("looking for what job '{}' mounts", order.job_name()));
   if (auto there = check_sources(order); !there) return fail(std::move(there).error());
-  auto image = ready_image(*tool, order.container().image(), image_time(order), bringing);
+  auto image = ready_image(*tool, order.container().image(), image_time(order), fetching);
   if (!image) return fail(std::move(image).error());
 
   const ContainerRun run{
@@ -166,7 +166,7 @@ Result<PreparedContainer> prepare_container(const v1::NodeLaunch& order,
       .cookie = context.cookie,
       .worker = context.worker.string(),
       .directory = context.layout->root().string()};
-  auto command = container_command(order, *tool, look_at_node(order, *tool), run);
+  auto command = container_command(order, *tool, probe_node(order, *tool), run);
   if (!command) return fail(std::move(command).error());
   PreparedContainer prepared{.launch = {}, .env = std::move(image->env)};
   prepared.launch.set_name(run.name);

@@ -25,6 +25,6 @@ struct PreparedContainer {
 Result<PreparedContainer> prepare_container(const v1::NodeLaunch& order,
                                             const ContainerOptions& options,
                                             const LaunchContext& context,
-                                            const ImageBringing& bringing);
+                                            const ImageFetch& fetching);
 
 }  // namespace muster::agent

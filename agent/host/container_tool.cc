@@ -14,7 +14,7 @@
 namespace muster::agent {
 namespace {
 
-constexpr std::size_t kSaidMost = 400;
+constexpr std::size_t kLineMost = 400;
 
 }  // namespace
 
@@ -63,7 +63,7 @@ std::vector<std::string> container_tool_environment() {
 
 ContainerAnswer ask_container_tool(const ContainerTool& tool, const std::vector<std::string>& words,
                                    std::chrono::milliseconds most, bool all,
-                                   std::function<void(pid_t, std::string_view)> look) {
+                                   std::function<void(pid_t, std::string_view)> observe) {
   process::ToolRequest request{.program = tool.program};
   if (all)
     request = {.program = "/bin/sh", .args = {"-c", "exec \"$0\" \"$@\" 2>&1", tool.program}};
@@ -73,7 +73,7 @@ ContainerAnswer ask_container_tool(const ContainerTool& tool, const std::vector<
   const auto begun = std::chrono::steady_clock::now();
   auto answers = runner.run(
       {request}, container_tool_environment(),
-      {.each = most, .total = most, .parallel = 1, .bytes = 4U << 20U, .look = std::move(look)});
+      {.each = most, .total = most, .parallel = 1, .bytes = 4U << 20U, .observe = std::move(observe)});
   process::ToolAnswer& answer = answers.front();
   const bool ended = answer.status.has_value();
   const bool late = !ended && !answer.absent && std::chrono::steady_clock::now() - begun >= most;
@@ -83,10 +83,10 @@ ContainerAnswer ask_container_tool(const ContainerTool& tool, const std::vector<
           .ended = ended};
 }
 
-std::string last_said(std::string_view output) {
+std::string last_output_line(std::string_view output) {
   while (!output.empty()) {
     const std::size_t begin = output.rfind('\n') + 1;  // npos + 1 is 0
-    std::string line(output.substr(begin, kSaidMost));
+    std::string line(output.substr(begin, kLineMost));
     output = output.substr(0, begin == 0 ? 0 : begin - 1);
     std::ranges::replace_if(
         line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }, ' ');

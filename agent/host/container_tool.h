@@ -38,16 +38,16 @@ struct ContainerAnswer {
   [[nodiscard]] bool good() const { return why.empty(); }
 };
 // `words`: a verb and what follows it. What it says on stderr is in the output, too, when `all` is
-// true. `look`: once a second, as ToolLimits::look.
+// true. `observe`: once a second, as ToolLimits::observe.
 ContainerAnswer ask_container_tool(const ContainerTool& tool, const std::vector<std::string>& words,
                                    std::chrono::milliseconds most, bool all,
-                                   std::function<void(pid_t, std::string_view)> look = {});
+                                   std::function<void(pid_t, std::string_view)> observe = {});
 
 // What the tool gets: the agent's own environment (credentials of registries are found by it),
 // without what would make it a process of a run, or of the agent's service.
 std::vector<std::string> container_tool_environment();
 
 // The last line with something in it, printable, at most 400 bytes; empty: none.
-std::string last_said(std::string_view output);
+std::string last_output_line(std::string_view output);
 
 }  // namespace muster::agent

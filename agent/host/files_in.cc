@@ -47,14 +47,14 @@ std::unexpected<Error> failed(const std::string& doing, int error) {
 
 }  // namespace
 
-FilesIn::FilesIn(fs::path path, fs::path beside, const UserEntry* owner)
-    : path_(std::move(path)), beside_(std::move(beside)), owner_(owner) {}
+FilesIn::FilesIn(fs::path path, fs::path staging, const UserEntry* owner)
+    : path_(std::move(path)), staging_(std::move(staging)), owner_(owner) {}
 
 FilesIn::~FilesIn() {
   std::error_code ignored;
-  if (beside_.empty()) return;
+  if (staging_.empty()) return;
   const WithRightsOf rights(owner_);
-  fs::remove_all(beside_, ignored);
+  fs::remove_all(staging_, ignored);
 }
 
 std::unexpected<Error> FilesIn::wrong(const std::string& what) const {
@@ -67,20 +67,20 @@ Result<FilesIn> FilesIn::begin(const std::string& path, const std::string& mark,
   if (!place.is_absolute() || !place.has_relative_path())
     return fail(ErrorCode::InvalidArgument,
                 fmt::format("bringing '{}': it is not an absolute path", path));
-  fs::path beside = place.has_filename() ? place : place.parent_path();
-  const std::string all = fmt::format("{}.bring-{}.", beside.filename().string(), mark);
-  beside += fmt::format(".bring-{}.{}", mark, attempt);
-  if (auto made = make_dir(beside.parent_path(), owner); !made)
+  fs::path staging = place.has_filename() ? place : place.parent_path();
+  const std::string all = fmt::format("{}.fetch-{}.", staging.filename().string(), mark);
+  staging += fmt::format(".fetch-{}.{}", mark, attempt);
+  if (auto made = make_dir(staging.parent_path(), owner); !made)
     return fail(std::move(made.error()));
   const WithRightsOf rights(owner);
   std::error_code ignored;
-  for (fs::directory_iterator at(beside.parent_path(), ignored), end; !ignored && at != end;
+  for (fs::directory_iterator at(staging.parent_path(), ignored), end; !ignored && at != end;
        at.increment(ignored)) {
     std::error_code stays;
     if (at->path().filename().string().starts_with(all)) fs::remove_all(at->path(), stays);
   }
-  FilesIn files(place, beside, owner);
-  if (auto made = make_dir(beside, owner); !made) return fail(std::move(made.error()));
+  FilesIn files(place, staging, owner);
+  if (auto made = make_dir(staging, owner); !made) return fail(std::move(made.error()));
   return files;
 }
 
@@ -125,7 +125,7 @@ Result<void> FilesIn::begin_file(const v1::FileBegin& file) {
   if (!stays_below(file.path()))
     return wrong(fmt::format("a file came whose name ('{}') does not stay below it",
                              file.path().substr(0, 200)));
-  const fs::path place = beside_ / file.path();
+  const fs::path place = staging_ / file.path();
   if (auto made = make_dir(place.parent_path(), owner_); !made) return made;
   file_ = io::UniqueFd(
       ::open(place.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -157,7 +157,7 @@ Result<void> FilesIn::put() {
   for (const std::string& file : files_) {
     const fs::path place = path_ / file;
     if (auto made = make_dir(place.parent_path(), owner_); !made) return made;
-    if (::rename((beside_ / file).c_str(), place.c_str()) != 0)
+    if (::rename((staging_ / file).c_str(), place.c_str()) != 0)
       return failed(fmt::format("bringing '{}': putting '{}' in place", path_.string(), file),
                     errno);
   }

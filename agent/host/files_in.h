@@ -36,12 +36,12 @@ class FilesIn {
   Result<void> put();
 
  private:
-  FilesIn(std::filesystem::path path, std::filesystem::path beside, const UserEntry* owner);
+  FilesIn(std::filesystem::path path, std::filesystem::path staging, const UserEntry* owner);
   Result<void> begin_file(const v1::FileBegin& file);
   Result<void> end_file();
   [[nodiscard]] std::unexpected<Error> wrong(const std::string& what) const;
 
-  std::filesystem::path path_, beside_;
+  std::filesystem::path path_, staging_;
   const UserEntry* owner_;
   std::vector<std::string> files_;
   io::UniqueFd file_;

@@ -22,11 +22,11 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kPartBytes = 512 << 10;
 
-std::string doing(const v1::Bring& what) {
+std::string doing(const v1::Fetch& what) {
   return fmt::format("reading '{}' for another node", what.path());
 }
 
-bool is_below(const std::string& file, const v1::Bring& what) {
+bool is_below(const std::string& file, const v1::Fetch& what) {
   if (what.only().empty()) return true;
   return std::ranges::any_of(fs::path(file).parent_path(), [&](const fs::path& part) {
     return std::ranges::any_of(what.only(), [&](const std::string& name) { return part == name; });
@@ -65,7 +65,7 @@ Result<io::UniqueFd> open_below(const std::string& root, const std::string& file
 
 }  // namespace
 
-Result<std::vector<std::string>> files_wanted(const v1::Bring& what) {
+Result<std::vector<std::string>> files_wanted(const v1::Fetch& what) {
   std::vector<std::string> files;
   if (what.layout().empty()) {
     add_all(files, what.path(), "");
@@ -91,7 +91,7 @@ Result<std::vector<std::string>> files_wanted(const v1::Bring& what) {
   return files;
 }
 
-Result<void> read_files(const v1::Bring& what, const UserEntry* user,
+Result<void> read_files(const v1::Fetch& what, const UserEntry* user,
                         const std::function<bool(v1::FilePart)>& part) {
   const WithRightsOf rights(user);
   const auto files = files_wanted(what);

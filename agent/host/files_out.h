@@ -14,12 +14,12 @@ namespace muster::agent {
 
 // Below `what.path`: of a layout those of the one step, else all; regular files alone, in order of
 // their names. NotFound: there is none.
-Result<std::vector<std::string>> files_wanted(const v1::Bring& what);
+Result<std::vector<std::string>> files_wanted(const v1::Fetch& what);
 
 // Those files, part after part, FilesEnd last, to `part`, which returns false when no more are
 // taken. Read with the rights of `user` (nullptr: the agent's own). Links are neither followed nor
 // sent. An error is what FilesFailed says: a file that has gone, or changes while it is read.
-Result<void> read_files(const v1::Bring& what, const UserEntry* user,
+Result<void> read_files(const v1::Fetch& what, const UserEntry* user,
                         const std::function<bool(v1::FilePart)>& part);
 
 }  // namespace muster::agent

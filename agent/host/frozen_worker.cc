@@ -54,7 +54,7 @@ bool ranks_have_ended(const RunView& view, pid_t worker) {
          });
 }
 
-bool minds_nobody_now(const RunView& view) {
+bool supervises_nobody_now(const RunView& view) {
   const auto worker = static_cast<pid_t>(view.seen().worker_pid);
   const auto stat = process::read_stat(worker);
   return stat && (stat->state == 'T' || stat->state == 't') && !view.worker()->exited() &&
@@ -63,21 +63,21 @@ bool minds_nobody_now(const RunView& view) {
 
 }  // namespace
 
-void Host::Impl::look_for_frozen_soon() {
-  if (!std::exchange(looking_for_frozen, true))
-    frozen_timer.arm(options.worker_margin, [this] { look_for_frozen(); });
+void Host::Impl::check_frozen_soon() {
+  if (!std::exchange(checking_frozen, true))
+    frozen_timer.arm(options.worker_margin, [this] { check_frozen(); });
 }
 
 // Two looks in a row: whoever was only held for a moment has gone on by then.
-void Host::Impl::look_for_frozen() {
-  looking_for_frozen = false;
+void Host::Impl::check_frozen() {
+  checking_frozen = false;
   for (const auto& [run, entry] : entries) {
     if (entry->worker_killed || entry->seen.worker != WorkerState::Alive ||
         entry->view.worker() == nullptr)
       continue;
-    look_for_frozen_soon();
-    const bool now = minds_nobody_now(entry->view);
-    if (std::exchange(entry->minds_nobody, now) && now)
+    check_frozen_soon();
+    const bool now = supervises_nobody_now(entry->view);
+    if (std::exchange(entry->supervises_nobody, now) && now)
       kill_worker(run, *entry, "is stopped though its ranks have ended");
   }
 }

@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-#include "agent/host/companion_log.h"
+#include "agent/host/auxiliary_log.h"
 #include "agent/host/host_impl.h"
 #include "agent/host/state_dir.h"
 #include "common/io/file.h"
@@ -46,7 +46,7 @@ void Host::close() {
   if (!impl_ || impl_->closed) return;
   impl_->closed = true;
   impl_->start_threads.close();
-  impl_->look_timer.cancel();
+  impl_->scan_timer.cancel();
   impl_->frozen_timer.cancel();
   impl_->entries.clear();
   impl_->leaving.clear();
@@ -144,18 +144,18 @@ void Host::Impl::listen(const RunKey& run, Entry& entry) {
   entry.bell_ready = std::make_unique<async::Readable>(loop, "bell", entry.bell->fd(), [this, run] {
     Entry* rung = find(run);
     if (rung == nullptr) return;
-    rung->bell->hush();
+    rung->bell->drain();
     refresh(run, *rung, true);
   });
 }
 
 // Runs that nobody rings for, as long as there is something to come of them, and those that could
 // not be read.
-void Host::Impl::look() {
-  looking = false;
+void Host::Impl::scan() {
+  scanning = false;
   std::vector<RunKey> silent;
   for (const auto& [run, entry] : entries) {
-    if (entry->look_again || (!entry->bell && !entry->over())) silent.push_back(run);
+    if (entry->scan_again || (!entry->bell && !entry->over())) silent.push_back(run);
   }
   for (const RunKey& run : silent) {
     if (Entry* entry = find(run)) refresh(run, *entry, true);
@@ -174,20 +174,20 @@ void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
   if (const auto& unknown = entry.view.worker_unknown()) {
     unread(run, entry, *unknown);
   } else {
-    entry.look_again = entry.unread_told = false;
+    entry.scan_again = entry.unread_logged = false;
   }
   note_companion_ends(run, entry);
   const bool damaged = entry.view.events_damaged() && entry.view.worker() != nullptr;
-  if (damaged && !entry.damage_told) {
-    entry.damage_told = true;
+  if (damaged && !entry.damage_logged) {
+    entry.damage_logged = true;
     trouble(
         fmt::format("reading run '{}.{}': its events file is damaged; what comes behind the damage "
                     "is lost, its ranks will be reported lost when its worker ends",
                     run.first.str(), run.second.value));
   }
-  if (entry.view.launch() != nullptr && !entry.seen.swept && !entry.removed_told &&
+  if (entry.view.launch() != nullptr && !entry.seen.swept && !entry.removal_logged &&
       removed(entry.view.layout().root())) {
-    entry.removed_told = true;
+    entry.removal_logged = true;
     trouble(
         fmt::format("reading run '{}.{}': its directory '{}' has been removed (by a cleaner of "
                     "temporary files?); until its worker ends no end of its ranks is seen, and "
@@ -202,36 +202,36 @@ void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
   }
   if (entry.lease_until == BootTime{}) adopt_lease(entry);
   expect_obedience(run, entry);
-  if (entry.seen.worker == WorkerState::Alive) look_for_frozen_soon();
+  if (entry.seen.worker == WorkerState::Alive) check_frozen_soon();
   if (entry.over()) {
     entry.bell_ready.reset();
     entry.bell.reset();
   } else if (!entry.bell) {
-    if (!std::exchange(look_told, true)) {
+    if (!std::exchange(scan_logged, true)) {
       trouble(
           fmt::format("listening to run '{}.{}': its directory has no bell (an older agent made "
                       "it, or its file system has no FIFOs); it is looked at every "
                       "{} ms instead",
                       run.first.str(), run.second.value,
-                      std::chrono::duration_cast<std::chrono::milliseconds>(kLookApart).count()));
+                      std::chrono::duration_cast<std::chrono::milliseconds>(kScanInterval).count()));
     }
-    look_soon();
+    scan_soon();
   }
   if (*changed && tell && callbacks.changed) callbacks.changed(run);
 }
 
-void Host::Impl::look_soon() {
-  if (!std::exchange(looking, true)) look_timer.arm(kLookApart, [this] { look(); });
+void Host::Impl::scan_soon() {
+  if (!std::exchange(scanning, true)) scan_timer.arm(kScanInterval, [this] { scan(); });
 }
 
 // Nothing is concluded from it: it is looked at again until it can be read.
 void Host::Impl::unread(const RunKey& run, Entry& entry, const Error& error) {
-  entry.look_again = true;
-  if (!entry.unread_told) entry.unread_since = options.clock->now().boot;
-  if (!std::exchange(entry.unread_told, true))
+  entry.scan_again = true;
+  if (!entry.unread_logged) entry.unread_since = options.clock->now().boot;
+  if (!std::exchange(entry.unread_logged, true))
     trouble(fmt::format("reading run '{}.{}': {}; trying on", run.first.str(), run.second.value,
                         error.message));
-  look_soon();
+  scan_soon();
 }
 
 // But for this: its worker has ended, what that said last cannot be read for a while, and nothing
@@ -246,7 +246,7 @@ bool Host::Impl::lost_with_its_disk(const Entry& entry) const {
 
 void Host::Impl::overlay(Entry& entry) {
   entry.seen = entry.view.seen();
-  if (entry.bringing_image) entry.seen.setting_up = true;
+  if (entry.fetching_image) entry.seen.setting_up = true;
   if (entry.refused_in_memory && !entry.seen.refused) {
     entry.seen.refused = entry.refused_in_memory;
     entry.seen.refused_for = entry.refused_for_in_memory;
@@ -293,10 +293,10 @@ void Host::Impl::expect_obedience(const RunKey& run, Entry& entry) {
     entry.obey_timer.reset();
     return;
   }
-  if (entry.obey_timer && entry.obey_look_at <= *by) return;
+  if (entry.obey_timer && entry.obey_at <= *by) return;
   if (!entry.obey_timer)
     entry.obey_timer = std::make_unique<async::Timer>(loop, "worker must obey");
-  entry.obey_look_at = *by;
+  entry.obey_at = *by;
   entry.obey_timer->arm(*by - options.clock->now().boot, [this, run] { judge_obedience(run); });
 }
 
@@ -306,7 +306,7 @@ void Host::Impl::judge_obedience(const RunKey& run) {
   entry->obey_timer.reset();
   // its last word may have come; arms the timer again when it has more time
   refresh(run, *entry, true);
-  if (entry->look_again) return;  // nothing is concluded from what cannot be read
+  if (entry->scan_again) return;  // nothing is concluded from what cannot be read
   const auto by = must_obey_by(*entry);
   if (!by || *by > options.clock->now().boot) return;
   kill_worker(run, *entry,
@@ -385,7 +385,7 @@ bool Host::Impl::remember(const RunKey& run, Entry& entry,
     return false;
   };
   if (entry.view.marks_damaged()) {
-    if (!std::exchange(entry.marks_damage_told, true)) {
+    if (!std::exchange(entry.marks_damage_logged, true)) {
       trouble(fmt::format(
           "writing what is known of run '{}.{}': its mark file is damaged; kept in memory",
           run.first.str(), run.second.value));

@@ -1,11 +1,11 @@
 // The node's runs: every run directory of this agent, kept up to date by bells
-// (common/rundir/bell.h) and pidfds, and the hands that do what reconcile() asks. Owns the run
+// (common/rundir/wake_fifo.h) and pidfds, and the hands that do what reconcile() asks. Owns the run
 // directories (all but what the worker writes), the workers it spawned until it reaps them, and the
 // sweeps under way.
 //
 // Strand: every method and every callback on the loop it was opened with. No polling: a worker's
 // exit record, claim or death wakes it. Only live runs without a bell are looked at every
-// kLookApart.
+// kScanInterval.
 // Promises: what seen() shows is on disk (or, when the disk refuses, in memory until it is: a
 // refusal is never lost to a full disk in this life). A start is prepared on a thread of its own,
 // which may hang: its run is "spawned" meanwhile, and can be stopped.
@@ -37,7 +37,7 @@
 
 namespace muster::agent {
 
-inline constexpr Duration kLookApart = std::chrono::milliseconds(50);
+inline constexpr Duration kScanInterval = std::chrono::milliseconds(50);
 
 struct HostOptions {
   rundir::AgentLayout layout;
@@ -52,7 +52,7 @@ struct HostOptions {
   std::set<std::uint32_t> devices;
   NumaNodes numa_nodes;  // theirs, as far as they are known
   ContainerOptions container{};
-  BringFn bring{};  // none: orders that need it are refused
+  FetchFn fetch{};  // none: orders that need it are refused
   std::uint64_t min_free_bytes = 256ULL << 20U;
   Duration worker_margin = std::chrono::seconds(5);
   std::function<StartPrepared(StartRequest)> prepare = prepare_start;  // on a thread of its own

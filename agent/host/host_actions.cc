@@ -20,7 +20,7 @@ namespace {
 
 // Another node has found the checkpoint torn, and the job is stopped for that: this one's look,
 // which is under way, is the second word that sets it aside.
-constexpr Duration kLookPatience = std::chrono::seconds(2);
+constexpr Duration kReadPatience = std::chrono::seconds(2);
 
 std::string name_of(const RunKey& run) {
   return fmt::format("{}.{}", run.first.str(), run.second.value);
@@ -50,7 +50,7 @@ void Host::Impl::act(const StartRun& start) {
                   error.message + (full ? io::inodes_text(layout.root()) : ""));
   }
   entry.view.set_spawned(true);
-  entry.bringing_image = start.launch.has_container() || start.launch.brings_size() > 0;
+  entry.fetching_image = start.launch.has_container() || start.launch.fetches_size() > 0;
   entry.reads_checkpoint = start.launch.has_resume();
   refresh(start.run, entry, true);
   StartRequest request{.order = start.launch,
@@ -68,7 +68,7 @@ void Host::Impl::act(const StartRun& start) {
                                    .worker = options.worker},
                        .container = options.container,
                        .image = {.turns = image_turns},
-                       .bring = options.bring};
+                       .fetch = options.fetch};
   entry.image_news = request.image.news;
   // A container's processes are in its own groups, which the worker in it could not write to.
   if (options.cgroup_base && !start.launch.has_container())
@@ -83,7 +83,7 @@ void Host::Impl::act(const StartRun& start) {
 void Host::Impl::prepared(const RunKey& run, StartPrepared outcome) {
   Entry* entry = find(run);
   if (entry != nullptr) {
-    entry->bringing_image = false;
+    entry->fetching_image = false;
     entry->image_news.reset();
     entry->reads_checkpoint = false;
   }
@@ -154,7 +154,7 @@ void Host::Impl::act(const RefuseRun& wanted) {
   if (entry->reads_checkpoint && wanted.why == v1::START_FAILURE_UNSPECIFIED) {
     if (entry->stop_timer) return;
     entry->stop_timer = std::make_unique<async::Timer>(loop, "stop of a start");
-    return entry->stop_timer->arm(kLookPatience, [this, wanted] {
+    return entry->stop_timer->arm(kReadPatience, [this, wanted] {
       if (Entry* late = find(wanted.run)) late->reads_checkpoint = false;
       act(wanted);
     });
@@ -164,7 +164,7 @@ void Host::Impl::act(const RefuseRun& wanted) {
 
 // Claim, then say why. If a worker has the claim, it is adopted instead.
 void Host::Impl::refuse(const RunKey& run, Entry& entry, v1::StartFailure why,
-                        const std::string& text, const v1::CheckpointLook& checkpoint) {
+                        const std::string& text, const v1::CheckpointReading& checkpoint) {
   rundir::v1::Claim claim;
   claim.set_boot_id(options.self.boot_id.str());
   auto claimed = rundir::write_claim(entry.view.layout(), claim);
@@ -297,7 +297,7 @@ void Host::Impl::tell_what_blocks(const RunKey& run, Entry& entry) const {
   std::string pids;
   for (const pid_t pid : entry.sweep->waits_for())
     pids += fmt::format("{}{}", pids.empty() ? "" : ", ", pid);
-  if (pids.empty() || std::exchange(entry.blocked_told, pids) == pids) return;
+  if (pids.empty() || std::exchange(entry.blocked_logged, pids) == pids) return;
   trouble(
       fmt::format("sweeping run '{}': whether it has left process {} cannot be told: of this user, "
                   "started after the run, and closed to us (not dumpable); "
@@ -316,7 +316,7 @@ void Host::Impl::wait_for_group(const RunKey& run, Entry& entry, process::Cgroup
       loop, "sweep", fd, [this, run] { group_changed(run); }, async::Readable::Ready::Priority);
   if (!entry.group_timer)
     entry.group_timer = std::make_unique<async::Timer>(loop, "look at a group");
-  entry.group_timer->arm(kLookApart, [this, run] { look_at_group(run); });
+  entry.group_timer->arm(kScanInterval, [this, run] { check_group(run); });
 }
 
 void Host::Impl::group_changed(const RunKey& run) {
@@ -328,11 +328,11 @@ void Host::Impl::group_changed(const RunKey& run) {
   begin_sweep(run, *waiting);
 }
 
-void Host::Impl::look_at_group(const RunKey& run) {
+void Host::Impl::check_group(const RunKey& run) {
   const Entry* waiting = find(run);
   if (waiting == nullptr || !waiting->group_waited) return;
   if (waiting->group_waited->gone()) return group_changed(run);
-  waiting->group_timer->arm(kLookApart, [this, run] { look_at_group(run); });
+  waiting->group_timer->arm(kScanInterval, [this, run] { check_group(run); });
 }
 
 void Host::Impl::act(const MarkSwept& mark) {

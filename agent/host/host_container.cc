@@ -35,8 +35,8 @@ void Host::Impl::refuse_without_container(const RunKey& run, Entry& entry) {
   if (launch == nullptr || !launch->has_container() || entry.seen.worker != WorkerState::None ||
       entry.seen.refused)
     return;
-  const auto said = io::read_regular_file(entry.view.layout().worker_log(), kWorkerLogMost);
-  const std::string line = said ? last_said(*said) : "";
+  const auto output = io::read_regular_file(entry.view.layout().worker_log(), kWorkerLogMost);
+  const std::string line = output ? last_output_line(*output) : "";
   refuse(
       run, entry, v1::START_FAILURE_NODE,
       fmt::format(

@@ -9,9 +9,9 @@
 #include "agent/host/run_view.h"
 #include "common/async/loop.h"
 #include "common/process/cgroup.h"
-#include "common/process/cookie.h"
+#include "common/process/process_tag.h"
 #include "common/process/pidfd.h"
-#include "common/rundir/bell.h"
+#include "common/rundir/wake_fifo.h"
 #include "common/rundir/event_log.h"
 
 namespace muster::agent {
@@ -33,19 +33,19 @@ struct Host::Entry {
   bool lease_refused = false;                 // by the disk, when it was to be renewed
   google::protobuf::Duration grace_at_start;  // before there is a launch record to read it from
   bool fresh = false;                         // made by this life, nothing was spawned for it
-  bool damage_told = false;                   // of its events
-  bool marks_damage_told = false;
+  bool damage_logged = false;                   // of its events
+  bool marks_damage_logged = false;
   // it could not be read, or not be told whether its worker lives
-  bool look_again = false;
-  bool unread_told = false;                // once, until it works again
-  BootTime unread_since{};                 // while unread_told
-  bool removed_told = false;               // that its directory is gone
+  bool scan_again = false;
+  bool unread_logged = false;                // once, until it works again
+  BootTime unread_since{};                 // while unread_logged
+  bool removal_logged = false;               // that its directory is gone
   std::optional<BootTime> stop_signalled;  // by this life of the agent
   std::unique_ptr<async::Timer> obey_timer;
-  BootTime obey_look_at{};  // when it rings
+  BootTime obey_at{};  // when it rings
   bool worker_killed = false;
-  bool minds_nobody = false;  // its worker, at the last look for frozen ones
-  std::string blocked_told;   // why a sweep waits, said once a cause
+  bool supervises_nobody = false;  // its worker, at the last look for frozen ones
+  std::string blocked_logged;   // why a sweep waits, said once a cause
 
   pid_t child = 0;  // the worker, while it is ours to reap
   std::optional<process::Pidfd> child_fd;
@@ -61,7 +61,7 @@ struct Host::Entry {
   std::unique_ptr<ContainerRemoval> removal;  // after the sweep of a run in a container
   bool container_removed = false;
   // its start looks for its image, or for files of other nodes
-  bool bringing_image = false;
+  bool fetching_image = false;
   std::shared_ptr<const ImageNews> image_news;  // meanwhile
   bool reads_checkpoint = false;                // its start looks at what it is to resume from
   std::unique_ptr<async::Timer> stop_timer;     // a stop waits for that
@@ -70,7 +70,7 @@ struct Host::Entry {
 
   // What the disk refused to remember.
   std::optional<std::pair<v1::StartFailure, std::string>> refused_in_memory;
-  v1::CheckpointLook refused_for_in_memory;
+  v1::CheckpointReading refused_for_in_memory;
   std::optional<std::string> swept_in_memory;
   WallTime in_memory_at{};
   RunSeen& seen;  // in Impl::all_seen: the view's, and what is only in memory

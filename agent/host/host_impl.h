@@ -41,7 +41,7 @@ struct Host::Impl {
         heard(options.clock->now().boot),
         start_threads(owner),
         disposal("agent-disposal"),
-        look_timer(owner, "look at runs"),
+        scan_timer(owner, "look at runs"),
         frozen_timer(owner, "look for frozen workers") {}
   ~Impl() { disposal.stop(); }
 
@@ -55,7 +55,7 @@ struct Host::Impl {
   void prepared(const RunKey& run, StartPrepared outcome);
   Result<void> spawn(const RunKey& run, Entry& entry, const rundir::v1::Launch& launch);
   void refuse(const RunKey& run, Entry& entry, v1::StartFailure why, const std::string& text,
-              const v1::CheckpointLook& checkpoint = {});
+              const v1::CheckpointReading& checkpoint = {});
   // host_container.cc
   static void go_by_container(process::SpawnRequest& request,
                               const rundir::v1::ContainerLaunch& container);
@@ -68,15 +68,15 @@ struct Host::Impl {
   void tell_what_blocks(const RunKey& run, Entry& entry) const;
   void wait_for_group(const RunKey& run, Entry& entry, process::Cgroup group);
   void group_changed(const RunKey& run);
-  void look_at_group(const RunKey& run);
+  void check_group(const RunKey& run);
   [[nodiscard]] std::string cookie_of(const RunKey& run, const Entry& entry) const;
   [[nodiscard]] std::string group_of(const RunKey& run, const Entry& entry) const;
 
   [[nodiscard]] Entry* find(const RunKey& run) const;
   Entry& add(const RunKey& run);
   void listen(const RunKey& run, Entry& entry);
-  void look();
-  void look_soon();
+  void scan();
+  void scan_soon();
   void unread(const RunKey& run, Entry& entry, const Error& error);
   [[nodiscard]] bool lost_with_its_disk(const Entry& entry) const;
   void refresh(const RunKey& run, Entry& entry, bool tell);
@@ -84,8 +84,8 @@ struct Host::Impl {
   [[nodiscard]] std::optional<BootTime> must_obey_by(const Entry& entry) const;
   void expect_obedience(const RunKey& run, Entry& entry);
   void judge_obedience(const RunKey& run);
-  void look_for_frozen_soon();
-  void look_for_frozen();
+  void check_frozen_soon();
+  void check_frozen();
   void kill_worker(const RunKey& run, Entry& entry, std::string_view why);
   void worker_ended(const RunKey& run);
   void child_ended(const RunKey& run);
@@ -114,11 +114,11 @@ struct Host::Impl {
   StartThreads start_threads;
   const std::shared_ptr<ImageTurns> image_turns = std::make_shared<ImageTurns>();
   async::Loop disposal;  // removing gigabytes of logs takes a while
-  async::Timer look_timer;
+  async::Timer scan_timer;
   async::Timer frozen_timer;
-  bool looking = false;  // it is armed
-  bool looking_for_frozen = false;
-  bool look_told = false;  // why, once
+  bool scanning = false;  // it is armed
+  bool checking_frozen = false;
+  bool scan_logged = false;  // why, once
   bool closed = false;
 };
 

@@ -171,9 +171,9 @@ std::string part_text(std::uint64_t bytes, std::uint64_t size) {
                      unit.name);
 }
 
-std::string docker_layers(std::string_view said) {
+std::string docker_layers(std::string_view output) {
   std::set<std::string_view> all, done;
-  each_line(said, [&](std::string_view line) {
+  each_line(output, [&](std::string_view line) {
     const std::size_t colon = line.find(": ");
     if (colon == std::string_view::npos) return;
     const std::string_view layer = line.substr(0, colon), what = line.substr(colon + 2);
@@ -184,10 +184,10 @@ std::string docker_layers(std::string_view said) {
   return all.empty() ? std::string() : fmt::format("{} of {} layers", done.size(), all.size());
 }
 
-std::string podman_layers(std::string_view said, std::uint64_t bytes) {
+std::string podman_layers(std::string_view output, std::uint64_t bytes) {
   std::size_t begun = 0;
   bool all = false;
-  each_line(said, [&](std::string_view line) {
+  each_line(output, [&](std::string_view line) {
     begun += line.starts_with("Copying blob ") ? 1 : 0;
     all = all || line.starts_with("Copying config ");
   });
@@ -199,9 +199,9 @@ std::string podman_layers(std::string_view said, std::uint64_t bytes) {
   return text;
 }
 
-std::string ImageProgress::look(pid_t pid, std::string_view said) {
+std::string ImageProgress::update(pid_t pid, std::string_view output) {
   const bool load = !archive_.empty();
-  if (docker_ && !load) return docker_layers(said);
+  if (docker_ && !load) return docker_layers(output);
   for (const pid_t one : with_children(pid)) {
     each_descriptor(one, [&](const std::string& descriptor, const fs::path& target) {
       if (docker_ && target.string() == archive_)
@@ -213,7 +213,7 @@ std::string ImageProgress::look(pid_t pid, std::string_view said) {
   std::uint64_t staged = 0;
   for (const std::string& dir : staging_) staged += size_of_files(dir);
   bytes_ = std::max(bytes_, staged);  // it is removed at the end
-  if (!load) return podman_layers(said, bytes_);
+  if (!load) return podman_layers(output, bytes_);
   return bytes_ == 0 || size_ == 0 ? std::string() : part_text(bytes_, size_);
 }
 

@@ -76,9 +76,9 @@ class ImageProgress {
   // `archive`: what is loaded, of `size` bytes; empty: an image is pulled.
   ImageProgress(bool docker, std::string archive, std::uint64_t size)
       : docker_(docker), archive_(std::move(archive)), size_(size) {}
-  // "3 of 7 layers"; empty: nothing can be told yet. `said`: all that it has said so far. `pid`:
+  // "3 of 7 layers"; empty: nothing can be told yet. `output`: all that it has said so far. `pid`:
   // its process, which is looked at through /proc.
-  std::string look(pid_t pid, std::string_view said);
+  std::string update(pid_t pid, std::string_view output);
 
  private:
   const bool docker_;
@@ -89,8 +89,8 @@ class ImageProgress {
 };
 
 // Of what a pull says; `bytes`: that podman has fetched.
-std::string docker_layers(std::string_view said);
-std::string podman_layers(std::string_view said, std::uint64_t bytes);
+std::string docker_layers(std::string_view output);
+std::string podman_layers(std::string_view output, std::uint64_t bytes);
 // "2.1 of 8.4 GiB".
 std::string part_text(std::uint64_t bytes, std::uint64_t size);
 

@@ -83,17 +83,17 @@ Result<void> write(const v1::LaunchFile& file) {
     return refused(file, "a directory of that name is there; move it away");
 
   std::random_device random;
-  std::string beside;
+  std::string temporary;
   io::UniqueFd fd;
   for (int tries = 0; !fd && tries < kNamesTried; ++tries) {
-    beside = fmt::format(".muster-{:08x}{:08x}", random(), random());
-    fd.reset(::openat(dir.get(), beside.c_str(),
+    temporary = fmt::format(".muster-{:08x}{:08x}", random(), random());
+    fd.reset(::openat(dir.get(), temporary.c_str(),
                       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!fd && errno != EEXIST) return failed(file, "making a file beside it", errno);
   }
   if (!fd) return failed(file, "making a file beside it", EEXIST);
   const auto undo = [&](const char* doing, int error) {
-    ::unlinkat(dir.get(), beside.c_str(), 0);
+    ::unlinkat(dir.get(), temporary.c_str(), 0);
     return failed(file, doing, error);
   };
   std::size_t written = 0;
@@ -103,7 +103,7 @@ Result<void> write(const v1::LaunchFile& file) {
     return undo("setting its mode", errno);
   // NFS and quotas tell of a full disk only now.
   if (::close(fd.release()) != 0) return undo("writing beside it", errno);
-  if (::renameat(dir.get(), beside.c_str(), dir.get(), name.c_str()) != 0)
+  if (::renameat(dir.get(), temporary.c_str(), dir.get(), name.c_str()) != 0)
     return undo("putting it in place", errno);
   return {};
 }

@@ -96,14 +96,14 @@ Result<UserEntry> find_user(const std::string& name) {
   std::vector<char> buffer(16 << 10);
   passwd entry{};
   passwd* found = nullptr;
-  const auto look = [&] {
+  const auto lookup = [&] {
     return name.empty() ? getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found)
                         : getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
   };
-  int rc = look();
+  int rc = lookup();
   while (rc == ERANGE && buffer.size() < (1U << 20U)) {
     buffer.resize(buffer.size() * 2);
-    rc = look();
+    rc = lookup();
   }
   if (found == nullptr) {
     // A number without a name may well be the agent's own user (a container's); it still may run
@@ -259,7 +259,7 @@ Result<void> add_ranks(rundir::v1::Launch& launch, const Base& base,
     if (base.order.has_setup() || base.context.image_env) continue;
     const auto own_path = process.env().find("PATH");
     std::string path = own_path == process.env().end() ? common.at("PATH") : own_path->second;
-    if (base.order.script().adopt()) path = base.context.layout->shim_dir().string() + ":" + path;
+    if (base.order.script().intercept()) path = base.context.layout->shim_dir().string() + ":" + path;
     std::string& program = resolved[{process.argv(0), path, process.cwd()}];
     if (program.empty()) {
       auto found = resolve_argv0(process.argv(0), path, process.cwd(), base.context);
@@ -331,7 +331,7 @@ Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const Launch
   if (order.has_setup()) add_setup(launch, base);
   std::map<std::string, std::string> common = base.over(order.env());
   launch.set_scripts(order.has_script());
-  if (order.script().adopt()) {
+  if (order.script().intercept()) {
     launch.set_shim_dir(context.layout->shim_dir().string());
     for (auto& [name, value] : shim_environment(*context.layout, order))
       common[name] = std::move(value);

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kNamesLooked = 4096, kNameBytesMost = 255;
+constexpr std::size_t kNamesScanned = 4096, kNameBytesMost = 255;
 constexpr std::size_t kAlikeLeast = 4;  // characters of a beginning in common
 
 std::size_t alike(std::string_view a, std::string_view b) {
@@ -29,7 +29,7 @@ std::string_view ending(std::string_view name) {
 void add_names(const fs::path& dir, std::vector<std::string>& names) {
   std::error_code error;
   for (fs::directory_iterator entry(dir, error), end;
-       !error && entry != end && names.size() < kNamesLooked; entry.increment(error))
+       !error && entry != end && names.size() < kNamesScanned; entry.increment(error))
     if (std::string name = entry->path().filename().string(); name.size() <= kNameBytesMost)
       names.push_back(std::move(name));
 }
@@ -76,7 +76,7 @@ fs::path nearest_file(const fs::path& missing) {
 
 std::string nearest_program(std::string_view missing, std::string_view path) {
   std::vector<std::string> names;
-  for (std::size_t begin = 0; begin <= path.size() && names.size() < kNamesLooked;) {
+  for (std::size_t begin = 0; begin <= path.size() && names.size() < kNamesScanned;) {
     const std::size_t end = std::min(path.find(':', begin), path.size());
     if (end > begin) add_names(path.substr(begin, end - begin), names);
     begin = end + 1;

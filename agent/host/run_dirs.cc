@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "agent/host/checkpoint_look.h"
+#include "agent/host/checkpoint_reading.h"
 #include "common/engine/layout.h"
 #include "common/io/file.h"
 
@@ -98,7 +98,7 @@ Result<void> make_output_dirs(const v1::NodeLaunch& order, const UserEntry* owne
 }
 
 Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* owner,
-                               v1::CheckpointLook& look) {
+                               v1::CheckpointReading& reading) {
   if (!resume.dir().starts_with('/'))
     return fail(ErrorCode::InvalidArgument,
                 fmt::format("making the directory of links '{}': it is not an absolute path",
@@ -106,7 +106,7 @@ Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* o
   engine::LinkPlan plan;
   // a program that muster knows no checkpoints of finds an empty directory
   if (!resume.layout().empty() && resume.layout() != "none") {
-    auto planned = plan_resume_links(resume, look);
+    auto planned = plan_resume_links(resume, reading);
     if (!planned) return fail(std::move(planned).error());
     plan = *std::move(planned);
   }

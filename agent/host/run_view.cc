@@ -328,9 +328,9 @@ void RunView::trace_ranks() {
        at.increment(error)) {
     const std::string name = at->path().filename().string();
     if (const auto rank = rundir::rank_of_log(name)) ranks.insert(*rank);
-    if (auto beside = rundir::name_of_log_beside(name);
-        beside && companions.size() < kCompanionsMost)
-      companions.insert(std::move(*beside));
+    if (auto log_name = rundir::name_of_node_log(name);
+        log_name && companions.size() < kCompanionsMost)
+      companions.insert(std::move(*log_name));
   }
   if (ranks.empty() || *ranks.rbegin() - *ranks.begin() >= kRanksMost) return;
   seen_.ranks.resize(*ranks.rbegin() - *ranks.begin() + 1);

@@ -129,10 +129,10 @@ std::optional<Refusal> check_files(const v1::NodeLaunch& order) {
   if (order.has_setup()) return std::nullopt;  // it may be what brings them
   std::set<std::string> made(order.make_dirs().begin(), order.make_dirs().end());
   for (const v1::PatchedFile& copy : order.patched()) made.insert(copy.path());
-  std::set<std::pair<std::string, std::string>> looked;  // 64 ranks name the same files
+  std::set<std::pair<std::string, std::string>> checked;  // 64 ranks name the same files
   for (const v1::RankProcess& rank : order.ranks()) {
     const std::string script = script_of({rank.argv().begin(), rank.argv().end()});
-    if (!looked.emplace(rank.cwd(), script).second) continue;
+    if (!checked.emplace(rank.cwd(), script).second) continue;
     struct stat info{};
     // Of a container's files those alone that are the node's.
     if (order.has_container() && !made.contains(rank.cwd()) && !is_nodes_own(order, rank.cwd()))
@@ -162,7 +162,7 @@ std::optional<Refusal> check_files(const v1::NodeLaunch& order) {
 std::optional<Refusal> check_room(const v1::NodeLaunch& order, const NodeFacts& node) {
   std::vector<std::filesystem::path> places{node.state_dir};
   places.insert(places.end(), order.make_dirs().begin(), order.make_dirs().end());
-  std::set<unsigned long> looked;
+  std::set<unsigned long> checked;
   for (std::filesystem::path place : places) {
     struct statvfs info{};
     // A directory still to be made is judged by the nearest one that is there.
@@ -173,7 +173,7 @@ std::optional<Refusal> check_room(const v1::NodeLaunch& order, const NodeFacts& 
       }
       place = place.parent_path();
     }
-    if (!looked.insert(info.f_fsid).second && info.f_fsid != 0) continue;
+    if (!checked.insert(info.f_fsid).second && info.f_fsid != 0) continue;
     // one that counts no blocks, as some of FUSE: what is free there, the first write tells
     if (info.f_blocks == 0) continue;
     // What a run directory has: its records and logs, and three files a rank.

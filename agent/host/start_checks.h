@@ -18,7 +18,7 @@ namespace muster::agent {
 struct Refusal {
   v1::StartFailure why = v1::START_FAILURE_UNSPECIFIED;
   std::string text;
-  v1::CheckpointLook checkpoint = {};  // of START_FAILURE_CHECKPOINT
+  v1::CheckpointReading checkpoint = {};  // of START_FAILURE_CHECKPOINT
 };
 
 struct NodeFacts {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "agent/host/checkpoint_look.h"
+#include "agent/host/checkpoint_reading.h"
 #include "agent/host/code_copy.h"
 #include "agent/host/container_prepare.h"
 #include "agent/host/core_shares.h"
@@ -60,7 +60,7 @@ v1::StartFailure failure_of(const Error& error) {
 namespace {
 
 // An earlier start has brought it: the ranks' files of that step, each put in place whole.
-bool lies_here(const v1::Bring& what) {
+bool lies_here(const v1::Fetch& what) {
   if (what.layout().empty() || what.only().empty()) return false;
   const auto layout = engine::make_layout(what.layout());
   if (!layout) return false;
@@ -86,14 +86,14 @@ StartPrepared prepare_start(StartRequest request) {
   if (auto refusal = check(request, context.user, context.set_user))
     return std::unexpected(*std::move(refusal));
   const UserEntry* owner = context.set_user ? &context.user : nullptr;
-  if (order.has_look_first()) {
+  if (order.has_scan_first()) {
     now_preparing(fmt::format("looking for earlier checkpoints of {} ('{}')", whose,
-                              order.look_first().dir()));
-    v1::CheckpointLook look;
-    if (std::string text = look_for_newer(order, look); !text.empty())
+                              order.scan_first().dir()));
+    v1::CheckpointReading reading;
+    if (std::string text = find_newer(order, reading); !text.empty())
       return std::unexpected(Refusal{.why = v1::START_FAILURE_CHECKPOINT,
                                      .text = std::move(text),
-                                     .checkpoint = std::move(look)});
+                                     .checkpoint = std::move(reading)});
   }
   now_preparing(fmt::format("making the directories of {} ('{}')", whose,
                             order.make_dirs().empty() ? std::string() : order.make_dirs(0)));
@@ -108,26 +108,26 @@ StartPrepared prepare_start(StartRequest request) {
   if (owner == nullptr) {  // another user could not reach them
     if (auto dirs = make_plog_dirs(order, request.layout); !dirs) return refused(dirs.error());
   }
-  for (int i = 0; i < order.brings_size(); ++i) {
-    const v1::Bring& what = order.brings(i);
+  for (int i = 0; i < order.fetches_size(); ++i) {
+    const v1::Fetch& what = order.fetches(i);
     if (lies_here(what)) continue;
     now_preparing(
         fmt::format("bringing '{}' from node '{}' for {}", what.path(), what.node(), whose));
-    if (!request.bring)
+    if (!request.fetch)
       return refused({ErrorCode::Unsupported,
                       fmt::format("bringing '{}' from node '{}': this agent brings nothing",
                                   what.path(), what.node())});
-    if (auto brought = request.bring(order, i, owner); !brought) return refused(brought.error());
+    if (auto fetched = request.fetch(order, i, owner); !fetched) return refused(fetched.error());
   }
   if (order.has_resume()) {
     now_preparing(fmt::format("linking the checkpoint that {} resumes from ('{}')", whose,
                               order.resume().source()));
-    v1::CheckpointLook look;
-    if (auto links = make_resume_links(order.resume(), owner, look); !links) {
-      if (look.needed() == 0) return refused(links.error());
+    v1::CheckpointReading reading;
+    if (auto links = make_resume_links(order.resume(), owner, reading); !links) {
+      if (reading.needed() == 0) return refused(links.error());
       return std::unexpected(Refusal{.why = v1::START_FAILURE_CHECKPOINT,
                                      .text = links.error().message,
-                                     .checkpoint = std::move(look)});
+                                     .checkpoint = std::move(reading)});
     }
   }
   rundir::v1::ContainerLaunch container;
@@ -138,7 +138,7 @@ StartPrepared prepare_start(StartRequest request) {
     context.image_env = std::move(prepared->env);
   }
   now_preparing(fmt::format("looking for the programs of {}", whose));
-  if (order.script().adopt()) {
+  if (order.script().intercept()) {
     if (auto shim = make_shim_dir(request.layout, context.worker, order, context.path); !shim)
       return refused(shim.error());
   }
@@ -239,12 +239,12 @@ void StartThreads::go_on() {
   const BootTime now = system_clock().now().boot;
   const BootTime until = at_work_.back()->since + patience_;
   if (now < until) return timer_.arm(until - now, [this] { go_on(); });
-  const Refusal refusal = held_up(now);
+  const Refusal refusal = blocked(now);
   for (Start& start : std::exchange(waiting_, {}))
     answer(std::move(start), std::unexpected(refusal));
 }
 
-Refusal StartThreads::held_up(BootTime now) const {
+Refusal StartThreads::blocked(BootTime now) const {
   StartDoing& longest = *at_work_.front();
   const std::lock_guard lock(longest.mutex);
   return {

@@ -24,7 +24,7 @@ namespace muster::agent {
 
 // Brings the n-th of an order's brings; those that are made belong to the user, when one is given.
 // Blocking.
-using BringFn = std::function<Result<void>(const v1::NodeLaunch&, int, const UserEntry*)>;
+using FetchFn = std::function<Result<void>(const v1::NodeLaunch&, int, const UserEntry*)>;
 
 struct StartRequest {
   v1::NodeLaunch order;
@@ -32,8 +32,8 @@ struct StartRequest {
   rundir::RunLayout layout;
   LaunchContext context;  // without user and layout
   ContainerOptions container{};
-  ImageBringing image{};
-  BringFn bring{};
+  ImageFetch image{};
+  FetchFn fetch{};
 };
 using StartPrepared = std::expected<rundir::v1::Launch, Refusal>;
 
@@ -76,7 +76,7 @@ class StartThreads {
   void begin(Start start);
   void go_on();
   void answer(Start start, StartPrepared outcome);
-  [[nodiscard]] Refusal held_up(BootTime now) const;
+  [[nodiscard]] Refusal blocked(BootTime now) const;
 
   const std::shared_ptr<Home> home_;
   const std::size_t most_;

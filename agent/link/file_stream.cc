@@ -37,8 +37,8 @@ class FileStreams::Call {
   grpc::ClientContext& context_;
 };
 
-Result<void> FileStreams::bring(const v1::NodeLaunch& order, int number, const UserEntry* owner) {
-  const v1::Bring& what = order.brings(number);
+Result<void> FileStreams::fetch(const v1::NodeLaunch& order, int number, const UserEntry* owner) {
+  const v1::Fetch& what = order.fetches(number);
   const std::string doing = fmt::format("bringing '{}' from node '{}'", what.path(), what.node());
   grpc::ClientContext context;
   const Call call(*this, context);  // from here on stop() waits for it
@@ -54,7 +54,7 @@ Result<void> FileStreams::bring(const v1::NodeLaunch& order, int number, const U
                               order.attempt(), owner);
   if (!files) return fail(std::move(files.error()));
 
-  v1::BringFilesRequest request;
+  v1::FetchFilesRequest request;
   request.set_cluster_id(self->cluster_id());
   request.set_node(self->node());
   request.set_instance(self->instance());
@@ -64,7 +64,7 @@ Result<void> FileStreams::bring(const v1::NodeLaunch& order, int number, const U
   const auto stub = v1::AgentService::NewStub(rpc::make_channel(*endpoint));
   rpc::authorize(context, endpoint->token);
   grpc::CompletionQueue queue;
-  const auto reader = stub->PrepareAsyncBringFiles(&context, request, &queue);
+  const auto reader = stub->PrepareAsyncFetchFiles(&context, request, &queue);
   bool silent = false;
   // False: the call is over.
   const auto next = [&] {
@@ -84,7 +84,7 @@ Result<void> FileStreams::bring(const v1::NodeLaunch& order, int number, const U
   Result<void> taken;
   bool on = next();
   while (on) {
-    v1::BringFilesResponse response;
+    v1::FetchFilesResponse response;
     reader->Read(&response, nullptr);
     on = next();
     if (!on) break;

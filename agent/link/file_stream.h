@@ -1,7 +1,7 @@
-// Files between this node and another one, over the controller (AgentService.BringFiles,
+// Files between this node and another one, over the controller (AgentService.FetchFiles,
 // SendFiles), each transfer on a connection of its own.
 //
-// bring() blocks, on the thread of a start. send() does not: a thread a transfer reads and writes.
+// fetch() blocks, on the thread of a start. send() does not: a thread a transfer reads and writes.
 // Thread-safe. stop() ends all of them, and returns when the last has let go, or when a file system
 // has held it up for 10 s.
 #pragma once
@@ -39,7 +39,7 @@ class FileStreams {
   FileStreams& operator=(const FileStreams&) = delete;
 
   // Brings the `number`-th of the order's brings, whole or not at all.
-  Result<void> bring(const v1::NodeLaunch& order, int number, const UserEntry* owner);
+  Result<void> fetch(const v1::NodeLaunch& order, int number, const UserEntry* owner);
   void send(v1::FilesWanted wanted);
   void stop();
 

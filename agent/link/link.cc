@@ -55,9 +55,9 @@ void Link::open() {
   auto endpoint = options_.endpoint();
   if (!endpoint) {
     const std::string text = endpoint.error().message;
-    if (said_ != text)
+    if (logged_ != text)
       log::warn("finding the controller: " + text + "; looking again until it is there");
-    said_ = text;
+    logged_ = text;
     try_again(backoff_.next());
     return;
   }
@@ -116,7 +116,7 @@ void Link::on_message(v1::ConnectResponse message) {
       }
       hello_timer_.cancel();
       backoff_.reset();
-      said_.clear();
+      logged_.clear();
       log::info(
           "attached to the controller",
           {{"address", address_}, {"cluster", welcome.cluster_id()}, {"epoch", welcome.epoch()}});
@@ -158,11 +158,11 @@ void Link::on_done(const grpc::Status& status) {
   if (was_up) {
     log::warn("lost the controller at '" + address_ + "': " + why +
               "; runs go on, connecting again");
-    said_ = why;
-  } else if (said_.empty()) {
+    logged_ = why;
+  } else if (logged_.empty()) {
     log::warn("cannot reach the controller at '" + address_ + "': " + why +
               "; trying again until it is there");
-    said_ = why;
+    logged_ = why;
   }
   try_again(backoff_.next());
 }
@@ -176,8 +176,8 @@ void Link::refused(const Error& error, bool other_cluster) {
                 std::to_string(
                     std::chrono::duration_cast<std::chrono::seconds>(options_.slow_retry).count()) +
                 " s";
-  if (said_ != error.message) log::error("refused: " + error.message + next);
-  said_ = error.message;
+  if (logged_ != error.message) log::error("refused: " + error.message + next);
+  logged_ = error.message;
   if (for_good) return;
   try_again(options_.slow_retry);
 }

@@ -101,7 +101,7 @@ class Link {
   bool hello_timed_out_ = false;
   bool hello_again_ = false;  // it was ended for that
   std::string address_;
-  std::string said_;  // the last complaint, until the next Welcome
+  std::string logged_;  // the last complaint, until the next Welcome
 };
 
 }  // namespace muster::agent

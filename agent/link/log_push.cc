@@ -40,7 +40,7 @@ class StreamPush final : public LogPush {
     source_.on_bytes([this] { wake(); });
   }
   ~StreamPush() override { StreamPush::stop(); }
-  void look_again() override { wake(); }
+  void check_again() override { wake(); }
   void stop() override;
 
  private:

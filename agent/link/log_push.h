@@ -57,7 +57,7 @@ class LogPush {
                                         LogSource& source);
   virtual ~LogPush() = default;
   // What takes_companions says may be another thing than before.
-  virtual void look_again() = 0;
+  virtual void check_again() = 0;
   // Cuts the stream and ends the threads; idempotent.
   virtual void stop() = 0;
 };

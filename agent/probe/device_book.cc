@@ -16,22 +16,22 @@ std::string bounded(const std::string& text) {
 bool is_card(const v1::Device& device) { return device.type() != to_string(DeviceType::Cpu); }
 
 v1::Device to_v1(const Device& device) {
-  v1::Device told;
-  told.set_id(device.id);
-  told.set_type(std::string(to_string(device.type)));
-  if (device.type == DeviceType::Cpu) return told;
-  told.set_model(device.name);
-  told.set_physical_id(device.physical_id);
-  told.set_bus_id(device.bus_id);
-  told.set_uuid(device.uuid);
-  told.set_memory_mib(device.memory_total_mib.value_or(0));
-  for (const std::string& address : device.addresses) told.add_addresses(address);
-  told.set_super_device_id(device.super_device_id.value_or(""));
-  told.set_super_pod_id(device.super_pod_id.value_or(""));
-  if (device.server_index) told.set_server_index(*device.server_index);
+  v1::Device reported;
+  reported.set_id(device.id);
+  reported.set_type(std::string(to_string(device.type)));
+  if (device.type == DeviceType::Cpu) return reported;
+  reported.set_model(device.name);
+  reported.set_physical_id(device.physical_id);
+  reported.set_bus_id(device.bus_id);
+  reported.set_uuid(device.uuid);
+  reported.set_memory_mib(device.memory_total_mib.value_or(0));
+  for (const std::string& address : device.addresses) reported.add_addresses(address);
+  reported.set_super_device_id(device.super_device_id.value_or(""));
+  reported.set_super_pod_id(device.super_pod_id.value_or(""));
+  if (device.server_index) reported.set_server_index(*device.server_index);
   if (device.numa_node && *device.numa_node >= 0)
-    told.set_numa_node(static_cast<std::uint32_t>(*device.numa_node));
-  return told;
+    reported.set_numa_node(static_cast<std::uint32_t>(*device.numa_node));
+  return reported;
 }
 
 // By what a tool always says of a card; the type is no sign, for the short name of half an answer
@@ -103,19 +103,19 @@ v1::DeviceReading unseen(const v1::Device& device, const std::vector<std::string
 }
 
 std::vector<std::string> to_tell(const std::vector<std::string>& findings) {
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   for (const std::string& finding : findings) {
-    if (told.size() < kFindingsMax) told.push_back(bounded(finding));
+    if (reported.size() < kFindingsMax) reported.push_back(bounded(finding));
   }
-  return told;
+  return reported;
 }
 
 }  // namespace
 
 std::vector<v1::Device> to_v1(const std::vector<Device>& devices) {
-  std::vector<v1::Device> told;
-  for (const Device& device : devices) told.push_back(to_v1(device));
-  return told;
+  std::vector<v1::Device> reported;
+  for (const Device& device : devices) reported.push_back(to_v1(device));
+  return reported;
 }
 
 void DeviceBook::restore(const v1::Inventory& kept, bool this_boot) {
@@ -132,8 +132,8 @@ bool DeviceBook::failed() const {
   return seen_.devices.empty() || (had_cards && !has_cards);
 }
 
-bool DeviceBook::take(Probed look) {
-  seen_ = std::move(look);
+bool DeviceBook::take(Probed probed) {
+  seen_ = std::move(probed);
   const auto before = std::exchange(another_, std::nullopt);
   if (failed()) return false;
   std::vector<v1::Device> shown = to_v1(seen_.devices);

@@ -45,7 +45,7 @@ class DeviceBook {
 
   // The latest look. True: what is announced is to be announced anew: other devices, or, of
   // restored ones, other findings.
-  bool take(Probed look);
+  bool take(Probed probed);
   // The devices and findings of the latest look are those to be told from now on.
   void announce();
 

@@ -39,10 +39,10 @@ void read_network(v1::Inventory& inventory, const Way* way) {
   inventory.clear_interfaces();
   for (v1::NetworkInterface& one : network_interfaces())
     *inventory.add_interfaces() = std::move(one);
-  if (auto told = read_routes(network_links())) {
+  if (auto found = read_routes(network_links())) {
     inventory.clear_routes();
-    for (v1::NetworkRoute& one : told->routes) *inventory.add_routes() = std::move(one);
-    inventory.set_routes_cut(told->cut);
+    for (v1::NetworkRoute& one : found->routes) *inventory.add_routes() = std::move(one);
+    inventory.set_routes_cut(found->cut);
   }
   if (way == nullptr) return;
   if (auto address = way->local_address()) inventory.set_address(std::move(*address));

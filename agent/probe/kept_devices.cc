@@ -31,13 +31,13 @@ std::string unsound(const v1::Inventory& inventory) {
 
 std::string encode_kept(const InstanceId& instance, const BootId& boot, const std::string& version,
                         const v1::Inventory& inventory) {
-  v1::Hello said;
-  said.set_version(version);
-  said.set_instance(instance.str());
-  said.set_boot_id(boot.str());
-  *said.mutable_inventory()->mutable_devices() = inventory.devices();
-  *said.mutable_inventory()->mutable_findings() = inventory.findings();
-  return io::encode_frame(said.SerializeAsString());
+  v1::Hello hello;
+  hello.set_version(version);
+  hello.set_instance(instance.str());
+  hello.set_boot_id(boot.str());
+  *hello.mutable_inventory()->mutable_devices() = inventory.devices();
+  *hello.mutable_inventory()->mutable_findings() = inventory.findings();
+  return io::encode_frame(hello.SerializeAsString());
 }
 
 Result<void> store_kept(const std::filesystem::path& file, const std::string& bytes) {
@@ -56,23 +56,23 @@ Result<std::optional<KeptDevices>> load_kept(const std::filesystem::path& file,
     return fail(std::move(bytes).error().in(reading));
   }
   const io::Decoded decoded = io::decode_frames(*bytes);
-  v1::Hello said;
+  v1::Hello hello;
   if (decoded.payloads.size() != 1 || decoded.used != bytes->size() ||
-      !said.ParseFromArray(decoded.payloads[0].data(),
+      !hello.ParseFromArray(decoded.payloads[0].data(),
                            static_cast<int>(decoded.payloads[0].size()))) {
     return fail(ErrorCode::DataLoss, reading + ": it is damaged");
   }
-  if (said.instance() != instance.str())
+  if (hello.instance() != instance.str())
     return fail(ErrorCode::Conflict, fmt::format("{}: they are those of another agent ('{}')",
-                                                 reading, said.instance()));
-  if (const std::string why = unsound(said.inventory()); !why.empty())
+                                                 reading, hello.instance()));
+  if (const std::string why = unsound(hello.inventory()); !why.empty())
     return fail(ErrorCode::DataLoss, fmt::format("{}: {}", reading, why));
-  const bool card = std::ranges::any_of(said.inventory().devices(), [](const v1::Device& device) {
+  const bool card = std::ranges::any_of(hello.inventory().devices(), [](const v1::Device& device) {
     return device.type() != to_string(DeviceType::Cpu);
   });
   if (!card) return std::optional<KeptDevices>();
-  return KeptDevices{.inventory = std::move(*said.mutable_inventory()),
-                     .this_boot = said.boot_id() == boot.str()};
+  return KeptDevices{.inventory = std::move(*hello.mutable_inventory()),
+                     .this_boot = hello.boot_id() == boot.str()};
 }
 
 }  // namespace muster::agent::probe

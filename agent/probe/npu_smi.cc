@@ -10,7 +10,7 @@ namespace muster::agent::probe {
 namespace {
 
 constexpr std::uint32_t kNumberMax = 1023;  // of cards, chips and devices
-constexpr std::size_t kSaidMax = 8;
+constexpr std::size_t kMessagesMax = 8;
 
 std::optional<std::uint32_t> small(std::string_view text) {
   return ranktable::parse_number(text, kNumberMax);
@@ -59,8 +59,8 @@ class InfoReader {
       if (line.front() == '|') {
         // else it was cut off: half a number is no number
         if (line.size() > 1 && line.back() == '|') row(cells_of(line));
-      } else if (info_.said.size() < kSaidMax) {
-        info_.said.push_back(clean(line, 160));
+      } else if (info_.messages.size() < kMessagesMax) {
+        info_.messages.push_back(clean(line, 160));
       }
     }
     drop_card();

@@ -42,7 +42,7 @@ struct NpuInfo {
   std::vector<NpuChip> chips;
   std::vector<std::uint32_t> half;  // cards whose chip row is missing or unreadable
   std::vector<NpuProcess> processes;
-  std::vector<std::string> said;  // lines that are no table: errors, warnings; 8 at most
+  std::vector<std::string> messages;  // lines that are no table: errors, warnings; 8 at most
 };
 NpuInfo parse_npu_info(std::string_view text);
 

@@ -41,9 +41,9 @@ Found ask_nvidia(const Ask& ask) {
     }
   }
   std::ranges::sort(found.devices, {}, &Device::id);
-  for (const std::string& line : list.said)
+  for (const std::string& line : list.messages)
     found.findings.push_back(fmt::format("nvidia-smi says '{}'", line));
-  if (!gpus.why.empty() && list.said.empty())
+  if (!gpus.why.empty() && list.messages.empty())
     found.findings.push_back(fmt::format("the list of nvidia-smi may not be whole: {}", gpus.why));
   if (!apps.why.empty())
     found.findings.push_back(

@@ -9,7 +9,7 @@
 namespace muster::agent::probe {
 namespace {
 
-constexpr std::size_t kSaidMax = 8;
+constexpr std::size_t kMessagesMax = 8;
 
 // Columns by name.
 class Columns {
@@ -44,17 +44,17 @@ std::optional<std::uint64_t> number(std::string_view cell) {
   return parse_u64(words[0]);
 }
 
-// Rows in, others to `said`.
+// Rows in, others to `messages`.
 void rows(std::string_view csv, Columns columns,
           const std::function<bool(const Columns&, const std::vector<std::string_view>&)>& take,
-          std::vector<std::string>* said) {
+          std::vector<std::string>* messages) {
   std::string_view line;
   while (next_line(csv, line)) {
     if (line.empty()) continue;
     const auto cells = split(line, ',', 16);
     if (columns.header(cells)) continue;
     if (cells.size() == columns.size() && take(columns, cells)) continue;
-    if (said != nullptr && said->size() < kSaidMax) said->push_back(clean(line, 160));
+    if (messages != nullptr && messages->size() < kMessagesMax) messages->push_back(clean(line, 160));
   }
 }
 
@@ -100,7 +100,7 @@ GpuList parse_gpus(std::string_view csv) {
         list.devices.push_back(std::move(device));
         return true;
       },
-      &list.said);
+      &list.messages);
   return list;
 }
 

@@ -21,21 +21,21 @@ std::string_view last_part(std::string_view path) { return path.substr(path.rfin
 
 // Tools cut names (npu-smi at 13 or 15 bytes) or give the program's path (nvidia-smi); the kernel
 // keeps 15 bytes.
-bool same_name(std::string_view said, pid_t pid) {
+bool same_name(std::string_view reported, pid_t pid) {
   const std::string folder = "/proc/" + std::to_string(pid);
   const auto begins = [](std::string_view one, std::string_view other) {
     const std::size_t shorter = std::min(one.size(), other.size());
     return shorter > 0 && one.substr(0, shorter) == other.substr(0, shorter);
   };
-  said = last_part(said);
+  reported = last_part(reported);
   if (const auto comm = io::read_file(folder + "/comm", 64);
-      comm && begins(said, ranktable::trimmed(*comm)))
+      comm && begins(reported, ranktable::trimmed(*comm)))
     return true;
   // not its command line: reading that waits for a process that the kernel holds
   std::array<char, 4096> program{};
   const ssize_t size = ::readlink((folder + "/exe").c_str(), program.data(), program.size());
   return size > 0 &&
-         begins(said, last_part(std::string_view(program.data(), static_cast<std::size_t>(size))));
+         begins(reported, last_part(std::string_view(program.data(), static_cast<std::size_t>(size))));
 }
 
 std::string user_of(pid_t pid) {

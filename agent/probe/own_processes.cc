@@ -8,17 +8,17 @@ void OwnProcesses::set(std::set<pid_t> pids, std::set<std::uint32_t> devices) {
   const std::lock_guard lock(mutex_);
   pids_ = std::move(pids);
   devices_ = std::move(devices);
-  since_look_.insert(devices_.begin(), devices_.end());
+  since_probe_.insert(devices_.begin(), devices_.end());
 }
 
-void OwnProcesses::begin_look() {
+void OwnProcesses::begin_probe() {
   const std::lock_guard lock(mutex_);
-  since_look_ = devices_;
+  since_probe_ = devices_;
 }
 
 bool OwnProcesses::on_device(std::uint32_t id) const {
   const std::lock_guard lock(mutex_);
-  return since_look_.contains(id);
+  return since_probe_.contains(id);
 }
 
 bool OwnProcesses::holds(pid_t pid) const {

@@ -20,14 +20,14 @@ class OwnProcesses {
   [[nodiscard]] bool holds(pid_t pid) const;
 
   // A look takes seconds, and shows what was at some moment of it.
-  void begin_look();
+  void begin_probe();
   // A run of ours is on it, or was at some time since the look began.
   [[nodiscard]] bool on_device(std::uint32_t id) const;
 
  private:
   mutable std::mutex mutex_;
   std::set<pid_t> pids_;
-  std::set<std::uint32_t> devices_, since_look_;
+  std::set<std::uint32_t> devices_, since_probe_;
 };
 
 }  // namespace muster::agent::probe

@@ -80,7 +80,7 @@ std::string tool_path() {
 
 Probed probe_devices(process::ToolRunner& tools, const ProbeOptions& options) {
   Probed probed;
-  if (options.own) options.own->begin_look();
+  if (options.own) options.own->begin_probe();
   if (options.fixed) {
     probed.devices = *options.fixed;
   } else if (options.slots) {

@@ -21,12 +21,12 @@ constexpr auto kStopBound = std::chrono::seconds(2);  // from the end of all too
 struct Prober::Shared {
   ProbeOptions options;
   Duration interval{};
-  OnLook on_look;
+  OnProbed on_probed;
   io::UniqueFd cancel;
   process::ToolRunner tools;
   std::thread thread;
 
-  std::mutex mutex;  // held while on_look is called, so that stop() waits for it
+  std::mutex mutex;  // held while on_probed is called, so that stop() waits for it
   std::condition_variable changed;
   bool stopped = false;
   bool ended = false;
@@ -35,10 +35,10 @@ struct Prober::Shared {
     ::pthread_setname_np(::pthread_self(), "agent-probe");
     for (bool first = true;; first = false) {
       if (!first && !wait()) break;
-      Probed look = probe_devices(tools, options);
+      Probed probed = probe_devices(tools, options);
       const std::lock_guard lock(mutex);
       if (stopped) break;
-      on_look(std::move(look));
+      on_probed(std::move(probed));
     }
     const std::lock_guard lock(mutex);
     ended = true;
@@ -57,14 +57,14 @@ struct Prober::Shared {
 };
 
 Result<std::unique_ptr<Prober>> Prober::start(ProbeOptions options, Duration interval,
-                                              OnLook on_look) {
+                                              OnProbed on_probed) {
   auto shared = std::make_shared<Shared>();
   shared->cancel = io::UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!shared->cancel) return fail_errno("starting to look for devices", errno);
   shared->options = std::move(options);
   shared->options.cancel_fd = shared->cancel.get();
   shared->interval = interval;
-  shared->on_look = std::move(on_look);
+  shared->on_probed = std::move(on_probed);
   try {
     shared->thread = std::thread([shared] { shared->run(); });
   } catch (const std::system_error& error) {

@@ -1,5 +1,5 @@
 // Looks at this node's devices again and again, on a thread of its own: tools may take long, and
-// what they ask of a driver may hang for ever. Owns the thread and the tool runner. `on_look` is
+// what they ask of a driver may hang for ever. Owns the thread and the tool runner. `on_probed` is
 // called on that thread, and never after stop().
 // Stop: what is asked of tools is ended at once. A thread that the kernel holds is left behind: it
 // touches nothing of its caller's any more.
@@ -16,11 +16,11 @@ namespace muster::agent::probe {
 
 class Prober {
  public:
-  using OnLook = std::function<void(Probed)>;
+  using OnProbed = std::function<void(Probed)>;
   // Begins at once; `interval` from the end of one look to the beginning of the next, zero: there
   // is no other.
   static Result<std::unique_ptr<Prober>> start(ProbeOptions options, Duration interval,
-                                               OnLook on_look);
+                                               OnProbed on_probed);
   ~Prober();
   Prober(const Prober&) = delete;
   Prober& operator=(const Prober&) = delete;

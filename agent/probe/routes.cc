@@ -205,17 +205,17 @@ RouteDump::Then RouteDump::take(Bytes datagram) {
 }
 
 Routes RouteDump::routes() const {
-  Routes told{.cut = found_.size() > kRoutesMax || seen_ > kRoutesRead || other_tables_};
+  Routes result{.cut = found_.size() > kRoutesMax || seen_ > kRoutesRead || other_tables_};
   for (const Route& one : found_) {
-    if (told.routes.size() == kRoutesMax) break;
-    v1::NetworkRoute& route = told.routes.emplace_back();
+    if (result.routes.size() == kRoutesMax) break;
+    v1::NetworkRoute& route = result.routes.emplace_back();
     route.set_destination(fmt::format("{}/{}", one.destination, one.bits));
     route.set_interface(one.interface);
     route.set_source(one.source);
     route.set_metric(one.metric);
     route.set_connected(!one.gateway);
   }
-  return told;
+  return result;
 }
 
 namespace {

@@ -27,7 +27,7 @@ struct SaveDir {
   std::shared_ptr<const engine::CheckpointLayout> layout;
   std::string path;
 
-  [[nodiscard]] std::vector<engine::FoundCheckpoint> look(const engine::FileView& files) const {
+  [[nodiscard]] std::vector<engine::FoundCheckpoint> scan(const engine::FileView& files) const {
     return layout->scan(files, path, kNewest);
   }
   [[nodiscard]] std::string unknown(const engine::FileView& files,

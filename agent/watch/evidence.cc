@@ -158,7 +158,7 @@ v1::EvidenceKind kind_of(const engine::Evidence& evidence) {
   return v1::EVIDENCE_KIND_UNSPECIFIED;
 }
 
-FoundEvidence as_told(std::string_view line, const engine::Evidence& evidence) {
+FoundEvidence as_reported(std::string_view line, const engine::Evidence& evidence) {
   FoundEvidence found{.line = printable(line), .kind = kind_of(evidence), .rank = evidence.rank};
   const std::string code(evidence.code);
   if (!code.empty() && found.line.find(code) == std::string::npos)
@@ -171,7 +171,7 @@ FoundEvidence find_evidence(std::string_view log_tail, const engine::Grammar* gr
   engine::Evidence best_is;  // its code points into a line that is gone
   bool in_traceback = false, ignored = false;
   LineScanner lines;
-  const auto look = [&](std::string_view raw) {
+  const auto examine = [&](std::string_view raw) {
     const std::string_view line = without_paint(raw, room);
     engine::Evidence evidence = engine::evidence_in(line);
     const std::string_view bare = without_rank(line);
@@ -209,8 +209,8 @@ FoundEvidence find_evidence(std::string_view log_tail, const engine::Grammar* gr
       vanished.clear();
     }
   };
-  lines.feed(log_tail, look);
-  lines.finish(look);
+  lines.feed(log_tail, examine);
+  lines.finish(examine);
   if (!vanished.empty() && best_is.rank < kVanishedLoss)
     return {.line = printable(vanished), .kind = v1::EVIDENCE_KIND_CAUSE, .rank = kVanishedLoss};
   best_is.code = code;
@@ -218,7 +218,7 @@ FoundEvidence find_evidence(std::string_view log_tail, const engine::Grammar* gr
   if (best_is.trouble == engine::Trouble::Arguments && ends_with_unseen(best))
     best.append(best.ends_with(' ') ? "" : " ")
         .append("(a lone blank: in the script a line ends with a backslash and a blank behind it)");
-  return as_told(with_frame(best, best_frame), best_is);
+  return as_reported(with_frame(best, best_frame), best_is);
 }
 
 std::string best_evidence(std::string_view log_tail) { return find_evidence(log_tail).line; }

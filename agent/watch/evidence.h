@@ -24,7 +24,7 @@ struct FoundEvidence {
   int rank = 0;  // engine::Evidence's: what is better has the higher one
 };
 // The line as it is told.
-FoundEvidence as_told(std::string_view line, const engine::Evidence& evidence);
+FoundEvidence as_reported(std::string_view line, const engine::Evidence& evidence);
 
 // `grammar`: whose steps are looked at for a loss that vanished; none: of no one's.
 FoundEvidence find_evidence(std::string_view log_tail, const engine::Grammar* grammar = nullptr);

@@ -1,6 +1,6 @@
 // The one real Watch: see watch.h. Here are its parts and who may touch them; watch.cc has what any
 // thread calls, watch_thread.cc what the thread does with logs, watch_scripts.cc with those that
-// are copies, watch_looks.cc what it has other threads look at.
+// are copies, watch_scans.cc what it has other threads look at.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 #include "agent/watch/checkpoint_watch.h"
 #include "agent/watch/inbox.h"
 #include "agent/watch/inotify.h"
-#include "agent/watch/look_threads.h"
+#include "agent/watch/scan_threads.h"
 #include "agent/watch/plog_reader.h"
 #include "agent/watch/progress.h"
 #include "agent/watch/rank_reader.h"
@@ -30,10 +30,10 @@
 namespace muster::agent {
 
 // One kind of look of one run: at most one is under way.
-struct Look {
+struct Scan {
   bool out = false;
   BootTime since{};          // when it was asked for
-  bool told = false;         // that it hangs
+  bool reported = false;         // that it hangs
   std::uint64_t device = 0;  // 0: not known yet
 };
 
@@ -42,7 +42,7 @@ struct ScriptSource {
   std::uint32_t rank = 0;  // of the training
   std::shared_ptr<ScriptLogCopy> copy;
   Inotify::Owner own = 0;
-  Look look;
+  Scan scan;
   bool due = true;       // a look that begins from now on
   bool end_due = false;  // somebody waits for that one
   bool end_out = false;  // the one that is out is it
@@ -87,20 +87,20 @@ struct WatchedRun {
   bool begun = false;
   Inotify::Owner owner = 0;  // +1: its save directory's
   bool logs_watched = false;
-  bool first_step_told = false;
+  bool first_step_reported = false;
   // whose steps are the script's: a rank of the training, or -1 for the script's own log
   std::optional<std::int64_t> speaker;
 
   // Looks, the watch's thread:
-  Look saves;
+  Scan saves;
   bool scan_due = true;
   bool blind = false;       // its save directory is on a file system that does not tell
   BootTime scan_at{};       // not before
   BootTime scan_sure_at{};  // at the latest
-  enum class LastLook : std::uint8_t { No, Due, Out, Told } last_look = LastLook::No;
-  BootTime last_look_until{};                          // while it is Due or Out
+  enum class LastScan : std::uint8_t { No, Due, Out, Reported } last_scan = LastScan::No;
+  BootTime last_scan_until{};                          // while it is Due or Out
   std::map<std::uint32_t, std::string> success_files;  // by rank, over the run's; never changes
-  Look success;
+  Scan success;
   using Ends = std::vector<std::pair<RankNo, RankEnd>>;
   Ends success_due, success_out;  // answers that wait for the next look, for the one that is out
 
@@ -129,7 +129,7 @@ class FileWatch final : public Watch {
         post_(std::move(post)),
         callbacks_(std::move(callbacks)),
         inbox_(std::move(inbox)),
-        looks_(options_.look_threads),
+        scans_(options_.scan_threads),
         buffer_(256 << 10),
         thread_([this] { work(); }) {}
   ~FileWatch() override { stop(); }
@@ -167,8 +167,8 @@ class FileWatch final : public Watch {
   bool pass(BootTime now);
   bool read_rank(const RunPtr& run, WatchedRank& rank, BootTime now);
   void finish_rank(const RunPtr& run, WatchedRank& rank);
-  void take_plog(WatchedRank& rank, RankEnd& answer, int told);
-  void mind_plogs(const Now& now);
+  void take_plog(WatchedRank& rank, RankEnd& answer, int reported);
+  void read_plogs(const Now& now);
   void give_up_plogs();
   void tell_rank_end(const RunPtr& run, RankNo rank, RankEnd answer);
 
@@ -177,34 +177,34 @@ class FileWatch final : public Watch {
                          ScriptLogCopy::Round round);
   static void source_is_over(WatchedRank& rank);
   static void wake_script(WatchedRun& run);
-  void mind_script_logs(const RunPtr& run, BootTime now);
+  void check_script_logs(const RunPtr& run, BootTime now);
   static bool script_logs_pending(const WatchedRun& run);
   static bool speaks(WatchedRun& run, const WatchedRank& rank, bool tells);
   static int take_script_logs(const WatchedRun& run, WatchedRank& rank, RankEnd& answer,
-                              bool failed, int told);
+                              bool failed, int reported);
 
   struct SavesSeen;  // what a look brings
-  [[nodiscard]] static LookThreads::Lane lane_of(const Look& look, Inotify::Owner own);
-  void send(Look& look, Inotify::Owner own, LookThreads::Work work);
-  void came_back(Look& look, Inotify::Owner own, std::uint64_t device);
-  void look_at_saves(const RunPtr& run, BootTime now);
+  [[nodiscard]] static ScanThreads::Lane lane_of(const Scan& scan, Inotify::Owner own);
+  void send(Scan& scan, Inotify::Owner own, ScanThreads::Work work);
+  void came_back(Scan& scan, Inotify::Owner own, std::uint64_t device);
+  void scan_saves(const RunPtr& run, BootTime now);
   void saves_seen(const RunPtr& run, SavesSeen seen);
-  void look_for_success(const RunPtr& run);
+  void check_success(const RunPtr& run);
   void success_seen(const RunPtr& run, const std::vector<bool>& there, std::uint64_t device);
-  void last_look_due(const RunPtr& run);
-  void tell_last_look(const RunPtr& run);
-  [[nodiscard]] BootTime looks_until();
-  void mind_looks(BootTime now);
-  void mind(const WatchedRun& run, Look& look, Inotify::Owner own, BootTime now, const char* doing,
+  void last_scan_due(const RunPtr& run);
+  void report_last_scan(const RunPtr& run);
+  [[nodiscard]] BootTime scans_until();
+  void check_scans(BootTime now);
+  void check_scan(const WatchedRun& run, Scan& scan, Inotify::Owner own, BootTime now, const char* doing,
             const std::string& path);
 
   void ask_kernel();
   void watch_logs(WatchedRun& run);
-  void look_blindly();
+  void scan_blindly();
   void keep_room(BootTime now);
   // nothing: nobody can tell
   [[nodiscard]] std::optional<std::uint64_t> free_bytes(const std::filesystem::path& dir) const;
-  [[nodiscard]] Duration look_apart();
+  [[nodiscard]] Duration scan_interval();
   void say(std::string text);
   void changed(Inotify::Owner owner, std::string_view name);
 
@@ -225,7 +225,7 @@ class FileWatch final : public Watch {
   std::function<void()> wake_;
 
   const std::shared_ptr<Inbox> inbox_;
-  LookThreads looks_;
+  ScanThreads scans_;
 
   // The watch's thread:
   Inotify inotify_;
@@ -236,7 +236,7 @@ class FileWatch final : public Watch {
   BootTime room_at_{};   // next look at the disk's room
   BootTime plogs_at_{};  // next look at the bytes of process logs
   bool instance_troubled_ = false, watches_troubled_ = false, threads_troubled_ = false;
-  std::set<LookThreads::Lane> hangs_told_;
+  std::set<ScanThreads::Lane> hangs_reported_;
 
   std::thread thread_;  // last: it uses all of the above
 };

@@ -44,31 +44,31 @@ class LineScanner {
 
   // The stream was cut: what is held belongs to nothing.
   void reset() {
-    held_.clear();
-    held_bytes_ = 0;
+    buffered_.clear();
+    buffered_bytes_ = 0;
   }
   // Bytes of the unfinished line so far, also those beyond kMost.
-  [[nodiscard]] std::size_t held_bytes() const { return held_bytes_; }
+  [[nodiscard]] std::size_t buffered_bytes() const { return buffered_bytes_; }
 
  private:
   template <class Line>
   void complete(std::string_view last, Line& line) {
-    if (held_.empty()) {
+    if (buffered_.empty()) {
       if (!last.empty()) line(last.substr(0, kMost));
     } else {
       hold(last);
-      line(std::string_view(held_));
-      held_.clear();
+      line(std::string_view(buffered_));
+      buffered_.clear();
     }
-    held_bytes_ = 0;
+    buffered_bytes_ = 0;
   }
   void hold(std::string_view bytes) {
-    held_bytes_ += bytes.size();
-    held_.append(bytes.substr(0, kMost - held_.size()));
+    buffered_bytes_ += bytes.size();
+    buffered_.append(bytes.substr(0, kMost - buffered_.size()));
   }
 
-  std::string held_;
-  std::size_t held_bytes_ = 0;
+  std::string buffered_;
+  std::size_t buffered_bytes_ = 0;
 };
 
 }  // namespace muster::agent

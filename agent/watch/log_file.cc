@@ -113,7 +113,7 @@ void LogFile::begin_segment(std::uint64_t size, std::uint64_t inode) {
   cut_ = true;
 }
 
-Result<bool> LogFile::look() {
+Result<bool> LogFile::check() {
   if (!fd_) {
     // The rank may have put anything in its place: a pipe would hold this thread, which reads every
     // job's logs, for ever.
@@ -184,7 +184,7 @@ Result<void> LogFile::persist_segment() {
 Result<LogFile::Parsing> LogFile::parse_next(std::span<char> buffer) {
   const Use use(*this);
   for (;;) {
-    auto there = look();
+    auto there = check();
     if (!there) return fail(std::move(there.error()));
     if (!*there) return Parsing{.at_end = true};
     if (parsed_ < floor_.position()) {
@@ -195,7 +195,7 @@ Result<LogFile::Parsing> LogFile::parse_next(std::span<char> buffer) {
     const std::uint32_t number = segment_.number();
     auto got = pread_some(buffer.data(), buffer.size(), parsed_);
     if (!got) return fail(std::move(got.error()));
-    there = look();
+    there = check();
     if (!there) return fail(std::move(there.error()));
     // A program that truncates in a loop is met again at the next pass: one more try here is no
     // promise, only thrift.
@@ -215,40 +215,40 @@ Result<LogFile::Parsing> LogFile::parse_next(std::span<char> buffer) {
 
 // Of what will be parsed again the bytes before count. Another segment may have taken the file's
 // place meanwhile: then there is no anchor.
-std::string LogFile::anchor_before(std::uint64_t held) {
-  if (held == 0) return anchor_;
+std::string LogFile::anchor_before(std::uint64_t buffered) {
+  if (buffered == 0) return anchor_;
   if (!fd_) {
-    if (const auto there = look(); !there || !*there) return {};
+    if (const auto there = check(); !there || !*there) return {};
   }
-  if (held > parsed_) return {};
+  if (buffered > parsed_) return {};
   const std::uint32_t number = segment_.number();
-  const std::uint64_t position = parsed_ - held;
+  const std::uint64_t position = parsed_ - buffered;
   const std::uint64_t from =
       std::max(floor_.position(), position > kAnchor ? position - kAnchor : 0);
   if (from >= position) return {};
   std::string anchor(static_cast<std::size_t>(position - from), '\0');
   const auto got = pread_some(anchor.data(), anchor.size(), from);
   if (!got || *got != anchor.size()) return {};
-  const auto there = look();  // an error comes again, and is told, at the next read
+  const auto there = check();  // an error comes again, and is told, at the next read
   return there && *there && segment_.number() == number ? anchor : std::string();
 }
 
-Result<void> LogFile::remember(logs::v1::Parsed said, std::uint64_t held) {
+Result<void> LogFile::remember(logs::v1::Parsed parsed, std::uint64_t buffered) {
   const Use use(*this);
-  const std::string anchor = anchor_before(held);
+  const std::string anchor = anchor_before(buffered);
   if (auto done = persist_segment(); !done) return done;
-  said.set_segment(segment_.number());
-  said.set_position(held <= parsed_ ? parsed_ - held : 0);
-  said.set_anchor(anchor);
+  parsed.set_segment(segment_.number());
+  parsed.set_position(buffered <= parsed_ ? parsed_ - buffered : 0);
+  parsed.set_anchor(anchor);
   logs::v1::CursorRecord record;
-  *record.mutable_parsed() = std::move(said);
+  *record.mutable_parsed() = std::move(parsed);
   return cursor_.append(record);
 }
 
 Result<std::string> LogFile::tail(std::size_t most) {
   const Use use(*this);
   if (!fd_) {
-    auto there = look();
+    auto there = check();
     if (!there) return fail(std::move(there.error()));
     if (!*there) return std::string();
   }
@@ -263,7 +263,7 @@ Result<std::string> LogFile::tail(std::size_t most) {
 Result<LogPiece> LogFile::read(std::uint64_t from, std::size_t most, bool ended) {
   const Use use(*this);
   for (;;) {
-    auto there = look();
+    auto there = check();
     if (!there) return fail(std::move(there.error()));
     LogPiece piece{.offset = from};
     if (!segment_.base_known()) return piece;
@@ -285,7 +285,7 @@ Result<LogPiece> LogFile::read(std::uint64_t from, std::size_t most, bool ended)
       auto got = pread_some(piece.data.data(), piece.data.size(), at);
       if (!got) return fail(std::move(got.error()));
       piece.data.resize(*got);
-      there = look();
+      there = check();
       if (!there) return fail(std::move(there.error()));
       if (segment_.number() != number) continue;
     }
@@ -303,7 +303,7 @@ void LogFile::controller_has(std::uint64_t offset, std::uint64_t synced) {
   const Use use(*this);
   if (!segment_.base_known()) {
     // a newer segment still, perhaps; errors come again, and are told, at the next read
-    (void)look();
+    (void)check();
     segment_.set_base(std::max(segment_.base(), offset));
     segment_.set_base_known(true);
     segment_persisted_ = false;
@@ -363,7 +363,7 @@ Duration LogFile::since_written(WallTime now) const {
   return std::max(Duration::zero(), now - at);
 }
 
-std::uint64_t LogFile::held_bytes() {
+std::uint64_t LogFile::stored_bytes() {
   const Use use(*this);
   return size_ - std::min(size_, floor_.position());
 }

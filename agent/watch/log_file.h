@@ -55,8 +55,8 @@ class LogFile {
   Result<Parsing> parse_next(std::span<char> buffer);
   // What an earlier life of the agent had parsed: parse_next goes on behind it.
   [[nodiscard]] const std::optional<logs::v1::Parsed>& restored() const { return restored_; }
-  // Persists that everything but the last `held` bytes has been parsed.
-  Result<void> remember(logs::v1::Parsed said, std::uint64_t held);
+  // Persists that everything but the last `buffered` bytes has been parsed.
+  Result<void> remember(logs::v1::Parsed parsed, std::uint64_t buffered);
   // The last bytes before the parser, at most `most`.
   Result<std::string> tail(std::size_t most);
 
@@ -81,7 +81,7 @@ class LogFile {
   // Punches `want` bytes from the oldest on, whole blocks, shipped or not; parsed ones only, and
   // never of the newest `keep`. Answers how many went.
   Result<std::uint64_t> give_up(std::uint64_t want, std::uint64_t keep);
-  std::uint64_t held_bytes();
+  std::uint64_t stored_bytes();
 
  private:
   LogFile(std::filesystem::path log, CursorFile cursor,
@@ -89,10 +89,10 @@ class LogFile {
   // Held by each call that may open the log: the mutex, and at its end a descriptor that may not be
   // kept goes.
   class Use;
-  Result<bool> look();  // opens and checks; false: there is no file yet
+  Result<bool> check();  // opens and checks; false: there is no file yet
   void begin_segment(std::uint64_t size, std::uint64_t inode);
   Result<void> persist_segment();
-  std::string anchor_before(std::uint64_t held);
+  std::string anchor_before(std::uint64_t buffered);
   Result<std::uint64_t> punch(std::uint64_t to, const char* reason);
   Result<std::size_t> pread_some(char* to, std::size_t most, std::uint64_t at) const;
 

@@ -64,16 +64,16 @@ void PlogReader::read_file(const PlogFile& file, Place& place, std::span<char> b
     place.read += text.size();
     while (!text.empty()) {
       const std::size_t line_end = std::min(text.find('\n'), text.size());
-      if (!std::exchange(place.cut, false)) look_at(text.substr(0, line_end), file, now);
+      if (!std::exchange(place.cut, false)) examine(text.substr(0, line_end), file, now);
       text.remove_prefix(std::min(line_end + 1, text.size()));
     }
   }
 }
 
-void PlogReader::look_at(std::string_view line, const PlogFile& file, BootTime now) {
+void PlogReader::examine(std::string_view line, const PlogFile& file, BootTime now) {
   const engine::Evidence evidence = engine::evidence_in(line);
   if (evidence.rank == 0 || (evidence.rank < best_.rank && now - best_at_ <= kLineLives)) return;
-  best_ = as_told(fmt::format("{}: {}", std::filesystem::path(file.path).filename().string(), line),
+  best_ = as_reported(fmt::format("{}: {}", std::filesystem::path(file.path).filename().string(), line),
                   evidence);
   // CANN writes [ERROR] for much that it gets over: of such a line alone nobody knows whether it is
   // the cause.

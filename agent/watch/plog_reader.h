@@ -45,7 +45,7 @@ class PlogReader {
   void take_places(const std::vector<PlogFile>& files, const Now& now, bool ended);
   void read_file(const PlogFile& file, Place& place, std::span<char> buffer, BootTime now,
                  bool ended);
-  void look_at(std::string_view line, const PlogFile& file, BootTime now);
+  void examine(std::string_view line, const PlogFile& file, BootTime now);
 
   PlogTree tree_;
   std::map<std::string, Place> places_;

@@ -47,34 +47,34 @@ RankReader::RankReader(std::shared_ptr<LogFile> file, std::shared_ptr<const Patt
   }
 }
 
-void RankReader::look_at(std::string_view line, Round& round) {
+void RankReader::examine(std::string_view line, Round& round) {
   const engine::LogLine found = patterns_->grammar->read(line);
-  switch (found.said) {
-    case engine::Said::Step: take_step(found.step, round); break;
-    case engine::Said::Rate: take_rate(found.step, round); break;
-    case engine::Said::EpochEnd: take_end(found.step, round); break;
-    case engine::Said::LossNotFinite:
+  switch (found.kind) {
+    case engine::LineKind::Step: take_step(found.step, round); break;
+    case engine::LineKind::Rate: take_rate(found.step, round); break;
+    case engine::LineKind::EpochEnd: take_end(found.step, round); break;
+    case engine::LineKind::LossNotFinite:
       latest_.has_loss = false;
       latest_.loss_not_finite = true;
       round.loss_vanished = true;
       break;
-    case engine::Said::Exiting:
+    case engine::LineKind::Exiting:
       if (guard_.is_near(found.step, latest_))
         latest_.step = std::max(latest_.step, found.step.step);
       break;
-    case engine::Said::Nothing:
-    case engine::Said::Evaluation:
-    case engine::Said::SetUp:
-    case engine::Said::TrainingStarted:
-    case engine::Said::TrainingDone:
-    case engine::Said::TrainingSkipped:
-    case engine::Said::StrategySaved:
-    case engine::Said::SaveStarted:
-    case engine::Said::SaveScheduled:
-    case engine::Said::SaveDone:
-    case engine::Said::LoadStarted:
-    case engine::Said::Loaded:
-    case engine::Said::NothingToLoad: break;
+    case engine::LineKind::Nothing:
+    case engine::LineKind::Evaluation:
+    case engine::LineKind::SetUp:
+    case engine::LineKind::TrainingStarted:
+    case engine::LineKind::TrainingDone:
+    case engine::LineKind::TrainingSkipped:
+    case engine::LineKind::StrategySaved:
+    case engine::LineKind::SaveStarted:
+    case engine::LineKind::SaveScheduled:
+    case engine::LineKind::SaveDone:
+    case engine::LineKind::LoadStarted:
+    case engine::LineKind::Loaded:
+    case engine::LineKind::NothingToLoad: break;
   }
   if (patterns_->success_last_step) {
     if (const auto end = end_reached(found, latest_, last_line_.covers)) success_seen_ = *end;
@@ -87,7 +87,7 @@ void RankReader::look_at(std::string_view line, Round& round) {
 void RankReader::take_step(const engine::StepLine& step, Round& round) {
   switch (guard_.judge(step, latest_)) {
     case StepGuard::Verdict::Not: return;
-    case StepGuard::Verdict::Both: count_step(guard_.take_held(), round); break;
+    case StepGuard::Verdict::Both: count_step(guard_.take_pending(), round); break;
     case StepGuard::Verdict::Counts: break;
   }
   count_step(step, round);
@@ -151,7 +151,7 @@ Result<RankReader::Round> RankReader::read(std::span<char> buffer,
       lines_.reset();
       last_line_ = {};
     }
-    lines_.feed(piece->data, [&](std::string_view line) { look_at(line, round); });
+    lines_.feed(piece->data, [&](std::string_view line) { examine(line, round); });
     bytes += piece->data.size();
     unremembered_ += piece->data.size();
     if (!piece->data.empty() || piece->cut) moved();
@@ -164,7 +164,7 @@ Result<RankReader::Round> RankReader::read(std::span<char> buffer,
 }
 
 void RankReader::finish_line(Round& round) {
-  lines_.finish([&](std::string_view line) { look_at(line, round); });
+  lines_.finish([&](std::string_view line) { examine(line, round); });
 }
 
 Result<void> RankReader::remember(BootTime now, bool final) {
@@ -172,16 +172,16 @@ Result<void> RankReader::remember(BootTime now, bool final) {
   if (unremembered_ == 0) return {};
   if (!final && unremembered_ < kRememberBytes && now - remembered_at_ < std::chrono::seconds(30))
     return {};
-  logs::v1::Parsed said;
-  said.set_step(latest_.step);
-  said.set_total(latest_.total);
-  said.set_loss(latest_.loss);
-  said.set_has_loss(latest_.has_loss);
-  said.set_loss_not_finite(latest_.loss_not_finite);
-  said.set_success_seen(success_seen_);
+  logs::v1::Parsed parsed;
+  parsed.set_step(latest_.step);
+  parsed.set_total(latest_.total);
+  parsed.set_loss(latest_.loss);
+  parsed.set_has_loss(latest_.has_loss);
+  parsed.set_loss_not_finite(latest_.loss_not_finite);
+  parsed.set_success_seen(success_seen_);
   unremembered_ = 0;
   remembered_at_ = now;
-  return file_->remember(std::move(said), lines_.held_bytes());
+  return file_->remember(std::move(parsed), lines_.buffered_bytes());
 }
 
 Result<FoundEvidence> RankReader::evidence() {

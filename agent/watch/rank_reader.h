@@ -67,7 +67,7 @@ class RankReader {
   [[nodiscard]] const std::shared_ptr<LogFile>& file() const { return file_; }
 
  private:
-  void look_at(std::string_view line, Round& round);
+  void examine(std::string_view line, Round& round);
   void take_step(const engine::StepLine& step, Round& round);
   void count_step(engine::StepLine step, Round& round);
   void take_rate(const engine::StepLine& rate, Round& round);

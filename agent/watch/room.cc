@@ -16,11 +16,11 @@ Result<std::uint64_t> make_room(const std::vector<std::shared_ptr<LogFile>>& fil
   missing -= freed;
 
   std::vector<std::pair<std::uint64_t, LogFile*>> largest;
-  for (const auto& file : files) largest.emplace_back(file->held_bytes(), file.get());
+  for (const auto& file : files) largest.emplace_back(file->stored_bytes(), file.get());
   std::ranges::sort(largest, std::greater<>{});
   std::uint64_t given_up = 0;
-  for (const auto& [held, file] : largest) {
-    if (given_up >= missing || held <= kKeepNewest) break;
+  for (const auto& [stored, file] : largest) {
+    if (given_up >= missing || stored <= kKeepNewest) break;
     auto went = file->give_up(missing - given_up, kKeepNewest);
     if (!went) return fail(std::move(went.error()));
     given_up += *went;

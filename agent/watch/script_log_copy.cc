@@ -84,12 +84,12 @@ ScriptLogCopy::ScriptLogCopy(ScriptLog log, const std::filesystem::path& run_dir
 
 Result<void> ScriptLogCopy::open_copy() {
   if (!source_) {
-    auto source = CursorFile::load(run_.source_beside(log_.name));
+    auto source = CursorFile::load(run_.node_log_source(log_.name));
     if (!source) return fail(std::move(source.error()));
     source_ = std::move(*source);
   }
   if (copy_) return {};
-  const std::string path = run_.log_beside(log_.name).string();
+  const std::string path = run_.node_log(log_.name).string();
   io::UniqueFd copy(
       ::open(path.c_str(),
              O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600));
@@ -111,7 +111,7 @@ io::UniqueFd ScriptLogCopy::open_inside() {
   // One that is on its way out has no root any more; and this may be the root of another process,
   // which has its number by now.
   if (!at || !process::alive(log_.root)) {
-    if (held_) return io::UniqueFd(::fcntl(held_.get(), F_DUPFD_CLOEXEC, 0));
+    if (kept_) return io::UniqueFd(::fcntl(kept_.get(), F_DUPFD_CLOEXEC, 0));
     errno = error;
     return {};
   }
@@ -152,7 +152,7 @@ io::UniqueFd ScriptLogCopy::open_file(struct stat& info, Round& round) {
       std::string_view(name.data(), static_cast<std::size_t>(length)).starts_with(own))
     return {};
   round.device = info.st_dev;
-  if (log_.root.pid != 0) held_.reset(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
+  if (log_.root.pid != 0) kept_.reset(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
   return file;
 }
 
@@ -257,7 +257,7 @@ ScriptLogCopy::Round ScriptLogCopy::copy(bool last) {
   whole.mutable_parsed()->set_position(copied_);
   if (auto kept = source_->append(whole); !kept) return troubled(std::move(kept.error()));
   copy_.reset();
-  held_.reset();
+  kept_.reset();
   buffer_ = {};
   return round;
 }

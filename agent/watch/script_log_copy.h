@@ -79,7 +79,7 @@ class ScriptLogCopy {
   const Open open_;
   // its segment: where in which file the copy begins; its parsed: the copy is whole
   std::optional<CursorFile> source_;
-  io::UniqueFd held_;  // the file at the last look, of one below another root
+  io::UniqueFd kept_;  // the file at the last look, of one below another root
   io::UniqueFd copy_;
   std::uint64_t copied_ = 0;
   std::vector<char> buffer_;

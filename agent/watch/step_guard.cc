@@ -27,17 +27,17 @@ bool StepGuard::is_near(const engine::StepLine& line, const engine::StepLine& la
 StepGuard::Verdict StepGuard::judge(const engine::StepLine& line, const engine::StepLine& latest) {
   if (contradicts_itself(line)) return Verdict::Not;
   if (is_near(line, latest)) {
-    held_.reset();
+    pending_.reset();
     if (latest.step >= 0 && line.step > latest.step) apart_ = line.step - latest.step;
     return Verdict::Counts;
   }
   const std::int64_t from = std::max<std::int64_t>(latest.step >= 0 ? latest.step : begin_, 0);
-  if (held_ && line.step > held_->step &&
-      line.step - held_->step <= std::max(reach(), held_->step - from)) {
-    apart_ = line.step - held_->step;
+  if (pending_ && line.step > pending_->step &&
+      line.step - pending_->step <= std::max(reach(), pending_->step - from)) {
+    apart_ = line.step - pending_->step;
     return Verdict::Both;
   }
-  held_ = line;
+  pending_ = line;
   return Verdict::Not;
 }
 

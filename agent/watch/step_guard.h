@@ -23,7 +23,7 @@ class StepGuard {
   enum class Verdict : std::uint8_t { Counts, Both, Not };
   Verdict judge(const engine::StepLine& line, const engine::StepLine& latest);
   // after Both
-  [[nodiscard]] engine::StepLine take_held() { return *std::exchange(held_, std::nullopt); }
+  [[nodiscard]] engine::StepLine take_pending() { return *std::exchange(pending_, std::nullopt); }
   // As judge(), of a line that nothing will follow.
   [[nodiscard]] bool is_near(const engine::StepLine& line, const engine::StepLine& latest) const;
 
@@ -36,7 +36,7 @@ class StepGuard {
   const std::int64_t begin_;
   const bool total_given_;
   std::int64_t apart_ = 0;  // the last two that counted
-  std::optional<engine::StepLine> held_;
+  std::optional<engine::StepLine> pending_;
 };
 
 }  // namespace muster::agent

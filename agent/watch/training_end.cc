@@ -13,33 +13,33 @@ std::optional<bool> end_reached(const engine::LogLine& line, const engine::StepL
                ? 0
                : static_cast<std::uint64_t>(latest.total) - static_cast<std::uint64_t>(step);
   };
-  switch (line.said) {
-    case engine::Said::TrainingDone:
-    case engine::Said::TrainingSkipped:
-    case engine::Said::StrategySaved: return true;
-    case engine::Said::Exiting:
+  switch (line.kind) {
+    case engine::LineKind::TrainingDone:
+    case engine::LineKind::TrainingSkipped:
+    case engine::LineKind::StrategySaved: return true;
+    case engine::LineKind::Exiting:
       return left(std::max(line.step.step, latest.step)) == std::uint64_t{0};
-    case engine::Said::Step: {
+    case engine::LineKind::Step: {
       const auto still = left(latest.step);
       if (still && (*still == 0 || (covers > 0 && *still < static_cast<std::uint64_t>(covers))))
         return true;
       return std::nullopt;
     }
-    case engine::Said::EpochEnd:
+    case engine::LineKind::EpochEnd:
       if (left(latest.step) == std::uint64_t{0}) return true;
       return std::nullopt;
-    case engine::Said::Nothing:
-    case engine::Said::Rate:
-    case engine::Said::Evaluation:
-    case engine::Said::LossNotFinite:
-    case engine::Said::SetUp:
-    case engine::Said::TrainingStarted:
-    case engine::Said::SaveStarted:
-    case engine::Said::SaveScheduled:
-    case engine::Said::SaveDone:
-    case engine::Said::LoadStarted:
-    case engine::Said::Loaded:
-    case engine::Said::NothingToLoad: return std::nullopt;
+    case engine::LineKind::Nothing:
+    case engine::LineKind::Rate:
+    case engine::LineKind::Evaluation:
+    case engine::LineKind::LossNotFinite:
+    case engine::LineKind::SetUp:
+    case engine::LineKind::TrainingStarted:
+    case engine::LineKind::SaveStarted:
+    case engine::LineKind::SaveScheduled:
+    case engine::LineKind::SaveDone:
+    case engine::LineKind::LoadStarted:
+    case engine::LineKind::Loaded:
+    case engine::LineKind::NothingToLoad: return std::nullopt;
   }
   return std::nullopt;
 }

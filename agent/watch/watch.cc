@@ -22,7 +22,7 @@ Result<void> open_companions(WatchedRun& run, const rundir::RunLayout& layout,
   if (!patterns) return fail(std::move(patterns.error()));
   for (const std::string& name : names) {
     if (run.companions.contains(name)) continue;
-    auto file = LogFile::open(layout.log_beside(name), layout.cursor_beside(name), budget);
+    auto file = LogFile::open(layout.node_log(name), layout.node_log_cursor(name), budget);
     if (!file) return fail(std::move(file.error()));
     run.companions.emplace(
         name, std::make_unique<WatchedRank>(0, name, std::shared_ptr<LogFile>(std::move(*file)),
@@ -55,7 +55,7 @@ void FileWatch::stop() {
     stopping_ = true;
   }
   inbox_->close();
-  looks_.close();
+  scans_.close();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -160,9 +160,9 @@ void FileWatch::run_swept(const RunKey& key) {
       log->dirty = true;
       if (!log->source) continue;
       log->source->due = !log->source->over;
-      log->source->over_by = system_clock().now().boot + options_.last_look;
+      log->source->over_by = system_clock().now().boot + options_.last_scan;
     }
-    last_look_due(run);
+    last_scan_due(run);
   });
 }
 

@@ -2,13 +2,13 @@
 // log once, in one pass: progress, the first step, the success pattern. Logs of processes beside
 // the ranks (the setup, MindSpore's scheduler) are read for the log link alone. Save directories,
 // success files and the logs that a node's script has its ranks write lie where jobs put them, on
-// file systems that may hang: they are looked at on other threads (look_threads.h), one a file
+// file systems that may hang: they are looked at on other threads (scan_threads.h), one a file
 // system, and one that hangs delays the checkpoints, success files and such logs of that file
 // system alone. It also is the LogSource of agent/link/log_push.
 //
 // Owns: the agent's one inotify instance, the cursor files of the logs and the holes in them.
 // Starts, signals and reports nothing. What inotify does not tell of is looked at now and then: an
-// agent without an instance is slower to see, by `untold_look`, and says so once.
+// agent without an instance is slower to see, by `unnotified_scan`, and says so once.
 // Threads: every method may be called from any thread and does not wait for file I/O of other runs
 // (rank_ended and run_swept post to the thread). Callbacks go through `post`, the loop's executor,
 // one closure each; none comes after stop() has returned, other than closures that were posted
@@ -49,7 +49,7 @@ struct WatchOptions {
   Duration blind_scan = std::chrono::seconds(1);
   // The same for logs of live runs that inotify does not tell of at all. A person who follows a log
   // bears a tenth of a second, and ten looks at 64 ranks a second cost less than 1 % of a core.
-  Duration untold_look = std::chrono::milliseconds(100);
+  Duration unnotified_scan = std::chrono::milliseconds(100);
   // Free bytes of the file system that holds a path; empty: statvfs. Tests set it.
   std::function<std::uint64_t(const std::filesystem::path&)> free_bytes;
   std::function<int(int flags)> inotify_init;  // empty: inotify_init1. Tests set it.
@@ -59,12 +59,12 @@ struct WatchOptions {
 
   // Looks that wait for file systems at the same time: as many file systems (or runs whose file
   // system is not known yet) may hang before others must wait.
-  std::size_t look_threads = 32;
+  std::size_t scan_threads = 32;
   // A look that has not come back by then is told as trouble, once a file system.
   Duration hang_after = std::chrono::seconds(2);
   // A swept run's last look is waited for no longer. Longer than a hang takes to be told: what it
   // finds too late costs the steps since the checkpoint before.
-  Duration last_look = std::chrono::seconds(15);
+  Duration last_scan = std::chrono::seconds(15);
   // What looks see; empty: the disk. Called on threads of their own, and perhaps after stop().
   // Tests set them.
   std::function<std::shared_ptr<const engine::FileView>()> view;
@@ -96,9 +96,9 @@ struct WatchCallbacks {
   // a shard more is finished, or a checkpoint sealed: send a pulse now
   std::function<void(const RunKey&)> on_shard_finished;
   // The answer to run_swept: all checkpoints it left are in readings(). Or its file system hangs
-  // (`last_look`, and on_trouble says so): then they are when it answers, told by
+  // (`last_scan`, and on_trouble says so): then they are when it answers, told by
   // on_shard_finished.
-  std::function<void(const RunKey&)> on_last_look;
+  std::function<void(const RunKey&)> on_last_scan;
   // one line for the agent's log; said once a cause
   std::function<void(const std::string& text)> on_trouble;
 };
@@ -115,7 +115,7 @@ class Watch : public LogSource {
   virtual void stop() = 0;
 
   // `run_dir` is the run directory (common/rundir), its logs/ folder need not be there yet;
-  // `companions`: names of the logs beside the ranks' (RunLayout:: log_beside), written or not;
+  // `companions`: names of the logs beside the ranks' (RunLayout:: node_log), written or not;
   // `success_files`: by rank, of those that have one of their own (RankProcess). Errors: a grammar,
   // layout or pattern that is not known.
   virtual Result<void> add(const RunKey& run, const std::filesystem::path& run_dir,
@@ -132,7 +132,7 @@ class Watch : public LogSource {
   // another rank does, however long its file system hangs: the caller has the bound.
   virtual void rank_ended(const RunKey& run, RankNo rank, bool failed) = 0;
   // No process of the run is left on this node: its logs are final, and so are its checkpoints
-  // here, which are looked at once more, by a look that begins after this call; then on_last_look.
+  // here, which are looked at once more, by a look that begins after this call; then on_last_scan.
   virtual void run_swept(const RunKey& run) = 0;
   // Bytes of the run's logs that have been read so far.
   [[nodiscard]] virtual std::uint64_t bytes_read(const RunKey& run) = 0;

@@ -10,7 +10,7 @@ constexpr std::uint64_t kPlogWhenFull = 1 << 20;
 
 }  // namespace
 
-void FileWatch::mind_plogs(const Now& now) {
+void FileWatch::read_plogs(const Now& now) {
   const bool trim = now.boot >= plogs_at_;
   if (trim) plogs_at_ = now.boot + kPlogTrimApart;
   for (const RunPtr& run : all_runs()) {
@@ -31,15 +31,15 @@ void FileWatch::give_up_plogs() {
   }
 }
 
-// The better of both logs' lines. `told`: how good that of the rank's own log is.
-void FileWatch::take_plog(WatchedRank& rank, RankEnd& answer, int told) {
+// The better of both logs' lines. `reported`: how good that of the rank's own log is.
+void FileWatch::take_plog(WatchedRank& rank, RankEnd& answer, int reported) {
   const std::unique_ptr<PlogReader> plog = std::move(rank.plog);
   if (!plog) return;
   const Now now = system_clock().now();
   plog->read(buffer_, now, true);
   FoundEvidence found = plog->evidence(now.boot);
   plog->trim(options_.plog_cap);
-  if (found.rank <= told) return;
+  if (found.rank <= reported) return;
   answer.evidence = std::move(found.line);
   answer.evidence_kind = found.kind;
 }

@@ -60,7 +60,7 @@ Result<void> FileWatch::follow(const RunKey& key, const ScriptLog& log) {
   const std::filesystem::path run_dir = run->logs_dir.parent_path();
   const rundir::RunLayout layout(run_dir);
   auto file =
-      LogFile::open(layout.log_beside(log.name), layout.cursor_beside(log.name), open_logs_);
+      LogFile::open(layout.node_log(log.name), layout.node_log_cursor(log.name), open_logs_);
   if (!file) return fail(std::move(file.error()));
   auto rank = std::make_unique<WatchedRank>(0, log.name, std::shared_ptr<LogFile>(std::move(*file)),
                                             run->patterns);
@@ -91,7 +91,7 @@ void FileWatch::copy_script_log(const RunPtr& run, WatchedRank& rank) {
     const std::scoped_lock lock(mutex_);
     last = run->swept;
   }
-  send(source.look, source.own,
+  send(source.scan, source.own,
        [this, inbox = inbox_, weak = std::weak_ptr(run), &rank, copy = source.copy, last] {
          ScriptLogCopy::Round round = copy->copy(last);
          inbox->post([this, weak, &rank, last, round = std::move(round)]() mutable {
@@ -105,7 +105,7 @@ void FileWatch::copy_script_log(const RunPtr& run, WatchedRank& rank) {
 void FileWatch::script_log_copied(const RunPtr& run, WatchedRank& rank, bool last,
                                   ScriptLogCopy::Round round) {
   ScriptSource& source = *rank.source;
-  came_back(source.look, source.own, round.device);
+  came_back(source.scan, source.own, round.device);
   if (round.trouble) trouble(run, &rank, *round.trouble);
   if (source.over) return;  // given up: its end was told
   rank.dirty = rank.dirty || round.moved;
@@ -130,19 +130,19 @@ void FileWatch::wake_script(WatchedRun& run) {
   for (const auto& [number, script] : run.ranks) script->dirty = script->dirty || script->end_asked;
 }
 
-void FileWatch::mind_script_logs(const RunPtr& run, BootTime now) {
+void FileWatch::check_script_logs(const RunPtr& run, BootTime now) {
   for (WatchedRank* log : run->logs) {
     ScriptSource* const source = log->source.get();
     if (source == nullptr || source->over) continue;
-    const bool told = source->look.told;
-    mind(*run, source->look, source->own, now, "copying log", source->copy->path());
-    if (source->look.told && !told) wake_script(*run);
+    const bool reported = source->scan.reported;
+    check_scan(*run, source->scan, source->own, now, "copying log", source->copy->path());
+    if (source->scan.reported && !reported) wake_script(*run);
     if (source->over_by == BootTime{} || now < source->over_by) continue;
     say(
         fmt::format("copying log '{}' of rank {} of job '{}' attempt {}: not to its end within {} "
                     "ms of the sweep; the rest of it is left out",
                     source->copy->path(), source->rank, run->key.first.str(), run->key.second.value,
-                    options_.last_look / std::chrono::milliseconds(1)));
+                    options_.last_scan / std::chrono::milliseconds(1)));
     source_is_over(*log);
   }
 }
@@ -153,7 +153,7 @@ bool FileWatch::script_logs_pending(const WatchedRun& run) {
   return std::ranges::any_of(run.logs, [](const WatchedRank* log) {
     const ScriptSource* const source = log->source.get();
     return source != nullptr &&
-           (log->dirty || (source->end_due && !source->over && !source->look.told));
+           (log->dirty || (source->end_due && !source->over && !source->scan.reported));
   });
 }
 
@@ -166,11 +166,11 @@ bool FileWatch::speaks(WatchedRun& run, const WatchedRank& rank, bool tells) {
 }
 
 int FileWatch::take_script_logs(const WatchedRun& run, WatchedRank& rank, RankEnd& answer,
-                                bool failed, int told) {
+                                bool failed, int reported) {
   std::vector<WatchedRank*> logs;
   for (WatchedRank* log : run.logs)
     if (log->source) logs.push_back(log);
-  if (logs.empty()) return told;
+  if (logs.empty()) return reported;
   std::ranges::stable_sort(logs, {}, [](const WatchedRank* log) { return log->source->rank; });
   for (const WatchedRank* log : logs) {
     answer.success_seen = answer.success_seen || log->reader.success_seen();
@@ -179,7 +179,7 @@ int FileWatch::take_script_logs(const WatchedRun& run, WatchedRank& rank, RankEn
     answer.step = latest->step;
     if (latest->total > 0) answer.total = latest->total;
   }
-  if (!failed) return told;
+  if (!failed) return reported;
   const auto tail = rank.file->tail(kLastWordWithin);
   const LastWord word = tail ? last_word(*tail) : LastWord();
   struct Found {
@@ -203,9 +203,9 @@ int FileWatch::take_script_logs(const WatchedRun& run, WatchedRank& rank, RankEn
     answer.evidence =
         named.evidence.rank > 0 ? of_rank(named.rank, named.evidence.line) : word.line;
     answer.evidence_kind = named.evidence.kind;
-    return std::max(told, named.evidence.rank);
+    return std::max(reported, named.evidence.rank);
   }
-  if (best.evidence.rank <= told) return told;
+  if (best.evidence.rank <= reported) return reported;
   answer.evidence = of_rank(best.rank, best.evidence.line);
   answer.evidence_kind = best.evidence.kind;
   return best.evidence.rank;

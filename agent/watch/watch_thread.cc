@@ -41,7 +41,7 @@ void FileWatch::tell(const RunPtr& run, std::function<void()> closure) {
 void FileWatch::trouble(const RunPtr& run, WatchedRank* rank, const Error& error) {
   if (rank && std::exchange(rank->troubled, true)) return;
   if (!callbacks_.on_trouble) return;
-  tell(run, [told = callbacks_.on_trouble, text = error.message + ", trying on"] { told(text); });
+  tell(run, [callback = callbacks_.on_trouble, text = error.message + ", trying on"] { callback(text); });
 }
 
 void FileWatch::begin(const RunPtr& run) {
@@ -52,7 +52,7 @@ void FileWatch::begin(const RunPtr& run) {
   owners_[run->owner + 1] = run;
   watch_logs(*run);
   // Nobody waits for it yet: it tells which file system the file is on.
-  if (!run->any_success_file().empty()) look_for_success(run);
+  if (!run->any_success_file().empty()) check_success(run);
 }
 
 // Also later: another agent may have given its instance back.
@@ -67,7 +67,7 @@ void FileWatch::ask_kernel() {
   say(fmt::format(
       "watching files: {}; logs are looked at every {} ms and save directories every {} ms "
       "instead, runs go on as ever{}",
-      made.error().message, options_.untold_look / std::chrono::milliseconds(1),
+      made.error().message, options_.unnotified_scan / std::chrono::milliseconds(1),
       options_.blind_scan / std::chrono::milliseconds(1),
       made.error().code == ErrorCode::ResourceExhausted
           ? "; raise fs.inotify.max_user_instances (sysctl), which bounds how many a user may have"
@@ -82,12 +82,12 @@ void FileWatch::watch_logs(WatchedRun& run) {
       fmt::format("watching files: this user's inotify watches are used up; logs are looked at "
                   "every {} ms instead, runs go on as ever; raise "
                   "fs.inotify.max_user_watches (sysctl)",
-                  options_.untold_look / std::chrono::milliseconds(1)));
+                  options_.unnotified_scan / std::chrono::milliseconds(1)));
 }
 
 void FileWatch::say(std::string text) {
   if (callbacks_.on_trouble)
-    post_([told = callbacks_.on_trouble, text = std::move(text)] { told(text); });
+    post_([callback = callbacks_.on_trouble, text = std::move(text)] { callback(text); });
 }
 
 void FileWatch::end(const RunPtr& run) {
@@ -96,9 +96,9 @@ void FileWatch::end(const RunPtr& run) {
   owners_.erase(run->owner);
   owners_.erase(run->owner + 1);
   for (const Inotify::Owner own : {run->owner, run->owner + 1})
-    hangs_told_.erase({LookThreads::LaneKind::Run, own});
+    hangs_reported_.erase({ScanThreads::LaneKind::Run, own});
   for (const WatchedRank* log : run->logs)
-    if (log->source) hangs_told_.erase({LookThreads::LaneKind::Run, log->source->own});
+    if (log->source) hangs_reported_.erase({ScanThreads::LaneKind::Run, log->source->own});
 }
 
 void FileWatch::changed(Inotify::Owner owner, std::string_view name) {
@@ -115,9 +115,9 @@ void FileWatch::changed(Inotify::Owner owner, std::string_view name) {
   } else if (const auto number = rank_of(name)) {
     const auto rank = run.ranks.find(*number);
     if (rank != run.ranks.end()) rank->second->dirty = true;
-  } else if (const auto beside = rundir::name_of_log_beside(name)) {
+  } else if (const auto log_name = rundir::name_of_node_log(name)) {
     const std::scoped_lock lock(mutex_);
-    const auto log = run.companions.find(*beside);
+    const auto log = run.companions.find(*log_name);
     if (log != run.companions.end()) log->second->dirty = true;
   }
 }
@@ -152,7 +152,7 @@ bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
   if (end_seen) rank.reader.finish_line(*round);
   std::optional<std::int64_t> first;
   if ((rank.companion.empty() || rank.source) &&
-      (!round->steps.empty() || round->loss_vanished || !run->first_step_told)) {
+      (!round->steps.empty() || round->loss_vanished || !run->first_step_reported)) {
     const std::uint32_t number = rank.source ? run->ranks.begin()->first : rank.number;
     const bool tells = speaks(*run, rank, !round->steps.empty());
     const WallTime at = system_clock().now().wall;
@@ -167,16 +167,16 @@ bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
       if (!round->steps.empty() || (!run->stepped_at && run->progress.any()))
         run->stepped_at = now - behind;
     }
-    if (!run->first_step_told && run->progress.any()) {
+    if (!run->first_step_reported && run->progress.any()) {
       const auto* latest = run->progress.latest(number);
       if (latest) first = round->steps.empty() ? latest->step : round->steps.front().step;
     }
   }
   if (first) {
-    run->first_step_told = true;
+    run->first_step_reported = true;
     if (callbacks_.on_first_step)
       tell(run,
-           [told = callbacks_.on_first_step, key = run->key, step = *first] { told(key, step); });
+           [callback = callbacks_.on_first_step, key = run->key, step = *first] { callback(key, step); });
   }
   if (auto kept = rank.reader.remember(now, end_seen); !kept) trouble(run, &rank, kept.error());
   if (!round->at_end) return true;
@@ -208,17 +208,17 @@ void FileWatch::finish_rank(const RunPtr& run, WatchedRank& rank) {
     const std::scoped_lock lock(mutex_);
     failed = rank.failed;
   }
-  int told = 0;
+  int reported = 0;
   if (auto evidence = rank.reader.evidence()) {
     answer.evidence = std::move(evidence->line);
     answer.evidence_kind = evidence->kind;
-    told = evidence->rank;
+    reported = evidence->rank;
   } else {
     trouble(run, &rank, evidence.error());
   }
-  told = take_script_logs(*run, rank, answer, failed, told);
-  if (failed) take_plog(rank, answer, told);
-  if (failed && told == 0 && answer.evidence.empty() &&
+  reported = take_script_logs(*run, rank, answer, failed, reported);
+  if (failed) take_plog(rank, answer, reported);
+  if (failed && reported == 0 && answer.evidence.empty() &&
       free_bytes(run->logs_dir).value_or(kLineBytes) < kLineBytes) {
     answer.evidence = fmt::format(
         "No space left on device: the disk of '{}' is full, so that the rank's log may end before "
@@ -229,7 +229,7 @@ void FileWatch::finish_rank(const RunPtr& run, WatchedRank& rank) {
   if (failed || answer.success_seen || run->success_file(rank.number).empty())
     return tell_rank_end(run, RankNo(rank.number), std::move(answer));
   run->success_due.emplace_back(RankNo(rank.number), std::move(answer));
-  look_for_success(run);
+  check_success(run);
 }
 
 std::optional<std::uint64_t> FileWatch::free_bytes(const std::filesystem::path& dir) const {
@@ -240,8 +240,8 @@ std::optional<std::uint64_t> FileWatch::free_bytes(const std::filesystem::path& 
 
 void FileWatch::tell_rank_end(const RunPtr& run, RankNo rank, RankEnd answer) {
   if (!callbacks_.on_rank_end) return;
-  tell(run, [told = callbacks_.on_rank_end, key = run->key, rank, answer = std::move(answer)] {
-    told(key, rank, answer);
+  tell(run, [callback = callbacks_.on_rank_end, key = run->key, rank, answer = std::move(answer)] {
+    callback(key, rank, answer);
   });
 }
 
@@ -256,16 +256,16 @@ bool FileWatch::pass(BootTime now) {
       }
     }
     for (WatchedRank* log : run->logs)
-      if (log->source && log->source->due && !log->source->over && !log->source->look.out)
+      if (log->source && log->source->due && !log->source->over && !log->source->scan.out)
         copy_script_log(run, *log);
     if (run->checkpoints && !run->saves.out &&
         ((run->scan_due && now >= run->scan_at) || now >= run->scan_sure_at))
-      look_at_saves(run, now);
+      scan_saves(run, now);
   }
   return more;
 }
 
-void FileWatch::look_blindly() {
+void FileWatch::scan_blindly() {
   for (const RunPtr& run : all_runs()) {
     if (!run->begun) continue;
     if (!run->logs_watched) watch_logs(*run);
@@ -282,15 +282,15 @@ void FileWatch::look_blindly() {
 }
 
 // Until the next blind look.
-Duration FileWatch::look_apart() {
-  const auto untold = [](const RunPtr& run) {
+Duration FileWatch::scan_interval() {
+  const auto unnotified = [](const RunPtr& run) {
     return run->begun && !run->logs_watched &&
            std::ranges::any_of(run->logs, [](const WatchedRank* log) { return !log->ended; });
   };
   const std::scoped_lock lock(mutex_);
   const bool any =
-      std::ranges::any_of(runs_, [&](const auto& entry) { return untold(entry.second); });
-  return any ? std::min(options_.untold_look, options_.blind_scan) : options_.blind_scan;
+      std::ranges::any_of(runs_, [&](const auto& entry) { return unnotified(entry.second); });
+  return any ? std::min(options_.unnotified_scan, options_.blind_scan) : options_.blind_scan;
 }
 
 void FileWatch::keep_room(BootTime now) {
@@ -320,8 +320,8 @@ void FileWatch::keep_room(BootTime now) {
 }
 
 void FileWatch::work() {
-  BootTime next_pass{}, last_look = system_clock().now().boot;
-  room_at_ = last_look + options_.blind_scan;
+  BootTime next_pass{}, last_scan = system_clock().now().boot;
+  room_at_ = last_scan + options_.blind_scan;
   bool more = false;
   ask_kernel();
   for (;;) {
@@ -329,8 +329,8 @@ void FileWatch::work() {
     // Between passes inotify is not even asked: a rank that writes a thousand lines a second wakes
     // us fifty times.
     const bool listen = now >= next_pass;
-    const BootTime next_look = last_look + look_apart();
-    BootTime until = std::min(next_look, looks_until());
+    const BootTime next_scan = last_scan + scan_interval();
+    BootTime until = std::min(next_scan, scans_until());
     bool scan_waits = false;
     for (const RunPtr& run : all_runs()) {
       if (run->checkpoints && run->scan_due && !run->saves.out) {
@@ -353,20 +353,20 @@ void FileWatch::work() {
       inotify_.drain([this](Inotify::Owner owner, std::string_view name) { changed(owner, name); });
 
     const BootTime then = system_clock().now().boot;
-    const bool look = then >= next_look;
-    if (look) {
+    const bool scan = then >= next_scan;
+    if (scan) {
       ask_kernel();
-      look_blindly();
-      mind_plogs(system_clock().now());
+      scan_blindly();
+      read_plogs(system_clock().now());
       keep_room(then);
-      looks_.kick();
-      last_look = then;
+      scans_.kick();
+      last_scan = then;
     }
-    if (!tasks.empty() || events || look || more || scan_waits) {
+    if (!tasks.empty() || events || scan || more || scan_waits) {
       more = pass(then);
       if (!more) next_pass = then + options_.coalesce;
     }
-    mind_looks(then);
+    check_scans(then);
   }
 }
 

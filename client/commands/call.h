@@ -27,7 +27,7 @@ using Nodes = v1::NodeService::Stub;
 
 inline constexpr std::chrono::seconds kCallTime(20);
 // once --timeout is over: of a short one no call has come back yet
-inline constexpr std::chrono::seconds kLastLookTime(3);
+inline constexpr std::chrono::seconds kLastCallTime(3);
 
 // One call of a Jobs or Nodes method. With `interrupt` it ends as soon as that fires.
 template <class Stub, class Request, class Response>

@@ -51,7 +51,7 @@ void print_checkpoints(const Context& context, const v1::Job& job) {
                       .rows = {}};
   for (const auto& checkpoint : job.checkpoints()) {
     table.rows.push_back(
-        {fmt::format("{}{}", checkpoint.step(), checkpoint.set_aside() ? " (set aside)" : ""),
+        {fmt::format("{}{}", checkpoint.step(), checkpoint.quarantined() ? " (set aside)" : ""),
          fmt::format("{}", checkpoint.attempt()), fmt::format("{}", checkpoint.shards()),
          render::bytes_text(checkpoint.bytes()),
          render::duration_text(now - render::wall_time(checkpoint.at())), checkpoint.path()});
@@ -207,7 +207,7 @@ Result<int> export_one(const Context& context, const ExportOptions& options) {
               fmt::format(
                   "without --whole, a copy as it is, is not in this release; its files are in '{}'",
                   source->checkpoint.path)));
-        if (source->set_aside) tell_set_aside(context, *source);
+        if (source->quarantined) print_quarantined(context, *source);
         auto whole = whole_already(*source);
         if (!whole) return fail(std::move(whole.error()));
         if (!*whole) return make_whole(context, options, *source, session, interrupt);

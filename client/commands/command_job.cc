@@ -103,7 +103,7 @@ void tell(const Context& context, const launcher::Launch& launch, const v1::JobS
       "muster: job '{}', engine '{}': {} node{} with {} process{} each", spec.name(), spec.engine(),
       resources.nodes(), resources.nodes() == 1 ? "" : "s", devices, devices == 1 ? "" : "es");
   if (!launch.interpreter.empty()) text += fmt::format(", by '{}'", launch.interpreter);
-  if (const std::string options = launcher::options_told(launch.wanted); !options.empty())
+  if (const std::string options = launcher::options_given(launch.wanted); !options.empty())
     text += "; " + options;
   fmt::print(stderr, "{}\n", context.err.paint(render::Tint::Dim, render::printable(text)));
 }

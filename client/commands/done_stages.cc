@@ -37,7 +37,7 @@ void find_leftovers(const std::vector<v1::JobSpec>& stages, DoneStages& done) {
     if (place.empty() || done.found.contains(stage) || !std::filesystem::exists(place, error))
       continue;
     done.leftover[stage] = place;
-    done.told.push_back(
+    done.notes.push_back(
         fmt::format("stage '{}' runs, though '{}' is there: no job stands for it as the stage is "
                     "now. What is there when it ends counts as made; "
                     "remove it first where an old one must not",
@@ -50,7 +50,7 @@ void find_leftovers(const std::vector<v1::JobSpec>& stages, DoneStages& done) {
 Result<DoneStages> find_done_stages(const Session& session, std::vector<v1::JobSpec>& stages,
                                     Interrupt* interrupt) {
   DoneStages done;
-  done.told = set_stage_keys(stages, [&](const std::string& job) -> std::string {
+  done.notes = set_stage_keys(stages, [&](const std::string& job) -> std::string {
     v1::GetJobRequest request;
     request.set_job(job);
     const auto answer = ask(session, &Jobs::GetJob, request, interrupt);
@@ -82,7 +82,7 @@ Result<DoneStages> find_done_stages(const Session& session, std::vector<v1::JobS
     const std::string& stage = spec.stage().name();
     std::error_code error;
     if (!std::filesystem::exists(found->second.creates(), error)) {
-      done.told.push_back(
+      done.notes.push_back(
           fmt::format("stage '{}' runs again: '{}', which job {} had made, is not there any more",
                       stage, found->second.creates(), found->second.job_id()));
       continue;
@@ -91,7 +91,7 @@ Result<DoneStages> find_done_stages(const Session& session, std::vector<v1::JobS
         found->second.has_ended_at()
             ? fmt::format(" of {}", render::ago_text(found->second.ended_at(), now))
             : "";
-    done.told.push_back(fmt::format("stage '{}' is done: job {}{} made '{}'", stage,
+    done.notes.push_back(fmt::format("stage '{}' is done: job {}{} made '{}'", stage,
                                     found->second.job_id(), age, found->second.creates()));
     done.found[stage] = found->second;
   }

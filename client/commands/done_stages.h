@@ -17,7 +17,7 @@ struct DoneStages {
   std::map<std::string, std::string> leftover;
   // a sentence for each, for those whose file is gone or there already, and for what could not be
   // looked at
-  std::vector<std::string> told;
+  std::vector<std::string> notes;
 };
 
 // `stages`: each behind those that it names; gives them their keys (stage_keys.h).

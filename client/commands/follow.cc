@@ -19,13 +19,13 @@
 #include "client/commands/news_queue.h"
 #include "client/commands/out.h"
 #include "client/commands/screen.h"
-#include "client/commands/spokesman.h"
+#include "client/commands/reporting_rank.h"
 #include "client/render/event_text.h"
 #include "client/render/incident.h"
 #include "client/render/live_view.h"
 #include "client/render/progress_text.h"
 #include "client/render/text.h"
-#include "client/render/told.h"
+#include "client/render/printed_reasons.h"
 #include "common/base/time.h"
 
 namespace muster::client {
@@ -34,7 +34,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kRedraw = 200ms;  // the block's clock goes on without news
-constexpr auto kLookUp = 1000ms;
+constexpr auto kRefresh = 1000ms;
 constexpr auto kWhyFirst = 3s;  // of waiting: until then most jobs are placed, and started
 // then twice as long each time: an answer costs the controller a look at its queue
 constexpr auto kWhyNext = 10s;
@@ -47,7 +47,7 @@ constexpr std::uint64_t kTailLines = 20;  // of each log from before, where some
 // of an attempt whose setup's lines are shown: as a rule all nodes say the same
 constexpr std::size_t kSetupsMost = 4;
 
-bool looks_like_error(std::string_view line) {
+bool is_error_line(std::string_view line) {
   for (const std::string_view sign :
        {"Traceback (most recent", "Error:", "ERROR", "FATAL", "Exception:", "Segmentation fault",
         "out of memory", "Killed", "错误：", "错误:", "异常："}) {
@@ -102,7 +102,7 @@ class Follower {
     while (!interrupt_.fired()) {
       for (const News& news :
            news_.take(std::min(grace, std::chrono::steady_clock::now() +
-                                          (screen_.has_block() ? kRedraw : kLookUp)))) {
+                                          (screen_.has_block() ? kRedraw : kRefresh)))) {
         if (const auto* response = std::get_if<v1::WatchResponse>(&news)) {
           on_watch(*response);
           // a sample comes behind the history
@@ -150,7 +150,7 @@ class Follower {
   }
 
   Result<int> time_up() {
-    auto found = refresh(nullptr, kLastLookTime);
+    auto found = refresh(nullptr, kLastCallTime);
     if (found && render::is_final(job_.phase()) && options_.chain.empty()) return report_end();
     if (!found && !may_pass(found.error())) return fail(std::move(found.error()));
     if (!found)
@@ -187,7 +187,7 @@ class Follower {
     const bool in_block = screen_.is_one() && event.type() == "checkpoint-completed";
     if (options_.quiet || in_block || !render::worth_showing(event)) return;
     v1::Event shown = event;
-    shown.set_text(told_.once(event.text()));
+    shown.set_text(printed_reasons_.once(event.text()));
     screen_.say(screen_.is_one() ? render::short_event_line(shown, screen_.line_style())
                                  : render::event_line(shown, screen_.line_style(), false));
   }
@@ -210,10 +210,10 @@ class Follower {
     request.set_job(job_.id());
     const auto answer = ask(session_, &Jobs::ExplainJob, request, &interrupt_, kWhyTime);
     if (!answer || answer->phase() != phase) return;
-    const std::set<std::string> told =
+    const std::set<std::string> printed =
         std::exchange(why_, {answer->lines().begin(), answer->lines().end()});
     for (const std::string& line : answer->lines()) {
-      if (!told.contains(line))
+      if (!printed.contains(line))
         screen_.say(render::printable(fmt::format("{}: {}", render::phase_text(phase), line)));
     }
   }
@@ -234,7 +234,7 @@ class Follower {
   }
 
   void on_line(const LogLabel& log, std::string_view line, bool redrawn) {
-    const bool error = looks_like_error(line);
+    const bool error = is_error_line(line);
     const bool heard = !log.companion.empty() || spokesman_.speaks(log.rank);
     if (redrawn && !error && !(heard && bars_.due(log, std::chrono::steady_clock::now()))) return;
     if (!log.companion.empty()) return on_setup_line(log, line);
@@ -256,7 +256,7 @@ class Follower {
     const std::string label =
         style.paint(render::Tint::Accent, render::printable(fmt::format("[{}]", log.text())));
     screen_.say(fmt::format("{} {}", label, render::coloured(line, style)));
-    told_.pass();
+    printed_reasons_.pass();
   }
 
   // One every two seconds, where the block does not stand below.
@@ -307,7 +307,7 @@ class Follower {
         // what broke it was told just now
         const bool last =
             job_.phase() == v1::JOB_PHASE_FAILED && incident.attempt() == job_.attempt();
-        if (last) incident.mutable_verdict()->set_reason(told_.reason(incident.verdict().reason()));
+        if (last) incident.mutable_verdict()->set_reason(printed_reasons_.reason(incident.verdict().reason()));
         if (last) incident.mutable_verdict()->clear_evidence();  // it stands below
         fmt::print("\n{}", render::incident_text(incident, style));
       }
@@ -344,7 +344,7 @@ class Follower {
                    : "");
     if (job_.phase() == v1::JOB_PHASE_FAILED && job_.has_verdict()) {
       const std::string reason =
-          options_.quiet ? job_.verdict().reason() : told_.reason(job_.verdict().reason());
+          options_.quiet ? job_.verdict().reason() : printed_reasons_.reason(job_.verdict().reason());
       fmt::print("{}: {}\n", render::class_text(job_.verdict().class_()),
                  render::printable(reason));
       if (!job_.verdict().evidence().empty())
@@ -365,7 +365,7 @@ class Follower {
   bool changed_ = false;  // the job, by an event that does not tell all of it
   LineCutter cutter_{kLineMost, Returns::Cut};
   BarPace bars_;
-  render::Told told_;
+  render::PrintedReasons printed_reasons_;
   Spokesman spokesman_;
   NewsQueue news_;
   std::map<std::uint32_t, std::set<std::string>> setups_shown_;  // attempt to nodes

@@ -21,7 +21,7 @@ class ChainFollower {
 
   Result<int> run(const std::vector<v1::ChainStage>& stages) {
     int worst = kOk;
-    std::string told;
+    std::string summary;
     for (std::size_t i = 0; i < stages.size(); ++i) {
       const v1::ChainStage& stage = stages[i];
       auto ended = never_ran(stage);
@@ -40,10 +40,10 @@ class ChainFollower {
         *ended = *code;
       }
       worst = worse_exit(worst, **ended);
-      told += fmt::format("{}{} {}", told.empty() ? "" : ", ", stage.stage(), word(**ended));
+      summary += fmt::format("{}{} {}", summary.empty() ? "" : ", ", stage.stage(), word(**ended));
     }
     fmt::print("chain {} {}: {}\n", render::printable(options_.chain), word(worst),
-               render::printable(told));
+               render::printable(summary));
     flush_out();
     return worst;
   }

@@ -28,10 +28,10 @@ bool passing(const grpc::Status& status) {
 template <class Read>
 grpc::Status with_retries(const Session& session, CallGroup& calls, OnLoss loss, Read read) {
   rpc::Backoff backoff(std::random_device{}());
-  bool told = false;
+  bool notified = false;
   const auto heard = [&] {
     backoff.reset();
-    told = false;
+    notified = false;
   };
   while (true) {
     grpc::Status status;
@@ -42,7 +42,7 @@ grpc::Status with_retries(const Session& session, CallGroup& calls, OnLoss loss,
       status = read(call, heard);
     }
     if (!passing(status) || loss == OnLoss::End || calls.cancelled()) return status;
-    if (loss == OnLoss::Notify && !std::exchange(told, true))
+    if (loss == OnLoss::Notify && !std::exchange(notified, true))
       fmt::print(stderr, "muster: the controller at {} is away: waiting for it (Ctrl-C leaves)\n",
                  session.where);
     if (calls.wait_for(backoff.next())) return status;

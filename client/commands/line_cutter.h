@@ -38,10 +38,10 @@ class LineCutter {
     std::string& rest = rest_[log];
     const char* const ends = returns_ == Returns::Cut ? "\r\n" : "\n";
     // a carriage return there waits for what follows it
-    const std::size_t looked = rest.empty() ? 0 : rest.size() - 1;
+    const std::size_t scanned = rest.empty() ? 0 : rest.size() - 1;
     rest += data;
     std::size_t start = 0;
-    for (std::size_t end = rest.find_first_of(ends, looked); end != std::string::npos;
+    for (std::size_t end = rest.find_first_of(ends, scanned); end != std::string::npos;
          end = rest.find_first_of(ends, start)) {
       const std::size_t next = rest.find_first_not_of('\r', end);
       if (next == std::string::npos) {

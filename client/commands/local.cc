@@ -193,11 +193,11 @@ void add_local(CLI::App& app, Context& context, int& exit) {
   stop->get_option("--timeout")->capture_default_str();
   on_chosen(*stop, context, exit, [options](Context& chosen) { return down(chosen, *options); });
   options = std::make_shared<LocalOptions>();
-  CLI::App* look = verb("status", "Which daemons run", *options);
-  look->footer(
+  CLI::App* status_verb = verb("status", "Which daemons run", *options);
+  status_verb->footer(
       "exit:         0 all run  10 none was started here  13 some are gone or the controller "
       "cannot be reached ('muster local up' mends it)");
-  on_chosen(*look, context, exit, [options](Context& chosen) { return status(chosen, *options); });
+  on_chosen(*status_verb, context, exit, [options](Context& chosen) { return status(chosen, *options); });
 }
 
 }  // namespace muster::client

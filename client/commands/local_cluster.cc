@@ -19,7 +19,7 @@
 #include "client/commands/local_paths.h"
 #include "common/io/file.h"
 #include "common/process/cgroup.h"
-#include "common/process/cookie.h"
+#include "common/process/process_tag.h"
 #include "common/process/pidfd.h"
 #include "common/rpc/endpoint_file.h"
 #include "common/rundir/layout.h"

@@ -48,11 +48,11 @@ void print_plan(const Context& context, const v1::PlanJobResponse& plan,
   }
   render::Table table{.columns = {{"NODE"}, {"ADDRESS"}, {"DEVICES"}, {"RANKS"}}, .rows = {}};
   for (const auto& node : plan.nodes()) {
-    std::string held = node.rank_count() == 0 ? "-" : std::to_string(node.first_rank());
+    std::string range = node.rank_count() == 0 ? "-" : std::to_string(node.first_rank());
     if (node.rank_count() > 1)
-      held += fmt::format("-{}", node.first_rank() + node.rank_count() - 1);
+      range += fmt::format("-{}", node.first_rank() + node.rank_count() - 1);
     table.rows.push_back(
-        {node.node(), node.address(), fmt::format("{}", fmt::join(node.devices(), ",")), held});
+        {node.node(), node.address(), fmt::format("{}", fmt::join(node.devices(), ",")), range});
   }
   fmt::print("{}", render::to_text(table, context.out, 0));
   const auto part = [](const std::string& text) {

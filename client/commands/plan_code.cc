@@ -41,7 +41,7 @@ std::string patch_lines(const v1::CodePatch& patch) {
 }
 
 // Texts that hold the code's own path: what is behind it is without the patches.
-std::map<std::string, std::string> beside_the_copy(const v1::JobSpec& spec) {
+std::map<std::string, std::string> outside_the_copy(const v1::JobSpec& spec) {
   std::string code = spec.code().at();
   while (code.size() > 1 && code.ends_with('/')) code.pop_back();
   const auto names = [&](std::string_view text) {
@@ -69,7 +69,7 @@ std::map<std::string, std::string> beside_the_copy(const v1::JobSpec& spec) {
 std::vector<std::string> code_warnings(const v1::JobSpec& spec) {
   std::vector<std::string> lines;
   if (spec.code().patches().empty()) return lines;
-  for (const auto& [key, text] : beside_the_copy(spec))
+  for (const auto& [key, text] : outside_the_copy(spec))
     lines.push_back(fmt::format(
         "{} names the code without the patches ({}); write it relative to the code directory", key,
         text));

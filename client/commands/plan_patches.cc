@@ -67,14 +67,14 @@ std::vector<engine::FilePatch> filled(const v1::PlanJobResponse& plan) {
   return files;
 }
 
-struct Looks {
+struct Visitor {
   std::function<void(const std::string& why)> elsewhere;  // it is not on this machine
   std::function<void(const std::string& why)> refused;    // the file does not take the change
   std::function<void(const std::string& source, const std::string& before,
                      const std::string& after)>
       changed;
 };
-void look_at_each(const v1::PlanJobResponse& plan, const Looks& looks) {
+void visit_each(const v1::PlanJobResponse& plan, const Visitor& visitor) {
   for (const engine::FilePatch& file : filled(plan)) {
     std::error_code error;
     const auto text =
@@ -83,14 +83,14 @@ void look_at_each(const v1::PlanJobResponse& plan, const Looks& looks) {
             : Result<std::string>(fail(ErrorCode::NotFound,
                                        fmt::format("'{}' is not on this machine", file.source)));
     if (!text) {
-      looks.elsewhere(text.error().message);
+      visitor.elsewhere(text.error().message);
       continue;
     }
     const auto texts = both(file, *text);
     if (texts)
-      looks.changed(file.source, texts->first, texts->second);
+      visitor.changed(file.source, texts->first, texts->second);
     else
-      looks.refused(texts.error().message);
+      visitor.refused(texts.error().message);
   }
 }
 
@@ -101,7 +101,7 @@ std::string patches_text(const v1::PlanJobResponse& plan, const render::Style& s
   const auto note = [&](render::Tint tint, const std::string& text) {
     out += style.paint(tint, "# " + render::printable(text)) + "\n";
   };
-  look_at_each(
+  visit_each(
       plan,
       {.elsewhere =
            [&](const std::string& why) {
@@ -117,7 +117,7 @@ std::string patches_text(const v1::PlanJobResponse& plan, const render::Style& s
 
 std::vector<std::string> patch_warnings(const v1::PlanJobResponse& plan) {
   std::vector<std::string> lines;
-  look_at_each(plan,
+  visit_each(plan,
                {.elsewhere = [](const std::string&) {},
                 .refused = [&](const std::string& why) { lines.push_back(why); },
                 .changed = [](const std::string&, const std::string&, const std::string&) {}});

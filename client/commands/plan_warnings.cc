@@ -20,7 +20,7 @@ std::vector<std::string> script_warnings(const v1::JobSpec& spec) {
   for (const auto& [name, value] : launch.vars()) replaced.push_back(name);
   const import::ShellScript script = import::shell_script_of(command, spec.code().at());
   // Where muster answers the launcher that the script calls.
-  if (launch.adopt()) lines = import::computed_warnings(script, replaced);
+  if (launch.intercept()) lines = import::computed_warnings(script, replaced);
   const bool resumes = !spec.resume().has_enabled() || spec.resume().enabled();
   if (resumes)
     std::ranges::move(import::weights_warnings(script, replaced), std::back_inserter(lines));

@@ -90,7 +90,7 @@ Result<std::vector<v1::JobSpec>> specs_of(const Context& context, const Session&
   ask.transform_type = *type;
   auto specs = engine::plan_resume(ask);
   if (!specs) return specs;
-  if (source->set_aside) tell_set_aside(context, *source);
+  if (source->quarantined) print_quarantined(context, *source);
   std::string what = fmt::format("'{}' goes on from step {} of job '{}' ({})", ask.name,
                                  ask.checkpoint.step, before.name(), ask.job_id);
   if (specs->size() > 1) {

@@ -32,10 +32,10 @@ const v1::Attempt* attempt_of(const v1::Job& job, std::uint32_t number) {
 const v1::Checkpoint* choose(const v1::Job& job, std::optional<std::int64_t> step) {
   const v1::Checkpoint* best = nullptr;
   const auto rank = [](const v1::Checkpoint& one) {
-    return std::tuple(one.step(), !one.set_aside(), one.attempt());
+    return std::tuple(one.step(), !one.quarantined(), one.attempt());
   };
   for (const v1::Checkpoint& one : job.checkpoints()) {
-    if (step ? one.step() != *step : one.set_aside()) continue;
+    if (step ? one.step() != *step : one.quarantined()) continue;
     if (best == nullptr || rank(one) > rank(*best)) best = &one;
   }
   return best;
@@ -108,14 +108,14 @@ Result<ResumeSource> choose_checkpoint(v1::Job job, const std::string& doing,
                       fmt::format("it has no whole checkpoint of step {}; the newest are {}", *step,
                                   steps_of(source.job))));
   if (chosen == nullptr) return source;
-  source.set_aside = chosen->set_aside();
+  source.quarantined = chosen->quarantined();
   source.checkpoint = {.step = chosen->step(), .path = chosen->path(), .shards = chosen->shards()};
   if (const v1::Attempt* attempt = attempt_of(source.job, chosen->attempt()))
     source.checkpoint.save_dir = attempt->save_dir();
   return source;
 }
 
-void tell_set_aside(const Context& context, const ResumeSource& source) {
+void print_quarantined(const Context& context, const ResumeSource& source) {
   const std::string line = fmt::format(
       "muster: the checkpoint of step {} was set aside ('muster events {}' says how); it is taken "
       "because it was asked for",

@@ -16,7 +16,7 @@ struct ResumeSource {
   engine::SavedCheckpoint checkpoint;  // step -1: it has none that counts
   std::string doing;                   // "resuming"
   // it was asked for by its step, and muster itself would not take it any more
-  bool set_aside = false;
+  bool quarantined = false;
 };
 // `from`: "latest" or a step. Errors: no such job, no checkpoint of that step.
 Result<ResumeSource> resume_source(const Session& session, const std::string& doing,
@@ -28,7 +28,7 @@ Result<ResumeSource> choose_checkpoint(v1::Job job, const std::string& doing,
 Result<void> check_checkpoint(const ResumeSource& source);
 
 // On stderr: that it is one which was set aside.
-void tell_set_aside(const Context& context, const ResumeSource& source);
+void print_quarantined(const Context& context, const ResumeSource& source);
 
 // With all of its checkpoints: an answer holds the newest thousand. `name_prefix`: to be shown
 // alone, so that the beginning of a name will do.

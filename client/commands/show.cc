@@ -13,7 +13,7 @@
 #include "client/render/progress_text.h"
 #include "client/render/table.h"
 #include "client/render/text.h"
-#include "client/render/told.h"
+#include "client/render/printed_reasons.h"
 #include "common/base/time.h"
 
 namespace muster::client {
@@ -30,7 +30,7 @@ std::string from_step(const v1::Attempt& attempt) {
 // Rows of a table and incidents each name their attempt: "as above" would be the row's above. The
 // job's verdict may say more behind the last attempt's.
 std::string like_verdict(const v1::Job& job, const std::string& reason) {
-  return job.has_verdict() && reason.size() >= render::Told::kLong &&
+  return job.has_verdict() && reason.size() >= render::PrintedReasons::kLong &&
                  job.verdict().reason().starts_with(reason)
              ? "as the verdict"
              : reason;

@@ -150,12 +150,12 @@ std::vector<std::string> set_stage_keys(std::vector<v1::JobSpec>& stages, const 
     std::ranges::sort(behind);
     std::string text =
         fmt::format("muster stage 1\nspec {}\n{}", sha256_hex(spec_part(spec)), files.text());
-    bool told = true;
+    bool known = true;
     for (const std::string& before : behind) {
-      told = told && !keys[before].empty();
+      known = known && !keys[before].empty();
       text += fmt::format("behind {} {}\n", before, keys[before]);
     }
-    if (!told) continue;
+    if (!known) continue;
     key = sha256_hex(text);
     if (!spec.stage().creates().empty()) spec.mutable_stage()->set_key(key);
   }
@@ -164,13 +164,13 @@ std::vector<std::string> set_stage_keys(std::vector<v1::JobSpec>& stages, const 
 
 std::vector<std::string> missing_paths(const v1::JobSpec& spec) {
   std::vector<std::string> missing;
-  const auto look = [&](const std::string& key, const std::string& path) {
+  const auto check = [&](const std::string& key, const std::string& path) {
     std::error_code error;
     if (plain_path(path) && !std::filesystem::exists(path, error))
       missing.push_back(fmt::format("{}: '{}'", key, path));
   };
-  for (const v1::InputSpec& input : spec.inputs()) look("inputs." + input.name(), input.from());
-  look("start.from", spec.start().from());
+  for (const v1::InputSpec& input : spec.inputs()) check("inputs." + input.name(), input.from());
+  check("start.from", spec.start().from());
   return missing;
 }
 

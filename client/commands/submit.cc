@@ -161,7 +161,7 @@ void warn(const Context& context, const v1::SubmitJobResponse& response) {
 // does not plan the job, the submission says why.
 void warn_as_plan_does(const Context& context, const Session& session,
                        const std::vector<const v1::JobSpec*>& specs, Interrupt* interrupt) {
-  std::set<std::string> told;
+  std::set<std::string> printed;
   for (const v1::JobSpec* spec : specs) {
     v1::PlanJobResponse plan;
     *plan.mutable_spec() = *spec;
@@ -176,7 +176,7 @@ void warn_as_plan_does(const Context& context, const Session& session,
       plan = *std::move(answer);
     }
     for (const std::string& line : plan_warnings(plan))
-      if (told.insert(line).second)
+      if (printed.insert(line).second)
         fmt::print(stderr, "{}\n",
                    context.err.paint(render::Tint::Warn, render::printable("muster: " + line)));
   }
@@ -228,7 +228,7 @@ Result<int> submit_chain(const Context& context, std::vector<v1::JobSpec> stages
           }
           if (!found) return fail(std::move(found.error()));
           done = std::move(*found);
-          if (!options.quiet) tell(context, done.told);
+          if (!options.quiet) tell(context, done.notes);
         }
         for (const v1::JobSpec& spec : stages) {
           const auto stands = done.found.find(spec.stage().name());
@@ -282,10 +282,10 @@ void tell_notes(const Context& context, const spec::Parsed& wanted) {
   std::vector<const v1::JobSpec*> specs;
   for (const v1::JobSpec& stage : wanted.stages) specs.push_back(&stage);
   if (specs.empty()) specs.push_back(&wanted.spec);
-  std::set<std::string> told;  // stages inherit
+  std::set<std::string> printed;  // stages inherit
   for (const v1::JobSpec* spec : specs)
     for (const std::string& note : spec_notes(*spec))
-      if (told.insert(note).second)
+      if (printed.insert(note).second)
         fmt::print(stderr, "{}\n",
                    context.err.paint(render::Tint::Warn, render::printable("muster: " + note)));
 }

@@ -51,7 +51,7 @@ bool may_matter(const std::string& event, const std::string& until) {
 Result<int> wait_for_job(const Session& session, Interrupt& interrupt, const WaitOptions& options) {
   // its id as soon as that is known: the name may be another job's later
   std::string job = options.job;
-  const auto look = [&](Interrupt* ended_by,
+  const auto poll_state = [&](Interrupt* ended_by,
                         std::chrono::milliseconds time) -> Result<std::optional<int>> {
     v1::GetJobRequest request;
     request.set_job(job);
@@ -68,7 +68,7 @@ Result<int> wait_for_job(const Session& session, Interrupt& interrupt, const Wai
   // there before we came.
   rpc::Backoff backoff(std::hash<std::string>{}(options.job));
   for (bool first = true; !interrupt.fired(); first = false) {
-    auto state = look(&interrupt, kCallTime);
+    auto state = poll_state(&interrupt, kCallTime);
     if (state && *state) return **state;
     if (!state && !interrupt.fired() && (first || !may_pass(state.error())))
       return fail(std::move(state.error()));
@@ -84,7 +84,7 @@ Result<int> wait_for_job(const Session& session, Interrupt& interrupt, const Wai
       while (stream->Read(&response)) {
         if (!may_matter(response.event().type(), options.until)) continue;
         backoff.reset();
-        state = look(&interrupt, kCallTime);
+        state = poll_state(&interrupt, kCallTime);
         if (state && *state) {
           call.TryCancel();
           return **state;
@@ -95,7 +95,7 @@ Result<int> wait_for_job(const Session& session, Interrupt& interrupt, const Wai
     interrupt.wait_for(backoff.next());
   }
   if (interrupt.timed_out()) {
-    auto state = look(nullptr, kLastLookTime);
+    auto state = poll_state(nullptr, kLastCallTime);
     if (state && *state) return **state;
     if (!state && !may_pass(state.error())) return fail(std::move(state.error()));
     if (!state) {

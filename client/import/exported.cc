@@ -62,7 +62,7 @@ void sort_in(Exported& out, const std::string& name, const std::string& value,
              std::string_view engine) {
   if (is_placed(name, engine))
     out.placed.push_back(name);
-  else if (looks_secret(name, value))
+  else if (seems_secret(name, value))
     out.secret.push_back(name);
   else if (!is_usable(name, value))
     out.unusable.push_back(without_controls(is_utf8(name) ? name : "?"));
@@ -88,7 +88,7 @@ std::string without_part(std::string_view list, std::string_view part) {
 
 }  // namespace
 
-bool looks_secret(std::string_view name, std::string_view value) {
+bool seems_secret(std::string_view name, std::string_view value) {
   // OBS_AK, OBS_SK: access and secret key.
   constexpr auto kWords = std::to_array<std::string_view>(
       {"TOKEN", "TOKENS", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "PWD", "SECRET", "SECRETS",

@@ -30,6 +30,6 @@ Exported exported(const Variables& before, const Variables& after, std::string_v
 Exported read_from_outside(std::string_view script, const Variables& before,
                            std::string_view engine);
 
-bool looks_secret(std::string_view name, std::string_view value);
+bool seems_secret(std::string_view name, std::string_view value);
 
 }  // namespace muster::import

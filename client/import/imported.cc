@@ -28,7 +28,7 @@ std::string shown(const std::vector<std::string>& words) {
 }
 
 // `--nproc_per_node 8`, or what holds without it.
-std::string option_told(const launcher::Launch& launch, std::string_view option) {
+std::string option_given(const launcher::Launch& launch, std::string_view option) {
   const std::string launcher(launcher::name_of(launch.call.launcher));
   return launch.call.has(option)
              ? fmt::format("{} --{} {}", launcher, option, launch.call.value(option))
@@ -38,16 +38,16 @@ std::string option_told(const launcher::Launch& launch, std::string_view option)
 void put_resources(const launcher::Launch& launch, Imported& out) {
   launcher::Draft& draft = out.draft;
   const bool msrun = launch.call.launcher == launcher::Launcher::Msrun;
-  draft.remarks["resources.nodes"] = {msrun ? option_told(launch, "worker_num") + ", " +
-                                                  option_told(launch, "local_worker_num")
-                                            : option_told(launch, "nnodes")};
+  draft.remarks["resources.nodes"] = {msrun ? option_given(launch, "worker_num") + ", " +
+                                                  option_given(launch, "local_worker_num")
+                                            : option_given(launch, "nnodes")};
   draft.remarks["resources.devices"] = {
-      option_told(launch, msrun ? "local_worker_num" : "nproc_per_node")};
+      option_given(launch, msrun ? "local_worker_num" : "nproc_per_node")};
   if (draft.devices != 0) return;
   draft.devices = kDevicesUsual;
   draft.remarks["resources.devices"].push_back("a spec has a number: as many as your nodes have");
   out.notes.push_back(fmt::format("{}: resources.devices is {} until you change it",
-                                  option_told(launch, "nproc_per_node"), kDevicesUsual));
+                                  option_given(launch, "nproc_per_node"), kDevicesUsual));
 }
 
 // CUDA_VISIBLE_DEVICES=4,5 that the script has set: which devices it takes.
@@ -151,8 +151,8 @@ Result<Imported> of_launch(const Observed& observed, const Captured& call) {
     out.draft.rank_table = call.directory + "/" + out.draft.rank_table;
   put_resources(*launch, out);
   out.draft.remarks["launch"] = {"launched: " + shown(call.words)};
-  if (const std::string told = launcher::options_told(launch->wanted); !told.empty())
-    out.draft.remarks["launch"].push_back(told);
+  if (const std::string given = launcher::options_given(launch->wanted); !given.empty())
+    out.draft.remarks["launch"].push_back(given);
   if (out.draft.engine == "megatron" || out.draft.engine == "mindspeed-mm")
     out.draft.remarks["engine"] = {"by the arguments of what is launched"};
   std::optional<launcher::MoreThanLaunch> more;

@@ -51,10 +51,10 @@ std::string occupant_text(const v1::DeviceOccupant& occupant) {
 std::string use_text(const v1::Node& node, const v1::Device& device,
                      const v1::DeviceReading* reading, const Style& style) {
   std::vector<std::string> uses;
-  for (const auto& held : node.uses()) {
-    if (held.device() == device.id())
-      uses.push_back(fmt::format("{} ({}, attempt {})", printable(held.job_name()), held.job_id(),
-                                 held.attempt()));
+  for (const auto& use : node.uses()) {
+    if (use.device() == device.id())
+      uses.push_back(fmt::format("{} ({}, attempt {})", printable(use.job_name()), use.job_id(),
+                                 use.attempt()));
   }
   if (reading != nullptr && !reading->occupants().empty()) {
     const int more = reading->occupants_size() - 1;
@@ -85,11 +85,11 @@ std::string health_text(const v1::Node& node, const Style& style) {
     const bool unseen = node.inventory().devices().empty() && !node.inventory().findings().empty();
     return unseen ? style.paint(Tint::Bad, "not seen") : std::string(kNothing);
   }
-  std::size_t bad = 0, warnings = 0, occupied = 0, looked = 0;
+  std::size_t bad = 0, warnings = 0, occupied = 0, probed = 0;
   for (const auto& reading : node.readings()) {
     bad += reading.health() == v1::DEVICE_HEALTH_BAD ? 1 : 0;
     warnings += reading.health() == v1::DEVICE_HEALTH_WARNING ? 1 : 0;
-    looked += reading.health() == v1::DEVICE_HEALTH_UNSPECIFIED ? 0 : 1;
+    probed += reading.health() == v1::DEVICE_HEALTH_UNSPECIFIED ? 0 : 1;
     occupied += reading.occupants().empty() ? 0 : 1;
   }
   std::vector<std::string> parts;
@@ -99,7 +99,7 @@ std::string health_text(const v1::Node& node, const Style& style) {
         style.paint(Tint::Warn, fmt::format("{} warning{}", warnings, warnings == 1 ? "" : "s")));
   if (occupied > 0) parts.push_back(style.paint(Tint::Warn, fmt::format("{} occupied", occupied)));
   if (!parts.empty()) return fmt::format("{}", fmt::join(parts, ", "));
-  return looked == 0 ? std::string(kNothing) : style.paint(Tint::Good, "ok");
+  return probed == 0 ? std::string(kNothing) : style.paint(Tint::Good, "ok");
 }
 
 Table device_table(const v1::Node& node, const Style& style, bool wide) {

@@ -32,13 +32,13 @@ std::string environment_text(const google::protobuf::RepeatedPtrField<v1::EnvVal
   width = std::min<std::size_t>(width, 64);
   std::string out;
   for (const auto& value : env) {
-    const bool untold = value.value().starts_with(kRunDirectory);
+    const bool not_yet_known = value.value().starts_with(kRunDirectory);
     out += fmt::format(
         "export {:<{}}  {}\n", printable(value.name()) + "=" + shell_quote(value.value()), width,
         style.paint(
             Tint::Dim,
             fmt::format("# {}{}", printable(value.source()),
-                        untold ? "; the node tells its run directory when it has started" : "")));
+                        not_yet_known ? "; the node tells its run directory when it has started" : "")));
   }
   return out;
 }

@@ -228,7 +228,7 @@ std::vector<std::string> LiveView::lines(const Style& style, std::size_t width,
 
   std::vector<std::string> ages;
   const auto last = std::ranges::find(job_.checkpoints().rbegin(), job_.checkpoints().rend(), false,
-                                      &v1::Checkpoint::set_aside);
+                                      &v1::Checkpoint::quarantined);
   if (last != job_.checkpoints().rend()) {
     ages.push_back(fmt::format(
         "checkpoint of step {}{}", last->step(),
@@ -262,8 +262,8 @@ void LiveView::add_progress(std::vector<std::string>& rows, const Style& style, 
     for (const std::string& field : fields) all += field.size() + kBlanks;
     const std::size_t first = fields.front().size() + kBlanks;
     // of all fields, or of the first, the others below
-    const std::size_t beside = all + kBarLeast <= width ? all : first;
-    const std::size_t cells = width > beside ? std::min(kBarMost, width - beside) : 0;
+    const std::size_t used = all + kBarLeast <= width ? all : first;
+    const std::size_t cells = width > used ? std::min(kBarMost, width - used) : 0;
     const double share =
         static_cast<double>(progress.step()) / static_cast<double>(progress.total());
     if (cells > 0)
@@ -285,8 +285,8 @@ void LiveView::add_loss_row(std::vector<std::string>& rows, const Style& style, 
     title = "loss NaN  ";
   else if (now_known)
     title = fmt::format("loss {:.4f}  ", progress.has_loss() ? progress.loss() : values.back());
-  const std::size_t beside = title.size() + from.size();
-  const std::size_t cells = width > beside ? std::min(kSparkMost, width - beside) : kSparkLeast;
+  const std::size_t used = title.size() + from.size();
+  const std::size_t cells = width > used ? std::min(kSparkMost, width - used) : kSparkLeast;
   rows.push_back(clip(title + style.paint(Tint::Accent, sparkline(values, cells)) + from, width));
 }
 

@@ -52,13 +52,13 @@ struct RankRange {
 };
 
 // A node whose own disk has what ranks of an attempt have saved (checkpoint.storage: local).
-struct HeldOn {
+struct ShardOwner {
   std::string node;
   RankRange ranks;  // count 0: of all
 };
-struct HeldBy {
+struct StageOwners {
   std::uint32_t attempt = 0;
-  std::vector<HeldOn> nodes;
+  std::vector<ShardOwner> nodes;
 };
 
 // A whole checkpoint of an earlier job whose node's script named the directory `as`; without a
@@ -86,8 +86,8 @@ struct LaunchRequest {
   std::string resume_source;
   bool resume_from_start = false;  // by spec.start: no attempt of this job wrote it
   // checkpoint.storage: local: who has what lies in resume_source
-  std::vector<HeldOn> resume_held;
-  std::map<std::string, HeldBy> stages_held;  // and what stages have saved
+  std::vector<ShardOwner> resume_owners;
+  std::map<std::string, StageOwners> stage_owners;  // and what stages have saved
   // launch.per: node: what its script may name with --load; newest first of each directory
   std::vector<SavedBefore> saved;
   // ${start.dir}: what spec.start gives as weights; empty: nothing. Of a checkpoint it is the
@@ -219,7 +219,7 @@ struct Engine {
   void (*check)(const v1::JobSpec&, std::vector<KeyedProblem>&) = nullptr;
   // launch.per: node: what a launcher called inside the script does to the training program's own
   // arguments. Null: nothing.
-  ArgumentEdits (*adopted)(const LaunchRequest&) = nullptr;
+  ArgumentEdits (*intercepted)(const LaunchRequest&) = nullptr;
   // What an agent has to be able to do for it beyond the first release's, where muster starts the
   // ranks: a word of Inventory.features. Null, empty: nothing.
   std::string_view (*needs)(const v1::JobSpec&) = nullptr;
@@ -244,7 +244,7 @@ inline constexpr std::string_view kLaunchFiles = "launch-files", kCompanions = "
                                   kPatchedFiles = "patched-files", kContainers = "containers",
                                   kRankFiles = "rank-files", kCodePatches = "code-patches",
                                   kContainerLimits = "container-limits",
-                                  kBringFiles = "bring-files";
+                                  kFetchFiles = "fetch-files";
 std::vector<std::string_view> features_needed(const v1::JobSpec& spec);
 // Not needed: of an agent without it (before 0.4) status 0 is all that there is to judge an end by
 // (Watching.success_last_step).

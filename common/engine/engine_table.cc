@@ -22,7 +22,7 @@ std::span<const Engine> engine_table() {
        .hccl = true,
        .launch = launch_mindformers,
        .check = check_mindformers,
-       .adopted = adopted_mindformers,
+       .intercepted = intercepted_mindformers,
        .needs = mindformers_needs,
        .sets_save_dir = mindformers_sets_save_dir,
        .loads_start = mindformers_loads_start},
@@ -38,7 +38,7 @@ std::span<const Engine> engine_table() {
        .hccl = true,
        .launch = launch_megatron,
        .check = check_megatron,
-       .adopted = adopted_megatron,
+       .intercepted = intercepted_megatron,
        .sets_save_dir = megatron_sets_save_dir,
        .loads_start = megatron_loads_start},
       {.name = "mindspeed-mm",
@@ -52,7 +52,7 @@ std::span<const Engine> engine_table() {
        .hccl = true,
        .launch = launch_mindspeed_mm,
        .check = check_mindspeed_mm,
-       .adopted = adopted_megatron,
+       .intercepted = intercepted_megatron,
        .sets_save_dir = megatron_sets_save_dir,
        .loads_start = megatron_loads_start},
       {.name = "torch",
@@ -99,9 +99,9 @@ std::vector<std::string_view> features_needed(const v1::JobSpec& spec) {
           script || engine == nullptr || engine->needs == nullptr ? "" : engine->needs(spec);
       !own.empty())
     needed.push_back(own);
-  const bool brings_files =
+  const bool fetches_files =
       spec.resources().has_rank_table() || gives_group_list(spec) || spec.observe().has_dump();
-  if (brings_files && std::ranges::find(needed, kLaunchFiles) == needed.end())
+  if (fetches_files && std::ranges::find(needed, kLaunchFiles) == needed.end())
     needed.push_back(kLaunchFiles);
   if (!spec.runtime().setup().empty()) needed.push_back(kSetup);
   if (patches_files(spec)) needed.push_back(kPatchedFiles);
@@ -110,7 +110,7 @@ std::vector<std::string_view> features_needed(const v1::JobSpec& spec) {
     needed.push_back(kContainerLimits);
   if (spec.success().means_case() == v1::SuccessSpec::kRankFile) needed.push_back(kRankFiles);
   if (!spec.code().patches().empty()) needed.push_back(kCodePatches);
-  if (spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL) needed.push_back(kBringFiles);
+  if (spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL) needed.push_back(kFetchFiles);
   return needed;
 }
 

@@ -35,7 +35,7 @@ class Heads final : public Grammar {
     LogLine result;
     set_.scan(line.substr(0, kHeadBytesMax), [&](std::size_t pattern, std::size_t at) {
       const LineHead& head = heads_[pattern];
-      if (!head.exact && result.said != Said::Nothing) return true;
+      if (!head.exact && result.kind != LineKind::Nothing) return true;
       return !head.read(line, at, result) || !head.exact;
     });
     return result;
@@ -78,7 +78,7 @@ class Custom final : public Grammar {
     const auto text = group(step_, line);
     const auto number = text ? whole_number(*text) : std::nullopt;
     if (!number) return {};
-    LogLine result{.said = Said::Step, .step = {.step = *number, .total = total_number_}};
+    LogLine result{.kind = LineKind::Step, .step = {.step = *number, .total = total_number_}};
     if (total_)
       if (const auto total = group(*total_, line))
         result.step.total = whole_number(*total).value_or(0);

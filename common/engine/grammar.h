@@ -60,7 +60,7 @@ struct StepLine {
 // (Megatron leaves a nan out).
 bool nan_sign(const StepLine& line);
 
-enum class Said {
+enum class LineKind {
   Nothing,
   Step,
   // belongs to the step line before it: device_samples_per_second, remaining_seconds
@@ -83,7 +83,7 @@ enum class Said {
 };
 
 struct LogLine {
-  Said said = Said::Nothing;
+  LineKind kind = LineKind::Nothing;
   // Save*, Load*: the step, -1 when not said (MindFormers names epoch and step in the epoch, or
   // sink)
   StepLine step;
@@ -99,7 +99,7 @@ class Grammar {
   [[nodiscard]] virtual LogLine read(std::string_view line) const = 0;
   [[nodiscard]] std::optional<StepLine> step(std::string_view line) const {
     const LogLine found = read(line);
-    return found.said == Said::Step ? std::optional(found.step) : std::nullopt;
+    return found.kind == LineKind::Step ? std::optional(found.step) : std::nullopt;
   }
 };
 // Errors: an unknown row, a regular expression that does not compile. A loss that is not a finite

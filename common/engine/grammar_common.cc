@@ -55,7 +55,7 @@ bool read_step(std::string_view line, std::size_t at, LogLine& result) {
   find_loss(rest, step);
   if (!step.has_loss && !step.loss_not_finite && (step.total == 0 || step.total < step.step))
     return false;
-  result = {.said = Said::Step, .step = step};
+  result = {.kind = LineKind::Step, .step = step};
   return true;
 }
 

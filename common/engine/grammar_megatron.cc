@@ -88,7 +88,7 @@ bool read_step(std::string_view line, std::size_t at, LogLine& result) {
     if (step.samples_per_second == 0) step.samples_per_second = samples_per_second;
     step.tokens_per_second = tokens_per_sample * samples_per_second;
   }
-  result = {.said = Said::Step, .step = step};
+  result = {.kind = LineKind::Step, .step = step};
   return true;
 }
 
@@ -104,7 +104,7 @@ bool read_evaluated(std::string_view rest, LogLine& result) {
   const std::size_t key = rest.find("loss value:");
   if (key != std::string_view::npos)
     set_loss(step, rest.substr(key + std::string_view("loss value:").size()));
-  result = {.said = Said::Evaluation, .step = step};
+  result = {.kind = LineKind::Evaluation, .step = step};
   return true;
 }
 bool read_evaluation(std::string_view line, std::size_t at, LogLine& result) {
@@ -126,11 +126,11 @@ std::string_view path_until(std::string_view rest, std::initializer_list<std::st
   return trimmed(rest.substr(0, size));
 }
 
-bool read_save(std::string_view line, std::size_t at, std::string_view head, Said said,
+bool read_save(std::string_view line, std::size_t at, std::string_view head, LineKind kind,
                LogLine& result) {
   std::string_view rest = line.substr(at + head.size());
   if (!starts_text(line, at)) return false;
-  LogLine found{.said = said};
+  LogLine found{.kind = kind};
   found.local = take(rest, "local ");
   if (!take(rest, "checkpoint at iteration ") && !take(rest, "checkpoint from iteration ") &&
       !take(rest, "checkpoint save at iteration "))
@@ -147,20 +147,20 @@ bool read_save(std::string_view line, std::size_t at, std::string_view head, Sai
 // core_r0.6 "at iteration", later "from iteration"; " [ t 1/2, p 1/4 ]" from core_r0.10. In
 // core_r0.6 it stands before the tracker is written.
 bool read_saved(std::string_view line, std::size_t at, LogLine& result) {
-  return read_save(line, at, "successfully saved ", Said::SaveDone, result);
+  return read_save(line, at, "successfully saved ", LineKind::SaveDone, result);
 }
 bool read_saving(std::string_view line, std::size_t at, LogLine& result) {
-  return read_save(line, at, "saving ", Said::SaveStarted, result);
+  return read_save(line, at, "saving ", LineKind::SaveStarted, result);
 }
 bool read_scheduled(std::string_view line, std::size_t at, LogLine& result) {
-  return read_save(line, at, "scheduled an async ", Said::SaveScheduled, result);
+  return read_save(line, at, "scheduled an async ", LineKind::SaveScheduled, result);
 }
 
-bool read_load(std::string_view line, std::size_t at, std::string_view head, Said said,
+bool read_load(std::string_view line, std::size_t at, std::string_view head, LineKind kind,
                LogLine& result) {
   if (!starts_text(line, at)) return false;
   std::string_view rest = line.substr(at + head.size());
-  LogLine found{.said = said, .path = path_until(rest, {" [ t ", " at iteration "})};
+  LogLine found{.kind = kind, .path = path_until(rest, {" [ t ", " at iteration "})};
   if (const std::size_t where = rest.rfind(" at iteration "); where != std::string_view::npos) {
     rest.remove_prefix(where + std::string_view(" at iteration ").size());
     skip(rest, " ");
@@ -171,35 +171,35 @@ bool read_load(std::string_view line, std::size_t at, std::string_view head, Sai
   return true;
 }
 bool read_loading(std::string_view line, std::size_t at, LogLine& result) {
-  return read_load(line, at, "loading checkpoint from ", Said::LoadStarted, result);
+  return read_load(line, at, "loading checkpoint from ", LineKind::LoadStarted, result);
 }
 bool read_loading_distributed(std::string_view line, std::size_t at, LogLine& result) {
-  return read_load(line, at, "loading distributed checkpoint from ", Said::LoadStarted, result);
+  return read_load(line, at, "loading distributed checkpoint from ", LineKind::LoadStarted, result);
 }
 bool read_loading_release(std::string_view line, std::size_t at, LogLine& result) {
-  return read_load(line, at, "loading release checkpoint from ", Said::LoadStarted, result);
+  return read_load(line, at, "loading release checkpoint from ", LineKind::LoadStarted, result);
 }
 bool read_loaded(std::string_view line, std::size_t at, LogLine& result) {
-  return read_load(line, at, "successfully loaded checkpoint from ", Said::Loaded, result);
+  return read_load(line, at, "successfully loaded checkpoint from ", LineKind::Loaded, result);
 }
 
 bool read_nothing_to_load(std::string_view, std::size_t, LogLine& result) {
-  result = {.said = Said::NothingToLoad};
+  result = {.kind = LineKind::NothingToLoad};
   return true;
 }
 
 // "[after training is done] datetime: 2025-06-18 15:12:02 "
-template <Said kSaid>
+template <LineKind kKind>
 bool read_moment(std::string_view line, std::size_t at, LogLine& result) {
   if (line.find("] datetime:", at) == std::string_view::npos) return false;
-  result = {.said = kSaid};
+  result = {.kind = kKind};
   return true;
 }
 
 // "[exiting program at iteration 1200] datetime: ...", "[exiting program after receiving SIGTERM.]
 // datetime: ...", "... after 230.1 minutes] ..."
 bool read_exiting(std::string_view line, std::size_t at, LogLine& result) {
-  if (!read_moment<Said::Exiting>(line, at, result)) return false;
+  if (!read_moment<LineKind::Exiting>(line, at, result)) return false;
   std::string_view rest = line.substr(at + std::string_view("[exiting program").size());
   if (take(rest, " at iteration ")) result.step.step = take_number(rest).value_or(-1);
   return true;
@@ -209,7 +209,7 @@ bool read_exiting(std::string_view line, std::size_t at, LogLine& result) {
 // end.
 bool read_skipping(std::string_view line, std::size_t at, LogLine& result) {
   if (!starts_text(line, at)) return false;
-  result = {.said = Said::TrainingSkipped};
+  result = {.kind = LineKind::TrainingSkipped};
   return true;
 }
 
@@ -226,9 +226,9 @@ constexpr auto kHeads = std::to_array<LineHead>({
     {"loading distributed checkpoint from ", read_loading_distributed},
     {"loading release checkpoint from ", read_loading_release},
     {"could not find the metadata file", read_nothing_to_load},
-    {"[after megatron is initialized]", read_moment<Said::SetUp>},
-    {"[before the start of training step]", read_moment<Said::TrainingStarted>},
-    {"[after training is done]", read_moment<Said::TrainingDone>},
+    {"[after megatron is initialized]", read_moment<LineKind::SetUp>},
+    {"[before the start of training step]", read_moment<LineKind::TrainingStarted>},
+    {"[after training is done]", read_moment<LineKind::TrainingDone>},
     {"[exiting program", read_exiting},
     {"skipping training (--skip-train is on)", read_skipping},
 });

@@ -79,7 +79,7 @@ bool read_step(std::string_view line, std::size_t at, LogLine& result) {
     if (colon != std::string_view::npos)
       read_field(trimmed(field.substr(0, colon)), field.substr(colon + 1), step);
   }
-  result = {.said = Said::Step, .step = step};
+  result = {.kind = LineKind::Step, .step = step};
   return true;
 }
 
@@ -122,7 +122,7 @@ bool read_rate(std::string_view line, std::size_t at, LogLine& result) {
   if (number == std::string_view::npos || before[number] != ' ') return false;
   const auto rate = leading_finite(before.substr(number + 1));
   if (!rate) return false;
-  result = {.said = Said::Rate,
+  result = {.kind = LineKind::Rate,
             .step = {.device_samples_per_second = *rate, .remaining_seconds = *remaining}};
   return true;
 }
@@ -139,7 +139,7 @@ bool read_epoch_end(std::string_view line, std::size_t at, LogLine& result) {
   StepLine step{.seconds = each, .covers = std::llround(span / each), .span_seconds = span};
   if (const std::size_t loss = line.find("avg loss:", at); loss != std::string_view::npos)
     set_loss(step, line.substr(loss + std::string_view("avg loss:").size()));
-  result = {.said = Said::EpochEnd, .step = step};
+  result = {.kind = LineKind::EpochEnd, .step = step};
   return true;
 }
 
@@ -151,7 +151,7 @@ bool read_finished(std::string_view line, std::size_t at, LogLine& result) {
   if (!epoch || !take(rest, " step ")) return false;
   const auto number = take_number(rest);
   if (!number) return false;
-  result = {.said = Said::SaveDone, .step = {.epoch = *epoch, .step_in_epoch = *number}};
+  result = {.kind = LineKind::SaveDone, .step = {.epoch = *epoch, .step_in_epoch = *number}};
   return true;
 }
 
@@ -165,7 +165,7 @@ bool read_saved(std::string_view line, std::size_t at, LogLine& result) {
   if (!number || !take(rest, quoted ? "' to " : " to ")) return false;
   std::string_view path = trimmed(rest);
   if (quoted && take(path, "'")) path = path.substr(0, path.rfind('\''));
-  result = {.said = Said::SaveDone, .step = {.step = *number}, .path = path};
+  result = {.kind = LineKind::SaveDone, .step = {.step = *number}, .path = path};
   return true;
 }
 
@@ -173,7 +173,7 @@ bool read_resume(std::string_view line, std::size_t at, LogLine& result) {
   const std::string_view path =
       trimmed(line.substr(at + std::string_view("Get resume checkpoint: ").size()));
   if (path.empty()) return false;
-  result = {.said = Said::LoadStarted, .path = path};
+  result = {.kind = LineKind::LoadStarted, .path = path};
   return true;
 }
 
@@ -193,7 +193,7 @@ bool read_evaluation(std::string_view line, std::size_t at, LogLine& result) {
   }
   if (const std::size_t loss = rest.find("loss': "); loss != std::string_view::npos)
     set_loss(step, rest.substr(loss + 7));
-  result = {.said = Said::Evaluation, .step = step};
+  result = {.kind = LineKind::Evaluation, .step = step};
   return true;
 }
 
@@ -204,13 +204,13 @@ bool read_terminate(std::string_view line, std::size_t at, LogLine& result) {
   if (!before.ends_with("loss is NaN, ") && !before.ends_with("loss is Inf, ") &&
       !before.ends_with("Invalid loss, "))
     return false;
-  result = {.said = Said::LossNotFinite};
+  result = {.kind = LineKind::LossNotFinite};
   return true;
 }
 
-template <Said kSaid>
+template <LineKind kKind>
 bool read_word(std::string_view, std::size_t, LogLine& result) {
-  result = {.said = kSaid};
+  result = {.kind = kKind};
   return true;
 }
 
@@ -220,14 +220,14 @@ constexpr auto kHeads = std::to_array<LineHead>({
     {"per step time:", read_epoch_end},
     {"Finish saving ckpt of epoch ", read_finished},
     {"sync saved checkpoint from step ", read_saved},
-    {"......Saving ckpt......", read_word<Said::SaveStarted>},
-    {"Start to save checkpoint as new format", read_word<Said::SaveStarted>},
+    {"......Saving ckpt......", read_word<LineKind::SaveStarted>},
+    {"Start to save checkpoint as new format", read_word<LineKind::SaveStarted>},
     {"Get resume checkpoint: ", read_resume},
-    {"..Start Load Checkpoint..", read_word<Said::LoadStarted>},
-    {"..Loading Checkpoint Finished..", read_word<Said::Loaded>},
-    {".Starting Training Model.", read_word<Said::TrainingStarted>},
-    {".Training Over!.", read_word<Said::TrainingDone>},
-    {"Only_save_strategy is True, model.compile() finished", read_word<Said::StrategySaved>},
+    {"..Start Load Checkpoint..", read_word<LineKind::LoadStarted>},
+    {"..Loading Checkpoint Finished..", read_word<LineKind::Loaded>},
+    {".Starting Training Model.", read_word<LineKind::TrainingStarted>},
+    {".Training Over!.", read_word<LineKind::TrainingDone>},
+    {"Only_save_strategy is True, model.compile() finished", read_word<LineKind::StrategySaved>},
     {"Eval result: ", read_evaluation},
     {"terminate training.", read_terminate},
 });

@@ -10,14 +10,14 @@ namespace muster::engine {
 namespace {
 
 // "Saved checkpoint to /ckpt/run7/iter_0000100": the step is in the name.
-bool read_directory(std::string_view line, std::size_t at, std::string_view head, Said said,
+bool read_directory(std::string_view line, std::size_t at, std::string_view head, LineKind kind,
                     LogLine& result) {
   if (at > 0 && line[at - 1] != ' ' && line[at - 1] != ']' && line[at - 1] != ':' &&
       line[at - 1] != '\t')
     return false;
   const std::string_view path = trimmed(line.substr(at + head.size()));
   const std::string_view name = path.substr(path.rfind('/') + 1);  // all of it without a slash
-  LogLine found{.said = said, .path = path};
+  LogLine found{.kind = kind, .path = path};
   if (name.starts_with("iter_")) {
     const auto step = whole_number(name.substr(5));
     if (!step) return false;
@@ -29,10 +29,10 @@ bool read_directory(std::string_view line, std::size_t at, std::string_view head
   return true;
 }
 bool read_saved(std::string_view line, std::size_t at, LogLine& result) {
-  return read_directory(line, at, "Saved checkpoint to ", Said::SaveDone, result);
+  return read_directory(line, at, "Saved checkpoint to ", LineKind::SaveDone, result);
 }
 bool read_loaded(std::string_view line, std::size_t at, LogLine& result) {
-  return read_directory(line, at, "Loaded checkpoint from ", Said::Loaded, result);
+  return read_directory(line, at, "Loaded checkpoint from ", LineKind::Loaded, result);
 }
 
 // " [2026-02-20 08:11:09] ** validation after iteration 10 ** | validation steps: 4 | validation
@@ -46,7 +46,7 @@ bool read_evaluation(std::string_view line, std::size_t at, LogLine& result) {
   if (key == std::string_view::npos) return false;
   StepLine step{.step = *number};
   set_loss(step, rest.substr(key + std::string_view("validation loss:").size()));
-  result = {.said = Said::Evaluation, .step = step};
+  result = {.kind = LineKind::Evaluation, .step = step};
   return true;
 }
 

@@ -21,7 +21,7 @@ class NoLayout final : public CheckpointLayout {
 };
 
 // As programs name what they go on from; a configuration, a log or a curve beside them is none.
-bool looks_saved(std::string_view path) {
+bool seems_saved(std::string_view path) {
   constexpr std::array<std::string_view, 10> kEndings = {
       ".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".distcp", ".npz", ".h5", ".msgpack", ".pkl"};
   constexpr std::array<std::string_view, 9> kWords = {
@@ -48,16 +48,16 @@ std::string unknown_file(const CheckpointLayout& layout, const FileView& files,
   std::uint64_t bytes = 0;
   const auto take = [&](std::string path, const FileView::Entry& entry) {
     if (entry.directory || entry.bytes <= bytes || entry.name.starts_with('.') ||
-        !looks_saved(path))
+        !seems_saved(path))
       return;
     largest = std::move(path);
     bytes = entry.bytes;
   };
-  std::size_t looked = 0;
+  std::size_t scanned = 0;
   for (const FileView::Entry& entry : files.list(save_dir)) {
     if (layout.is_own(entry.name)) continue;
     take(entry.name, entry);
-    if (!entry.directory || looked++ >= kDirsMost) continue;
+    if (!entry.directory || scanned++ >= kDirsMost) continue;
     for (const FileView::Entry& inside : files.list(fmt::format("{}/{}", save_dir, entry.name)))
       take(fmt::format("{}/{}", entry.name, inside.name), inside);
   }

@@ -39,7 +39,7 @@ class MegatronLayout final : public CheckpointLayout {
       const std::optional<std::int64_t> mark =
           steps[i] == options_.sealed_step ? steps[i] : reached;
       FoundCheckpoint checkpoint =
-          look(files, fmt::format("{}/{}", save_dir, iteration_name(steps[i])), steps[i], mark);
+          read_checkpoint(files, fmt::format("{}/{}", save_dir, iteration_name(steps[i])), steps[i], mark);
       if (checkpoint.sealed && std::ranges::all_of(checkpoint.shards, &FoundShard::finished))
         of_whole = std::max(of_whole, checkpoint.shards.size());
       // one more than asked for is looked at, for `expected` alone
@@ -75,7 +75,7 @@ class MegatronLayout final : public CheckpointLayout {
                         file->bytes);
   }
 
-  static FoundCheckpoint look(const FileView& files, std::string path, std::int64_t step,
+  static FoundCheckpoint read_checkpoint(const FileView& files, std::string path, std::int64_t step,
                               std::optional<std::int64_t> reached) {
     const Entries entries = files.list(path);
     const bool per_rank = std::ranges::any_of(entries, [](const FileView::Entry& entry) {
@@ -86,17 +86,17 @@ class MegatronLayout final : public CheckpointLayout {
                       find_file(entries, "metadata.json") != nullptr;
     FoundCheckpoint result{.step = step, .path = std::move(path)};
     if (per_rank)
-      look_per_rank(files, entries, result, reached);
+      read_per_rank(files, entries, result, reached);
     else if (dist)
-      look_torch_dist(files, entries, result);
+      read_torch_dist(files, entries, result);
     else
-      look_torch_dcp(files, entries, result, reached);
+      read_torch_dcp(files, entries, result, reached);
     return result;
   }
 
   // --ckpt-format torch: a directory for each tensor- and pipeline-parallel rank. The tracker is
   // written after a barrier that follows every file.
-  static void look_per_rank(const FileView& files, const Entries& entries, FoundCheckpoint& result,
+  static void read_per_rank(const FileView& files, const Entries& entries, FoundCheckpoint& result,
                             std::optional<std::int64_t> reached) {
     result.sealed = reached && *reached >= result.step;
     struct Shard {
@@ -129,7 +129,7 @@ class MegatronLayout final : public CheckpointLayout {
 
   // --ckpt-format torch_dist: files of all ranks in one directory; .metadata is renamed into place
   // after them, metadata.json written last.
-  static void look_torch_dist(const FileView& files, const Entries& entries,
+  static void read_torch_dist(const FileView& files, const Entries& entries,
                               FoundCheckpoint& result) {
     const FileView::Entry* common = find_file(entries, "common.pt");
     const FileView::Entry* metadata = find_file(entries, ".metadata");
@@ -148,7 +148,7 @@ class MegatronLayout final : public CheckpointLayout {
   // .metadata is renamed into place when all ranks have written; the tracker follows. An
   // asynchronous save of FSDP2 writes its tracker at once, ahead of the shards; a kill before the
   // tracker leaves it behind. So both are asked.
-  static void look_torch_dcp(const FileView& files, const Entries& entries, FoundCheckpoint& result,
+  static void read_torch_dcp(const FileView& files, const Entries& entries, FoundCheckpoint& result,
                              std::optional<std::int64_t> reached) {
     const FileView::Entry* metadata = find_file(entries, ".metadata");
     FoundShard shard{.name = kDistributed};
@@ -178,13 +178,13 @@ class MegatronLayout final : public CheckpointLayout {
       return true;
     const std::string dir = path + "/extra_state";
     bool whole = true;
-    std::size_t looked = 0;
+    std::size_t checked = 0;
     for (const FileView::Entry& entry : files.list(dir)) {
       if (entry.directory || !entry.name.starts_with("extra_state_rank_")) continue;
       bytes += entry.bytes;
-      if (looked++ < kExtraStatesMost) whole = whole && whole_zip(files, dir, &entry);
+      if (checked++ < kExtraStatesMost) whole = whole && whole_zip(files, dir, &entry);
     }
-    return whole && looked > 0;
+    return whole && checked > 0;
   }
 
   const LayoutOptions options_;

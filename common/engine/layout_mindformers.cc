@@ -32,7 +32,7 @@ constexpr std::size_t kHeadMost = 1 << 20;     // of a safetensors header in one
 constexpr std::size_t kHeaderMost = 32 << 20;  // of one header at all
 
 // What one file tells of itself.
-struct Look {
+struct ShardState {
   bool finished = false;
   std::optional<std::int64_t> step;  // of the whole training, by MindFormers' own count
 };
@@ -53,7 +53,7 @@ std::optional<std::int64_t> positive(std::optional<std::int64_t> step) {
   return step && *step > 0 ? step : std::nullopt;
 }
 
-Look look_at_safetensors(const FileView& files, const std::string& path,
+ShardState read_safetensors(const FileView& files, const std::string& path,
                          const FileView::Entry& file) {
   const auto bytes = safetensors_header_bytes(files.head(path, 8), file.bytes);
   if (!bytes) return {};
@@ -77,19 +77,19 @@ Look look_at_safetensors(const FileView& files, const std::string& path,
   return {.finished = true, .step = positive(read_scalar(files, path, header.step_num))};
 }
 
-Look look_at_ckpt(const FileView& files, const std::string& path, const FileView::Entry& file) {
+ShardState read_ckpt(const FileView& files, const std::string& path, const FileView::Entry& file) {
   const std::string tail = files.tail(path, kCkptTailBytes);
   const CkptEnd end = read_ckpt_end(tail, file.bytes);
-  Look look{.finished = false, .step = positive(end.step_num)};
+  ShardState state{.finished = false, .step = positive(end.step_num)};
   if (end.framed) {
     // A file that ends with a weight may lack the next one.
-    look.finished = end.closed || file.mode == kReadOnly;
+    state.finished = end.closed || file.mode == kReadOnly;
   } else {
     // Encrypted, or its last weight is larger than what is looked at. Blocks that never reached the
     // disk are zeros.
-    look.finished = file.mode == kReadOnly && tail.find_first_not_of('\0') != std::string::npos;
+    state.finished = file.mode == kReadOnly && tail.find_first_not_of('\0') != std::string::npos;
   }
-  return look;
+  return state;
 }
 
 struct RankFile {
@@ -107,9 +107,9 @@ struct RankFile {
     return fmt::format("{}_rank_{}-{}_{}.{}", prefix, rank, epoch, step,
                        safetensors ? "safetensors" : "ckpt");
   }
-  [[nodiscard]] Look look(const FileView& files) const {
-    return safetensors ? look_at_safetensors(files, path(), file)
-                       : look_at_ckpt(files, path(), file);
+  [[nodiscard]] ShardState state(const FileView& files) const {
+    return safetensors ? read_safetensors(files, path(), file)
+                       : read_ckpt(files, path(), file);
   }
 };
 
@@ -306,9 +306,9 @@ class MindFormersLayout final : public CheckpointLayout {
     for (std::size_t i = 0; i < count && epoch_steps == 0; ++i) {
       const Save& save = tree.saves[i];
       for (const auto& [rank, file] : save.files) {
-        const Look look = file.look(files);
-        if (!look.finished) continue;
-        own[i] = look.step;  // all ranks count alike
+        const ShardState state = file.state(files);
+        if (!state.finished) continue;
+        own[i] = state.step;  // all ranks count alike
         break;
       }
       if (!own[i] || save.epoch < 2 || *own[i] < save.step ||
@@ -346,7 +346,7 @@ class MindFormersLayout final : public CheckpointLayout {
       for (const auto& [rank, file] : tree.saves[i].files) {
         checkpoint.shards.push_back({.name = fmt::format("rank_{}", rank),
                                      .bytes = file.file.bytes,
-                                     .finished = file.look(files).finished});
+                                     .finished = file.state(files).finished});
       }
       checkpoint.expected = std::max(
           {options_.world_size, tree.ranks, static_cast<std::uint32_t>(checkpoint.shards.size())});
@@ -396,7 +396,7 @@ class MindFormersLayout final : public CheckpointLayout {
       for (const auto& [number, pair] : shards) {
         const auto whole = [&](const FileView::Entry* file) {
           return file != nullptr &&
-                 look_at_safetensors(files, fmt::format("{}/{}", checkpoint.path, file->name),
+                 read_safetensors(files, fmt::format("{}/{}", checkpoint.path, file->name),
                                      *file)
                      .finished;
         };

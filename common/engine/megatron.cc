@@ -174,7 +174,7 @@ void check_parallel(const v1::JobSpec& spec, const CommandLine& command, Problem
 // node's script runs as it is: its launcher tells (ScriptLaunched), and no attempt goes on from
 // what it saves.
 void check_resumable(const v1::JobSpec& spec, const CommandLine& command, Problems& problems) {
-  if (spec.launch().per() == v1::LAUNCH_PER_NODE && spec.launch().adopt()) return;
+  if (spec.launch().per() == v1::LAUNCH_PER_NODE && spec.launch().intercept()) return;
   if (!spec.resume().enabled() || !has_option(command, "--save") ||
       !has_option(command, "--no-save-optim"))
     return;
@@ -221,7 +221,7 @@ bool megatron_sets_save_dir(const v1::JobSpec& spec) {
 
 // As load_weights() does; of a node's script the ones that it calls torchrun with.
 bool megatron_loads_start(const v1::JobSpec& spec) {
-  if (spec.launch().per() == v1::LAUNCH_PER_NODE) return spec.launch().adopt();
+  if (spec.launch().per() == v1::LAUNCH_PER_NODE) return spec.launch().intercept();
   return megatron_sets_save_dir(spec) || has_option(spec_words(spec), "--load");
 }
 

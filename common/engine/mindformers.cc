@@ -147,7 +147,7 @@ void put_common(const LaunchRequest& request, LaunchPlan& plan, const std::strin
   // is_publicly_accessible_path() and the first rank of a node go by DEVICE_NUM_PER_NODE; 8
   // otherwise.
   const std::uint32_t first = request.nodes.front().rank_count;
-  const bool told = first != 8 && std::ranges::all_of(request.nodes, [first](const NodeSlot& node) {
+  const bool uniform = first != 8 && std::ranges::all_of(request.nodes, [first](const NodeSlot& node) {
                       return node.rank_count == first;
                     });
   for (RankPlan& rank : plan.ranks) {
@@ -155,7 +155,7 @@ void put_common(const LaunchRequest& request, LaunchPlan& plan, const std::strin
     put(rank.env, "RANK_ID", std::to_string(rank.rank), kSource);
     put(rank.env, "RANK_SIZE", world, kSource);
     put(rank.env, "LOCAL_DEFAULT_PATH", request.save_dir, kSource);
-    if (told) put_default(rank.env, "DEVICE_NUM_PER_NODE", std::to_string(first), kSource);
+    if (uniform) put_default(rank.env, "DEVICE_NUM_PER_NODE", std::to_string(first), kSource);
   }
 }
 
@@ -380,7 +380,7 @@ bool mindformers_sets_save_dir(const v1::JobSpec& spec) {
 
 // By --load_checkpoint; of a node's script the one that it calls msrun with.
 bool mindformers_loads_start(const v1::JobSpec& spec) {
-  return spec.launch().per() == v1::LAUNCH_PER_NODE ? spec.launch().adopt()
+  return spec.launch().per() == v1::LAUNCH_PER_NODE ? spec.launch().intercept()
                                                     : is_known_command(spec, spec_words(spec));
 }
 

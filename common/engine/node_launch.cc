@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "common/engine/bring.h"
+#include "common/engine/fetches.h"
 #include "common/engine/code_place.h"
 #include "common/engine/core_binding.h"
 #include "common/engine/engine.h"
@@ -33,7 +33,7 @@ void add_dirs(v1::NodeLaunch& launch, const LaunchRequest& request, const Launch
   for (const PatchPlan& file : plan.patched)
     if (file.node == node && !file.path.empty()) launch.add_make_dirs(parent_of(file.path));
   for (const std::string& dir : modelarts_dirs(request, node)) launch.add_make_dirs(dir);
-  if (launch.script().adopt()) launch.add_make_dirs(rank_log_dir(request.out_dir, request.attempt));
+  if (launch.script().intercept()) launch.add_make_dirs(rank_log_dir(request.out_dir, request.attempt));
 }
 
 void add_files(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t node) {
@@ -139,7 +139,7 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
   if (!spec.runtime().user().empty() && spec.runtime().user() != "submitter")
     launch.set_user(spec.runtime().user());
   if (spec.launch().per() == v1::LAUNCH_PER_NODE)
-    launch.mutable_script()->set_adopt(spec.launch().adopt());
+    launch.mutable_script()->set_intercept(spec.launch().intercept());
   add_dirs(launch, request, plan, node);
   add_code_copy(launch, request, node);
   add_files(launch, plan, node);
@@ -164,7 +164,7 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
       resume.set_ranks(request.nodes[node].rank_count);
     }
   }
-  for (v1::Bring& bring : brings(request, node)) *launch.add_brings() = std::move(bring);
+  for (v1::Fetch& fetch : fetches(request, node)) *launch.add_fetches() = std::move(fetch);
 
   std::vector<const RankPlan*> ranks;
   for (const RankPlan& rank : plan.ranks)

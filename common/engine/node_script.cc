@@ -140,10 +140,10 @@ RankPlan training_rank(const LaunchRequest& request, const RankPlan& script, std
 
 void launch_node_script(Launching& launching, const Engine& engine) {
   const LaunchRequest& request = launching.request;
-  const bool adopt = request.spec->launch().adopt();
+  const bool intercept = request.spec->launch().intercept();
   std::string edits;
-  if (adopt && engine.adopted != nullptr)
-    edits = fmt::format("{}", fmt::join(engine.adopted(request), "\n"));
+  if (intercept && engine.intercepted != nullptr)
+    edits = fmt::format("{}", fmt::join(engine.intercepted(request), "\n"));
   const std::string nodes = std::to_string(request.nodes.size()),
                     port = std::to_string(request.master_port);
   const std::string& python = request.spec->runtime().python();
@@ -172,7 +172,7 @@ void launch_node_script(Launching& launching, const Engine& engine) {
       put(env, "LOCAL_DEFAULT_PATH", request.save_dir, kNodeSource);
     }
     if (engine.hccl) put_hccl_port(request, rank, kNodeSource);
-    if (adopt) put_for_shim(request, rank, edits, first[rank.node]);
+    if (intercept) put_for_shim(request, rank, edits, first[rank.node]);
   }
 }
 
@@ -199,7 +199,7 @@ void check_node_script(const v1::JobSpec& spec, Problems& problems) {
 
 // As megatron.cc has it for a rank's own command line: --save is the attempt's, and on an attempt
 // that resumes nothing loads but the chosen step.
-ArgumentEdits adopted_megatron(const LaunchRequest& request) {
+ArgumentEdits intercepted_megatron(const LaunchRequest& request) {
   ArgumentEdits edits = {"only-with --save --load", "saves --save --no-save-optim"};
   const bool starts =
       !request.resuming() && !request.start_dir.empty() && !names_start_dir(*request.spec);
@@ -222,7 +222,7 @@ ArgumentEdits adopted_megatron(const LaunchRequest& request) {
 }
 
 // As mindformers.cc has it for a rank's own command line.
-ArgumentEdits adopted_mindformers(const LaunchRequest& request) {
+ArgumentEdits intercepted_mindformers(const LaunchRequest& request) {
   ArgumentEdits edits = {"only-script run_mindformer.py",
                          fmt::format("put --output_dir {}", request.save_dir)};
   if (!request.resuming() && !request.start_dir.empty() && !names_start_dir(*request.spec))

@@ -180,7 +180,7 @@ void check_steps(const v1::JobSpec& spec, Problems& problems) {
   }
 }
 
-void check_said_once(const CommandLine& command, std::span<const std::string_view> options,
+void check_given_once(const CommandLine& command, std::span<const std::string_view> options,
                      Problems& problems) {
   for (const std::string_view name : options)
     if (has_option(command, name))
@@ -212,7 +212,7 @@ void check_profile(const v1::JobSpec& spec, Problems& problems) {
     if (!mindformers_sets_save_dir(spec))
       return refuse(
           "the command is not run_mindformer.py, whose option --profile is; leave it out");
-    return check_said_once(command, kMindformersOptions, problems);
+    return check_given_once(command, kMindformersOptions, problems);
   }
   if (engine == "mindspeed-mm") {
     if (!profile_patch(spec))
@@ -229,7 +229,7 @@ void check_profile(const v1::JobSpec& spec, Problems& problems) {
   if (!program)
     return refuse(
         "no word of launch.run is a Python script, whose option --profile would be; leave it out");
-  check_said_once(command, kMegatronOptions, problems);
+  check_given_once(command, kMegatronOptions, problems);
 }
 
 void check_dump(const v1::JobSpec& spec, Problems& problems) {

@@ -217,9 +217,9 @@ v1::JobSpec transform_of(const v1::JobSpec& like, const ResumeAsk& ask, const Cu
   spec.mutable_checkpoint()->set_layout(std::string(kLayout));
   if (on_own_disks(like)) {
     spec.mutable_checkpoint()->set_storage(v1::CHECKPOINT_STORAGE_LOCAL);
-    if (!cut.source.empty()) spec.add_brings()->set_dir(literal(cut.source));
+    if (!cut.source.empty()) spec.add_fetches()->set_dir(literal(cut.source));
     if (!cut.target.empty()) {
-      v1::BringSpec& strategy = *spec.add_brings();
+      v1::FetchSpec& strategy = *spec.add_fetches();
       strategy.set_stage("strategy");
       strategy.set_dir(cut.target);
       strategy.set_below("strategy");
@@ -332,7 +332,7 @@ bool saves_parts(const v1::JobSpec& spec, const SavedCheckpoint& checkpoint) {
 
 void leave_chain(v1::JobSpec& spec) {
   spec.clear_start();
-  spec.clear_brings();
+  spec.clear_fetches();
   for (v1::InputSpec& input : *spec.mutable_inputs()) {
     if (!input.path().empty()) input.set_from(input.path());
     input.clear_path();

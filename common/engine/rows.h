@@ -88,7 +88,7 @@ void launch_node_script(Launching& launching, const Engine& engine);
 void check_node_script(const v1::JobSpec& spec, Problems& problems);
 // processes of the training, which the scripts start; else the ranks
 std::size_t training_world(const LaunchRequest& request);
-ArgumentEdits adopted_megatron(const LaunchRequest& request);
-ArgumentEdits adopted_mindformers(const LaunchRequest& request);
+ArgumentEdits intercepted_megatron(const LaunchRequest& request);
+ArgumentEdits intercepted_mindformers(const LaunchRequest& request);
 
 }  // namespace muster::engine

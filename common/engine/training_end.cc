@@ -47,10 +47,10 @@ bool asks_for_training(const v1::JobSpec& spec) {
 
 // Where it goes by --output_dir, which muster gives to run_mindformer.py alone.
 std::string rank_file(const v1::JobSpec& spec) {
-  const bool told = spec.engine() == "mindformers" &&
+  const bool known = spec.engine() == "mindformers" &&
                     spec.launch().mode() == v1::LAUNCH_MODE_STRATEGY &&
                     mindformers_sets_save_dir(spec);
-  return told ? "${save.dir}/strategy/ckpt_strategy_rank_${rank}.ckpt" : "";
+  return known ? "${save.dir}/strategy/ckpt_strategy_rank_${rank}.ckpt" : "";
 }
 
 std::string no_last_step(const v1::JobSpec& spec) {

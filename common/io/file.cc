@@ -19,7 +19,7 @@ std::unexpected<Error> failed(const char* doing, const std::filesystem::path& pa
   return result;
 }
 
-std::filesystem::path temporary_beside(const std::filesystem::path& path) {
+std::filesystem::path temporary_for(const std::filesystem::path& path) {
   static std::atomic<unsigned> counter{0};
   return path.parent_path() / ("." + path.filename().string() + "." + std::to_string(::getpid()) +
                                "." + std::to_string(counter++));
@@ -35,7 +35,7 @@ Result<void> sync_folder(const std::filesystem::path& path) {
 // A whole temporary file beside `path`. On an error nothing is left.
 Result<std::filesystem::path> write_temporary(const std::filesystem::path& path,
                                               std::string_view bytes, Durable durable) {
-  auto temporary = temporary_beside(path);
+  auto temporary = temporary_for(path);
   UniqueFd fd(
       ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return failed("creating", temporary, errno);

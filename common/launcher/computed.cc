@@ -11,7 +11,7 @@
 namespace muster::launcher {
 namespace {
 
-constexpr std::size_t kTextMost = 120, kToldMost = 100;
+constexpr std::size_t kTextMost = 120, kFoundMost = 100;
 
 constexpr auto kVariables = std::to_array<std::string_view>(
     {"NNODES",         "NODE_RANK",       "MASTER_ADDR",      "MASTER_PORT",
@@ -107,7 +107,7 @@ class Reader {
   bool tell(const ShellWord& word, const Mention& mention) {
     const auto from = replaced_.find(mention.name);
     if (from == replaced_.end()) return false;
-    if (found_.size() >= kToldMost) return true;
+    if (found_.size() >= kFoundMost) return true;
     const std::string_view shown =
         word.text.size() > kTextMost
             ? word.text.substr(0, utf8_prefix(word.text.substr(0, kTextMost)))

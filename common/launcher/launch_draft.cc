@@ -154,7 +154,7 @@ std::string torch_engine(const std::vector<std::string>& args) {
   return megatron ? "megatron" : "torch";
 }
 
-std::string options_told(const Wanted& wanted) {
+std::string options_given(const Wanted& wanted) {
   std::string text;
   if (!wanted.placed.empty())
     text = fmt::format("decided by the placement: {}", fmt::join(wanted.placed, ", "));

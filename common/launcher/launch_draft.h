@@ -52,6 +52,6 @@ void take_mindformers_options(Draft& draft);
 
 // What becomes of the launcher's options, for people: "decided by the placement: --node_rank 0;
 // without effect: --log_dir logs". Empty: nothing to tell.
-std::string options_told(const Wanted& wanted);
+std::string options_given(const Wanted& wanted);
 
 }  // namespace muster::launcher

@@ -14,7 +14,7 @@ class Finder {
   // of them, the first map. Each map is looked at once.
   std::optional<NodeId> find(NodeId id, std::size_t depth = 0) {
     const Node& map = document_.at(id);
-    if (map.kind != Node::Kind::Map || depth > kDepthMax || !looked_.insert(id).second)
+    if (map.kind != Node::Kind::Map || depth > kDepthMax || !visited_.insert(id).second)
       return std::nullopt;
     for (std::size_t i = map.keys.size(); i-- > 0;)
       if (document_.at(map.keys[i]).text == key_) return map.items[i].node;
@@ -36,7 +36,7 @@ class Finder {
 
   const Document& document_;
   std::string_view key_;
-  std::unordered_set<NodeId> looked_;
+  std::unordered_set<NodeId> visited_;
 };
 
 }  // namespace

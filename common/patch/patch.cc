@@ -19,8 +19,8 @@ namespace {
 
 using ranktable::shown;
 
-constexpr std::size_t kNamesLooked = 2000, kNameBytesMost = 128;  // of what is nearest
-constexpr std::size_t kNamesSaid = 8;
+constexpr std::size_t kNamesScanned = 2000, kNameBytesMost = 128;  // of what is nearest
+constexpr std::size_t kNamesShown = 8;
 
 std::string_view kind_word(const Node& node) {
   switch (node.kind) {
@@ -36,13 +36,13 @@ std::string_view kind_word(const Node& node) {
 // "; nearest: 'x'", or what there is.
 std::string nearest_of(std::string_view word, std::vector<std::string_view> known) {
   std::erase_if(known, [](std::string_view name) { return name.size() > kNameBytesMost; });
-  if (known.size() > kNamesLooked) known.resize(kNamesLooked);
+  if (known.size() > kNamesScanned) known.resize(kNamesScanned);
   if (const std::string_view near = engine::nearest(word, known); !near.empty())
     return fmt::format("; nearest: '{}'", shown(near));
   if (known.empty()) return "";
   std::vector<std::string> names;
   for (const std::string_view name : known) {
-    if (names.size() == kNamesSaid)
+    if (names.size() == kNamesShown)
       return fmt::format("; there are {} and others", fmt::join(names, ", "));
     names.push_back(fmt::format("'{}'", shown(name)));
   }
@@ -93,26 +93,26 @@ class Patcher {
   }
 
   // Of maps that were looked at for one key: where each has it.
-  using Looked = std::unordered_map<NodeId, std::optional<NodeId>>;
+  using Visited = std::unordered_map<NodeId, std::optional<NodeId>>;
 
   // Through merges, too: a later '<<' and, of a list of them, the first map counts. Each map is
   // looked at once, however often it is merged.
-  [[nodiscard]] std::optional<NodeId> find(NodeId id, std::string_view key, Looked& looked,
+  [[nodiscard]] std::optional<NodeId> find(NodeId id, std::string_view key, Visited& visited,
                                            std::size_t depth = 0) const {
     const Node& map = document_.at(id);
     if (map.kind != Node::Kind::Map || depth > kDepthMax) return std::nullopt;
-    if (const auto [known, fresh] = looked.try_emplace(id); !fresh) return known->second;
+    if (const auto [known, fresh] = visited.try_emplace(id); !fresh) return known->second;
     std::optional<NodeId> found;
     if (const auto place = own(map, key)) found = map.items[*place].node;
     for (std::size_t i = map.keys.size(); i-- > 0 && !found;) {
       if (!is_merge(map.keys[i])) continue;
       const Node& merged = document_.at(map.items[i].node);
-      found = find(map.items[i].node, key, looked, depth + 1);
+      found = find(map.items[i].node, key, visited, depth + 1);
       if (merged.kind != Node::Kind::List) continue;
       for (std::size_t at = 0; at < merged.items.size() && !found; ++at)
-        found = find(merged.items[at].node, key, looked, depth + 1);
+        found = find(merged.items[at].node, key, visited, depth + 1);
     }
-    return looked[id] = found;
+    return visited[id] = found;
   }
 
   [[nodiscard]] bool is_merge(NodeId key) const {
@@ -120,19 +120,19 @@ class Patcher {
   }
 
   void names_of(NodeId id, std::vector<std::string_view>& names,
-                std::unordered_set<NodeId>& looked) const {
+                std::unordered_set<NodeId>& visited) const {
     const Node& map = document_.at(id);
-    if (map.kind != Node::Kind::Map || looked.size() > kDepthMax || !looked.insert(id).second)
+    if (map.kind != Node::Kind::Map || visited.size() > kDepthMax || !visited.insert(id).second)
       return;
-    for (std::size_t i = 0; i < map.keys.size() && names.size() <= kNamesLooked; ++i) {
+    for (std::size_t i = 0; i < map.keys.size() && names.size() <= kNamesScanned; ++i) {
       if (!is_merge(map.keys[i])) {
         names.push_back(document_.at(map.keys[i]).text);
         continue;
       }
-      names_of(map.items[i].node, names, looked);
+      names_of(map.items[i].node, names, visited);
       if (document_.at(map.items[i].node).kind == Node::Kind::List)
         for (const Ref item : document_.at(map.items[i].node).items)
-          names_of(item.node, names, looked);
+          names_of(item.node, names, visited);
     }
   }
 
@@ -150,13 +150,13 @@ class Patcher {
     }
     std::optional<std::size_t> found;
     std::vector<std::string_view> names;
-    Looked looked;
+    Visited visited;
     for (std::size_t at = 0; at < list.items.size(); ++at) {
-      const auto value = find(list.items[at].node, step.name, looked);
+      const auto value = find(list.items[at].node, step.name, visited);
       if (!value) continue;
       const Node& node = document_.at(*value);
       if (node.kind != Node::Kind::Plain && node.kind != Node::Kind::Quoted) continue;
-      if (names.size() <= kNamesLooked) names.push_back(node.text);
+      if (names.size() <= kNamesScanned) names.push_back(node.text);
       if (node.text != step.value) continue;
       if (found)
         return no(
@@ -179,8 +179,8 @@ class Patcher {
     }
     const Node& node = document_.at(id);
     if (node.kind != Node::Kind::Map) return no(not_a_map(id, steps, i));
-    Looked looked;
-    if (const auto found = find(id, step.name, looked)) return *found;
+    Visited visited;
+    if (const auto found = find(id, step.name, visited)) return *found;
     std::vector<std::string_view> names;
     std::unordered_set<NodeId> met;
     names_of(id, names, met);
@@ -223,13 +223,13 @@ class Patcher {
 
   void note_near_miss(NodeId parent, const std::vector<Step>& steps) {
     const std::string& name = steps.back().name;
-    Looked looked;
-    if (find(parent, name, looked)) return;  // merged into the map: it gets a value of its own
+    Visited visited;
+    if (find(parent, name, visited)) return;  // merged into the map: it gets a value of its own
     std::vector<std::string_view> names;
     std::unordered_set<NodeId> met;
     names_of(parent, names, met);
     std::erase_if(names, [](std::string_view one) { return one.size() > kNameBytesMost; });
-    if (names.size() > kNamesLooked) names.resize(kNamesLooked);
+    if (names.size() > kNamesScanned) names.resize(kNamesScanned);
     if (const std::string_view near = engine::nearest(name, names); !near.empty())
       near_misses_.push_back(fmt::format("'{}' is not there, and is added; did you mean '{}'?",
                                          shown(path_text(steps, steps.size())), shown(near)));

@@ -22,7 +22,7 @@ namespace {
 
 constexpr long kCgroup2Magic = 0x63677270;
 // a group that its worker removes at this moment rings for nobody any more
-constexpr long kGoneLookMs = 50;
+constexpr long kGoneCheckMs = 50;
 constexpr const char* kOwnerAttribute = "user.muster.agent";
 
 bool is_cgroup2(const std::filesystem::path& path) {
@@ -226,7 +226,7 @@ Result<void> discard_run_group(const std::filesystem::path& group, int timeout_m
                                            "': processes are still there after " +
                                            std::to_string(timeout_ms) + " ms");
     pollfd poll{.fd = there->events_fd(), .events = POLLPRI, .revents = 0};
-    ::poll(&poll, 1, static_cast<int>(std::min<long>(left, kGoneLookMs)));
+    ::poll(&poll, 1, static_cast<int>(std::min<long>(left, kGoneCheckMs)));
   }
 }
 

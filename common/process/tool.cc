@@ -116,7 +116,7 @@ std::vector<ToolAnswer> ToolRunner::run(const std::vector<ToolRequest>& requests
   std::size_t next = 0;
   bool cancelled = false;
   const auto end = Clock::now() + limits.total;
-  auto look_at = limits.look ? Clock::now() + limits.look_apart : Clock::time_point::max();
+  auto observe_at = limits.observe ? Clock::now() + limits.observe_interval : Clock::time_point::max();
 
   const auto finish = [&](Running& tool) {
     ToolAnswer& answer = answers[tool.index];
@@ -145,10 +145,10 @@ std::vector<ToolAnswer> ToolRunner::run(const std::vector<ToolRequest>& requests
   while (next < requests.size() || !running.empty()) {
     while (next < requests.size() && running.size() < std::max<std::size_t>(limits.parallel, 1)) {
       const std::size_t index = next++;
-      const auto held = std::ranges::find(stuck_, requests[index].program, &Stuck::program);
-      if (held != stuck_.end()) {
+      const auto earlier = std::ranges::find(stuck_, requests[index].program, &Stuck::program);
+      if (earlier != stuck_.end()) {
         answers[index].why = "an earlier one of it does not die (process " +
-                             std::to_string(held->pid) + "), as when a driver hangs";
+                             std::to_string(earlier->pid) + "), as when a driver hangs";
       } else if (cancelled || Clock::now() >= end) {
         answers[index].why = cancelled ? "it was not asked, nobody waited for it any more"
                                        : "it was not asked, the time for all calls was over";
@@ -167,7 +167,7 @@ std::vector<ToolAnswer> ToolRunner::run(const std::vector<ToolRequest>& requests
     if (running.empty()) continue;
     wait.push_back({limits.cancel_fd, POLLIN, 0});
     // EINTR
-    if (::poll(wait.data(), wait.size(), milliseconds_until(std::min(first, look_at))) < 0)
+    if (::poll(wait.data(), wait.size(), milliseconds_until(std::min(first, observe_at))) < 0)
       continue;
     cancelled = cancelled || wait.back().revents != 0;
     std::vector<Running> still;
@@ -192,9 +192,9 @@ std::vector<ToolAnswer> ToolRunner::run(const std::vector<ToolRequest>& requests
       finish(tool);
     }
     running = std::move(still);
-    if (Clock::now() < look_at) continue;
-    look_at = Clock::now() + limits.look_apart;
-    for (const Running& tool : running) limits.look(tool.pid, answers[tool.index].output);
+    if (Clock::now() < observe_at) continue;
+    observe_at = Clock::now() + limits.observe_interval;
+    for (const Running& tool : running) limits.observe(tool.pid, answers[tool.index].output);
   }
   return answers;
 }

@@ -46,7 +46,7 @@ std::optional<std::uint32_t> rank_of_log(std::string_view file_name) {
       file_name.substr(kBegin.size(), file_name.size() - kBegin.size() - kEnd.size()));
 }
 
-std::optional<std::string> name_of_log_beside(std::string_view file_name) {
+std::optional<std::string> name_of_node_log(std::string_view file_name) {
   constexpr std::string_view kBegin = "companion-", kEnd = ".log";
   if (file_name == "setup.log") return kSetupLog;
   if (file_name.size() <= kBegin.size() + kEnd.size() || !file_name.starts_with(kBegin) ||

@@ -110,14 +110,14 @@ class RunLayout {
   [[nodiscard]] std::filesystem::path shim_report() const { return root_ / "launches"; }
   // Of any process beside the ranks, by the name that its log has for everybody: a companion's, or
   // kSetupLog.
-  [[nodiscard]] std::filesystem::path log_beside(const std::string& name) const {
+  [[nodiscard]] std::filesystem::path node_log(const std::string& name) const {
     return name == kSetupLog ? setup_log() : companion_log(name);
   }
-  [[nodiscard]] std::filesystem::path cursor_beside(const std::string& name) const {
+  [[nodiscard]] std::filesystem::path node_log_cursor(const std::string& name) const {
     return logs() / (name == kSetupLog ? "setup.cursor" : "companion-" + name + ".cursor");
   }
   // Of a log that is a copy.
-  [[nodiscard]] std::filesystem::path source_beside(const std::string& name) const {
+  [[nodiscard]] std::filesystem::path node_log_source(const std::string& name) const {
     return logs() / ("companion-" + name + ".source");
   }
 
@@ -129,8 +129,8 @@ class RunLayout {
 bool is_companion_name(std::string_view name);
 // The rank whose log has this name ("rank-3.log").
 std::optional<std::uint32_t> rank_of_log(std::string_view file_name);
-// The name for which RunLayout::log_beside has this file ("companion-scheduler.log", "setup.log").
-std::optional<std::string> name_of_log_beside(std::string_view file_name);
+// The name for which RunLayout::node_log has this file ("companion-scheduler.log", "setup.log").
+std::optional<std::string> name_of_node_log(std::string_view file_name);
 
 // The value of MUSTER_COOKIE: what a sweep looks for in /proc/PID/environ. A function of names
 // alone, so that an agent that lost its state directory can still sweep.

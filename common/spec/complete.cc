@@ -284,10 +284,10 @@ class Completer {
       problem("launch.args", "are arguments of launch.script; put them into launch.run");
     if (!launch.run().empty() && launch.run(0).empty())
       problem("launch.run[0]", "is empty: the first word is the program");
-    if (launch.per() != v1::LAUNCH_PER_NODE && launch.has_adopt())
+    if (launch.per() != v1::LAUNCH_PER_NODE && launch.has_intercept())
       problem("launch.adopt", "is for launch.per: node; leave it out");
-    else if (launch.per() == v1::LAUNCH_PER_NODE && !launch.has_adopt())
-      launch.set_adopt(true);
+    else if (launch.per() == v1::LAUNCH_PER_NODE && !launch.has_intercept())
+      launch.set_intercept(true);
     if (!launch.has_lockstep())
       launch.set_lockstep(engine_ != nullptr && engine_->lockstep &&
                           launch.per() == v1::LAUNCH_PER_RANK && trains() &&
@@ -415,13 +415,13 @@ class Completer {
       problem("checkpoint.storage",
               fmt::format("{} is not accepted ({})", static_cast<int>(checkpoint.storage()),
                           accepted("checkpoint.storage")));
-    for (const v1::BringSpec& bring : spec_.brings()) {
-      const std::string& dir = bring.dir();
+    for (const v1::FetchSpec& fetch : spec_.fetches()) {
+      const std::string& dir = fetch.dir();
       const bool place = dir.starts_with('/') ||
-                         (!bring.stage().empty() &&
-                          dir.starts_with(fmt::format("${{stages.{}.out}}", bring.stage())));
+                         (!fetch.stage().empty() &&
+                          dir.starts_with(fmt::format("${{stages.{}.out}}", fetch.stage())));
       if (!place || dir.size() > 4096 || (dir + "/").find("/../") != std::string::npos ||
-          bring.below().find('/') != std::string::npos || bring.below() == "..")
+          fetch.below().find('/') != std::string::npos || fetch.below() == "..")
         problem(
             "brings",
             fmt::format(
@@ -480,11 +480,11 @@ class Completer {
   }
 
   void complete_success(v1::SuccessSpec& success) {
-    const std::string untold = engine::no_last_step(spec_);
+    const std::string unknown_why = engine::no_last_step(spec_);
     // A node's script prints what it likes: its ranks' lines may go into files of their own.
     const bool lines = engine_ != nullptr && engine_->last_step &&
                        spec_.launch().per() != v1::LAUNCH_PER_NODE && engine::trains_surely(spec_);
-    if (success.means_case() == v1::SuccessSpec::MEANS_NOT_SET && lines && untold.empty())
+    if (success.means_case() == v1::SuccessSpec::MEANS_NOT_SET && lines && unknown_why.empty())
       success.set_last_step(true);
     if (const std::string file = engine::rank_file(spec_);
         success.means_case() == v1::SuccessSpec::MEANS_NOT_SET && !file.empty())
@@ -494,9 +494,9 @@ class Completer {
       success.set_exit0(true);
     if (success.means_case() != v1::SuccessSpec::kLastStep) return;
     success.set_last_step(true);
-    if (!untold.empty())
+    if (!unknown_why.empty())
       problem("success",
-              fmt::format("last-step could not be told: {} ({})", untold, accepted("success")));
+              fmt::format("last-step could not be told: {} ({})", unknown_why, accepted("success")));
   }
 
   void pattern(const std::string& key, const std::string& text, int groups) {

@@ -18,7 +18,7 @@ namespace muster::spec {
 namespace {
 
 constexpr int kFilesMax = 64, kChangesMax = 1000, kDropMax = 1000;
-constexpr std::size_t kVariablesMax = 1000, kFileNameMax = 4096, kNamesLooked = 1000;
+constexpr std::size_t kVariablesMax = 1000, kFileNameMax = 4096, kNamesScanned = 1000;
 
 bool assignable(std::string_view text) {
   const auto letter = [](char c) {
@@ -94,7 +94,7 @@ void check_drop(const v1::JobSpec& spec, const SayProblem& problem) {
       if (word.starts_with('-')) flags.insert(std::string_view(word).substr(0, word.find('=')));
   std::vector<std::string_view> known;
   for (const std::string_view flag : flags)
-    if (flag.size() <= 128 && known.size() < kNamesLooked) known.push_back(flag);
+    if (flag.size() <= 128 && known.size() < kNamesScanned) known.push_back(flag);
   for (int i = 0; i < drop.size(); ++i) {
     const std::string one = fmt::format("resume.drop[{}]", i);
     const std::string& flag = drop[i];

@@ -66,7 +66,7 @@ const std::map<std::string_view, SetText>& text_setters() {
        }},
       {"launch.adopt",
        [](v1::JobSpec& spec, const std::string& text) {
-         if (text == "off") spec.mutable_launch()->set_adopt(false);
+         if (text == "off") spec.mutable_launch()->set_intercept(false);
        }},
       {"launch.cwd",
        [](v1::JobSpec& spec, const std::string& text) {

@@ -7,7 +7,7 @@ namespace {
 
 // Of those that have no place each names another one that has none: whoever goes from one to the
 // next comes round.
-std::vector<std::size_t> circle_among(const StageNames& names, const std::vector<bool>& placed) {
+std::vector<std::size_t> cycle_among(const StageNames& names, const std::vector<bool>& placed) {
   std::vector<std::size_t> way;
   std::size_t at = static_cast<std::size_t>(std::ranges::find(placed, false) - placed.begin());
   while (std::ranges::find(way, at) == way.end()) {
@@ -34,7 +34,7 @@ StageOrder order_stages(const StageNames& names) {
     std::size_t next = 0;
     while (next < names.size() && !ready(next)) ++next;
     if (next == names.size()) {
-      result.circle = circle_among(names, placed);
+      result.cycle = cycle_among(names, placed);
       return result;
     }
     placed[next] = true;

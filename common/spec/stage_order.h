@@ -15,7 +15,7 @@ struct StageOrder {
   // behind them
   std::vector<std::size_t> order;
   // stages that come behind each other, the first again at the end; empty: none
-  std::vector<std::size_t> circle;
+  std::vector<std::size_t> cycle;
 };
 StageOrder order_stages(const StageNames& names);
 

@@ -78,8 +78,8 @@ Node merge(Node under, const Node& over, const std::string& key) {
 }
 
 // What makes two problems the same: found in several stages, it is the top level's.
-using Said = std::tuple<std::uint32_t, std::uint32_t, std::string, std::string>;
-Said said(const Problem& problem) {
+using ProblemIdentity = std::tuple<std::uint32_t, std::uint32_t, std::string, std::string>;
+ProblemIdentity identity_of(const Problem& problem) {
   return {problem.line, problem.column, problem.key, problem.message};
 }
 
@@ -146,7 +146,7 @@ class ChainReader {
     SpecReader reader(options_, spec);
     reader.read(root_);
     for (Problem& problem : reader.problems()) {
-      top_said_.insert(said(problem));
+      top_problems_.insert(identity_of(problem));
       if (!full()) result_.problems.push_back(std::move(problem));
     }
     name_ = spec.name();
@@ -219,15 +219,15 @@ class ChainReader {
     for (std::size_t i = 0; i < stages_.size(); ++i) named_before(i);
     const StageOrder found = order_stages(before_);
     order_ = found.order;
-    if (found.circle.empty()) {
+    if (found.cycle.empty()) {
       all_before_ = stages_before(before_, order_);
       return;
     }
     order_unknown_ = true;
     std::string way;
-    for (const std::size_t i : found.circle)
+    for (const std::size_t i : found.cycle)
       way += fmt::format("{}{}", way.empty() ? "" : " -> ", shown(names_[i]));
-    const Stage& first = stages_[found.circle.front()];
+    const Stage& first = stages_[found.cycle.front()];
     problem(first.after == nullptr ? *first.key : *first.after, key_of(first, "after"),
             fmt::format("the stages wait for each other in a circle ({}); one of them has to be "
                         "without the stage before it",
@@ -317,7 +317,7 @@ class ChainReader {
     reader.read(tree);
     merged_ += static_cast<std::size_t>(spec.launch().run_size() + spec.launch().args_size());
     for (Problem& found : reader.problems()) {
-      if (top_said_.contains(said(found)) || full()) continue;
+      if (top_problems_.contains(identity_of(found)) || full()) continue;
       found.key = key_of(stage, found.key);
       result_.problems.push_back(std::move(found));
     }
@@ -418,15 +418,15 @@ class ChainReader {
 
   // What every stage is told of the same place is the top level's.
   void say_completed() {
-    std::map<Said, std::size_t> told;
+    std::map<ProblemIdentity, std::size_t> counts;
     const auto count_read =
         static_cast<std::size_t>(std::ranges::count(stages_, false, &Stage::unread));
     for (const Stage& stage : stages_)
-      for (const Problem& problem : stage.completed) ++told[said(problem)];
+      for (const Problem& problem : stage.completed) ++counts[identity_of(problem)];
     const Problem root{.line = root_.line, .column = root_.column};
     for (Stage& stage : stages_) {
       for (Problem& found : stage.completed) {
-        std::size_t& count = told[said(found)];
+        std::size_t& count = counts[identity_of(found)];
         if (count == 0 || full()) continue;
         if (count == count_read && (count_read > 1 || !has_own(stage, found.key))) {
           count = 0;
@@ -447,7 +447,7 @@ class ChainReader {
   const ParseOptions& options_;
   Parsed& result_;
   std::string name_;  // of the chain; empty: it has none that is sound
-  std::set<Said> top_said_;
+  std::set<ProblemIdentity> top_problems_;
   std::vector<Stage> stages_;  // as they stand in the text
   std::vector<std::string> names_;
   StageNames before_;

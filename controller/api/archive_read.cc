@@ -5,7 +5,7 @@
 namespace muster::controller {
 namespace {
 
-Result<ArchivedRecord> look_up(journal::Journal& journal, const JobId& id, bool events) {
+Result<ArchivedRecord> find_record(journal::Journal& journal, const JobId& id, bool events) {
   auto archived = journal.archived_job(id);
   if (!archived) return fail(std::move(archived.error()));
   if (!*archived)
@@ -30,7 +30,7 @@ void read_archived(Shell& shell, const JobId& id, bool events,
                    std::move_only_function<void(Result<ArchivedRecord>)> done) {
   shell.with_archive("archive-read",
                      [id, events, done = std::move(done)](journal::Journal& journal) mutable {
-                       done(look_up(journal, id, events));
+                       done(find_record(journal, id, events));
                      });
 }
 

@@ -153,7 +153,7 @@ void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request,
                                     fmt::format("{}: attempt {} has ranks 0..{}", doing,
                                                 attempt->number.value, attempt->world_size() - 1)});
           rank = attempt->parts[recorded->inside->node].placed.first_rank.value;
-          if (!job.spec.launch().adopt())
+          if (!job.spec.launch().intercept())
             return reactor->Finish(
                 {grpc::StatusCode::NOT_FOUND,
                  fmt::format(

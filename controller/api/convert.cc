@@ -74,7 +74,7 @@ v1::Checkpoint checkpoint_to_v1(const core::CheckpointRecord& checkpoint) {
   shown.set_bytes(checkpoint.bytes);
   shown.set_shards(checkpoint.shards);
   *shown.mutable_at() = to_v1(checkpoint.at);
-  shown.set_set_aside(checkpoint.set_aside);
+  shown.set_quarantined(checkpoint.quarantined);
   return shown;
 }
 
@@ -148,7 +148,7 @@ void add_attempts(v1::Job& shown, const core::JobRecord& job, const std::string&
 // What ended ranks told of their last step is in the ledger; pulses are not, and the last of them
 // may have come too late.
 void add_last_step(v1::Job& shown, const core::AttemptRecord& attempt) {
-  const std::int64_t last = core::last_step_told(attempt);
+  const std::int64_t last = core::last_step_reported(attempt);
   if (last < 0) return;
   const bool older = !shown.has_progress() || shown.progress().attempt() < attempt.number.value;
   if (!older && shown.progress().step() >= last) return;

@@ -11,7 +11,7 @@
 namespace muster::controller {
 namespace {
 
-struct Said {
+struct EventText {
   const char* type;
   std::string text;
   std::int32_t rank = -1;
@@ -26,32 +26,32 @@ std::string plural(std::size_t count, const char* one) {
 }
 
 struct Sayer {
-  Said operator()(const core::ControllerStarted& e) const {
+  EventText operator()(const core::ControllerStarted& e) const {
     return {"controller-started",
             fmt::format("controller {} started, epoch {}", e.version, e.epoch.value)};
   }
-  Said operator()(const core::NodeRegistered& e) const {
+  EventText operator()(const core::NodeRegistered& e) const {
     return {"node-registered",
             fmt::format("node '{}' registered with {}", e.node.str(),
                         plural(static_cast<std::size_t>(e.inventory.devices_size()), "device"))};
   }
-  Said operator()(const core::NodeDeclaredDead& e) const {
+  EventText operator()(const core::NodeDeclaredDead& e) const {
     return {"node-declared-dead",
             with_reason(fmt::format("node '{}' was declared dead", e.node.str()), e.reason)};
   }
-  Said operator()(const core::JobSubmitted& e) const {
+  EventText operator()(const core::JobSubmitted& e) const {
     return {"job-submitted",
             fmt::format("job '{}' submitted: {}, engine {}", e.spec.name(),
                         plural(e.spec.resources().nodes(), "node"), e.spec.engine())};
   }
-  Said operator()(const core::CancelRequested& e) const {
+  EventText operator()(const core::CancelRequested& e) const {
     return {"cancel-requested", with_reason("cancel was asked for", e.reason)};
   }
-  Said operator()(const core::PredecessorSucceeded& e) const {
+  EventText operator()(const core::PredecessorSucceeded& e) const {
     return {"predecessor-succeeded",
             fmt::format("job '{}', which it waited for, has succeeded", e.predecessor.str())};
   }
-  Said operator()(const core::AttemptPlaced& e) const {
+  EventText operator()(const core::AttemptPlaced& e) const {
     std::uint32_t ranks = 0;
     std::string nodes;
     for (const core::PlacedNode& node : e.nodes) {
@@ -69,34 +69,34 @@ struct Sayer {
     return {"attempt-placed", fmt::format("attempt {} placed: {} on {}; {}{}", e.attempt.value,
                                           plural(ranks, "rank"), nodes, from, table)};
   }
-  Said operator()(const core::NodeStarted& e) const {
+  EventText operator()(const core::NodeStarted& e) const {
     return {"node-started",
             fmt::format("node '{}' started {}", e.node.str(), plural(e.pids.size(), "rank"))};
   }
-  Said operator()(const core::NodeStartFailed& e) const {
+  EventText operator()(const core::NodeStartFailed& e) const {
     return {"node-start-failed", with_reason(fmt::format("node '{}' could not start ({})",
                                                          e.node.str(), core::to_string(e.why)),
                                              e.text)};
   }
-  Said operator()(const core::RankExited& e) const {
+  EventText operator()(const core::RankExited& e) const {
     std::string text = core::exit_text(e);
     if (e.stop_requested && !e.killed_unasked) text += ", after a stop was asked for";
     return {"rank-exited", with_reason(std::move(text), e.evidence),
             static_cast<std::int32_t>(e.rank.value)};
   }
-  Said operator()(const core::CompanionExited& e) const {
+  EventText operator()(const core::CompanionExited& e) const {
     return {"companion-exited", with_reason(core::exit_text(e), e.evidence)};
   }
-  Said operator()(const core::NodeSwept& e) const {
+  EventText operator()(const core::NodeSwept& e) const {
     return {"node-swept", with_reason(fmt::format("nothing of attempt {} is left on node '{}'",
                                                   e.attempt.value, e.node.str()),
                                       e.reason)};
   }
-  Said operator()(const core::FirstStep& e) const {
+  EventText operator()(const core::FirstStep& e) const {
     return {"first-step",
             fmt::format("attempt {} made its first step: {}", e.attempt.value, e.step)};
   }
-  Said operator()(const core::ScriptLaunched& e) const {
+  EventText operator()(const core::ScriptLaunched& e) const {
     std::string text = fmt::format(
         "the script would save in '{}'; muster has it save in a directory of attempt {}'s own",
         bounded(e.save), e.attempt.value);
@@ -106,31 +106,31 @@ struct Sayer {
           "checkpoints";
     return {"script-launched", std::move(text)};
   }
-  Said operator()(const core::CheckpointCompleted& e) const {
+  EventText operator()(const core::CheckpointCompleted& e) const {
     return {"checkpoint-completed", fmt::format("checkpoint of step {} is complete: {}, {} bytes",
                                                 e.step, plural(e.shards, "shard"), e.bytes)};
   }
-  Said operator()(const core::CheckpointSetAside& e) const {
+  EventText operator()(const core::CheckpointQuarantined& e) const {
     return {"checkpoint-set-aside",
             with_reason(fmt::format("checkpoint of step {} (attempt {}) is set aside", e.step,
                                     e.attempt.value),
                         e.reason)};
   }
-  Said operator()(const core::AttemptBroke& e) const {
+  EventText operator()(const core::AttemptBroke& e) const {
     return {"attempt-broke",
             with_reason(fmt::format("attempt {} broke", e.attempt.value), e.cause)};
   }
-  Said operator()(const core::AttemptEnded& e) const {
-    Said said{"attempt-ended", with_reason(fmt::format("attempt {} ended ({})", e.attempt.value,
+  EventText operator()(const core::AttemptEnded& e) const {
+    EventText result{"attempt-ended", with_reason(fmt::format("attempt {} ended ({})", e.attempt.value,
                                                        core::to_string(e.verdict.cls)),
                                            e.verdict.reason)};
-    if (e.verdict.rank) said.rank = static_cast<std::int32_t>(e.verdict.rank->value);
-    return said;
+    if (e.verdict.rank) result.rank = static_cast<std::int32_t>(e.verdict.rank->value);
+    return result;
   }
-  Said operator()(const core::CaughtUp& e) const {
+  EventText operator()(const core::CaughtUp& e) const {
     return {"caught-up", fmt::format("step {} reached again: the incident is over", e.step)};
   }
-  Said operator()(const core::AttemptNoted& e) const {
+  EventText operator()(const core::AttemptNoted& e) const {
     switch (e.note) {
       case core::Note::LossNotFinite:
         return {"loss-not-finite", fmt::format("the loss is not a number (NaN or infinite){}",
@@ -142,23 +142,23 @@ struct Sayer {
     }
     return {"noted", e.text};
   }
-  Said operator()(const core::AttemptCompleted& e) const {
+  EventText operator()(const core::AttemptCompleted& e) const {
     return {"attempt-completed", fmt::format("attempt {} ran to its end", e.attempt.value)};
   }
-  Said operator()(const core::JobEnded& e) const {
+  EventText operator()(const core::JobEnded& e) const {
     return {
         "job-ended",
         with_reason(fmt::format("job {}", core::to_string(e.outcome)),
                     e.verdict && e.outcome != core::Outcome::Succeeded ? e.verdict->reason : "")};
   }
-  Said operator()(const core::LogsCollected& e) const {
+  EventText operator()(const core::LogsCollected& e) const {
     return {"logs-collected", fmt::format("logs of attempt {} on node '{}' are all here",
                                           e.attempt.value, e.node.str())};
   }
-  Said operator()(const core::JobArchived&) const {
+  EventText operator()(const core::JobArchived&) const {
     return {"job-archived", "job moved to the archive"};
   }
-  Said operator()(const core::TombstoneDropped&) const {
+  EventText operator()(const core::TombstoneDropped&) const {
     return {"tombstone-dropped", "the job's request id and name are free again"};
   }
 };
@@ -199,11 +199,11 @@ v1::Event describe(const journal::Row& row, const core::Ledger& after) {
   if (const NodeName* node = node_of(body)) event.set_node(node->str());
   if (const auto* ended = std::get_if<core::AttemptEnded>(&body))
     event.set_node(ended->verdict.node.str());
-  Said said = std::visit(Sayer{}, body);
-  if (std::string back = went_back(body, after); !back.empty()) said.text = std::move(back);
-  event.set_type(said.type);
-  event.set_text(std::move(said.text));
-  event.set_rank(said.rank);
+  EventText result = std::visit(Sayer{}, body);
+  if (std::string back = went_back(body, after); !back.empty()) result.text = std::move(back);
+  event.set_type(result.type);
+  event.set_text(std::move(result.text));
+  event.set_rank(result.rank);
   return event;
 }
 

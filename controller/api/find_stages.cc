@@ -30,23 +30,23 @@ void add_found(v1::FindStagesResponse& response, const core::JobRecord& job, con
 }
 
 // Those that are archived, one after another: each is a read of its own.
-struct ArchiveLook {
+struct ArchiveLookup {
   Edge& edge;
   v1::FindStagesResponse& response;
   grpc::ServerUnaryReactor* reactor;
   std::vector<std::pair<JobId, std::string>> left;  // with the key that is wanted
 };
 
-void look_on(std::unique_ptr<ArchiveLook> look) {
-  if (look->left.empty()) return look->reactor->Finish(grpc::Status::OK);
-  const auto [id, key] = std::move(look->left.back());
-  look->left.pop_back();
-  Shell& shell = look->edge.shell;
+void continue_lookup(std::unique_ptr<ArchiveLookup> lookup) {
+  if (lookup->left.empty()) return lookup->reactor->Finish(grpc::Status::OK);
+  const auto [id, key] = std::move(lookup->left.back());
+  lookup->left.pop_back();
+  Shell& shell = lookup->edge.shell;
   read_archived(shell, id, false,
-                [look = std::move(look), key](Result<ArchivedRecord> record) mutable {
+                [lookup = std::move(lookup), key](Result<ArchivedRecord> record) mutable {
                   // One that cannot be read back is not done: the stage runs again.
-                  if (record) add_found(look->response, record->job, key, look->edge.cluster_out);
-                  look_on(std::move(look));
+                  if (record) add_found(lookup->response, record->job, key, lookup->edge.cluster_out);
+                  continue_lookup(std::move(lookup));
                 });
 }
 
@@ -78,18 +78,18 @@ void find_stages(Edge& edge, const v1::FindStagesRequest* request, v1::FindStage
                                         request->stages_size(), kStagesMax)});
   }
   const bool taken = edge.shell.read([&edge, request, response, reactor](const View& view) {
-    auto look = std::make_unique<ArchiveLook>(
-        ArchiveLook{.edge = edge, .response = *response, .reactor = reactor, .left = {}});
+    auto lookup = std::make_unique<ArchiveLookup>(
+        ArchiveLookup{.edge = edge, .response = *response, .reactor = reactor, .left = {}});
     for (const v1::WantedStage& wanted : request->stages()) {
       const JobId id = newest_stage(view.ledger, wanted.job_name());
       if (id.empty()) continue;
       if (const auto job = view.ledger.jobs.find(id); job != view.ledger.jobs.end()) {
         add_found(*response, job->second, wanted.key(), edge.cluster_out);
       } else if (view.ledger.tombstones.at(id).phase == core::JobPhase::Succeeded) {
-        look->left.emplace_back(id, wanted.key());
+        lookup->left.emplace_back(id, wanted.key());
       }
     }
-    look_on(std::move(look));
+    continue_lookup(std::move(lookup));
   });
   if (!taken) reactor->Finish(overloaded());
 }

@@ -24,8 +24,8 @@ void JobPage::add(v1::Job job) {
 
 void JobPage::explain(const std::map<JobId, std::string>& why) {
   for (v1::Job& job : jobs_)
-    if (const auto told = why.find(JobId(job.id())); told != why.end())
-      job.set_waits_for(bounded(told->second, kWhyBytesMost));
+    if (const auto reason = why.find(JobId(job.id())); reason != why.end())
+      job.set_waits_for(bounded(reason->second, kWhyBytesMost));
 }
 
 // Behind the end of a page that was cut nothing is known.

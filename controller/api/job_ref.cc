@@ -14,7 +14,7 @@
 namespace muster::controller {
 namespace {
 
-bool looks_like_id(const std::string& text) {
+bool has_id_form(const std::string& text) {
   return text.size() == kJobIdLength && std::ranges::all_of(text, [](char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z');
          });
@@ -27,13 +27,13 @@ JobRef stage_of(const core::Ledger& ledger, const JobId& chain) {
 }
 
 constexpr std::size_t kEndLeast = 4;  // characters of an id: as many as are of chance
-constexpr std::size_t kToldMost = 4;
+constexpr std::size_t kNamedMost = 4;
 
 template <class Map>
 void add_with_prefix(const Map& map, const std::string& prefix, bool archived,
                      std::vector<JobRef>& found) {
   for (auto at = map.lower_bound(JobId(prefix));
-       at != map.end() && at->first.str().starts_with(prefix) && found.size() < kToldMost; ++at) {
+       at != map.end() && at->first.str().starts_with(prefix) && found.size() < kNamedMost; ++at) {
     found.push_back({.id = at->first, .archived = archived});
   }
 }
@@ -41,7 +41,7 @@ void add_with_prefix(const Map& map, const std::string& prefix, bool archived,
 template <class Map>
 void add_with_end(const Map& map, const std::string& end, bool archived,
                   std::vector<JobRef>& found) {
-  for (auto at = map.rbegin(); at != map.rend() && found.size() < kToldMost; ++at) {
+  for (auto at = map.rbegin(); at != map.rend() && found.size() < kNamedMost; ++at) {
     if (at->first.str().ends_with(end)) found.push_back({.id = at->first, .archived = archived});
   }
 }
@@ -73,9 +73,9 @@ std::set<std::string> names_beginning(const core::Ledger& ledger, const std::str
 
 std::string some_of(const std::set<std::string>& names) {
   std::string some;
-  std::size_t told = 0;
+  std::size_t count = 0;
   for (const std::string& name : names) {
-    if (++told > kToldMost) return some + fmt::format(" and {} more", names.size() - kToldMost);
+    if (++count > kNamedMost) return some + fmt::format(" and {} more", names.size() - kNamedMost);
     some += (some.empty() ? "'" : ", '") + name + "'";
   }
   return some;
@@ -156,7 +156,7 @@ Result<JobRef> resolve_job(const core::Ledger& ledger, const std::string& text, 
   if (found.size() == 1) return found.front();
   if (found.size() > 1) return fail(ambiguous(doing, "end", found));
   // older than every tombstone, perhaps
-  if (looks_like_id(text)) return JobRef{.id = id, .archived = true};
+  if (has_id_form(text)) return JobRef{.id = id, .archived = true};
   const std::set<std::string> names = names_beginning(ledger, text);
   if (use == RefFor::Acting && !names.empty())
     return fail(ErrorCode::NotFound,

@@ -63,8 +63,8 @@ std::string there_are(std::string_view noun, std::size_t count, const std::strin
 LogSources log_sources(const core::JobRecord& job, const core::Presence& presence) {
   LogSources sources{.job = job.id, .name = job.spec.name(), .final = core::is_final(job.phase)};
   for (const std::string_view feature : engine::features_needed(job.spec)) {
-    if (feature == engine::kCompanions) sources.beside.emplace("scheduler");
-    if (feature == engine::kSetup) sources.beside.emplace(kSetupLog);
+    if (feature == engine::kCompanions) sources.node_logs.emplace("scheduler");
+    if (feature == engine::kSetup) sources.node_logs.emplace(kSetupLog);
   }
   const bool scripts = job.spec.launch().per() == v1::LAUNCH_PER_NODE;
   for (const core::AttemptRecord& attempt : job.attempts) {
@@ -122,7 +122,7 @@ void find_training_ranks(LogSources& sources, v1::ReadLogsRequest& request) {
     }
     const std::string name = fmt::format("rank-{}", rank);
     request.add_companions(name);
-    sources.beside.insert(name);
+    sources.node_logs.insert(name);
   }
   request.mutable_ranks()->Swap(&ranks);
 }
@@ -130,7 +130,7 @@ void find_training_ranks(LogSources& sources, v1::ReadLogsRequest& request) {
 std::optional<std::string> missing_companions(const LogSources& sources,
                                               std::set<std::string> there,
                                               const LogChoice& choice) {
-  there.insert(sources.beside.begin(), sources.beside.end());
+  there.insert(sources.node_logs.begin(), sources.node_logs.end());
   std::set<std::string> missing;
   std::ranges::set_difference(choice.companions, there, std::inserter(missing, missing.end()));
   if (missing.empty()) return std::nullopt;

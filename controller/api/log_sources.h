@@ -32,7 +32,7 @@ struct LogSources {
   JobId job;
   std::string name;
   bool final = false;
-  std::set<std::string> beside;  // names of the logs beside the ranks' that its spec calls for
+  std::set<std::string> node_logs;  // names of the logs beside the ranks' that its spec calls for
   std::map<AttemptNo, std::vector<Part>> attempts;
 };
 LogSources log_sources(const core::JobRecord& job, const core::Presence& presence);

@@ -31,25 +31,25 @@ Error at(const std::string& place, const Error& error, const std::string& more =
 
 // Those that only the archive knows, one after another: each is a read of its own, between those of
 // others.
-struct ArchiveLook {
+struct ArchiveLookup {
   Edge& edge;
   NamedJobs found;
   std::vector<std::pair<WantedJob, JobId>> left;  // from the last to the first
   std::move_only_function<void(Result<NamedJobs>)> done;
 };
 
-void look_on(std::unique_ptr<ArchiveLook> look) {
-  if (look->left.empty()) return look->done(std::move(look->found));
-  const auto [wanted, id] = look->left.back();
-  look->left.pop_back();
-  Shell& shell = look->edge.shell;
+void continue_lookup(std::unique_ptr<ArchiveLookup> lookup) {
+  if (lookup->left.empty()) return lookup->done(std::move(lookup->found));
+  const auto [wanted, id] = lookup->left.back();
+  lookup->left.pop_back();
+  Shell& shell = lookup->edge.shell;
   read_archived(shell, id, false,
-                [look = std::move(look), wanted](Result<ArchivedRecord> record) mutable {
-                  if (!record) return look->done(fail(at(wanted.place, record.error())));
-                  NamedJob job = named_job(record->job, look->edge.cluster_out);
+                [lookup = std::move(lookup), wanted](Result<ArchivedRecord> record) mutable {
+                  if (!record) return lookup->done(fail(at(wanted.place, record.error())));
+                  NamedJob job = named_job(record->job, lookup->edge.cluster_out);
                   job.archived = true;
-                  look->found[wanted.text] = std::move(job);
-                  look_on(std::move(look));
+                  lookup->found[wanted.text] = std::move(job);
+                  continue_lookup(std::move(lookup));
                 });
 }
 
@@ -66,43 +66,43 @@ NamedJob named_job(const core::JobRecord& job, const std::string& cluster_out) {
       engine::checkpoint_dir(job.spec, named.out).value_or(named.out + "/checkpoints");
   for (const core::CheckpointRecord& one : job.checkpoints)
     if (const core::AttemptRecord* attempt = job.attempt(one.attempt))
-      named.held.try_emplace(one.attempt, core::held_by(job, *attempt));
+      named.owned.try_emplace(one.attempt, core::owned_shards(job, *attempt));
   return named;
 }
 
 void find_named(Edge& edge, const View& view, const std::vector<WantedJob>& wanted,
                 std::move_only_function<void(Result<NamedJobs>)> done) {
-  auto look = std::make_unique<ArchiveLook>(
-      ArchiveLook{.edge = edge, .found = {}, .left = {}, .done = std::move(done)});
+  auto lookup = std::make_unique<ArchiveLookup>(
+      ArchiveLookup{.edge = edge, .found = {}, .left = {}, .done = std::move(done)});
   for (const WantedJob& one : wanted) {
-    if (look->found.contains(one.text) && one.only_end) continue;
+    if (lookup->found.contains(one.text) && one.only_end) continue;
     const auto ref = resolve_job(view.ledger, one.text);
     if (!ref)
-      return look->done(
+      return lookup->done(
           fail(at(one.place, ref.error(),
                   ref.error().code == ErrorCode::NotFound ? newest_jobs(view.ledger) : "")));
     if (!ref->chain.empty()) {
-      return look->done(
+      return lookup->done(
           fail(ErrorCode::Conflict, fmt::format("{}: '{}' is a chain; name one of its stages, as "
                                                 "{}.STAGE (`muster show {}` lists them)",
                                                 one.place, one.text, one.text, one.text)));
     }
     const auto stone = view.ledger.tombstones.find(ref->id);
     if (const auto job = view.ledger.jobs.find(ref->id); job != view.ledger.jobs.end()) {
-      look->found[one.text] =
+      lookup->found[one.text] =
           one.only_end
               ? NamedJob{.id = ref->id, .name = job->second.spec.name(), .phase = job->second.phase}
               : named_job(job->second, edge.cluster_out);
     } else if (one.only_end && stone != view.ledger.tombstones.end()) {
-      look->found[one.text] = {.id = ref->id,
+      lookup->found[one.text] = {.id = ref->id,
                                .name = stone->second.name,
                                .phase = stone->second.phase,
                                .archived = true};
     } else {
-      look->left.emplace(look->left.begin(), one, ref->id);
+      lookup->left.emplace(lookup->left.begin(), one, ref->id);
     }
   }
-  look_on(std::move(look));
+  continue_lookup(std::move(lookup));
 }
 
 }  // namespace muster::controller

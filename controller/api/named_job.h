@@ -22,7 +22,7 @@ struct NamedJob {
   std::string layout;       // of its checkpoints
   std::vector<core::CheckpointRecord> whole;
   // where those of these attempts are, with checkpoint.storage: local
-  std::map<AttemptNo, core::HeldShards> held;
+  std::map<AttemptNo, core::OwnedShards> owned;
 };
 // Pure.
 NamedJob named_job(const core::JobRecord& job, const std::string& cluster_out);

@@ -62,7 +62,7 @@ std::vector<core::PlacedNode> imagine(const v1::JobSpec& spec) {
 struct Planned {
   v1::JobSpec spec;
   std::map<JobId, core::ArchivedEnd> archived = {};
-  std::set<JobId> beside = {};  // what stands for the stages of its chain
+  std::set<JobId> siblings = {};  // what stands for the stages of its chain
   JobId id = {};
 };
 
@@ -127,7 +127,7 @@ std::string behind_whom(const View& view, const Planned& planned) {
   };
   const std::optional<JobId> start = core::starts_behind(planned.spec);
   for (const std::string& id : planned.spec.schedule().after()) {
-    if (planned.beside.contains(JobId(id))) {
+    if (planned.siblings.contains(JobId(id))) {
       const auto& dirs = planned.spec.stage().dirs();
       const auto stage = std::ranges::find(dirs, id, &v1::StageDir::job);
       add(fmt::format("for {}{}",
@@ -148,7 +148,7 @@ std::string behind_whom(const View& view, const Planned& planned) {
 void plan_in(Edge& edge, const View& view, Planned planned, const v1::PlanJobRequest* request,
              v1::PlanJobResponse* response, grpc::ServerUnaryReactor* reactor) {
   if (const auto refused =
-          core::refuse_predecessors(view.ledger, planned.archived, planned.spec, planned.beside))
+          core::refuse_predecessors(view.ledger, planned.archived, planned.spec, planned.siblings))
     return reactor->Finish(
         rpc::to_status({refused->code, fmt::format("planning job '{}': {}", planned.spec.name(),
                                                    refused->message)}));
@@ -225,7 +225,7 @@ void plan_job(Edge& edge, const v1::PlanJobRequest* request, v1::PlanJobResponse
           Planned one{.spec = std::move(resolved->jobs[at]),
                       .archived = std::move(resolved->archived),
                       .id = ids[at]};
-          if (one.spec.has_stage()) one.beside.insert(ids.begin(), ids.end());
+          if (one.spec.has_stage()) one.siblings.insert(ids.begin(), ids.end());
           const bool again = edge.shell.read(
               [&edge, reactor, request, response, one = std::move(one)](const View& later) mutable {
                 plan_in(edge, later, std::move(one), request, response, reactor);

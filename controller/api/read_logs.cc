@@ -207,7 +207,7 @@ void LogStream::sources(LogSources sources) {
       const PartSeen seen{.there = part.there, .collected = part.collected};
       if (choice_.any_companions()) parts_[{attempt, part.node}] = seen;
       if (choice_.failed_setups && part.start_failed &&
-          sources.beside.contains(std::string(kSetupLog))) {
+          sources.node_logs.contains(std::string(kSetupLog))) {
         add({job_, attempt, RankNo(0), std::string(kSetupLog), part.node}, part.node, seen,
             opening);
       }

@@ -25,7 +25,7 @@ std::string doing_of(const std::string& doing, const v1::JobSpec& spec) {
                           : fmt::format("{} job '{}': ", doing, spec.name());
 }
 
-std::string told(const NamedJob& job) {
+std::string job_text(const NamedJob& job) {
   return fmt::format("job '{}' ({})", job.name, job.id.str());
 }
 
@@ -88,7 +88,7 @@ class Filler {
     for (const auto& [stage, text] : submission_.done) {
       const NamedJob& job = named_.at(text);
       const std::string doing = fmt::format("{} chain '{}': stage '{}' is to be done by {}, ",
-                                            submission_.doing, chain, stage, told(job));
+                                            submission_.doing, chain, stage, job_text(job));
       if (job.name != fmt::format("{}.{}", chain, stage))
         return Error{ErrorCode::InvalidArgument,
                      fmt::format("{}which is not '{}.{}'", doing, chain, stage)};
@@ -175,7 +175,7 @@ class Filler {
                    fmt::format("start.from: the checkpoints of {} are of layout '{}', and this job "
                                "reads '{}' (checkpoint.layout); name "
                                "a directory with weights in its own form",
-                               told(job), job.layout, layout)};
+                               job_text(job), job.layout, layout)};
     }
     if (source.kind == "stage" && stages_.at(std::string(source.name)).pending) return std::nullopt;
     auto point = pick_checkpoint(start, job);
@@ -183,9 +183,9 @@ class Filler {
     if (!*point) return std::nullopt;
     *start.mutable_point() = std::move(**point);
     if (spec.checkpoint().storage() != v1::CHECKPOINT_STORAGE_LOCAL) return std::nullopt;
-    const auto held = job.held.find(AttemptNo(start.point().attempt()));
-    if (held == job.held.end()) return std::nullopt;
-    for (const core::ShardHolder& holder : held->second.holders) {
+    const auto owned = job.owned.find(AttemptNo(start.point().attempt()));
+    if (owned == job.owned.end()) return std::nullopt;
+    for (const core::ShardHolder& holder : owned->second.holders) {
       v1::ShardHolder& one = *start.mutable_point()->add_holders();
       one.set_node(holder.node.str());
       one.set_first_rank(holder.first_rank.value);
@@ -215,9 +215,9 @@ Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start
     // nothing was saved to go on from, nothing can.
     const bool weights = one.weights_alone && start.as() == v1::START_AS_WEIGHTS;
     if (one.weights_alone && !weights) continue;
-    if (start.has_step() ? one.step != start.step() : one.set_aside && !weights) continue;
-    if (picked == nullptr || std::tuple(one.step, !one.set_aside, one.attempt) >
-                                 std::tuple(picked->step, !picked->set_aside, picked->attempt))
+    if (start.has_step() ? one.step != start.step() : one.quarantined && !weights) continue;
+    if (picked == nullptr || std::tuple(one.step, !one.quarantined, one.attempt) >
+                                 std::tuple(picked->step, !picked->quarantined, picked->attempt))
       picked = &one;
   }
   if (picked != nullptr) {
@@ -235,14 +235,14 @@ Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start
                 fmt::format("start.step: of step {} {} has weights alone, saved without their "
                             "optimizer; write start.as: weights to begin "
                             "with them",
-                            start.step(), told(job)));
+                            start.step(), job_text(job)));
   }
   if (start.has_step() && !job.whole.empty()) {
     return fail(
         ErrorCode::Unsatisfiable,
         fmt::format("start.step: {} has no whole checkpoint of step {}; {} (`muster ckpt ls {}` "
                     "lists them)",
-                    told(job), start.step(), nearest_steps(job, start.step()), job.id.str()));
+                    job_text(job), start.step(), nearest_steps(job, start.step()), job.id.str()));
   }
   if (start.as() == v1::START_AS_RESUME_OR_SCRATCH) return std::optional<v1::StartPoint>();
   const bool aside = !job.whole.empty(), ended = core::is_final(job.phase);
@@ -251,10 +251,10 @@ Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start
                 fmt::format("start.from: {} has saved weights alone, without their optimizer; "
                             "write start.as: weights to begin with them, or "
                             "start.as: resume-or-scratch to begin anew",
-                            told(job)));
+                            job_text(job)));
   }
   const std::string missing =
-      fmt::format("start.from: {} has no whole checkpoint{}{}; ", told(job),
+      fmt::format("start.from: {} has no whole checkpoint{}{}; ", job_text(job),
                   aside ? " but such as were set aside" : "", ended ? ", and has ended" : "");
   const std::string wait = ended ? "" : "wait until it has saved one, or ";
   if (start.as() != v1::START_AS_RESUME)

@@ -94,7 +94,7 @@ class Folder {
   void operator()(const PredecessorSucceeded& event) {
     JobRecord& job = job_of(event.job);
     if (event.checkpoint) job.start = event.checkpoint;
-    if (event.held) job.held[event.predecessor] = *event.held;
+    if (event.owned) job.owned[event.predecessor] = *event.owned;
     predecessor_succeeded(ledger_, job, event.predecessor);
   }
 
@@ -130,7 +130,7 @@ class Folder {
       attempt.parts.push_back(std::move(part));
     }
     const std::string& address = event.nodes.front().address;
-    ledger_.ports_held[{address, event.master_port}] = {event.job, event.attempt};
+    ledger_.ports_reserved[{address, event.master_port}] = {event.job, event.attempt};
     ledger_.port_cursor[address] = event.master_port;
     job.attempts.push_back(std::move(attempt));
   }
@@ -208,7 +208,7 @@ class Folder {
     ledger_.savers.insert(event.job);
     if (!event.weights_alone) return;
     for (CheckpointRecord& known : job.checkpoints) {
-      if (known.attempt == event.attempt) known.set_aside = known.weights_alone = true;
+      if (known.attempt == event.attempt) known.quarantined = known.weights_alone = true;
     }
   }
 
@@ -223,7 +223,7 @@ class Folder {
                                                .bytes = event.bytes,
                                                .shards = event.shards,
                                                .at = at_,
-                                               .set_aside = weights_alone,
+                                               .quarantined = weights_alone,
                                                .weights_alone = weights_alone});
     if (AttemptRecord* attempt = job.attempt(event.attempt))
       attempt->best_saved = std::max(attempt->best_saved, event.step);
@@ -231,14 +231,14 @@ class Folder {
       job.checkpoints.erase(first_to_drop(job.checkpoints));
   }
 
-  void operator()(const CheckpointSetAside& event) {
+  void operator()(const CheckpointQuarantined& event) {
     JobRecord& job = job_of(event.job);
     const auto known = std::ranges::find_if(job.checkpoints, [&](const CheckpointRecord& one) {
       return one.attempt == event.attempt && one.step == event.step;
     });
     MUSTER_ASSERT(known != job.checkpoints.end(),
                   "a checkpoint is set aside that its job does not have");
-    known->set_aside = true;
+    known->quarantined = true;
   }
 
   void operator()(const AttemptBroke& event) {
@@ -361,7 +361,7 @@ class Folder {
       std::vector<CheckpointRecord>& checkpoints) {
     auto newest = checkpoints.end();
     for (auto one = checkpoints.begin(); one != checkpoints.end(); ++one) {
-      if (!one->set_aside &&
+      if (!one->quarantined &&
           (newest == checkpoints.end() ||
            std::pair(one->step, one->attempt) > std::pair(newest->step, newest->attempt)))
         newest = one;
@@ -463,10 +463,10 @@ class Folder {
   }
 
   void release_port(const JobRecord& job, const AttemptRecord& attempt) {
-    const auto held =
-        ledger_.ports_held.find({attempt.parts.front().placed.address, attempt.master_port});
-    if (held != ledger_.ports_held.end() && held->second == AttemptKey{job.id, attempt.number})
-      ledger_.ports_held.erase(held);
+    const auto owned =
+        ledger_.ports_reserved.find({attempt.parts.front().placed.address, attempt.master_port});
+    if (owned != ledger_.ports_reserved.end() && owned->second == AttemptKey{job.id, attempt.number})
+      ledger_.ports_reserved.erase(owned);
   }
 
   void note_archivable(const JobRecord& job) {

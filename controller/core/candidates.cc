@@ -54,7 +54,7 @@ Candidates::Candidates(const Placing& placing)
   forget();
 }
 
-void Candidates::look_at(std::string_view type) {
+void Candidates::consider(std::string_view type) {
   if (type == type_) return;
   type_ = type;
   forget();
@@ -76,7 +76,7 @@ void Candidates::heed_pauses(bool heed) {
 }
 
 Fit Candidates::capacity(std::size_t at) const {
-  if (placing_.looks != nullptr && *placing_.looks > 0) --*placing_.looks;
+  if (placing_.checks != nullptr && *placing_.checks > 0) --*placing_.checks;
   if (own_ != nullptr) return server_fit(*own_, at, *nodes_[at], placing_.job.spec, type_);
   return core::capacity(*nodes_[at], placing_.job.spec, type_);
 }
@@ -99,7 +99,7 @@ std::vector<std::uint32_t> Candidates::could_give(std::size_t at, bool only_usab
 }
 
 const Fit& Candidates::free(std::size_t at) const {
-  if (!free_[at]) free_[at] = look(*nodes_[at], at);
+  if (!free_[at]) free_[at] = examine(*nodes_[at], at);
   const bool left_out = !left_out_.empty() && !left_out_[at].why.empty() && free_[at]->why.empty();
   return left_out ? left_out_[at] : *free_[at];
 }
@@ -124,7 +124,7 @@ std::string Candidates::away(const NodeRecord& node) const {
   const NodeSeen& seen = presence.nodes.at(node.name);
   if (seen.instance != node.instance) return "is just coming back with another state directory";
   if (!seen.unknown_runs.empty()) return unknown_run_text(*seen.unknown_runs.begin());
-  if (awaits_look(node, seen)) return "has not said yet how its devices are";
+  if (awaits_probe(node, seen)) return "has not said yet how its devices are";
   if (const auto avoided = avoided_.find(node.name);
       avoided != avoided_.end() && avoided->second.retry_at && heed_pauses_)
     return fmt::format("could not start attempt {} ({}) and is tried again in {}",
@@ -133,7 +133,7 @@ std::string Candidates::away(const NodeRecord& node) const {
   return {};
 }
 
-Fit Candidates::look(const NodeRecord& node, std::size_t at) const {
+Fit Candidates::examine(const NodeRecord& node, std::size_t at) const {
   Fit fit = capacity(at);
   if (!fit.why.empty()) return fit;
   if (std::string why = away(node); !why.empty()) return {.why = std::move(why)};
@@ -148,9 +148,9 @@ Fit Candidates::look(const NodeRecord& node, std::size_t at) const {
       return true;
     }
     if (holders == placing_.ledger.device_holders.end()) return false;
-    const auto held = holders->second.find(device);
-    if (held == holders->second.end()) return false;
-    if (holder.empty()) holder = describe(placing_.ledger, held->second);
+    const auto reserved = holders->second.find(device);
+    if (reserved == holders->second.end()) return false;
+    if (holder.empty()) holder = describe(placing_.ledger, reserved->second);
     return true;
   });
   const NodeCards cards(node, placing_.job.spec, type_);

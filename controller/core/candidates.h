@@ -39,7 +39,7 @@ class Candidates {
   [[nodiscard]] const OwnTable* own_table() const { return own_.get(); }
 
   // The type of device that is looked at from here on.
-  void look_at(std::string_view type);
+  void consider(std::string_view type);
   [[nodiscard]] const std::string& type() const { return type_; }
   // Of a gang over several nodes, some of which have an address that is not this host's alone, the
   // others are not used.
@@ -67,7 +67,7 @@ class Candidates {
   [[nodiscard]] const std::map<NodeName, AvoidedNode>& avoided() const { return avoided_; }
 
  private:
-  [[nodiscard]] Fit look(const NodeRecord& node, std::size_t at) const;
+  [[nodiscard]] Fit examine(const NodeRecord& node, std::size_t at) const;
   // Why nothing of the node is to be had now, whatever its devices are. Empty: it is not so.
   [[nodiscard]] std::string away(const NodeRecord& node) const;
   [[nodiscard]] std::vector<std::uint32_t> choose(std::size_t at,

@@ -53,7 +53,7 @@ JobId chain_of(const Ledger& ledger, const JobId& job) {
   return {};
 }
 
-std::string told_name(const JobId& id, const std::string& name, const std::string& chain_name) {
+std::string display_name(const JobId& id, const std::string& name, const std::string& chain_name) {
   if (name.empty()) return fmt::format("job '{}'", id.str());
   if (!chain_name.empty() && name.size() > chain_name.size() + 1 && name.starts_with(chain_name))
     return fmt::format("stage '{}' of chain '{}' ({})", name.substr(chain_name.size() + 1),
@@ -61,8 +61,8 @@ std::string told_name(const JobId& id, const std::string& name, const std::strin
   return fmt::format("job '{}' ({})", name, id.str());
 }
 
-std::string told_name(const JobRecord& job) {
-  return told_name(job.id, job.spec.name(), job.spec.stage().chain_name());
+std::string display_name(const JobRecord& job) {
+  return display_name(job.id, job.spec.name(), job.spec.stage().chain_name());
 }
 
 }  // namespace muster::core

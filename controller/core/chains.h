@@ -24,7 +24,7 @@ JobId chain_of(const Ledger& ledger, const JobId& job);
 
 // --- for people ----------------------------------------------------------------------------------
 // "stage 'train' of chain 'llama' (0j5...)", "job 'train' (0j5...)", "job '0j5...'".
-std::string told_name(const JobId& id, const std::string& name, const std::string& chain_name);
-std::string told_name(const JobRecord& job);
+std::string display_name(const JobId& id, const std::string& name, const std::string& chain_name);
+std::string display_name(const JobRecord& job);
 
 }  // namespace muster::core

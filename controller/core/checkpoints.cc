@@ -54,7 +54,7 @@ std::optional<ResumePoint> newest_but(const JobRecord& job,
   if (!resumes(job.spec)) return std::nullopt;
   const CheckpointRecord* newest = nullptr;
   for (const CheckpointRecord& checkpoint : job.checkpoints) {
-    if (checkpoint.set_aside ||
+    if (checkpoint.quarantined ||
         (left_out && checkpoint.attempt == left_out->attempt && checkpoint.step == left_out->step))
       continue;
     if (newest == nullptr ||
@@ -204,7 +204,7 @@ std::optional<TornCheckpoint> torn_checkpoint(const JobRecord& job, const Attemp
   if (!attempt.resume || attempt.resume->from_start || std::ranges::none_of(attempt.parts, says))
     return std::nullopt;
   const ResumePoint& point = *attempt.resume;
-  if (!has_checkpoint(job, point.attempt, point.step) || is_set_aside(job, point))
+  if (!has_checkpoint(job, point.attempt, point.step) || is_quarantined(job, point))
     return std::nullopt;
   const std::map<NodeName, Reading> readings = readings_of(job, point);
   const AttemptRecord* writer = job.attempt(point.attempt);
@@ -216,10 +216,10 @@ std::optional<TornCheckpoint> torn_checkpoint(const JobRecord& job, const Attemp
   return torn;
 }
 
-bool is_set_aside(const JobRecord& job, const ResumePoint& point) {
+bool is_quarantined(const JobRecord& job, const ResumePoint& point) {
   return !point.from_start &&
          std::ranges::any_of(job.checkpoints, [&](const CheckpointRecord& known) {
-           return known.set_aside && known.attempt == point.attempt && known.step == point.step;
+           return known.quarantined && known.attempt == point.attempt && known.step == point.step;
          });
 }
 

@@ -38,7 +38,7 @@ struct TornCheckpoint {
 std::optional<TornCheckpoint> torn_checkpoint(const JobRecord& job, const AttemptRecord& attempt);
 
 // One of the job's own, that no attempt goes on from any more.
-bool is_set_aside(const JobRecord& job, const ResumePoint& point);
+bool is_quarantined(const JobRecord& job, const ResumePoint& point);
 
 // A checkpoint of this attempt may still be accepted: it is the current one, and its ranks may
 // still advance or did end well. Once the fence has let go of an attempt, whatever an old writer

@@ -88,7 +88,7 @@ struct QueueCursor {
 struct PlacingTurn {
   std::size_t placements = 64;
   // at what a node could give; one job takes as many as it needs
-  std::size_t looks = 1U << 17U;
+  std::size_t checks = 1U << 17U;
   // in: from the turn before; out: set where there is more, for the next turn
   std::optional<QueueCursor> cursor = {};
 };

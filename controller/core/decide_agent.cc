@@ -90,19 +90,19 @@ class FactDecider {
     // Another state directory than the one the placement pinned cannot have run it. On the same
     // boot it can say that nothing is left, for it has looked for the processes by their cookie, or
     // why it will not start; an agent on another boot has seen nothing of it.
-    const bool same_life = input_.instance == part_.placed.instance;
+    const bool same_instance = input_.instance == part_.placed.instance;
     switch (input_.fact.what_case()) {
-      case v1::Fact::kStarted: return same_life ? started() : nothing();
+      case v1::Fact::kStarted: return same_instance ? started() : nothing();
       case v1::Fact::kStartFailed:
-        return same_life ||
+        return same_instance ||
                        (same_boot() && input_.fact.start_failed().why() == v1::START_FAILURE_GONE)
                    ? start_failed()
                    : nothing();
-      case v1::Fact::kExited: return same_life ? exited() : nothing();
-      case v1::Fact::kSwept: return same_life || same_boot() ? swept() : nothing();
-      case v1::Fact::kFirstStep: return same_life ? first_step() : nothing();
-      case v1::Fact::kCompanionExited: return same_life ? companion_exited() : nothing();
-      case v1::Fact::kScriptLaunched: return same_life ? script_launched() : nothing();
+      case v1::Fact::kExited: return same_instance ? exited() : nothing();
+      case v1::Fact::kSwept: return same_instance || same_boot() ? swept() : nothing();
+      case v1::Fact::kFirstStep: return same_instance ? first_step() : nothing();
+      case v1::Fact::kCompanionExited: return same_instance ? companion_exited() : nothing();
+      case v1::Fact::kScriptLaunched: return same_instance ? script_launched() : nothing();
       case v1::Fact::WHAT_NOT_SET: break;
     }
     return nothing();
@@ -158,9 +158,9 @@ class FactDecider {
                           .why = to_failure(from.why()),
                           .text = text,
                           .node_time = ended_.value_or(at_)};
-    if (event.why == StartFailure::Checkpoint) take_look(from.checkpoint(), event);
+    if (event.why == StartFailure::Checkpoint) take_reading(from.checkpoint(), event);
     Decision decision = accept(event);
-    if (event.why == StartFailure::Checkpoint && looks_first(job_, attempt_))
+    if (event.why == StartFailure::Checkpoint && scans_first(job_, attempt_))
       take_found(from.checkpoint(), decision);
     // An agent that lost its state directory after the ranks had ended well says `gone` as well.
     if (!all_well())
@@ -168,7 +168,7 @@ class FactDecider {
     return decision;
   }
 
-  static void take_look(const v1::CheckpointLook& from, NodeStartFailed& event) {
+  static void take_reading(const v1::CheckpointReading& from, NodeStartFailed& event) {
     for (const std::string& name : from.torn()) {
       if (event.torn.size() == kTornNamed) break;
       if (name.size() <= kShardNameMax) event.torn.push_back(name);
@@ -180,7 +180,7 @@ class FactDecider {
 
   // Whole checkpoints of which the journal has lost the records; their attempts may not be in it
   // either.
-  void take_found(const v1::CheckpointLook& from, Decision& decision) const {
+  void take_found(const v1::CheckpointReading& from, Decision& decision) const {
     std::set<std::pair<std::uint32_t, std::int64_t>> taken;
     for (const v1::FoundStep& one : from.found()) {
       if (taken.size() == kFoundMax) break;
@@ -287,7 +287,7 @@ class FactDecider {
   Decision script_launched() const {
     const v1::ScriptLaunched& from = input_.fact.script_launched();
     if (attempt_.script_launch || job_.spec.launch().per() != v1::LAUNCH_PER_NODE ||
-        !can_be_told(from.save()))
+        !can_be_passed_on(from.save()))
       return nothing();
     return accept(ScriptLaunched{.job = job_.id,
                                  .attempt = attempt_.number,
@@ -363,7 +363,7 @@ std::optional<AttemptKey> runs_elsewhere(const Deciding& in, const RegisterNode&
     const JobRecord& job = in.ledger.jobs.at(key.first);
     const NodePart& part = *job.attempt(key.second)->part(input.node);
     if (same_machine(part.placed.instance, part.placed.boot_id)) continue;
-    if (!can_run_nothing(look_at_part(in.ledger, in.presence, job, part, in.now, in.limits).sight))
+    if (!can_run_nothing(check_part(in.ledger, in.presence, job, part, in.now, in.limits).liveness))
       return key;
   }
   return std::nullopt;
@@ -373,9 +373,9 @@ std::optional<AttemptKey> runs_elsewhere(const Deciding& in, const RegisterNode&
 
 Decision decide_one(const Deciding& in, const RegisterNode& input) {
   const auto seen = in.presence.nodes.find(input.node);
-  const bool held = seen != in.presence.nodes.end() && seen->second.connection.value != 0 &&
+  const bool occupied = seen != in.presence.nodes.end() && seen->second.connection.value != 0 &&
                     seen->second.instance != input.instance;
-  if (held && !is_silent(in.presence, input.node, in.now.boot, in.limits.silent_after)) {
+  if (occupied && !is_silent(in.presence, input.node, in.now.boot, in.limits.silent_after)) {
     return refuse(ErrorCode::Conflict,
                   fmt::format("registering node '{}': another agent with this name is connected "
                               "(instance '{}'); give each agent a name of its own",

@@ -56,7 +56,7 @@ std::optional<Error> refuse_chain_name(const Ledger& ledger, const v1::JobSpec& 
   const std::string doing = fmt::format("submitting chain '{}': ", chain);
   if (const auto taken = ledger.live_names.find(chain); taken != ledger.live_names.end()) {
     const JobRecord& other = ledger.jobs.at(taken->second);
-    return Error{ErrorCode::Conflict, doing + taken_by(chain, told_name(other) + ", which",
+    return Error{ErrorCode::Conflict, doing + taken_by(chain, display_name(other) + ", which",
                                                        other.phase, taken->second.str())};
   }
   if (const JobRecord* stage = live_stage(ledger, chain))
@@ -187,10 +187,10 @@ Decision decide_one(const Deciding& in, const SubmitJob& input) {
   }
   Decision decision;
   std::vector<PredecessorSucceeded> succeeded;
-  std::set<JobId> beside;
+  std::set<JobId> siblings;
   for (const Submitted& one : all) {
     const std::string doing = doing_of(one.spec);
-    if (auto refused = refuse_predecessors(in.ledger, input.archived, one.spec, beside))
+    if (auto refused = refuse_predecessors(in.ledger, input.archived, one.spec, siblings))
       return refuse(refused->code, doing + refused->message);
     if (auto refused = refuse_start(one.spec))
       return refuse(refused->code, doing + refused->message);
@@ -200,11 +200,11 @@ Decision decide_one(const Deciding& in, const SubmitJob& input) {
       return refuse(refused->code, doing + refused->message);
     decision.events.emplace_back(
         JobSubmitted{.job = one.job,
-                     .request_id = beside.empty() ? input.request_id : RequestId(),
+                     .request_id = siblings.empty() ? input.request_id : RequestId(),
                      .spec = one.spec,
                      .spec_hash = one.spec_hash});
     succeeded.insert(succeeded.end(), already->begin(), already->end());
-    beside.insert(one.job);
+    siblings.insert(one.job);
   }
   for (PredecessorSucceeded& one : succeeded) decision.events.emplace_back(std::move(one));
   decision.job = input.job;

@@ -40,10 +40,10 @@ bool still_free(const Deciding& in, const ProposePlacement& input) {
       return false;
   }
   return next_rank > 0 &&
-         !in.ledger.ports_held.contains({input.nodes.front().address, input.master_port});
+         !in.ledger.ports_reserved.contains({input.nodes.front().address, input.master_port});
 }
 
-CheckpointSetAside set_aside(const ResumePoint& suspect, const JobRecord& job,
+CheckpointQuarantined quarantined(const ResumePoint& suspect, const JobRecord& job,
                              const AttemptRecord& attempt, const Verdict& verdict) {
   return {.job = job.id,
           .attempt = suspect.attempt,
@@ -53,7 +53,7 @@ CheckpointSetAside set_aside(const ResumePoint& suspect, const JobRecord& job,
                           job.before(attempt)->number.value, attempt.number.value, verdict.reason)};
 }
 
-CheckpointSetAside set_aside(const TornCheckpoint& torn, const JobRecord& job) {
+CheckpointQuarantined quarantined(const TornCheckpoint& torn, const JobRecord& job) {
   const ResumePoint& older = *torn.older;
   return {
       .job = job.id,
@@ -157,8 +157,8 @@ Decision decide_one(const Deciding& in, const ProposeEnd& input) {
     return accept(JobEnded{
         .job = input.job, .outcome = ending(*current.job), .verdict = current.attempt->verdict});
   }
-  const FenceLook fence =
-      look_at_fence(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits);
+  const FenceCheck fence =
+      check_fence(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits);
   if (!fence.holds) return nothing();
   AttemptEnded ended{.job = input.job, .attempt = input.attempt, .fence = fence.rule};
   ended.verdict = judge(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits);
@@ -170,7 +170,7 @@ Decision decide_one(const Deciding& in, const ProposeEnd& input) {
   ended.charged = !current.attempt->cancelled && !on_from_another &&
                   (lost == 0 || lost > in.limits.taken_ports_max);
   ended.best_step = std::max(best_step_of(in.presence, *current.job, *current.attempt),
-                             last_step_told(*current.attempt));
+                             last_step_reported(*current.attempt));
   const bool cancelled = current.job->cancel_requested;
   const std::optional<ResumePoint> suspect =
       suspect_checkpoint(*current.job, *current.attempt, ended.verdict, ended.best_step, in.limits);
@@ -183,8 +183,8 @@ Decision decide_one(const Deciding& in, const ProposeEnd& input) {
   if (!ended.job_ends) {
     if (suspect)
       decision.events.emplace_back(
-          set_aside(*suspect, *current.job, *current.attempt, ended.verdict));
-    if (torn && torn->older) decision.events.emplace_back(set_aside(*torn, *current.job));
+          quarantined(*suspect, *current.job, *current.attempt, ended.verdict));
+    if (torn && torn->older) decision.events.emplace_back(quarantined(*torn, *current.job));
     return decision;
   }
   Verdict last = ended.verdict;
@@ -215,7 +215,7 @@ Decision decide_one(const Deciding& in, const ProposeComplete& input) {
                                .detected_at = in.now.wall});
   }
   const std::int64_t best_step = std::max(best_step_of(in.presence, *current.job, *current.attempt),
-                                          last_step_told(*current.attempt));
+                                          last_step_reported(*current.attempt));
   return accept(
       AttemptCompleted{.job = input.job, .attempt = input.attempt, .best_step = best_step},
       JobEnded{.job = input.job, .outcome = Outcome::Succeeded});

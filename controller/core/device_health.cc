@@ -17,15 +17,15 @@ std::string occupant_text(const v1::DeviceOccupant& occupant) {
 
 }  // namespace
 
-bool awaits_look(const NodeRecord& node, const NodeSeen& seen) {
+bool awaits_probe(const NodeRecord& node, const NodeSeen& seen) {
   return seen.devices.empty() &&
          std::ranges::find(node.inventory.features(), kFeature) != node.inventory.features().end();
 }
 
 std::optional<std::string> unusable(const NodeSeen& seen, std::uint32_t device) {
-  const auto look = seen.devices.find(device);
-  if (look == seen.devices.end()) return std::nullopt;
-  const v1::DeviceReading& reading = look->second;
+  const auto probed = seen.devices.find(device);
+  if (probed == seen.devices.end()) return std::nullopt;
+  const v1::DeviceReading& reading = probed->second;
   if (reading.health() == v1::DEVICE_HEALTH_BAD) {
     return fmt::format("device {} is bad{}", device,
                        reading.health_text().empty() ? "" : ": " + reading.health_text());

@@ -13,7 +13,7 @@ namespace muster::core {
 
 // The agent looks at its devices (Inventory.features) and has not said yet, on this connection, how
 // they are. It does so with its first pulse.
-[[nodiscard]] bool awaits_look(const NodeRecord& node, const NodeSeen& seen);
+[[nodiscard]] bool awaits_probe(const NodeRecord& node, const NodeSeen& seen);
 
 // Why the device gets no new work: it is bad, or processes that are not muster's are on it.
 // Nothing: it may have some; also where nobody looks at it.

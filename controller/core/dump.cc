@@ -98,10 +98,10 @@ void dump_attempt(std::string& out, const AttemptRecord& attempt) {
   for (const NodePart& part : attempt.parts) dump_part(out, part);
 }
 
-void dump_held(std::string& out, const JobRecord& job) {
-  for (const auto& [before, held] : job.held) {
-    out += fmt::format("  held {} attempt {}:", before.str(), held.attempt.value);
-    for (const ShardHolder& one : held.holders)
+void dump_owned(std::string& out, const JobRecord& job) {
+  for (const auto& [before, owned] : job.owned) {
+    out += fmt::format("  held {} attempt {}:", before.str(), owned.attempt.value);
+    for (const ShardHolder& one : owned.holders)
       out += fmt::format(" {}[{}+{}]", one.node.str(), one.first_rank.value, one.ranks);
     out += "\n";
   }
@@ -137,7 +137,7 @@ void dump_indexes(std::string& out, const Ledger& ledger) {
     for (const auto& [device, key] : holders)
       out += fmt::format("device {}:{} -> {}\n", node.str(), device, key_text(key));
   }
-  for (const auto& [port, key] : ledger.ports_held)
+  for (const auto& [port, key] : ledger.ports_reserved)
     out += fmt::format("port {}:{} -> {}\n", port.first, port.second, key_text(key));
   for (const auto& [address, port] : ledger.port_cursor)
     out += fmt::format("port cursor {} {}\n", address, port);
@@ -162,12 +162,12 @@ std::string dump(const JobRecord& job) {
   out += fmt::format("  spec {}\n  verdict {}\n", job.spec.ShortDebugString(),
                      verdict_text(job.verdict));
   if (job.start) out += fmt::format("  starts with {}\n", point_text(job.start));
-  dump_held(out, job);
+  dump_owned(out, job);
   for (const AttemptRecord& attempt : job.attempts) dump_attempt(out, attempt);
   for (const CheckpointRecord& checkpoint : job.checkpoints) {
     out += fmt::format("  checkpoint {}:{} '{}' bytes={} shards={} at={} aside={}\n",
                        checkpoint.attempt.value, checkpoint.step, checkpoint.path, checkpoint.bytes,
-                       checkpoint.shards, time_text(checkpoint.at), checkpoint.set_aside);
+                       checkpoint.shards, time_text(checkpoint.at), checkpoint.quarantined);
   }
   return out;
 }

@@ -109,10 +109,10 @@ struct ShardHolder {
   std::uint32_t ranks = 0;  // 0: it has those of all ranks
   friend bool operator==(const ShardHolder&, const ShardHolder&) = default;
 };
-struct HeldShards {
+struct OwnedShards {
   AttemptNo attempt;
   std::vector<ShardHolder> holders;
-  friend bool operator==(const HeldShards&, const HeldShards&) = default;
+  friend bool operator==(const OwnedShards&, const OwnedShards&) = default;
 };
 
 // Of a job that waits for others (spec.schedule.after): one of them has succeeded. In the batch of
@@ -123,7 +123,7 @@ struct PredecessorSucceeded {
   // its newest whole one, where spec.start of the job that waits names it
   std::optional<ResumePoint> checkpoint = std::nullopt;
   // where its files are, where the job that waits has checkpoint.storage: local
-  std::optional<HeldShards> held = std::nullopt;
+  std::optional<OwnedShards> owned = std::nullopt;
 };
 
 // A whole checkpoint of a job whose node's script named the directory `as`, and saved elsewhere,
@@ -243,7 +243,7 @@ struct CheckpointCompleted {
 };
 // Two attempts in a row went on from it and failed the same way at once, or it was read and is
 // torn: no attempt goes on from it any more.
-struct CheckpointSetAside {
+struct CheckpointQuarantined {
   JobId job;
   AttemptNo attempt;  // that wrote it
   std::int64_t step = 0;
@@ -330,7 +330,7 @@ struct TombstoneDropped {
 using EventBody =
     std::variant<ControllerStarted, NodeRegistered, NodeDeclaredDead, JobSubmitted, CancelRequested,
                  AttemptPlaced, NodeStarted, NodeStartFailed, RankExited, NodeSwept, FirstStep,
-                 CheckpointCompleted, CheckpointSetAside, AttemptBroke, AttemptEnded, CaughtUp,
+                 CheckpointCompleted, CheckpointQuarantined, AttemptBroke, AttemptEnded, CaughtUp,
                  AttemptCompleted, JobEnded, LogsCollected, JobArchived, TombstoneDropped,
                  CompanionExited, PredecessorSucceeded, AttemptNoted, ScriptLaunched>;
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kNodesNamed = 6;
 // jobs ahead that are looked at for the one that holds the others up
-constexpr std::size_t kAheadLookMax = 64;
+constexpr std::size_t kAheadConsideredMax = 64;
 
 std::string some_of(const std::vector<std::string>& nodes) {
   const std::vector<std::string> named(
@@ -63,7 +63,7 @@ void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const
   FittingJobs jobs(ledger, presence, now, limits);
   for (const JobRecord* other = jobs.next(); other != nullptr && other->id != job.id;
        other = jobs.next()) {
-    if (++ahead > kAheadLookMax || first != nullptr) continue;
+    if (++ahead > kAheadConsideredMax || first != nullptr) continue;
     PlaceResult ahead_of_it = place(ledger, presence, *other, now, limits);
     if (ahead_of_it.retry_at) continue;
     first = other;
@@ -81,7 +81,7 @@ void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const
       first_waits.resize(first_waits.find(": "));
     lines.push_back(fmt::format("{}; '{}' is next{}", in_line, first->spec.name(),
                                 same ? " and waits for the same" : ": " + first_waits));
-  } else if (ahead > kAheadLookMax) {
+  } else if (ahead > kAheadConsideredMax) {
     lines.push_back(in_line);
   }
   if (lines.empty()) lines.emplace_back("is about to be placed");
@@ -132,16 +132,16 @@ void explain_live(std::vector<std::string>& lines, const Presence& presence, con
     const auto add = [&what](bool has, const char* phase) {
       if (has) what += fmt::format("{}{}", what.empty() ? "" : ", ", phase);
     };
-    add(brings_files(job.spec), "shards of other nodes");
+    add(fetches_files(job.spec), "shards of other nodes");
     add(!runtime.image().empty(), "runtime.image");
     add(!runtime.setup().empty() || what.empty(), "runtime.setup");
     lines.push_back(fmt::format("attempt {} is being set up ({}) on {}, within {} a node",
                                 attempt.number.value, what, some_of(setting_up),
                                 age_text(setup_time(job.spec))));
-    std::size_t told = 0;
+    std::size_t listed = 0;
     for (const std::string& node : setting_up) {
       const std::string& text = seen->second.setting_up.at(NodeName(node));
-      if (!text.empty() && ++told <= kNodesNamed)
+      if (!text.empty() && ++listed <= kNodesNamed)
         lines.push_back(fmt::format("node '{}': {}", node, text));
     }
   }
@@ -218,7 +218,7 @@ std::vector<std::string> explain(const Ledger& ledger, const Presence& presence,
     case JobPhase::Draining: {
       lines.push_back(fmt::format("attempt {} is being stopped: {}", attempt->number.value,
                                   attempt->broke_cause));
-      const FenceLook fence = look_at_fence(ledger, presence, job, *attempt, now, limits);
+      const FenceCheck fence = check_fence(ledger, presence, job, *attempt, now, limits);
       for (const std::string& wait : fence.waits) lines.push_back("waits for " + wait);
       break;
     }

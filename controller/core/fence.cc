@@ -15,13 +15,13 @@ std::string quoted(const std::vector<std::string>& nodes) {
 
 // Of a stopped rank, for the sentence; nothing: none is known to be stopped.
 std::optional<std::string> stopped_rank(const AttemptRecord& attempt,
-                                        const std::vector<PartSight>& sights) {
+                                        const std::vector<PartLiveness>& part_liveness) {
   for (const NodePart& part : attempt.parts) {
     if (!part.exits.empty())
       return fmt::format("rank {} is stopped", part.exits.begin()->first.value);
   }
   for (std::size_t at = 0; at < attempt.parts.size(); ++at) {
-    if (!attempt.parts[at].idle() && can_run_nothing(sights[at]))
+    if (!attempt.parts[at].idle() && can_run_nothing(part_liveness[at]))
       return fmt::format("the ranks on node '{}' are stopped", attempt.parts[at].placed.node.str());
   }
   return std::nullopt;
@@ -29,11 +29,11 @@ std::optional<std::string> stopped_rank(const AttemptRecord& attempt,
 
 }  // namespace
 
-PartLook look_at_part(const Ledger& ledger, const Presence& presence, const JobRecord& job,
+PartCheck check_part(const Ledger& ledger, const Presence& presence, const JobRecord& job,
                       const NodePart& part, Now now, const Limits& limits) {
-  if (part.swept || part.idle()) return {.sight = PartSight::Swept};
+  if (part.swept || part.idle()) return {.liveness = PartLiveness::Swept};
   const NodeName& node = part.placed.node;
-  if (ledger.dead_nodes.contains(node)) return {.sight = PartSight::Dead};
+  if (ledger.dead_nodes.contains(node)) return {.liveness = PartLiveness::Dead};
   const BootTime silent_at = last_word(presence, node) + limits.silent_after;
   // The agent counts from the sending of a pulse that was acknowledged, so never later than the
   // controller counts from its acknowledgement. One that an earlier life of this controller sent
@@ -44,71 +44,71 @@ PartLook look_at_part(const Ledger& ledger, const Presence& presence, const JobR
                              outlives_contact(job.spec) + limits.grace_margin;
   const BootTime over_at = std::max(silent_at, grace_end);
   if (now.boot < silent_at)
-    return {.sight = PartSight::Reachable, .look_at = silent_at, .over_at = over_at};
+    return {.liveness = PartLiveness::Reachable, .check_at = silent_at, .over_at = over_at};
   if (now.boot < grace_end)
-    return {.sight = PartSight::Silent, .look_at = grace_end, .over_at = over_at};
-  return {.sight = PartSight::GraceOver};
+    return {.liveness = PartLiveness::Silent, .check_at = grace_end, .over_at = over_at};
+  return {.liveness = PartLiveness::GraceOver};
 }
 
-FenceLook look_at_fence(const Ledger& ledger, const Presence& presence, const JobRecord& job,
+FenceCheck check_fence(const Ledger& ledger, const Presence& presence, const JobRecord& job,
                         const AttemptRecord& attempt, Now now, const Limits& limits) {
-  FenceLook look;
-  std::vector<PartSight> sights;
+  FenceCheck check;
+  std::vector<PartLiveness> part_liveness;
   std::vector<std::string> dead, grace_over, silent, reachable;
   for (const NodePart& part : attempt.parts) {
-    const PartLook one = look_at_part(ledger, presence, job, part, now, limits);
-    sights.push_back(one.sight);
-    sooner(look.look_at, one.look_at);
+    const PartCheck one = check_part(ledger, presence, job, part, now, limits);
+    part_liveness.push_back(one.liveness);
+    sooner(check.check_at, one.check_at);
     const std::string& node = part.placed.node.str();
-    switch (one.sight) {
-      case PartSight::Swept: break;
-      case PartSight::Dead: dead.push_back(node); break;
-      case PartSight::GraceOver: grace_over.push_back(node); break;
-      case PartSight::Silent: silent.push_back(node); break;
-      case PartSight::Reachable: reachable.push_back(node); break;
+    switch (one.liveness) {
+      case PartLiveness::Swept: break;
+      case PartLiveness::Dead: dead.push_back(node); break;
+      case PartLiveness::GraceOver: grace_over.push_back(node); break;
+      case PartLiveness::Silent: silent.push_back(node); break;
+      case PartLiveness::Reachable: reachable.push_back(node); break;
     }
   }
   if (silent.empty() && reachable.empty()) {
-    look.holds = true;
-    look.rule = "swept";
-    if (!dead.empty()) look.rule += fmt::format("; declared dead: {}", quoted(dead));
+    check.holds = true;
+    check.rule = "swept";
+    if (!dead.empty()) check.rule += fmt::format("; declared dead: {}", quoted(dead));
     if (!grace_over.empty())
-      look.rule += fmt::format("; silent for longer than the orphan grace: {}", quoted(grace_over));
-    return look;
+      check.rule += fmt::format("; silent for longer than the orphan grace: {}", quoted(grace_over));
+    return check;
   }
-  const std::optional<std::string> stopped = stopped_rank(attempt, sights);
+  const std::optional<std::string> stopped = stopped_rank(attempt, part_liveness);
   if (lockstep(job.spec) && reachable.empty() && stopped) {
     // A word of their own about their exits would make the verdict better: a moment for it. A clock
     // that was set back does not make it longer.
     const Duration since = attempt.broke_at ? now.wall - *attempt.broke_at : limits.exit_bound;
     if (since >= Duration::zero() && since < limits.exit_bound) {
-      look.waits.push_back(fmt::format("the last exits from the silent node{} {}",
+      check.waits.push_back(fmt::format("the last exits from the silent node{} {}",
                                        silent.size() == 1 ? "" : "s", quoted(silent)));
-      sooner(look.look_at, now.boot + (limits.exit_bound - since));
-      return look;
+      sooner(check.check_at, now.boot + (limits.exit_bound - since));
+      return check;
     }
-    look.holds = true;
-    look.rule =
+    check.holds = true;
+    check.rule =
         fmt::format("lockstep: {}, and the rest is on silent nodes: {}", *stopped, quoted(silent));
-    return look;
+    return check;
   }
   if (!reachable.empty())
-    look.waits.push_back(
+    check.waits.push_back(
         fmt::format("node{} {} to be swept", reachable.size() == 1 ? "" : "s", quoted(reachable)));
   if (!silent.empty()) {
-    look.waits.push_back(
+    check.waits.push_back(
         fmt::format("node{} {}, silent: {} `muster node declare-dead` ends the wait, if the "
                     "machine is really gone",
                     silent.size() == 1 ? "" : "s", quoted(silent),
                     "to come back, or until the job's orphan grace is over;"));
   }
-  return look;
+  return check;
 }
 
 bool nothing_runs(const Ledger& ledger, const Presence& presence, const JobRecord& job,
                   const AttemptRecord& attempt, Now now, const Limits& limits) {
   for (const NodePart& part : attempt.parts) {
-    if (!can_run_nothing(look_at_part(ledger, presence, job, part, now, limits).sight))
+    if (!can_run_nothing(check_part(ledger, presence, job, part, now, limits).liveness))
       return false;
   }
   return true;

@@ -16,26 +16,26 @@
 
 namespace muster::core {
 
-enum class PartSight : std::uint8_t { Swept, Dead, GraceOver, Silent, Reachable };
+enum class PartLiveness : std::uint8_t { Swept, Dead, GraceOver, Silent, Reachable };
 
-struct PartLook {
-  PartSight sight = PartSight::Reachable;
-  std::optional<BootTime> look_at;  // when time alone may change it
+struct PartCheck {
+  PartLiveness liveness = PartLiveness::Reachable;
+  std::optional<BootTime> check_at;  // when time alone may change it
   std::optional<BootTime> over_at;  // when time alone will have ended the grace
 };
-PartLook look_at_part(const Ledger& ledger, const Presence& presence, const JobRecord& job,
+PartCheck check_part(const Ledger& ledger, const Presence& presence, const JobRecord& job,
                       const NodePart& part, Now now, const Limits& limits);
-inline bool can_run_nothing(PartSight sight) {
-  return sight == PartSight::Swept || sight == PartSight::Dead || sight == PartSight::GraceOver;
+inline bool can_run_nothing(PartLiveness liveness) {
+  return liveness == PartLiveness::Swept || liveness == PartLiveness::Dead || liveness == PartLiveness::GraceOver;
 }
 
-struct FenceLook {
+struct FenceCheck {
   bool holds = false;
   std::string rule;                // when it holds
   std::vector<std::string> waits;  // else
-  std::optional<BootTime> look_at;
+  std::optional<BootTime> check_at;
 };
-FenceLook look_at_fence(const Ledger& ledger, const Presence& presence, const JobRecord& job,
+FenceCheck check_fence(const Ledger& ledger, const Presence& presence, const JobRecord& job,
                         const AttemptRecord& attempt, Now now, const Limits& limits);
 
 // Every part can run nothing any more: rule a alone.

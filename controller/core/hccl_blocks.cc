@@ -23,7 +23,7 @@ std::string no_block(const std::vector<PlacedNode*>& hosts, const Limits& limits
       fmt::join(names, ", "),
       hosts.size() > kHostsNamed ? fmt::format(" and {} more", hosts.size() - kHostsNamed) : "",
       one ? "has" : "have", engine::kHcclPorts, limits.port_first, limits.port_last,
-      one ? "" : ", the same on every host", kWhenPortsAreHeld);
+      one ? "" : ", the same on every host", kWhenPortsAreReserved);
 }
 
 // As many nodes as have ports, of those that could do, when no host takes more than `most`.
@@ -63,7 +63,7 @@ std::string range_refuses(const HostPorts& ports, const Placing& placing,
   return text + "; start the controller with a wider --port-range";
 }
 
-std::vector<std::uint16_t> blocks_beside_first(const std::vector<PlacedNode>& nodes) {
+std::vector<std::uint16_t> blocks_of_first_host(const std::vector<PlacedNode>& nodes) {
   std::vector<std::uint16_t> blocks;
   for (const PlacedNode& node : nodes) {
     if (node.hccl_port != 0 && node.address == nodes.front().address)

@@ -25,6 +25,6 @@ std::string give_blocks(HostPorts& ports, const Limits& limits, std::vector<Plac
                         std::uint16_t master_port);
 
 // Those that were given on the host of rank 0.
-std::vector<std::uint16_t> blocks_beside_first(const std::vector<PlacedNode>& nodes);
+std::vector<std::uint16_t> blocks_of_first_host(const std::vector<PlacedNode>& nodes);
 
 }  // namespace muster::core

@@ -37,11 +37,11 @@ bool meets_any(std::uint32_t block, const std::vector<std::uint16_t>& blocks) {
 }  // namespace
 
 bool HostPorts::is_free(const std::string& address, std::uint16_t port) const {
-  return !ledger_.ports_held.contains({address, port}) && !taken_.ports.contains({address, port});
+  return !ledger_.ports_reserved.contains({address, port}) && !taken_.ports.contains({address, port});
 }
 
 std::uint16_t HostPorts::master(const NodeName& node, const std::string& address,
-                                const std::vector<std::uint16_t>& beside) {
+                                const std::vector<std::uint16_t>& excluded) {
   const Blocks& blocks = blocks_of(node);
   const std::vector<std::string>& addresses = addresses_of(node, address);
   const auto free_on_all = [&](std::uint16_t port) {
@@ -49,7 +49,7 @@ std::uint16_t HostPorts::master(const NodeName& node, const std::string& address
                                [&](const std::string& one) { return is_free(one, port); });
   };
   const auto usable = [&](std::uint16_t port) {
-    return free_on_all(port) && !in_any(port, blocks.held) && !in_any(port, beside);
+    return free_on_all(port) && !in_any(port, blocks.reserved) && !in_any(port, excluded);
   };
   if (const auto fixed = static_cast<std::uint16_t>(job_.spec.network().master_port()); fixed != 0)
     return usable(fixed) ? fixed : 0;
@@ -90,11 +90,11 @@ std::uint16_t HostPorts::block(const std::vector<Wanted>& hosts) {
        end -= engine::kHcclPorts) {
     const auto first = static_cast<std::uint16_t>(end - engine::kHcclPorts);
     const auto is_free = [&](const Wanted& host) {
-      return !meets_any(first, blocks_of(host.node).held) && !meets_any(first, host.given) &&
+      return !meets_any(first, blocks_of(host.node).reserved) && !meets_any(first, host.given) &&
              !in_block(host.master_port, first) &&
              std::ranges::none_of(
                  addresses_of(host.node, host.address),
-                 [&](const std::string& one) { return any_port_held(one, first); });
+                 [&](const std::string& one) { return any_port_reserved(one, first); });
     };
     if (!std::ranges::all_of(hosts, is_free)) continue;
     const std::size_t its = age_of(first, hosts);
@@ -114,14 +114,14 @@ std::size_t HostPorts::age_of(std::uint16_t first, const std::vector<Wanted>& ho
   return age;
 }
 
-bool HostPorts::any_port_held(const std::string& address, std::uint16_t first) const {
-  const auto held = [&](const auto& ports, const auto& port_of) {
+bool HostPorts::any_port_reserved(const std::string& address, std::uint16_t first) const {
+  const auto reserved = [&](const auto& ports, const auto& port_of) {
     const auto at = ports.lower_bound({address, first});
     return at != ports.end() && port_of(*at).first == address &&
            in_block(port_of(*at).second, first);
   };
-  return held(ledger_.ports_held, [](const auto& entry) { return entry.first; }) ||
-         held(taken_.ports, [](const auto& entry) { return entry; });
+  return reserved(ledger_.ports_reserved, [](const auto& entry) { return entry.first; }) ||
+         reserved(taken_.ports, [](const auto& entry) { return entry; });
 }
 
 const std::vector<std::string>& HostPorts::addresses_of(const NodeName& node,
@@ -152,7 +152,7 @@ std::uint16_t HostPorts::block_of(const AttemptKey& key, const NodeName& node) c
 void HostPorts::collect(const NodeName& node, Blocks& into) const {
   if (const auto parts = ledger_.node_parts.find(node); parts != ledger_.node_parts.end()) {
     for (const AttemptKey& key : parts->second.unswept) {
-      if (const std::uint16_t first = block_of(key, node); first != 0) into.held.push_back(first);
+      if (const std::uint16_t first = block_of(key, node); first != 0) into.reserved.push_back(first);
     }
     std::size_t age = 0;
     const auto recent = [&](const AttemptKey& key) {
@@ -165,7 +165,7 @@ void HostPorts::collect(const NodeName& node, Blocks& into) const {
                           recent);
   }
   if (const auto taken = taken_.blocks.find(node); taken != taken_.blocks.end())
-    into.held.insert(into.held.end(), taken->second.begin(), taken->second.end());
+    into.reserved.insert(into.reserved.end(), taken->second.begin(), taken->second.end());
 }
 
 const HostPorts::Blocks& HostPorts::blocks_of(const NodeName& node) {

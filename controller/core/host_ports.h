@@ -22,7 +22,7 @@ class HostPorts {
 
   // For rank 0 on this node, in none of these blocks of its own placement. 0: none.
   std::uint16_t master(const NodeName& node, const std::string& address,
-                       const std::vector<std::uint16_t>& beside = {});
+                       const std::vector<std::uint16_t>& excluded = {});
 
   // Whether ranks of this job on such devices are given blocks. Not out of a range without room for
   // any: HCCL uses its own ports then.
@@ -46,14 +46,14 @@ class HostPorts {
     std::size_t age;  // how many attempts of its node are more recent
   };
   struct Blocks {
-    std::vector<std::uint16_t> held;
+    std::vector<std::uint16_t> reserved;
     std::vector<Recent> recent;
   };
   const Blocks& blocks_of(const NodeName& node);
   void collect(const NodeName& node, Blocks& into) const;
   [[nodiscard]] std::uint16_t block_of(const AttemptKey& key, const NodeName& node) const;
   [[nodiscard]] bool is_free(const std::string& address, std::uint16_t port) const;
-  [[nodiscard]] bool any_port_held(const std::string& address, std::uint16_t first) const;
+  [[nodiscard]] bool any_port_reserved(const std::string& address, std::uint16_t first) const;
   // This one and all others of the node: a program takes its port on all of them.
   const std::vector<std::string>& addresses_of(const NodeName& node, const std::string& address);
   std::size_t age_of(std::uint16_t first, const std::vector<Wanted>& hosts);

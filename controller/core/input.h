@@ -137,7 +137,7 @@ struct Connected {
   NodeName node;
   ConnectionId connection;
   InstanceId instance;
-  std::vector<v1::HeldAttempt> held;
+  std::vector<v1::PresentAttempt> present;
   BootId boot_id;
 };
 struct Disconnected {

@@ -18,7 +18,7 @@ bool end_seen(const AttemptRecord& attempt) {
   });
 }
 
-std::int64_t total_told(const AttemptRecord& attempt) {
+std::int64_t total_reported(const AttemptRecord& attempt) {
   std::int64_t total = 0;
   for (const NodePart& part : attempt.parts) {
     for (const auto& [rank, exit] : part.exits) total = std::max(total, exit.total.value_or(0));
@@ -29,15 +29,15 @@ std::int64_t total_told(const AttemptRecord& attempt) {
 // Of how many steps; 0: nobody has told. This attempt's own word first: what is trained on may have
 // changed.
 std::int64_t total_of(const JobRecord& job, const AttemptRecord& attempt) {
-  if (const std::int64_t own = total_told(attempt); own > 0) return own;
+  if (const std::int64_t own = total_reported(attempt); own > 0) return own;
   for (const AttemptRecord& earlier : job.attempts | std::views::reverse) {
-    if (const std::int64_t total = total_told(earlier); total > 0) return total;
+    if (const std::int64_t total = total_reported(earlier); total > 0) return total;
   }
   return 0;
 }
 
 // Every node's agent says whether a log shows the end.
-bool is_told(const Ledger& ledger, const AttemptRecord& attempt) {
+bool is_end_reported(const Ledger& ledger, const AttemptRecord& attempt) {
   return std::ranges::all_of(attempt.parts, [&](const NodePart& part) {
     const auto node = ledger.nodes.find(part.placed.node);
     if (part.idle() || node == ledger.nodes.end()) return true;
@@ -48,7 +48,7 @@ bool is_told(const Ledger& ledger, const AttemptRecord& attempt) {
 
 }  // namespace
 
-std::int64_t last_step_told(const AttemptRecord& attempt) {
+std::int64_t last_step_reported(const AttemptRecord& attempt) {
   std::int64_t step = -1;
   for (const NodePart& part : attempt.parts) {
     for (const auto& [rank, exit] : part.exits) step = std::max(step, exit.step.value_or(-1));
@@ -58,24 +58,24 @@ std::int64_t last_step_told(const AttemptRecord& attempt) {
 
 std::string last_step_missing(const Ledger& ledger, const JobRecord& job,
                               const AttemptRecord& attempt) {
-  if (end_seen(attempt) || !is_told(ledger, attempt)) return {};
-  const std::int64_t total = total_of(job, attempt), told = last_step_told(attempt);
+  if (end_seen(attempt) || !is_end_reported(ledger, attempt)) return {};
+  const std::int64_t total = total_of(job, attempt), reported = last_step_reported(attempt);
   std::int64_t saved = -1, best = -1;
   for (const CheckpointRecord& checkpoint : job.checkpoints) {
     if (checkpoint.attempt == attempt.number) saved = std::max(saved, checkpoint.step);
-    if (!checkpoint.set_aside) best = std::max(best, checkpoint.step);
+    if (!checkpoint.quarantined) best = std::max(best, checkpoint.step);
   }
   // Of a start as weights the step is another training's.
   if (attempt.resume && (!attempt.resume->from_start || goes_on_from_start(job.spec)))
     best = std::max(best, attempt.resume->step);
-  if (total > 0 && std::max(best, told) >= total) return {};
-  if (const std::int64_t step = std::max(told, saved); step >= 0) {
+  if (total > 0 && std::max(best, reported) >= total) return {};
+  if (const std::int64_t step = std::max(reported, saved); step >= 0) {
     if (total > 0)
       return fmt::format(
           "every rank ended with status 0 after step {} of {}: the training did not reach its last "
           "step",
           step, total);
-    if (told < 0) return {};  // it has saved, and prints nothing that muster can read
+    if (reported < 0) return {};  // it has saved, and prints nothing that muster can read
     return fmt::format(
         "every rank ended with status 0 after step {}, and no line tells of how many; if its lines "
         "are of another form give observe.progress with a total, or "

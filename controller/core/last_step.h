@@ -25,6 +25,6 @@ std::string last_step_missing(const Ledger& ledger, const JobRecord& job,
                               const AttemptRecord& attempt);
 
 // The highest step that the logs of its ended ranks told; -1: none.
-std::int64_t last_step_told(const AttemptRecord& attempt);
+std::int64_t last_step_reported(const AttemptRecord& attempt);
 
 }  // namespace muster::core

@@ -111,7 +111,7 @@ struct CheckpointRecord {
   std::uint64_t bytes = 0;
   std::uint32_t shards = 0;
   WallTime at{};
-  bool set_aside = false;
+  bool quarantined = false;
   bool weights_alone = false;  // and so it is set aside
 };
 
@@ -142,7 +142,7 @@ struct JobRecord {
   // of the stage that it names.
   std::optional<ResumePoint> start;
   // derived: of jobs that it has waited for, where their files are (checkpoint.storage: local)
-  std::map<JobId, HeldShards> held;
+  std::map<JobId, OwnedShards> owned;
   // derived, while it is queued: of spec.schedule.after, those that have not succeeded yet
   std::set<JobId> waits_for;
   std::shared_ptr<const OwnTable> own_table;  // derived: the spec's resources.rank_table, read once
@@ -208,7 +208,7 @@ struct Ledger {
   // until the attempt has ended and the node is swept
   std::map<NodeName, std::map<std::uint32_t, std::pair<JobId, AttemptNo>>> device_holders;
   // (address, master port) -> its attempt, until that has ended and rank 0's node is swept.
-  std::map<std::pair<std::string, std::uint16_t>, AttemptKey> ports_held;
+  std::map<std::pair<std::string, std::uint16_t>, AttemptKey> ports_reserved;
   // address -> port given last: a hint, the next search starts behind it
   std::map<std::string, std::uint16_t> port_cursor;
   // Launching, Running, Draining, Completing: all that propose() has to walk

@@ -10,23 +10,23 @@ namespace muster::core {
 AttemptNo next_attempt(const JobRecord& job, const Presence& presence) {
   std::uint32_t last = job.attempts.empty() ? 0 : job.attempts.back().number.value;
   last += job.attempts_lost;
-  if (const auto told = presence.numbers_told.find(job.id); told != presence.numbers_told.end())
-    last = std::max(last, told->second.value);
+  if (const auto reported = presence.numbers_reported.find(job.id); reported != presence.numbers_reported.end())
+    last = std::max(last, reported->second.value);
   return AttemptNo(last + 1);
 }
 
-bool looks_first(const JobRecord& job, const AttemptRecord& attempt) {
+bool scans_first(const JobRecord& job, const AttemptRecord& attempt) {
   if (!resumes(job.spec)) return false;
   bool left_out = false;
   std::uint32_t before = 0;
   for (const AttemptRecord& one : job.attempts) {
     left_out = left_out || one.number.value > before + 1;
     if (one.number == attempt.number) break;
-    const auto looked = [](const NodePart& part) {
+    const auto scanned = [](const NodePart& part) {
       return !part.idle() &&
              (part.started || (part.start_failed && found_newer(*part.start_failed)));
     };
-    if (std::ranges::any_of(one.parts, looked)) left_out = false;
+    if (std::ranges::any_of(one.parts, scanned)) left_out = false;
     before = one.number.value;
   }
   return left_out;
@@ -49,17 +49,17 @@ std::optional<Unheard> unheard_since_start(const Ledger& ledger, const Presence&
   return unheard;
 }
 
-bool told_believably(const Told& told, const Reach& reach) {
-  return told.epoch.value <= reach.epoch.value + kToldBeyondMost &&
-         told.acked.value <= reach.last.value + kToldBeyondMost;
+bool believable_reach(const AgentReach& reported, const Reach& reach) {
+  return reported.epoch.value <= reach.epoch.value + kReachBeyondMost &&
+         reported.acked.value <= reach.last.value + kReachBeyondMost;
 }
 
 // Epochs are used once: whoever has seen this one has been here in this life, or another life went
 // on from the same copy. Of an earlier epoch nothing was acknowledged that was not in the journal
 // when this life began; that it has grown since explains nothing.
-bool told_beyond(const Told& told, const Reach& reach) {
-  if (told.epoch > reach.epoch || (told.epoch == reach.epoch && !told.welcomed)) return true;
-  return told.acked > (told.epoch == reach.epoch ? reach.last : reach.loaded);
+bool reaches_beyond(const AgentReach& reported, const Reach& reach) {
+  if (reported.epoch > reach.epoch || (reported.epoch == reach.epoch && !reported.welcomed)) return true;
+  return reported.acked > (reported.epoch == reach.epoch ? reach.last : reach.loaded);
 }
 
 }  // namespace muster::core

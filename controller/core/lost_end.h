@@ -39,7 +39,7 @@ inline constexpr std::uint64_t kLossEpochs = 1'000'000;
 // when nobody can tell how many were lost
 inline constexpr std::uint64_t kLossRowsUnknown = 1'000'000;
 // no journal gave out a higher number: not believed
-inline constexpr std::uint32_t kAttemptToldMax = 1'000'000'000;
+inline constexpr std::uint32_t kAttemptReportedMax = 1'000'000'000;
 
 // For unknown losses, of which several may be among the rows that were lost: more than they were
 // together, as time goes on. By the time of day, in seconds, so that numbers and epochs differ, and
@@ -69,9 +69,9 @@ AttemptNo next_attempt(const JobRecord& job, const Presence& presence);
 
 // The records of checkpoints that were lost with the end lie on disk all the same. Before this
 // attempt goes on from what is known, or from the beginning, its nodes look there
-// (NodeLaunch.look_first): it is the first behind numbers that were left out, or those before it
+// (NodeLaunch.scan_first): it is the first behind numbers that were left out, or those before it
 // came to nothing before a node had looked.
-bool looks_first(const JobRecord& job, const AttemptRecord& attempt);
+bool scans_first(const JobRecord& job, const AttemptRecord& attempt);
 
 // Registered nodes that have not said since this start what they have. Nothing: the job may be
 // placed.
@@ -84,7 +84,7 @@ std::optional<Unheard> unheard_since_start(const Ledger& ledger, const Presence&
 
 // What an agent says that controllers of this cluster have told it, and what this controller's
 // journal can have told.
-struct Told {
+struct AgentReach {
   Epoch epoch;            // the highest it has seen
   JournalIndex acked;     // the highest in an acknowledgement
   bool welcomed = false;  // by this controller, since its start
@@ -96,10 +96,10 @@ struct Reach {
 };
 // Further beyond its journal no controller of one cluster gets, by as many unknown losses as
 // anybody would accept; and no accepted loss would reach it.
-inline constexpr std::uint64_t kToldBeyondMost = 64 * kLossRowsUnknown * kLossEpochs;
-bool told_believably(const Told& told, const Reach& reach);
+inline constexpr std::uint64_t kReachBeyondMost = 64 * kLossRowsUnknown * kLossEpochs;
+bool believable_reach(const AgentReach& reported, const Reach& reach);
 // The agent was told what this journal cannot have told: it is older than it must be, and a part of
 // it was written twice.
-bool told_beyond(const Told& told, const Reach& reach);
+bool reaches_beyond(const AgentReach& reported, const Reach& reach);
 
 }  // namespace muster::core

@@ -75,7 +75,7 @@ std::string_view what_for(std::string_view feature) {
   if (feature == engine::kPatchedFiles) return "does not make changed copies of files";
   if (feature == engine::kSetup) return "does not run runtime.setup";
   if (feature == engine::kCodePatches) return "does not patch code (code.patches)";
-  if (feature == engine::kBringFiles)
+  if (feature == engine::kFetchFiles)
     return "does not bring checkpoints from other nodes (checkpoint.storage: local)";
   if (feature == engine::kContainers) return "does not run containers (runtime.image)";
   if (feature == engine::kContainerLimits)
@@ -247,7 +247,7 @@ std::size_t count_addressed(const NodeRecord& node, std::string_view type,
       }));
 }
 
-std::string lacks_beside_devices(const NodeRecord& node, const v1::JobSpec& spec) {
+std::string lacks_apart_from_devices(const NodeRecord& node, const v1::JobSpec& spec) {
   if (node.dead) return "is declared dead";
   if (std::string why = lacks_label(node, spec.resources()); !why.empty()) return why;
   if (std::string why = lacks_interface(node, spec); !why.empty()) return why;

@@ -41,7 +41,7 @@ std::size_t count_addressed(const NodeRecord& node, std::string_view type,
 
 // What the node lacks whatever its devices are: it is dead, or has not the labels, the interface or
 // the agent. Empty: nothing.
-std::string lacks_beside_devices(const NodeRecord& node, const v1::JobSpec& spec);
+std::string lacks_apart_from_devices(const NodeRecord& node, const v1::JobSpec& spec);
 
 // Types of device that would do, in the order in which they are tried.
 std::vector<std::string> types_to_try(std::span<const NodeRecord* const> nodes,

@@ -147,16 +147,16 @@ class Observer {
     // The Welcome answers the Hello: from its sending, before now, the agent may count its grace as
     // well.
     seen.last_ack_sent = std::max(seen.last_ack_sent, now_.boot);
-    seen.held.clear();
+    seen.present.clear();
     seen.unknown_runs.clear();
     seen.devices.clear();
-    for (const v1::HeldAttempt& held : from.held) {
-      const AttemptKey key{JobId(held.job_id()), AttemptNo(held.attempt())};
-      seen.held.insert(key);
-      if (!held.swept() && !is_known(from.node, key)) seen.unknown_runs.insert(key);
+    for (const v1::PresentAttempt& present : from.present) {
+      const AttemptKey key{JobId(present.job_id()), AttemptNo(present.attempt())};
+      seen.present.insert(key);
+      if (!present.swept() && !is_known(from.node, key)) seen.unknown_runs.insert(key);
       note_number(key);
     }
-    note_not_held(from, seen);
+    note_absent(from, seen);
     heard_now(seen, now_);
   }
 
@@ -202,15 +202,15 @@ class Observer {
     if (job == ledger_.jobs.end() || is_final(job->second.phase)) return;
     const std::uint32_t last =
         job->second.attempts.empty() ? 0 : job->second.attempts.back().number.value;
-    if (key.second.value <= last || key.second.value > kAttemptToldMax) return;
-    AttemptNo& told = presence_.numbers_told[key.first];
-    told = std::max(told, key.second);
+    if (key.second.value <= last || key.second.value > kAttemptReportedMax) return;
+    AttemptNo& reported = presence_.numbers_reported[key.first];
+    reported = std::max(reported, key.second);
   }
 
   // An agent forgets only what it was told to, and that only when it was swept and its logs were
   // here: of an attempt that is not in doubt it cannot happen. And a run directory is durable
   // before its start is told.
-  void note_not_held(const Connected& from, NodeSeen& seen) const {
+  void note_absent(const Connected& from, NodeSeen& seen) const {
     seen.forgotten.clear();
     seen.missing.clear();
     const auto parts = ledger_.node_parts.find(from.node);
@@ -219,9 +219,9 @@ class Observer {
       const JobRecord& job = ledger_.jobs.at(key.first);
       const NodePart& part = *job.attempt(key.second)->part(from.node);
       const bool was_there = part.started || part.start_failed || part.swept || !part.exits.empty();
-      const bool same_life =
+      const bool same_instance_and_boot =
           part.placed.instance == from.instance && part.placed.boot_id == from.boot_id;
-      if (!same_life || seen.held.contains(key)) continue;
+      if (!same_instance_and_boot || seen.present.contains(key)) continue;
       // A loss before the last placement left numbers out. Of what is swept only the logs are
       // waited for.
       const bool left_out = job.attempts.back().number.value > job.attempts.size();
@@ -329,8 +329,8 @@ class Observer {
           job == ledger_.jobs.end() ? nullptr : job->second.attempt(number);
       return attempt == nullptr || !takes_note(job->second, *attempt, what);
     });
-    std::erase_if(presence_.numbers_told,
-                  [&](const auto& told) { return !ledger_.jobs.contains(told.first); });
+    std::erase_if(presence_.numbers_reported,
+                  [&](const auto& reported) { return !ledger_.jobs.contains(reported.first); });
     if (presence_.attempts.size() < presence_.prune_at) return;
     std::erase_if(presence_.attempts, [&](const auto& entry) {
       const auto job = ledger_.jobs.find(entry.first.first);

@@ -14,7 +14,7 @@
 namespace muster::core {
 namespace {
 
-constexpr std::size_t kCirclesTried = 64;  // networks apart from each other
+constexpr std::size_t kReachableSetsTried = 64;  // networks apart from each other
 
 class Placer {
  public:
@@ -60,9 +60,9 @@ class Placer {
         return {.why = std::move(why)};
     }
     result.master_port =
-        ports_.master(first.node, first.address, blocks_beside_first(result.nodes));
+        ports_.master(first.node, first.address, blocks_of_first_host(result.nodes));
     if (result.master_port != 0) return result;
-    return {.why = blocks ? no_port_beside_text(first.node, placing_.limits)
+    return {.why = blocks ? no_master_port_text(first.node, placing_.limits)
                           : port_shortage_text(placing_, candidates_, ports_)};
   }
 
@@ -97,7 +97,7 @@ class Placer {
       // Of those that nobody asked for by name, the first that could ever do is the one that is
       // waited for.
       if (any && !types_.empty()) break;
-      candidates_.look_at(type);
+      candidates_.consider(type);
       const std::size_t count = able();
       if (best.empty() || count > most) {
         best = type;
@@ -107,7 +107,7 @@ class Placer {
           ports_refuse().empty() && routes_refuse().empty())
         types_.push_back(type);
     }
-    candidates_.look_at(types_.empty() ? best : types_.front());
+    candidates_.consider(types_.empty() ? best : types_.front());
     if (!types_.empty()) return {};
     if (most >= nodes_needed()) {
       able();
@@ -143,35 +143,35 @@ class Placer {
   // A gang has devices of one type: HCCL does not span two.
   std::vector<PlacedNode> choose_type() {
     for (const std::string& type : types_) {
-      candidates_.look_at(type);
+      candidates_.consider(type);
       if (std::vector<PlacedNode> nodes = choose_meeting(); !nodes.empty()) return nodes;
     }
-    candidates_.look_at(types_.front());
+    candidates_.consider(types_.front());
     // whose ports are missed is said of the first
     return types_.size() > 1 ? choose_meeting() : std::vector<PlacedNode>();
   }
 
   // Those beside rank 0's node that a job with it may have, for its routes; where the order of
   // nodes is given they come behind it.
-  TrainingRoutes::Circle circle_of(std::size_t first, const std::vector<bool>& among,
-                                   TrainingRoutes::Look look) {
-    return routes_.circle(candidates_.nodes(), first, nodes_needed(), look, [&](std::size_t at) {
+  TrainingRoutes::ReachableSet reachable_set_of(std::size_t first, const std::vector<bool>& among,
+                                   TrainingRoutes::Search search) {
+    return routes_.reachable(candidates_.nodes(), first, nodes_needed(), search, [&](std::size_t at) {
       return among[at] && !(candidates_.in_order() && at < first);
     });
   }
   // What is known of others when a circle is too small: nothing where their order is given, else
   // that they are on its network, and no better.
-  void drop_circle(std::vector<bool>& among, std::size_t first,
-                   const TrainingRoutes::Circle& circle) const {
+  void drop_reachable(std::vector<bool>& among, std::size_t first,
+                   const TrainingRoutes::ReachableSet& reachable) const {
     among[first] = false;
     for (std::size_t at = 0; at < among.size() && !candidates_.in_order(); ++at)
-      among[at] = among[at] && !circle.in[at];
+      among[at] = among[at] && !reachable.in[at];
   }
-  void leave_out_all_but(const std::vector<bool>& in, const TrainingRoutes::Circle& circle,
+  void leave_out_all_but(const std::vector<bool>& in, const TrainingRoutes::ReachableSet& reachable,
                          std::size_t first) {
     std::vector<std::string> reasons(in.size());
     for (std::size_t at = 0; at < in.size(); ++at) {
-      if (!in[at]) reasons[at] = no_route_text(circle, *candidates_.nodes()[first]);
+      if (!in[at]) reasons[at] = no_route_text(reachable, *candidates_.nodes()[first]);
     }
     candidates_.leave_out(std::move(reasons));
   }
@@ -181,14 +181,14 @@ class Placer {
     if (!routes_.matter()) return {};
     std::vector<bool> among = able_;
     std::string why;
-    for (std::size_t tried = 0; tried < kCirclesTried; ++tried) {
+    for (std::size_t tried = 0; tried < kReachableSetsTried; ++tried) {
       const auto found = std::ranges::find(among, true);
       if (found == among.end()) return why;
       const auto first = static_cast<std::size_t>(found - among.begin());
-      const TrainingRoutes::Circle circle = circle_of(first, among, TrainingRoutes::Look::Enough);
-      if (circle.size >= nodes_needed()) return {};
-      if (why.empty()) why = apart_text(candidates_, among, circle, first);
-      drop_circle(among, first, circle);
+      const TrainingRoutes::ReachableSet reachable = reachable_set_of(first, among, TrainingRoutes::Search::Enough);
+      if (reachable.size >= nodes_needed()) return {};
+      if (why.empty()) why = apart_text(candidates_, among, reachable, first);
+      drop_reachable(among, first, reachable);
     }
     return why;  // a placement would find no more, and wait at the head of the queue for ever
   }
@@ -202,23 +202,23 @@ class Placer {
     const std::size_t count = candidates_.nodes().size();
     std::vector<bool> among(count);
     for (std::size_t at = 0; at < count; ++at) among[at] = candidates_.free(at).why.empty();
-    std::optional<TrainingRoutes::Circle> said;
-    std::size_t said_first = 0;
-    for (std::size_t tried = 0; tried < kCirclesTried && !nodes.empty(); ++tried) {
+    std::optional<TrainingRoutes::ReachableSet> explained;
+    std::size_t explained_first = 0;
+    for (std::size_t tried = 0; tried < kReachableSetsTried && !nodes.empty(); ++tried) {
       const std::size_t first = place_of(nodes.front().node);
-      const TrainingRoutes::Circle circle = circle_of(first, among, TrainingRoutes::Look::All);
-      if (!said) said = circle, said_first = first;
-      if (circle.size >= nodes_needed()) {
-        leave_out_all_but(circle.in, circle, first);
+      const TrainingRoutes::ReachableSet reachable = reachable_set_of(first, among, TrainingRoutes::Search::All);
+      if (!explained) explained = reachable, explained_first = first;
+      if (reachable.size >= nodes_needed()) {
+        leave_out_all_but(reachable.in, reachable, first);
         nodes = gang_.choose();
         if (!nodes.empty() && routes_.settle(nodes)) return nodes;
       }
-      drop_circle(among, first, circle);
-      leave_out_all_but(among, circle, first);
+      drop_reachable(among, first, reachable);
+      leave_out_all_but(among, reachable, first);
       nodes = gang_.choose();
       if (!nodes.empty() && routes_.settle(nodes)) return nodes;
     }
-    leave_out_all_but(said->in, *said, said_first);
+    leave_out_all_but(explained->in, *explained, explained_first);
     return {};
   }
   [[nodiscard]] std::size_t place_of(const NodeName& node) const {
@@ -273,20 +273,20 @@ void Taken::take(const PlaceResult& placed) {
   if (!placed.nodes.empty()) ports.insert({placed.nodes.front().address, placed.master_port});
 }
 
-PlaceResult place_beside(const Taken& taken, const Ledger& ledger, const Presence& presence,
-                         const JobRecord& job, Now now, const Limits& limits, std::size_t* looks) {
+PlaceResult place_around(const Taken& taken, const Ledger& ledger, const Presence& presence,
+                         const JobRecord& job, Now now, const Limits& limits, std::size_t* checks) {
   const Placing placing{.taken = taken,
                         .ledger = ledger,
                         .presence = presence,
                         .job = job,
                         .now = now,
                         .limits = limits,
-                        .looks = looks};
+                        .checks = checks};
   return Placer(placing).run();
 }
 
 bool never_fits(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now,
-                const Limits& limits, std::size_t* looks) {
+                const Limits& limits, std::size_t* checks) {
   const Taken nothing;
   const Placing placing{.taken = nothing,
                         .ledger = ledger,
@@ -294,13 +294,13 @@ bool never_fits(const Ledger& ledger, const Presence& presence, const JobRecord&
                         .job = job,
                         .now = now,
                         .limits = limits,
-                        .looks = looks};
+                        .checks = checks};
   return Placer(placing).never_fits();
 }
 
 PlaceResult place(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now,
                   const Limits& limits) {
-  return place_beside(Taken{}, ledger, presence, job, now, limits);
+  return place_around(Taken{}, ledger, presence, job, now, limits);
 }
 
 }  // namespace muster::core

@@ -108,14 +108,14 @@ std::string shortage_text(const Placing& placing, const Candidates& candidates, 
 }
 
 std::string apart_text(const Candidates& candidates, const std::vector<bool>& able,
-                       const TrainingRoutes::Circle& circle, std::size_t first) {
-  const std::string why = no_route_text(circle, *candidates.nodes()[first]);
+                       const TrainingRoutes::ReachableSet& reachable, std::size_t first) {
+  const std::string why = no_route_text(reachable, *candidates.nodes()[first]);
   std::vector<std::string> reasons;
   for (std::size_t at = 0; at < able.size(); ++at) {
-    if (able[at] && !circle.in[at])
+    if (able[at] && !reachable.in[at])
       reasons.push_back(fmt::format("'{}' {}", candidates.nodes()[at]->name.str(), why));
   }
-  return fmt::format("{} of {} nodes that could do meet{}{}", circle.size,
+  return fmt::format("{} of {} nodes that could do meet{}{}", reachable.size,
                      std::ranges::count(able, true), reasons_text(reasons), kWhenTheyDoNotMeet);
 }
 
@@ -129,10 +129,10 @@ std::string port_shortage_text(const Placing& placing, const Candidates& candida
     const NodeRecord& node = *candidates.nodes()[at];
     const std::string address = training_address(node, spec);
     if (!candidates.free(at).why.empty() || ports.master(node.name, address) != 0) continue;
-    const auto held = placing.ledger.ports_held.find({address, static_cast<std::uint16_t>(fixed)});
-    const std::string holder = held == placing.ledger.ports_held.end()
+    const auto reserved = placing.ledger.ports_reserved.find({address, static_cast<std::uint16_t>(fixed)});
+    const std::string holder = reserved == placing.ledger.ports_reserved.end()
                                    ? "another job"
-                                   : describe(placing.ledger, held->second);
+                                   : describe(placing.ledger, reserved->second);
     reasons.push_back(fixed == 0
                           ? fmt::format("'{}'", node.name.str())
                           : fmt::format("on '{}' it is used by {}", node.name.str(), holder));
@@ -142,14 +142,14 @@ std::string port_shortage_text(const Placing& placing, const Candidates& candida
                        reasons_text(reasons));
   return fmt::format(
       "no node that fits has a port of {}-{} free, because other attempts hold them{}{}",
-      limits.port_first, limits.port_last, reasons_text(reasons), kWhenPortsAreHeld);
+      limits.port_first, limits.port_last, reasons_text(reasons), kWhenPortsAreReserved);
 }
 
-std::string no_port_beside_text(const NodeName& node, const Limits& limits) {
+std::string no_master_port_text(const NodeName& node, const Limits& limits) {
   return fmt::format(
       "'{}' has no port of {}-{} free for rank 0 beside those for HCCL, because other attempts "
       "hold them{}",
-      node.str(), limits.port_first, limits.port_last, kWhenPortsAreHeld);
+      node.str(), limits.port_first, limits.port_last, kWhenPortsAreReserved);
 }
 
 std::optional<PlaceResult> waits_for_lost_attempt(const Placing& placing) {

@@ -27,15 +27,15 @@ std::string shortage_text(const Placing& placing, const Candidates& candidates, 
 // Of the nodes that could do each for itself, those that do not get to rank 0's if that is on
 // `first`.
 std::string apart_text(const Candidates& candidates, const std::vector<bool>& able,
-                       const TrainingRoutes::Circle& circle, std::size_t first);
+                       const TrainingRoutes::ReachableSet& reachable, std::size_t first);
 
 // Of the nodes that could run rank 0 but for its port.
 std::string port_shortage_text(const Placing& placing, const Candidates& candidates,
                                HostPorts& ports);
 // Of rank 0's node, whose free ports HCCL would need.
-std::string no_port_beside_text(const NodeName& node, const Limits& limits);
+std::string no_master_port_text(const NodeName& node, const Limits& limits);
 // What helps where the range's ports are held.
-inline constexpr std::string_view kWhenPortsAreHeld =
+inline constexpr std::string_view kWhenPortsAreReserved =
     "; they come free as those end, and a wider --port-range of the controller has more";
 
 // The journal's end was lost, and with it an attempt of this very job that may still run on a node,

@@ -35,20 +35,20 @@ struct Placing {
   const JobRecord& job;
   Now now;
   const Limits& limits;
-  std::size_t* looks = nullptr;  // counted down, as far as there are any; nullptr: nobody counts
+  std::size_t* checks = nullptr;  // counted down, as far as there are any; nullptr: nobody counts
 };
 
-PlaceResult place_beside(const Taken& taken, const Ledger& ledger, const Presence& presence,
+PlaceResult place_around(const Taken& taken, const Ledger& ledger, const Presence& presence,
                          const JobRecord& job, Now now, const Limits& limits,
-                         std::size_t* looks = nullptr);
+                         std::size_t* checks = nullptr);
 
 // The registered nodes could not hold it, even if they were idle. Depends on the nodes, what is
-// seen of their devices, the limits, and demands_of() alone.
+// seen of their devices, the limits, and requirements_of() alone.
 bool never_fits(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now,
-                const Limits& limits, std::size_t* looks = nullptr);
+                const Limits& limits, std::size_t* checks = nullptr);
 
 // What of a job decides which nodes could ever hold it: equal for equal demands.
-std::string demands_of(const v1::JobSpec& spec);
+std::string requirements_of(const v1::JobSpec& spec);
 
 // Ranks dense, by node order; `once` puts its only process on the first node.
 void number_ranks(std::vector<PlacedNode>& nodes, const v1::JobSpec& spec);

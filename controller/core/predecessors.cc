@@ -50,7 +50,7 @@ EventBody succeeded_before(const JobId& job, const v1::JobSpec& spec, const JobI
   PredecessorSucceeded event{.job = job, .predecessor = predecessor};
   if (ended != nullptr && spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL &&
       ended->current() != nullptr)
-    event.held = held_by(*ended, *ended->current());
+    event.owned = owned_shards(*ended, *ended->current());
   if (starts_behind(spec) != predecessor) return event;
   StageStart start = start_behind(spec, who, ended);
   if (start.missing.empty()) {
@@ -104,14 +104,14 @@ class Follower {
 
   void succeed(const JobId& predecessor, const JobId& id) {
     const JobRecord& before = ledger_.jobs.at(predecessor);
-    EventBody told =
-        succeeded_before(id, ledger_.jobs.at(id).spec, predecessor, told_name(before), &before);
-    if (std::holds_alternative<JobEnded>(told)) ended_.insert(id);
-    decision_.events.emplace_back(std::move(told));
+    EventBody result =
+        succeeded_before(id, ledger_.jobs.at(id).spec, predecessor, display_name(before), &before);
+    if (std::holds_alternative<JobEnded>(result)) ended_.insert(id);
+    decision_.events.emplace_back(std::move(result));
   }
 
   void end_with(const JobEnded& ended, const JobId& id) {
-    const std::string who = told_name(ledger_.jobs.at(ended.job));
+    const std::string who = display_name(ledger_.jobs.at(ended.job));
     const auto known = causes_.find(ended.job);
     const EndCause cause = known != causes_.end() ? known->second : first_cause(ended);
     decision_.events.emplace_back(
@@ -138,18 +138,18 @@ class Follower {
 
 std::string standing_text(const Ledger& ledger, const Presence& presence, const JobId& id) {
   const auto found = ledger.jobs.find(id);
-  if (found == ledger.jobs.end()) return told_name(id, "", "");
+  if (found == ledger.jobs.end()) return display_name(id, "", "");
   const JobRecord& job = found->second;
-  std::string text = fmt::format("{}, which is {}", told_name(job), to_string(job.phase));
+  std::string text = fmt::format("{}, which is {}", display_name(job), to_string(job.phase));
   if (!job.waits_for.empty()) return text + " behind others";
   if (job.current() == nullptr || is_final(job.phase)) return text;
   const auto seen = presence.attempts.find({id, job.current()->number});
   if (seen == presence.attempts.end()) return text;
-  const auto told = std::ranges::find_if(seen->second.ranks,
+  const auto result = std::ranges::find_if(seen->second.ranks,
                                          [](const auto& rank) { return rank.second.step >= 0; });
-  if (told == seen->second.ranks.end()) return text;
-  text += fmt::format(", step {}", told->second.step);
-  if (told->second.total > 0) text += fmt::format(" of {}", told->second.total);
+  if (result == seen->second.ranks.end()) return text;
+  text += fmt::format(", step {}", result->second.step);
+  if (result->second.total > 0) text += fmt::format(" of {}", result->second.total);
   return text;
 }
 
@@ -211,10 +211,10 @@ std::optional<Predecessor> find_predecessor(const Ledger& ledger,
 
 std::optional<Error> refuse_predecessors(const Ledger& ledger,
                                          const std::map<JobId, ArchivedEnd>& archived,
-                                         const v1::JobSpec& spec, const std::set<JobId>& beside) {
+                                         const v1::JobSpec& spec, const std::set<JobId>& siblings) {
   for (const std::string& named : spec.schedule().after()) {
     const JobId id(named);
-    if (beside.contains(id)) continue;
+    if (siblings.contains(id)) continue;
     const auto found = find_predecessor(ledger, archived, id);
     if (!found)
       return Error{
@@ -226,7 +226,7 @@ std::optional<Error> refuse_predecessors(const Ledger& ledger,
         ErrorCode::Unsatisfiable,
         fmt::format("schedule.after names {}, which {}; nothing can succeed behind it any more: "
                     "run it again and name that job, or leave it out",
-                    told_name(id, found->name, found->chain_name),
+                    display_name(id, found->name, found->chain_name),
                     how_it_ended(found->phase,
                                  found->job == nullptr ? std::nullopt : found->job->verdict))};
   }
@@ -242,11 +242,11 @@ Result<std::vector<PredecessorSucceeded>> succeeded_already(
     const JobId id(one);
     const auto found = find_predecessor(ledger, archived, id);
     if (!found || !is_final(found->phase)) continue;
-    const EventBody told =
-        succeeded_before(job, spec, id, told_name(id, found->name, found->chain_name), found->job);
-    if (const auto* without = std::get_if<JobEnded>(&told))
+    const EventBody result =
+        succeeded_before(job, spec, id, display_name(id, found->name, found->chain_name), found->job);
+    if (const auto* without = std::get_if<JobEnded>(&result))
       return fail(ErrorCode::Unsatisfiable, without->verdict->reason);
-    all.push_back(std::get<PredecessorSucceeded>(told));
+    all.push_back(std::get<PredecessorSucceeded>(result));
   }
   return all;
 }
@@ -273,7 +273,7 @@ Decision decide_one(const Deciding& in, const ProposeSettle& input) {
   const auto found = find_predecessor(in.ledger, {}, input.predecessor);
   if (found && !is_final(found->phase)) return nothing();
   const std::string who =
-      told_name(input.predecessor, found ? found->name : "", found ? found->chain_name : "");
+      display_name(input.predecessor, found ? found->name : "", found ? found->chain_name : "");
   Decision decision;
   for (const JobId& id : waiting->second) {
     if (found && found->phase == JobPhase::Succeeded) {

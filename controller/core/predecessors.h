@@ -50,11 +50,11 @@ std::optional<Predecessor> find_predecessor(const Ledger& ledger,
                                             const std::map<JobId, ArchivedEnd>& archived,
                                             const JobId& id);
 // Why a job with this spec cannot be taken; nothing: it can, and waits for those that have not
-// succeeded. `beside`: jobs that are submitted with it.
+// succeeded. `siblings`: jobs that are submitted with it.
 std::optional<Error> refuse_predecessors(const Ledger& ledger,
                                          const std::map<JobId, ArchivedEnd>& archived,
                                          const v1::JobSpec& spec,
-                                         const std::set<JobId>& beside = {});
+                                         const std::set<JobId>& siblings = {});
 // Behind the submission of a job that is accepted: of those that it names, which have succeeded
 // already. An error: without the checkpoint that it goes on from.
 Result<std::vector<PredecessorSucceeded>> succeeded_already(

@@ -65,7 +65,7 @@ struct NodeSeen {
   bool heard = false;  // since this controller started
   BootTime connected_at{};
   BootId boot_id;                              // of the Hello; may be empty
-  std::set<std::pair<JobId, AttemptNo>> held;  // run directories it said it has
+  std::set<std::pair<JobId, AttemptNo>> present;  // run directories it said it has
   // Of these, not swept, and not in the ledger when it said so: the journal's end was lost, or
   // their job archived without them. What they run holds devices that nobody gave out, until the
   // agent says otherwise.
@@ -88,7 +88,7 @@ struct Presence {
   std::map<NodeName, NodeSeen> nodes;
   std::map<std::pair<JobId, AttemptNo>, AttemptSeen> attempts;
   // highest attempt that a node had and the ledger had not: never to be given out again
-  std::map<JobId, AttemptNo> numbers_told;
+  std::map<JobId, AttemptNo> numbers_reported;
   // checkpoints seen complete that the ledger did not have when last looked
   std::set<std::tuple<JobId, AttemptNo, std::int64_t>> whole;
   // seen, and not in the ledger when last looked

@@ -12,7 +12,7 @@
 namespace muster::core {
 namespace {
 
-constexpr std::size_t kQueueLookMax = 1'024;  // looked at in one call; the next turn goes on
+constexpr std::size_t kQueueConsideredMax = 1'024;  // looked at in one call; the next turn goes on
 constexpr std::size_t kArchiveMax = 64;
 
 class Proposer {
@@ -26,25 +26,25 @@ class Proposer {
     // before its fault is worth an interval of steps.
     checkpoints();
     notes();
-    for (const JobId& id : ledger_.live) look_at_live(ledger_.jobs.at(id));
+    for (const JobId& id : ledger_.live) consider_live(ledger_.jobs.at(id));
     for (const auto& [id, number] : ledger_.lingering) {
       const JobRecord& job = ledger_.jobs.at(id);
-      look_for_vanished(job, *job.attempt(number));
+      find_vanished(job, *job.attempt(number));
     }
     for (const JobId& id : ledger_.unsettled)
       out_.inputs.emplace_back(ProposeSettle{.predecessor = id});
     placements();
-    for (const auto& [node, parts] : ledger_.node_parts) look_for_lost_logs(node, parts);
+    for (const auto& [node, parts] : ledger_.node_parts) find_lost_logs(node, parts);
     archive();
     return std::move(out_);
   }
 
  private:
-  void look_at_live(const JobRecord& job) {
+  void consider_live(const JobRecord& job) {
     const AttemptRecord& attempt = *job.current();
-    look_for_vanished(job, attempt);
-    if (job.phase == JobPhase::Draining) return look_at_draining(job, attempt);
-    if (job.phase == JobPhase::Completing) return look_at_completing(job, attempt);
+    find_vanished(job, attempt);
+    if (job.phase == JobPhase::Draining) return consider_draining(job, attempt);
+    if (job.phase == JobPhase::Completing) return consider_completing(job, attempt);
     if (const std::string cause = broken(job, attempt); !cause.empty()) {
       out_.inputs.emplace_back(
           ProposeBreak{.job = job.id, .attempt = attempt.number, .cause = cause});
@@ -59,23 +59,23 @@ class Proposer {
     }
   }
 
-  void look_at_draining(const JobRecord& job, const AttemptRecord& attempt) {
-    const FenceLook fence = look_at_fence(ledger_, presence_, job, attempt, now_, limits_);
+  void consider_draining(const JobRecord& job, const AttemptRecord& attempt) {
+    const FenceCheck fence = check_fence(ledger_, presence_, job, attempt, now_, limits_);
     if (fence.holds || attempt.state == AttemptState::Ended) {
       out_.inputs.emplace_back(
           ProposeEnd{.job = job.id, .attempt = attempt.number, .fence = fence.rule});
     } else {
-      sooner(out_.wake_at, fence.look_at);
+      sooner(out_.wake_at, fence.check_at);
     }
   }
 
-  void look_at_completing(const JobRecord& job, const AttemptRecord& attempt) {
+  void consider_completing(const JobRecord& job, const AttemptRecord& attempt) {
     if (attempt.completed || nothing_runs(ledger_, presence_, job, attempt, now_, limits_)) {
       out_.inputs.emplace_back(ProposeComplete{.job = job.id, .attempt = attempt.number});
       return;
     }
     for (const NodePart& part : attempt.parts)
-      sooner(out_.wake_at, look_at_part(ledger_, presence_, job, part, now_, limits_).over_at);
+      sooner(out_.wake_at, check_part(ledger_, presence_, job, part, now_, limits_).over_at);
   }
 
   // What no fact of a rank will say: the node itself is gone, changed, or does not answer the
@@ -95,12 +95,12 @@ class Proposer {
         return fmt::format("attempt {} had broken when the journal's end was lost",
                            attempt.number.value);
       if (part.swept) continue;
-      const PartLook look = look_at_part(ledger_, presence_, job, part, now_, limits_);
-      if (look.sight == PartSight::Dead)
+      const PartCheck check = check_part(ledger_, presence_, job, part, now_, limits_);
+      if (check.liveness == PartLiveness::Dead)
         return fmt::format("node '{}' was declared dead", name.str());
-      if (look.sight == PartSight::GraceOver)
+      if (check.liveness == PartLiveness::GraceOver)
         return fmt::format("node '{}' was silent for longer than the orphan grace", name.str());
-      sooner(out_.wake_at, look.over_at);
+      sooner(out_.wake_at, check.over_at);
       if (const auto node = ledger_.nodes.find(name); node != ledger_.nodes.end()) {
         if (node->second.boot_id != part.placed.boot_id)
           return fmt::format("node '{}' was restarted", name.str());
@@ -113,7 +113,7 @@ class Proposer {
       // Not of a silent node: its ranks may run, and the word of it be on its way. Silence has its
       // own bound.
       if (!part.started && !part.start_failed && is_connected(presence_, name) &&
-          look.sight == PartSight::Reachable) {
+          check.liveness == PartLiveness::Reachable) {
         const Duration since = std::min<Duration>(
             now_.wall - attempt.placed_at, now_.boot - presence_.nodes.at(name).connected_at);
         const Duration most = limits_.start_timeout + setup_time(job.spec);
@@ -129,7 +129,7 @@ class Proposer {
   // Placed on a boot that is over, by an agent that is back and has no such run directory: nobody
   // else will ever say that it is swept. Nor of one that was forgotten while the journal's lost end
   // was written.
-  void look_for_vanished(const JobRecord& job, const AttemptRecord& attempt) {
+  void find_vanished(const JobRecord& job, const AttemptRecord& attempt) {
     for (const NodePart& part : attempt.parts) {
       if (part.swept || part.idle()) continue;
       if (is_forgotten(presence_, part.placed.node, {job.id, attempt.number})) {
@@ -150,7 +150,7 @@ class Proposer {
       if (!seen->second.boot_id.empty() && seen->second.boot_id != node->second.boot_id) continue;
       const bool may_say_so = seen->second.instance == part.placed.instance;
       // it will say so itself, and better: with its exits
-      if (may_say_so && seen->second.held.contains({job.id, attempt.number})) continue;
+      if (may_say_so && seen->second.present.contains({job.id, attempt.number})) continue;
       out_.inputs.emplace_back(ProposeSwept{.job = job.id,
                                             .attempt = attempt.number,
                                             .node = part.placed.node,
@@ -159,7 +159,7 @@ class Proposer {
   }
 
   // Swept, and its logs can never be whole: nobody else will say so.
-  void look_for_lost_logs(const NodeName& name, const NodeParts& parts) {
+  void find_lost_logs(const NodeName& name, const NodeParts& parts) {
     for (const AttemptKey& key : parts.open) {
       if (parts.unswept.contains(key)) continue;
       const NodePart& part = *ledger_.jobs.at(key.first).attempt(key.second)->part(name);
@@ -178,7 +178,7 @@ class Proposer {
       return false;
     if (seen->second.instance != placed.instance) return true;
     return !seen->second.boot_id.empty() && seen->second.boot_id != placed.boot_id &&
-           !seen->second.held.contains(key);
+           !seen->second.present.contains(key);
   }
 
   void checkpoints() {
@@ -220,7 +220,7 @@ class Proposer {
     if (ledger_.queue.empty()) return;
     if (ledger_.queue.begin()->first < cursor.front) cursor.behind = INT64_MIN;
     if (cursor.behind == INT64_MIN) cursor.again = false;
-    FittingJobs jobs(ledger_, presence_, now_, limits_, cursor.behind, &turn_.looks);
+    FittingJobs jobs(ledger_, presence_, now_, limits_, cursor.behind, &turn_.checks);
     std::set<JobId> placed;
     if (place_in_turn(jobs, placed, cursor.wake_at)) {
       cursor.behind = jobs.reached();
@@ -239,8 +239,8 @@ class Proposer {
   // by may be placed.
   bool place_in_turn(FittingJobs& jobs, std::set<JobId>& placed, std::optional<BootTime>& wake_at) {
     Taken taken;
-    for (std::size_t looked = 0; looked < kQueueLookMax && turn_.placements > 0 && turn_.looks > 0;
-         ++looked) {
+    for (std::size_t considered = 0; considered < kQueueConsideredMax && turn_.placements > 0 && turn_.checks > 0;
+         ++considered) {
       const JobRecord* job = jobs.next();
       if (job == nullptr) return jobs.ran_out();
       if (const std::optional<Unheard> unheard =
@@ -251,7 +251,7 @@ class Proposer {
         continue;
       }
       PlaceResult result =
-          place_beside(taken, ledger_, presence_, *job, now_, limits_, &turn_.looks);
+          place_around(taken, ledger_, presence_, *job, now_, limits_, &turn_.checks);
       sooner(wake_at, result.retry_at);
       if (result.retry_at) continue;
       if (result.nodes.empty()) return false;

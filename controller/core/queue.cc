@@ -18,27 +18,27 @@ void join_queue(Ledger& ledger, JobRecord& job, QueueEnd end) {
 }
 
 void join_line(Ledger& ledger, const JobRecord& job) {
-  ledger.queue_lines[demands_of(job.spec)].emplace(job.queue_place, job.id);
+  ledger.queue_lines[requirements_of(job.spec)].emplace(job.queue_place, job.id);
 }
 
 void leave_queue(Ledger& ledger, const JobRecord& job) {
   const std::size_t left = ledger.queue.erase(job.queue_place);
   MUSTER_ASSERT(left == 1, "a queued job is not in the queue");
   if (!job.waits_for.empty()) return;
-  const auto line = ledger.queue_lines.find(demands_of(job.spec));
+  const auto line = ledger.queue_lines.find(requirements_of(job.spec));
   MUSTER_ASSERT(line != ledger.queue_lines.end(), "a queued job is in no line of the queue");
   line->second.erase(job.queue_place);
   if (line->second.empty()) ledger.queue_lines.erase(line);
 }
 
 FittingJobs::FittingJobs(const Ledger& ledger, const Presence& presence, Now now,
-                         const Limits& limits, std::int64_t behind, std::size_t* looks)
+                         const Limits& limits, std::int64_t behind, std::size_t* checks)
     : ledger_(ledger),
       presence_(presence),
       now_(now),
       limits_(limits),
       reached_(behind),
-      looks_(looks) {
+      checks_(checks) {
   for (const auto& [resources, line] : ledger.queue_lines) {
     const auto first = line.upper_bound(behind);
     if (first != line.end())
@@ -53,7 +53,7 @@ const JobRecord* FittingJobs::next() {
     heads_.erase(heads_.begin());
     const JobRecord& job = ledger_.jobs.at(head.at->second);
     // nor do the others of its line
-    if (!head.fits && never_fits(ledger_, presence_, job, now_, limits_, looks_)) continue;
+    if (!head.fits && never_fits(ledger_, presence_, job, now_, limits_, checks_)) continue;
     head.fits = true;
     if (++head.at != head.line->end()) heads_.emplace(head.at->first, head);
     return &job;

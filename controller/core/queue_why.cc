@@ -11,50 +11,50 @@
 namespace muster::core {
 namespace {
 
-constexpr int kAheadLooksMost = 4;  // for the one that holds the others up
-constexpr int kOtherLooksMost = 4;  // at jobs that the registered nodes could not hold
+constexpr int kAheadChecksMost = 4;  // for the one that holds the others up
+constexpr int kOtherChecksMost = 4;  // at jobs that the registered nodes could not hold
 
 }  // namespace
 
 std::map<JobId, std::string> queue_why(const Ledger& ledger, const Presence& presence,
                                        const std::vector<JobId>& jobs, Now now,
                                        const Limits& limits) {
-  std::map<JobId, std::string> told;
+  std::map<JobId, std::string> reasons;
   std::map<JobId, const JobRecord*> wanted;
   for (const JobId& id : jobs) {
     const JobRecord& job = ledger.jobs.at(id);
     if (!job.waits_for.empty())
-      told[id] = waits_for_text(ledger, presence, job.waits_for).front();
+      reasons[id] = waits_for_text(ledger, presence, job.waits_for).front();
     else if (unheard_since_start(ledger, presence, job, now, limits))
-      told[id] = "the controller has just started and waits for a word from every node";
+      reasons[id] = "the controller has just started and waits for a word from every node";
     else
       wanted[id] = &job;
   }
-  if (wanted.empty()) return told;
+  if (wanted.empty()) return reasons;
   const JobRecord* next = nullptr;
-  int looks = 0;
+  int checks = 0;
   std::size_t ahead = 0;
   FittingJobs queue(ledger, presence, now, limits);
   for (const JobRecord* job = queue.next(); job != nullptr; job = queue.next(), ++ahead) {
     std::string text;
     if (next != nullptr) {
       text = fmt::format("behind '{}' in the queue, {} ahead", next->spec.name(), ahead);
-    } else if (++looks > kAheadLooksMost) {
+    } else if (++checks > kAheadChecksMost) {
       text = fmt::format("{} ahead in the queue", ahead);
     } else {
       PlaceResult placed = place(ledger, presence, *job, now, limits);
       if (!placed.retry_at) next = job;
       text = placed.why.empty() ? "is about to be placed" : std::move(placed.why);
     }
-    if (wanted.erase(job->id) > 0) told[job->id] = std::move(text);
+    if (wanted.erase(job->id) > 0) reasons[job->id] = std::move(text);
   }
-  looks = 0;
+  checks = 0;
   for (const auto& [id, job] : wanted) {
     std::string why =
-        ++looks <= kOtherLooksMost ? place(ledger, presence, *job, now, limits).why : "";
-    told[id] = why.empty() ? "waits for other nodes" : std::move(why);
+        ++checks <= kOtherChecksMost ? place(ledger, presence, *job, now, limits).why : "";
+    reasons[id] = why.empty() ? "waits for other nodes" : std::move(why);
   }
-  return told;
+  return reasons;
 }
 
 }  // namespace muster::core

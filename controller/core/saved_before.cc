@@ -18,7 +18,7 @@ bool has_any(const std::vector<SavedBefore>& saved) {
 
 }  // namespace
 
-bool can_be_told(std::string_view path) {
+bool can_be_passed_on(std::string_view path) {
   return path.starts_with('/') && path.size() < kPathMax &&
          std::ranges::none_of(
              path, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
@@ -30,10 +30,10 @@ std::vector<SavedBefore> saved_by(const JobRecord& job) {
   for (const AttemptRecord& attempt : job.attempts)
     if (attempt.script_launch) as = attempt.script_launch->save;
   if (as.empty()) as = engine::named_dirs(job.spec).save;
-  if (!can_be_told(as)) return {};
+  if (!can_be_passed_on(as)) return {};
   std::map<std::int64_t, const CheckpointRecord*> by_step;
   for (const CheckpointRecord& one : job.checkpoints) {
-    if ((one.set_aside && !one.weights_alone) || !can_be_told(one.path)) continue;
+    if ((one.quarantined && !one.weights_alone) || !can_be_passed_on(one.path)) continue;
     const CheckpointRecord*& known = by_step[one.step];
     if (known == nullptr || known->attempt < one.attempt) known = &one;
   }
@@ -68,7 +68,7 @@ std::map<std::string, std::vector<SavedBefore>> saved_by_dir(const Ledger& ledge
 }
 
 std::vector<SavedBefore> saved_before(const Ledger& ledger, const JobRecord& job) {
-  if (job.spec.launch().per() != v1::LAUNCH_PER_NODE || !job.spec.launch().adopt()) return {};
+  if (job.spec.launch().per() != v1::LAUNCH_PER_NODE || !job.spec.launch().intercept()) return {};
   std::vector<SavedBefore> all;
   for (auto& [dir, saved] : saved_by_dir(ledger, job.submitted_at))
     std::ranges::copy(saved, std::back_inserter(all));

@@ -23,7 +23,7 @@ inline constexpr std::size_t kSavedDirsMax = 64;        // of one placement; the
 inline constexpr std::size_t kSavedCheckpointsMax = 8;  // of one job; the newest
 
 // An absolute path without control bytes, of a length that paths can have.
-bool can_be_told(std::string_view path);
+bool can_be_passed_on(std::string_view path);
 
 // Whole checkpoints that this job has, newest first, those set aside left out unless for being
 // weights alone. With a directory and without a checkpoint: one entry without a path. Neither its

@@ -43,14 +43,14 @@ inline bool goes_on_from_start(const v1::JobSpec& spec) {
                            spec.start().as() == v1::START_AS_RESUME_OR_SCRATCH);
 }
 // Each node has a disk of its own: what others have saved is brought before a start.
-inline bool brings_files(const v1::JobSpec& spec) {
+inline bool fetches_files(const v1::JobSpec& spec) {
   return spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL;
 }
 // What bringing files, then runtime.image and then runtime.setup may take of a start, as long each;
 // zero: there is none of them.
 inline Duration setup_time(const v1::JobSpec& spec) {
   const int parts = (spec.runtime().setup().empty() ? 0 : 1) +
-                    (spec.runtime().image().empty() ? 0 : 1) + (brings_files(spec) ? 1 : 0);
+                    (spec.runtime().image().empty() ? 0 : 1) + (fetches_files(spec) ? 1 : 0);
   return parts * (spec.runtime().has_setup_timeout() ? to_duration(spec.runtime().setup_timeout())
                                                      : Duration(std::chrono::minutes(30)));
 }

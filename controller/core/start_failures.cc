@@ -30,7 +30,7 @@ bool lasts(const JobRecord& job, const AttemptRecord& attempt, const NodeStartFa
     case StartFailure::Port: return !is_own_port(job, attempt, failure);
     case StartFailure::Launch: return has_run(job);
     case StartFailure::Checkpoint:
-      return !found_newer(failure) && !(attempt.resume && is_set_aside(job, *attempt.resume));
+      return !found_newer(failure) && !(attempt.resume && is_quarantined(job, *attempt.resume));
     case StartFailure::Gone: return false;
   }
   return false;

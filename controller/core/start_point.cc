@@ -42,7 +42,7 @@ StageStart start_behind(const v1::JobSpec& spec, const std::string& stage_name,
       // was saved to go on from, nothing can.
       const bool weights = checkpoint.weights_alone && start.as() == v1::START_AS_WEIGHTS;
       if (checkpoint.weights_alone && !weights) continue;
-      if (start.has_step() ? checkpoint.step != start.step() : checkpoint.set_aside && !weights)
+      if (start.has_step() ? checkpoint.step != start.step() : checkpoint.quarantined && !weights)
         continue;
       if (newest == nullptr ||
           std::pair(checkpoint.step, checkpoint.attempt) > std::pair(newest->step, newest->attempt))
@@ -70,16 +70,16 @@ StageStart start_behind(const v1::JobSpec& spec, const std::string& stage_name,
                                  what, remedy)};
 }
 
-HeldShards held_by(const JobRecord& job, const AttemptRecord& attempt) {
-  HeldShards held{.attempt = attempt.number, .holders = {}};
+OwnedShards owned_shards(const JobRecord& job, const AttemptRecord& attempt) {
+  OwnedShards owned{.attempt = attempt.number, .holders = {}};
   const bool one = job.spec.launch().per() == v1::LAUNCH_PER_ONCE;
   for (const NodePart& part : attempt.parts) {
     if (part.idle()) continue;
-    held.holders.push_back({.node = part.placed.node,
+    owned.holders.push_back({.node = part.placed.node,
                             .first_rank = part.placed.first_rank,
                             .ranks = one ? 0 : part.placed.rank_count});
   }
-  return held;
+  return owned;
 }
 
 std::optional<Error> refuse_start(const v1::JobSpec& spec) {

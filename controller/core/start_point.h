@@ -33,7 +33,7 @@ StageStart start_behind(const v1::JobSpec& spec, const std::string& stage_name,
 
 // Where what an attempt has saved lies when each node has a disk of its own. A job that is one
 // process has what it makes on its one node.
-HeldShards held_by(const JobRecord& job, const AttemptRecord& attempt);
+OwnedShards owned_shards(const JobRecord& job, const AttemptRecord& attempt);
 
 // Why a job with this spec cannot be taken: it is to go on from a checkpoint, and none is named, or
 // it does not wait for the stage that tells it. Nothing: it can.

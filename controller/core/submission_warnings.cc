@@ -25,9 +25,9 @@ bool is_one_machine(const Ledger& ledger) {
 std::vector<std::string> submission_warnings(const Ledger& ledger, const v1::JobSpec& spec,
                                              const std::string& out) {
   std::vector<std::string> warnings;
-  const bool said = spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_SHARED ||
+  const bool stated = spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_SHARED ||
                     spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL;
-  if (spec.resources().nodes() > 1 && !said && resumes(spec) && !is_one_machine(ledger)) {
+  if (spec.resources().nodes() > 1 && !stated && resumes(spec) && !is_one_machine(ledger)) {
     warnings.push_back(
         fmt::format("job '{}' takes {} nodes, and nothing says that they share '{}': without that "
                     "no checkpoint would be whole, and a failure would begin it "

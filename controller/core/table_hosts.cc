@@ -98,18 +98,18 @@ bool lists_address(std::string_view list, const v1::Device& device) {
   }
 }
 
-std::string contradiction(const ranktable::Device& said, const v1::Device& found) {
-  if (!said.device_ip.empty() && !found.addresses().empty() &&
-      !lists_address(said.device_ip, found))
+std::string contradiction(const ranktable::Device& in_table, const v1::Device& found) {
+  if (!in_table.device_ip.empty() && !found.addresses().empty() &&
+      !lists_address(in_table.device_ip, found))
     return fmt::format("says that its card {} has the address {}, and the table has {}",
-                       said.device_id, ranktable::shown(found.addresses(0)),
-                       ranktable::shown(said.device_ip));
-  if (!said.super_device_id.empty() && !found.super_device_id().empty() &&
-      ranktable::parse_number(said.super_device_id) !=
+                       in_table.device_id, ranktable::shown(found.addresses(0)),
+                       ranktable::shown(in_table.device_ip));
+  if (!in_table.super_device_id.empty() && !found.super_device_id().empty() &&
+      ranktable::parse_number(in_table.super_device_id) !=
           ranktable::parse_number(found.super_device_id()))
     return fmt::format("says that its card {} has the super_device_id {}, and the table has {}",
-                       said.device_id, ranktable::shown(found.super_device_id()),
-                       ranktable::shown(said.super_device_id));
+                       in_table.device_id, ranktable::shown(found.super_device_id()),
+                       ranktable::shown(in_table.super_device_id));
   return {};
 }
 
@@ -169,7 +169,7 @@ TableNodes find_nodes(const OwnTable& own, const Ledger& ledger, const v1::JobSp
 
 Fit server_fit(const OwnTable& own, std::size_t place, const NodeRecord& node,
                const v1::JobSpec& spec, std::string_view type) {
-  if (std::string why = lacks_beside_devices(node, spec); !why.empty())
+  if (std::string why = lacks_apart_from_devices(node, spec); !why.empty())
     return {.why = std::move(why)};
   std::map<std::uint32_t, const v1::Device*> cards;  // by physical number
   const std::set<std::uint32_t> ambiguous = ambiguous_ids(node.inventory);
@@ -182,11 +182,11 @@ Fit server_fit(const OwnTable& own, std::size_t place, const NodeRecord& node,
   Fit fit;
   std::vector<std::string> missing;
   for (const std::size_t at : ranks.devices) {
-    const ranktable::Device& said = server.devices[at];
-    const auto card = cards.find(said.device_id);
+    const ranktable::Device& in_table = server.devices[at];
+    const auto card = cards.find(in_table.device_id);
     if (card == cards.end()) {
-      missing.push_back(std::to_string(said.device_id));
-    } else if (std::string why = contradiction(said, *card->second); !why.empty()) {
+      missing.push_back(std::to_string(in_table.device_id));
+    } else if (std::string why = contradiction(in_table, *card->second); !why.empty()) {
       return {.why = std::move(why)};
     } else {
       fit.devices.push_back(card->second->id());

@@ -45,7 +45,7 @@ struct TrainingRoutes::View {
   struct Route {
     Address destination;
     std::uint32_t bits;
-    const v1::NetworkRoute* told;
+    const v1::NetworkRoute* reported;
   };
   std::vector<Own> addresses;
   std::vector<Route> routes;
@@ -67,7 +67,7 @@ struct TrainingRoutes::View {
       const auto destination = ranktable::parse_address(text.substr(0, slash));
       const auto bits = ranktable::parse_number(text.substr(slash + 1), 128);
       if (destination && bits && *bits <= (destination->v6 ? 128U : 32U))
-        routes.push_back({.destination = *destination, .bits = *bits, .told = &one});
+        routes.push_back({.destination = *destination, .bits = *bits, .reported = &one});
     }
     if (const Own* own = training ? having(*training) : nullptr)
       training_interface = *own->interface;
@@ -90,22 +90,22 @@ struct TrainingRoutes::View {
   // training address is by the one that it took.
   [[nodiscard]] bool goes_before(const Route& one, const Route& other) const {
     if (one.bits != other.bits) return one.bits > other.bits;
-    if (one.told->metric() != other.told->metric())
-      return one.told->metric() < other.told->metric();
-    return one.told->interface() == training_interface &&
-           other.told->interface() != training_interface;
+    if (one.reported->metric() != other.reported->metric())
+      return one.reported->metric() < other.reported->metric();
+    return one.reported->interface() == training_interface &&
+           other.reported->interface() != training_interface;
   }
 
   // The address that packets to `to` have by this route.
   [[nodiscard]] std::optional<Way> by(const Route& route, const Address& to) const {
-    if (const std::string& source = route.told->source(); !source.empty()) {
+    if (const std::string& source = route.reported->source(); !source.empty()) {
       const auto address = ranktable::parse_address(source);
       if (!address || address->v6 != to.v6) return std::nullopt;
       const auto is_it = [&](const Own& one) {
-        return one.address == *address && *one.interface == route.told->interface();
+        return one.address == *address && *one.interface == route.reported->interface();
       };
       if (std::ranges::any_of(addresses, is_it))
-        return Way{.address = source, .interface = route.told->interface()};
+        return Way{.address = source, .interface = route.reported->interface()};
       const Own* elsewhere = having(*address);
       return Way{.address = source,
                  .interface = elsewhere == nullptr ? std::string() : *elsewhere->interface};
@@ -113,10 +113,10 @@ struct TrainingRoutes::View {
     const Own* best = nullptr;
     unsigned best_bits = 0;
     for (const Own& one : addresses) {
-      if (*one.interface != route.told->interface() || one.address.v6 != to.v6) continue;
+      if (*one.interface != route.reported->interface() || one.address.v6 != to.v6) continue;
       // Behind a gateway the destination's network is none of ours, and likeness means nothing.
       const unsigned bits =
-          route.told->connected() ? std::min(common_bits(one.address, to), route.bits) : 0;
+          route.reported->connected() ? std::min(common_bits(one.address, to), route.bits) : 0;
       const bool preferred = best == nullptr || bits > best_bits ||
                              (bits == best_bits && training && one.address == *training);
       if (preferred) best = &one, best_bits = bits;
@@ -167,7 +167,7 @@ std::optional<TrainingRoutes::Way> TrainingRoutes::way(const NodeRecord& node,
     return place.own ? std::optional(Way{.address = place.text, .interface = *same->interface})
                      : std::nullopt;
   const View::Route* route = its.towards(*place.address);
-  const bool straight = route != nullptr && route->told->connected() && route->bits != 0;
+  const bool straight = route != nullptr && route->reported->connected() && route->bits != 0;
   // a longer one may be among those that are not told
   if (!straight && node.inventory.routes_cut()) return as_it_is;
   if (route == nullptr || (!place.own && !straight)) return std::nullopt;
@@ -213,32 +213,32 @@ bool TrainingRoutes::settle(std::vector<PlacedNode>& nodes) {
                              [&](const Place& place) { return settle_at(place, first, nodes); });
 }
 
-TrainingRoutes::Circle TrainingRoutes::circle(const std::vector<const NodeRecord*>& candidates,
-                                              std::size_t first, std::size_t enough, Look look,
+TrainingRoutes::ReachableSet TrainingRoutes::reachable(const std::vector<const NodeRecord*>& candidates,
+                                              std::size_t first, std::size_t enough, Search search,
                                               const std::function<bool(std::size_t)>& counts) {
   const NodeRecord& node = *candidates[first];
   const auto around = [&](const Place& place) {
-    Circle circle{.address = place.text, .in = std::vector<bool>(candidates.size())};
-    for (std::size_t at = 0; at < candidates.size() && (look == Look::All || circle.size < enough);
+    ReachableSet reachable{.address = place.text, .in = std::vector<bool>(candidates.size())};
+    for (std::size_t at = 0; at < candidates.size() && (search == Search::All || reachable.size < enough);
          ++at) {
-      circle.in[at] = at == first || (counts(at) && way(*candidates[at], node, place));
-      circle.size += circle.in[at] ? 1 : 0;
+      reachable.in[at] = at == first || (counts(at) && way(*candidates[at], node, place));
+      reachable.size += reachable.in[at] ? 1 : 0;
     }
-    return circle;
+    return reachable;
   };
-  Circle best = around(own_place(node));
+  ReachableSet best = around(own_place(node));
   if (best.size >= enough) return best;
   for (const Place& place : others(node)) {
-    if (Circle other = around(place); other.size > best.size) best = std::move(other);
+    if (ReachableSet other = around(place); other.size > best.size) best = std::move(other);
     if (best.size >= enough) break;
   }
   return best;
 }
 
-std::string no_route_text(const TrainingRoutes::Circle& circle, const NodeRecord& first) {
+std::string no_route_text(const TrainingRoutes::ReachableSet& reachable, const NodeRecord& first) {
   return fmt::format(
-      "has no route to {}, {} of '{}'", ranktable::shown(circle.address),
-      circle.address == first.inventory.address() ? "the training address" : "an address",
+      "has no route to {}, {} of '{}'", ranktable::shown(reachable.address),
+      reachable.address == first.inventory.address() ? "the training address" : "an address",
       first.name.str());
 }
 

@@ -49,15 +49,15 @@ class TrainingRoutes {
 
   // Those of the candidates that count which could be in a job with rank 0 on `first`, itself among
   // them, at the first of its addresses that `enough` of them get to; else at the one that most do.
-  // Look::Enough: it need not find more of them.
-  enum class Look : std::uint8_t { Enough, All };
-  struct Circle {
+  // Search::Enough: it need not find more of them.
+  enum class Search : std::uint8_t { Enough, All };
+  struct ReachableSet {
     std::string address;  // of `first`
     std::vector<bool> in;
     std::size_t size = 0;
   };
-  Circle circle(const std::vector<const NodeRecord*>& candidates, std::size_t first,
-                std::size_t enough, Look look, const std::function<bool(std::size_t)>& counts);
+  ReachableSet reachable(const std::vector<const NodeRecord*>& candidates, std::size_t first,
+                std::size_t enough, Search search, const std::function<bool(std::size_t)>& counts);
 
  private:
   struct View;   // of a node's network
@@ -76,7 +76,7 @@ class TrainingRoutes {
 };
 
 // "has no route to 10.77.0.2, the training address of 'n0'".
-std::string no_route_text(const TrainingRoutes::Circle& circle, const NodeRecord& first);
+std::string no_route_text(const TrainingRoutes::ReachableSet& reachable, const NodeRecord& first);
 // What helps.
 inline constexpr std::string_view kWhenTheyDoNotMeet =
     "; the nodes of a job need a way to its first one's training address: name the network "

@@ -71,20 +71,20 @@ template <class Match>
 std::optional<End> first_of_part(const NodePart& part, Match match,
                                  bool (*left_out)(const RankExited&)) {
   std::optional<End> first;
-  const auto look = [&](const End& end) {
+  const auto consider = [&](const End& end) {
     if (match(end) && (!first || end.at() < first->at())) first = end;
   };
   for (const auto& [rank, exit] : part.exits) {
-    if (!left_out(exit) && !exit.lost) look(End(exit));
+    if (!left_out(exit) && !exit.lost) consider(End(exit));
   }
-  for (const auto& [name, exit] : part.companions) look(End(exit));
+  for (const auto& [name, exit] : part.companions) consider(End(exit));
   return first;
 }
 
 // The first, and those of other nodes that may have been it.
 struct FirstEnds {
   End first;
-  std::vector<End> beside;
+  std::vector<End> others;
 };
 
 // Of several nodes: by our own clock. Of those that it cannot tell apart one that tells a cause
@@ -106,7 +106,7 @@ std::optional<FirstEnds> first_ends(const AttemptRecord& attempt, Match match,
   ends.erase(std::find_if(ends.begin() + 1, ends.end(), later), ends.end());
   if (!std::ranges::all_of(ends, &End::consequence))
     std::erase_if(ends, [](const End& end) { return end.consequence(); });
-  return FirstEnds{.first = ends.front(), .beside = {ends.begin() + 1, ends.end()}};
+  return FirstEnds{.first = ends.front(), .others = {ends.begin() + 1, ends.end()}};
 }
 
 bool by_itself(const End& end) {
@@ -185,9 +185,9 @@ bool of_program(const Verdict& verdict) {
 
 // Where the clocks leave more than one, no one is accused alone.
 Verdict naming_all(Verdict verdict, const FirstEnds& ends) {
-  if (ends.beside.empty()) return verdict;
-  verdict.reason += "; " + ends.beside.front().text();
-  if (const std::size_t more = ends.beside.size() - 1; more > 0)
+  if (ends.others.empty()) return verdict;
+  verdict.reason += "; " + ends.others.front().text();
+  if (const std::size_t more = ends.others.size() - 1; more > 0)
     verdict.reason += fmt::format(", and {} other node{} lost ranks", more, more == 1 ? "" : "s");
   verdict.reason += fmt::format(" within {}: which was first cannot be told", age_text(kDelayBar));
   return verdict;
@@ -277,19 +277,19 @@ std::optional<Verdict> of_node(const Ledger& ledger, const Presence& presence, c
       }
       continue;
     }
-    switch (look_at_part(ledger, presence, job, part, now, limits).sight) {
-      case PartSight::Dead: return verdict(node, "was declared dead", "dead");
-      case PartSight::GraceOver:
+    switch (check_part(ledger, presence, job, part, now, limits).liveness) {
+      case PartLiveness::Dead: return verdict(node, "was declared dead", "dead");
+      case PartLiveness::GraceOver:
         return verdict(node,
                        fmt::format("was silent for longer than the orphan grace of {}",
                                    age_text(orphan_grace(job.spec))),
                        "silent");
-      case PartSight::Silent:
+      case PartLiveness::Silent:
         return verdict(
             node, fmt::format("went silent {} ago", age_text(now.boot - last_word(presence, node))),
             "silent");
-      case PartSight::Swept:
-      case PartSight::Reachable: break;
+      case PartLiveness::Swept:
+      case PartLiveness::Reachable: break;
     }
   }
   return std::nullopt;
@@ -354,7 +354,7 @@ Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& j
 }
 
 std::optional<std::string> gives_up(const JobRecord& job, const AttemptRecord& attempt,
-                                    const Verdict& verdict, std::int64_t best_step, bool sets_aside,
+                                    const Verdict& verdict, std::int64_t best_step, bool quarantines,
                                     Now now, const Limits& limits) {
   if (verdict.cls == FailureClass::Launch && is_jobs_own(first_start_failure(attempt)->why, job)) {
     return "a failure before the program started is not tried again";
@@ -369,7 +369,7 @@ std::optional<std::string> gives_up(const JobRecord& job, const AttemptRecord& a
   // Further than ever: an error of the program itself would have met the last attempt there. Two
   // faults of the network may look the same.
   const bool further = best_step > step_to_beat(job);
-  if (of_program(verdict) && seen_before && !further && !sets_aside)
+  if (of_program(verdict) && seen_before && !further && !quarantines)
     return verdict.cls == FailureClass::Oom ? "the same want of memory twice in a row"
                                             : "the same user error twice in a row";
   const std::uint32_t idle = further ? 0 : job.attempts_without_progress + 1;

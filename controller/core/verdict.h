@@ -37,7 +37,7 @@ Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& j
 // same user error twice is not the end: the next attempt goes on from an older one, and if it fails
 // so too, that is. Nor is it when the second of the two got further than the job ever was.
 std::optional<std::string> gives_up(const JobRecord& job, const AttemptRecord& attempt,
-                                    const Verdict& verdict, std::int64_t best_step, bool sets_aside,
+                                    const Verdict& verdict, std::int64_t best_step, bool quarantines,
                                     Now now, const Limits& limits);
 
 }  // namespace muster::core

@@ -185,10 +185,10 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
                                     .predecessor = JobId(from.predecessor())};
       if (from.has_checkpoint()) to.checkpoint = take(from.checkpoint());
       if (from.attempt() == 0) return to;
-      core::HeldShards& held =
-          to.held.emplace(core::HeldShards{.attempt = AttemptNo(from.attempt()), .holders = {}});
+      core::OwnedShards& owned =
+          to.owned.emplace(core::OwnedShards{.attempt = AttemptNo(from.attempt()), .holders = {}});
       for (const pb::ShardHolder& one : from.holders())
-        held.holders.push_back({.node = NodeName(one.node()),
+        owned.holders.push_back({.node = NodeName(one.node()),
                                 .first_rank = RankNo(one.first_rank()),
                                 .ranks = one.ranks()});
       return to;
@@ -277,10 +277,10 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       to.shards = from.shards();
       return to;
     }
-    case pb::Record::kCheckpointSetAside: {
-      auto to = take_attempt<core::CheckpointSetAside>(record.checkpoint_set_aside());
-      to.step = record.checkpoint_set_aside().step();
-      to.reason = record.checkpoint_set_aside().reason();
+    case pb::Record::kCheckpointQuarantined: {
+      auto to = take_attempt<core::CheckpointQuarantined>(record.checkpoint_quarantined());
+      to.step = record.checkpoint_quarantined().step();
+      to.reason = record.checkpoint_quarantined().reason();
       return to;
     }
     case pb::Record::kAttemptBroke: {

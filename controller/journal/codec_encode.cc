@@ -148,9 +148,9 @@ struct Writer {
     to.set_job(from.job.value);
     to.set_predecessor(from.predecessor.value);
     if (from.checkpoint) put(*to.mutable_checkpoint(), *from.checkpoint);
-    if (!from.held) return;
-    to.set_attempt(from.held->attempt.value);
-    for (const core::ShardHolder& holder : from.held->holders) {
+    if (!from.owned) return;
+    to.set_attempt(from.owned->attempt.value);
+    for (const core::ShardHolder& holder : from.owned->holders) {
       auto& one = *to.add_holders();
       one.set_node(holder.node.value);
       one.set_first_rank(holder.first_rank.value);
@@ -243,8 +243,8 @@ struct Writer {
     to.set_bytes(from.bytes);
     to.set_shards(from.shards);
   }
-  void operator()(const core::CheckpointSetAside& from) const {
-    auto& to = *record.mutable_checkpoint_set_aside();
+  void operator()(const core::CheckpointQuarantined& from) const {
+    auto& to = *record.mutable_checkpoint_quarantined();
     attempt(to, from);
     to.set_step(from.step);
     to.set_reason(from.reason);

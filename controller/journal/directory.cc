@@ -78,7 +78,7 @@ Result<DirectoryLock> DirectoryLock::take(const std::filesystem::path& dir) {
   return DirectoryLock(std::move(descriptor));
 }
 
-Result<DirectoryLock> DirectoryLock::take_to_look(const std::filesystem::path& dir) {
+Result<DirectoryLock> DirectoryLock::take_to_read(const std::filesystem::path& dir) {
   const std::filesystem::path file = dir / "lock";
   io::UniqueFd descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!descriptor && errno == ENOENT) return DirectoryLock(io::UniqueFd());

@@ -29,7 +29,7 @@ class DirectoryLock {
   static Result<DirectoryLock> take(const std::filesystem::path& dir);
   // The same for somebody who only looks: without a change on the disk. Where there is no lock
   // file, nobody has it.
-  static Result<DirectoryLock> take_to_look(const std::filesystem::path& dir);
+  static Result<DirectoryLock> take_to_read(const std::filesystem::path& dir);
 
  private:
   explicit DirectoryLock(io::UniqueFd descriptor) : descriptor_(std::move(descriptor)) {}

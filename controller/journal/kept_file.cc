@@ -7,7 +7,7 @@
 
 namespace muster::journal {
 
-Result<void> KeptFile::look() {
+Result<void> KeptFile::check() {
   struct stat status{};
   const bool there = ::stat(file_.c_str(), &status) == 0;
   if (!there && errno != ENOENT && errno != ENOTDIR)

@@ -17,7 +17,7 @@ class KeptFile {
  public:
   explicit KeptFile(std::filesystem::path file) : file_(std::move(file)) {}
   // The first look remembers it. DataLoss: it is gone, or another.
-  Result<void> look();
+  Result<void> check();
 
  private:
   std::filesystem::path file_;

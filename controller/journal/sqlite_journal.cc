@@ -43,7 +43,7 @@ SqliteJournal::~SqliteJournal() {
 
 Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(SqliteOptions options) {
   if (options.read_only) {
-    auto lock = DirectoryLock::take_to_look(options.dir);
+    auto lock = DirectoryLock::take_to_read(options.dir);
     if (!lock) return fail(std::move(lock.error()));
     return std::unique_ptr<SqliteJournal>(new SqliteJournal(std::move(options), std::move(*lock)));
   }
@@ -305,7 +305,7 @@ Result<void> SqliteJournal::load(const std::function<void(const Row&)>& each) {
     if (!database_->no_room()) return fail(std::move(tidied.error()).in(doing));
     notices_.push_back(std::move(tidied.error().message));
   }
-  if (auto kept = database_kept_.look(); !kept) return fail(std::move(kept.error()).in(doing));
+  if (auto kept = database_kept_.check(); !kept) return fail(std::move(kept.error()).in(doing));
   database_->checkpoint_on_close();
   loaded_ = true;
   return {};
@@ -358,8 +358,8 @@ Result<void> SqliteJournal::append(std::span<const Row> batch) {
     chain = chain_;
     written = write_batch(batch, records, chain);
   }
-  if (written) written = database_kept_.look();
-  if (written) written = wal_kept_.look();  // made by the first write
+  if (written) written = database_kept_.check();
+  if (written) written = wal_kept_.check();  // made by the first write
   if (!written) {
     failed_ = true;
     return fail(std::move(written.error()).in(doing));

@@ -59,10 +59,10 @@ void go_on_from(engine::LaunchRequest& request, const std::optional<core::Resume
   (point->from_start && weights ? request.start_dir : request.resume_dir) = links;
 }
 
-std::vector<engine::HeldOn> nodes_of(const core::HeldShards& held) {
-  std::vector<engine::HeldOn> nodes;
-  nodes.reserve(held.holders.size());
-  for (const core::ShardHolder& one : held.holders)
+std::vector<engine::ShardOwner> nodes_of(const core::OwnedShards& owned) {
+  std::vector<engine::ShardOwner> nodes;
+  nodes.reserve(owned.holders.size());
+  for (const core::ShardHolder& one : owned.holders)
     nodes.push_back(
         {.node = one.node.str(), .ranks = {.first = one.first_rank.value, .count = one.ranks}});
   return nodes;
@@ -72,28 +72,28 @@ std::vector<engine::HeldOn> nodes_of(const core::HeldShards& held) {
 // its end does, of an attempt of this job the placement.
 void find_holders(engine::LaunchRequest& request, const core::JobRecord& job,
                   const core::AttemptRecord& attempt) {
-  if (!core::brings_files(job.spec)) return;
+  if (!core::fetches_files(job.spec)) return;
   for (const v1::StageDir& stage : job.spec.stage().dirs()) {
-    const auto held = job.held.find(JobId(stage.job()));
-    if (held != job.held.end())
-      request.stages_held[stage.stage()] = {.attempt = held->second.attempt.value,
-                                            .nodes = nodes_of(held->second)};
+    const auto owned = job.owned.find(JobId(stage.job()));
+    if (owned != job.owned.end())
+      request.stage_owners[stage.stage()] = {.attempt = owned->second.attempt.value,
+                                            .nodes = nodes_of(owned->second)};
   }
   if (!attempt.resume) return;
   if (!attempt.resume->from_start) {
     if (const core::AttemptRecord* writer = job.attempt(attempt.resume->attempt))
-      request.resume_held = nodes_of(core::held_by(job, *writer));
+      request.resume_owners = nodes_of(core::owned_shards(job, *writer));
     return;
   }
   for (const v1::ShardHolder& one : job.spec.start().point().holders())
-    request.resume_held.push_back(
+    request.resume_owners.push_back(
         {.node = one.node(), .ranks = {.first = one.first_rank(), .count = one.ranks()}});
   constexpr std::string_view kStage = "stage:";
   const std::string_view from = job.spec.start().from();
   if (!from.starts_with(kStage)) return;
-  const auto stage = request.stages_held.find(
+  const auto stage = request.stage_owners.find(
       std::string(from.substr(kStage.size(), from.find('/') - kStage.size())));
-  if (stage != request.stages_held.end()) request.resume_held = stage->second.nodes;
+  if (stage != request.stage_owners.end()) request.resume_owners = stage->second.nodes;
 }
 
 }  // namespace
@@ -171,9 +171,9 @@ Result<v1::NodeLaunch> part_launch(const core::JobRecord& job, const core::Attem
   *launch.mutable_orphan_grace() = job.spec.recovery().orphan_grace();
   *launch.mutable_stop_grace() = job.spec.recovery().stop_grace();
   add_ports(launch, placed, part == 0 ? attempt.master_port : 0);
-  if (core::looks_first(job, attempt)) {
-    launch.mutable_look_first()->set_dir(request.save_dir.substr(0, request.save_dir.rfind('/')));
-    launch.mutable_look_first()->set_beyond(
+  if (core::scans_first(job, attempt)) {
+    launch.mutable_scan_first()->set_dir(request.save_dir.substr(0, request.save_dir.rfind('/')));
+    launch.mutable_scan_first()->set_beyond(
         attempt.resume && !attempt.resume->from_start ? attempt.resume->step : -1);
   }
   launch.set_nofile(job.spec.runtime().limits().nofile());

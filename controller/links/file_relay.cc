@@ -112,8 +112,8 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
     if (part.has_failed())
       return end_locked({grpc::StatusCode::FAILED_PRECONDITION, part.failed().text()});
     whole_ = part.has_end();
-    held_ += cost(part);
-    v1::BringFilesResponse& last = queue_.emplace_back();
+    buffered_ += cost(part);
+    v1::FetchFilesResponse& last = queue_.emplace_back();
     *last.mutable_part() = std::move(part);
     go_on();
   }
@@ -131,7 +131,7 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   void written(bool ok) {
     const std::lock_guard lock(mutex_);
     writing_ = false;
-    held_ -= cost(queue_.front().part());
+    buffered_ -= cost(queue_.front().part());
     queue_.pop_front();
     if (!ok) end_locked({grpc::StatusCode::CANCELLED, "the node that asked has gone"});
     go_on();
@@ -193,7 +193,7 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
       finish_giver(grpc::Status::OK);
       return;
     }
-    if (giver_ != nullptr && !giver_finished_ && !reading_ && held_ < FileRelay::kHeldBytes) {
+    if (giver_ != nullptr && !giver_finished_ && !reading_ && buffered_ < FileRelay::kBufferedBytes) {
       reading_ = true;
       giver_->incoming.Clear();
       giver_->StartRead(&giver_->incoming);
@@ -208,8 +208,8 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   core::AttemptKey attempt_;
   Taker* taker_ = nullptr;
   Giver* giver_ = nullptr;
-  std::deque<v1::BringFilesResponse> queue_;  // its front is gRPC's while writing_
-  std::size_t held_ = 0;
+  std::deque<v1::FetchFilesResponse> queue_;  // its front is gRPC's while writing_
+  std::size_t buffered_ = 0;
   bool writing_ = false, reading_ = false, whole_ = false, taker_finished_ = false,
        giver_finished_ = false;
   std::optional<grpc::Status> over_;
@@ -239,7 +239,7 @@ void FileTransfer::Giver::OnReadDone(bool ok) {
   found->read_first();
 }
 
-FileRelay::Taker* FileRelay::bring(const std::function<void(FileTransferPtr)>& judge) {
+FileRelay::Taker* FileRelay::fetch(const std::function<void(FileTransferPtr)>& judge) {
   const auto transfer = std::make_shared<FileTransfer>(book_);
   Taker* taker = transfer->take();
   judge(transfer);

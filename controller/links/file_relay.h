@@ -1,6 +1,6 @@
-// Files on their way from one agent to another: the one asks (BringFiles), the other is told to
+// Files on their way from one agent to another: the one asks (FetchFiles), the other is told to
 // send (FilesWanted) and opens SendFiles, and the parts of the one stream become those of the
-// other. Nothing is kept: at most kHeldBytes of a transfer wait here, beyond them the sender is not
+// other. Nothing is kept: at most kBufferedBytes of a transfer wait here, beyond them the sender is not
 // read from, so that gRPC's flow control holds it back.
 //
 // Thread-safe. A transfer lives as long as one of its two streams; the end of either ends the
@@ -27,13 +27,13 @@ using FileTransferPtr = std::shared_ptr<FileTransfer>;
 
 class FileRelay {
  public:
-  static constexpr std::size_t kHeldBytes = 4 << 20;
-  using Taker = grpc::ServerWriteReactor<v1::BringFilesResponse>;
+  static constexpr std::size_t kBufferedBytes = 4 << 20;
+  using Taker = grpc::ServerWriteReactor<v1::FetchFilesResponse>;
   using Giver = grpc::ServerReadReactor<v1::SendFilesRequest>;
 
   // The asking side. `judge` is called once, before this returns: it calls open() or refuse(), now
   // or later.
-  Taker* bring(const std::function<void(FileTransferPtr)>& judge);
+  Taker* fetch(const std::function<void(FileTransferPtr)>& judge);
   // Where the files come from, and for which attempt; the ticket for FilesWanted.
   std::string open(const FileTransferPtr& transfer, const NodeName& source,
                    const InstanceId& instance, const core::AttemptKey& attempt);

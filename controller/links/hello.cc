@@ -47,11 +47,11 @@ std::string too_much(const v1::Inventory& inventory) {
 }  // namespace
 
 std::optional<Duration> uptime_of(const v1::Hello& hello) {
-  const google::protobuf::Duration& told = hello.uptime();
-  if (!hello.has_uptime() || told.seconds() < 0 ||
-      told.seconds() > kUptimeMost / std::chrono::seconds(1) || told.nanos() < 0)
+  const google::protobuf::Duration& reported = hello.uptime();
+  if (!hello.has_uptime() || reported.seconds() < 0 ||
+      reported.seconds() > kUptimeMost / std::chrono::seconds(1) || reported.nanos() < 0)
     return std::nullopt;
-  return std::chrono::seconds(told.seconds()) + std::chrono::nanoseconds(told.nanos());
+  return std::chrono::seconds(reported.seconds()) + std::chrono::nanoseconds(reported.nanos());
 }
 
 std::string pause_text(std::string_view behind) {
@@ -77,22 +77,22 @@ Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIn
   if (hello.instance().empty() || hello.boot_id().empty())
     return refuse(grpc::StatusCode::INVALID_ARGUMENT, who + ": Hello without instance or boot id");
   for (const std::string* word : {&hello.instance(), &hello.boot_id(), &hello.version(),
-                                  &hello.life(), &hello.cluster_id()}) {
+                                  &hello.incarnation(), &hello.cluster_id()}) {
     if (word->size() > kHelloWordMost)
       return refuse(grpc::StatusCode::INVALID_ARGUMENT,
                     fmt::format("{}: Hello with an id or version of {} bytes, at most {}", who,
                                 word->size(), kHelloWordMost));
   }
-  if (hello.held_size() > kHeldMost) {
+  if (hello.present_size() > kPresentMost) {
     return refuse(grpc::StatusCode::INVALID_ARGUMENT,
                   fmt::format("{}: it holds {} run directories, at most {} are taken; remove those "
                               "of jobs that are long over from its state directory",
-                              who, hello.held_size(), kHeldMost));
+                              who, hello.present_size(), kPresentMost));
   }
-  const auto long_id = [](const v1::HeldAttempt& held) {
-    return held.job_id().size() > kHelloWordMost;
+  const auto long_id = [](const v1::PresentAttempt& present) {
+    return present.job_id().size() > kHelloWordMost;
   };
-  if (std::ranges::any_of(hello.held(), long_id))
+  if (std::ranges::any_of(hello.present(), long_id))
     return refuse(grpc::StatusCode::INVALID_ARGUMENT,
                   who + ": it holds a run of a job whose id is none");
   if (const std::string much = too_much(hello.inventory()); !much.empty())
@@ -117,15 +117,15 @@ Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIn
                               "controller, or an old copy of its journal",
                               who, hello.highest_epoch(), ledger.epoch.value));
   }
-  const core::Told told{.epoch = Epoch(hello.highest_epoch()),
+  const core::AgentReach reported{.epoch = Epoch(hello.highest_epoch()),
                         .acked = JournalIndex(hello.acked_index()),
                         .welcomed = welcomed};
   const core::Reach reach{.epoch = ledger.epoch, .loaded = loaded, .last = last};
-  if (!hello.cluster_id().empty() && core::told_beyond(told, reach)) {
+  if (!hello.cluster_id().empty() && core::reaches_beyond(reported, reach)) {
     const std::string says =
         fmt::format("it says that it was told up to journal row {} and controller epoch {}",
                     hello.acked_index(), hello.highest_epoch());
-    if (!core::told_believably(told, reach)) {
+    if (!core::believable_reach(reported, reach)) {
       return refuse(grpc::StatusCode::FAILED_PRECONDITION,
                     fmt::format("{}: {}, which no controller of this cluster, now at row {} and "
                                 "epoch {}, can have reached; its state directory is damaged: give "

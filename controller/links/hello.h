@@ -16,7 +16,7 @@ namespace muster::controller {
 
 inline constexpr std::uint32_t kProtocolMin = 1, kProtocolMax = 1;
 inline constexpr std::size_t kHelloBytesMost = 2 << 20;
-inline constexpr int kHeldMost = 16'384;
+inline constexpr int kPresentMost = 16'384;
 
 // What is durable here says of this Hello (peers are looked at elsewhere). Pure.
 struct Judged {

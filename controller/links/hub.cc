@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "common/engine/bring.h"
+#include "common/engine/fetches.h"
 #include "common/log/log.h"
 #include "common/rpc/status.h"
 #include "controller/core/reported_time.h"
@@ -33,7 +33,7 @@ std::set<core::AttemptKey> keys_of(const std::vector<core::Assignment>& assignme
 void bound_pulse(v1::Pulse& pulse) {
   constexpr int kSamples = 1'000;
   auto& readings = *pulse.mutable_readings();
-  if (readings.size() > kHeldMost) readings.DeleteSubrange(kHeldMost, readings.size() - kHeldMost);
+  if (readings.size() > kPresentMost) readings.DeleteSubrange(kPresentMost, readings.size() - kPresentMost);
   for (v1::AttemptReading& reading : readings) {
     auto& samples = *reading.mutable_samples();
     if (samples.size() > kSamples) samples.DeleteSubrange(0, samples.size() - kSamples);
@@ -69,9 +69,9 @@ Hub::PushLogsReactor* Hub::PushLogs(grpc::CallbackServerContext* context) {
 
 // --- files from one node to another --------------------------------------------------------------
 
-FileRelay::Taker* Hub::BringFiles(grpc::CallbackServerContext*,
-                                  const v1::BringFilesRequest* request) {
-  return files_.bring([this, request = *request](FileTransferPtr transfer) {
+FileRelay::Taker* Hub::FetchFiles(grpc::CallbackServerContext*,
+                                  const v1::FetchFilesRequest* request) {
+  return files_.fetch([this, request = *request](FileTransferPtr transfer) {
     const bool taken = ask(request.ByteSizeLong(), [this, transfer, request](const View& view) {
       find_files(transfer, request, view);
     });
@@ -86,7 +86,7 @@ FileRelay::Giver* Hub::SendFiles(grpc::CallbackServerContext*, v1::SendFilesResp
 }
 
 // A node gets what its own order names, and nothing else.
-void Hub::find_files(const FileTransferPtr& transfer, const v1::BringFilesRequest& request,
+void Hub::find_files(const FileTransferPtr& transfer, const v1::FetchFilesRequest& request,
                      const View& view) {
   const auto refuse = [&](grpc::StatusCode code, const std::string& why) {
     FileRelay::refuse(transfer, {code, why});
@@ -105,10 +105,10 @@ void Hub::find_files(const FileTransferPtr& transfer, const v1::BringFilesReques
   }
   const engine::LaunchRequest launch =
       launch_request(job->second, *attempt, view.ledger, options_.cluster_out);
-  const std::vector<v1::Bring> brings = engine::brings(launch, attempt->part_index.at(node));
-  if (request.number() >= brings.size())
+  const std::vector<v1::Fetch> fetches = engine::fetches(launch, attempt->part_index.at(node));
+  if (request.number() >= fetches.size())
     return refuse(grpc::StatusCode::OUT_OF_RANGE, "the order names no such directory");
-  const v1::Bring& what = brings[request.number()];
+  const v1::Fetch& what = fetches[request.number()];
   const auto source = peers_.find(NodeName(what.node()));
   if (source == peers_.end() || !source->second.welcomed) {
     return refuse(grpc::StatusCode::UNAVAILABLE,
@@ -117,7 +117,7 @@ void Hub::find_files(const FileTransferPtr& transfer, const v1::BringFilesReques
                   "(--from)");
   }
   const auto& features = view.ledger.nodes.at(source->first).inventory.features();
-  if (std::ranges::find(features, engine::kBringFiles) == features.end())
+  if (std::ranges::find(features, engine::kFetchFiles) == features.end())
     return refuse(
         grpc::StatusCode::UNIMPLEMENTED,
         "it lies on that node alone, and its agent is of a version that sends none; upgrade it");
@@ -148,7 +148,7 @@ bool Hub::ask(std::size_t bytes, ReadFn read) {
   };
   auto place = std::make_unique<Place>(asking_, bytes);
   if (asking_->questions > kAskedMost || asking_->bytes > kAskedBytesMost) return false;
-  shell_.look(
+  shell_.read_always(
       [place = std::move(place), read = std::move(read)](const View& view) mutable { read(view); });
   return true;
 }
@@ -180,9 +180,9 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
     status = {grpc::StatusCode::UNAVAILABLE,
               "connecting node '" + session->node().str() + "': " + view.paused};
   const auto holder = peers_.find(session->node());
-  const bool held_by_another =
+  const bool taken_by_another =
       holder != peers_.end() && holder->second.session->instance() != session->instance();
-  if (held_by_another && (status.ok() || !behind.empty())) {
+  if (taken_by_another && (status.ok() || !behind.empty())) {
     behind.clear();
     status = {grpc::StatusCode::ABORTED,
               "connecting node '" + session->node().str() + "' (instance '" +
@@ -191,7 +191,7 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
                   holder->second.session->peer() + "; two agents need two names"};
   }
   if (status.ok() && holder != peers_.end())
-    status = other_life(holder->second, hello, arrived, view);
+    status = other_incarnation(holder->second, hello, arrived, view);
   if (!status.ok()) {
     log::warn("an agent was refused", {{"node", session->node().str()},
                                        {"peer", session->peer()},
@@ -209,9 +209,9 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
   Peer& peer = peers_[session->node()];
   peer.session = session;
   peer.connection = connection;
-  peer.life = hello.life();
-  for (const v1::HeldAttempt& held : hello.held())
-    peer.held.insert({JobId(held.job_id()), AttemptNo(held.attempt())});
+  peer.incarnation = hello.incarnation();
+  for (const v1::PresentAttempt& present : hello.present())
+    peer.present.insert({JobId(present.job_id()), AttemptNo(present.attempt())});
   core::RegisterNode input{.node = session->node(),
                            .instance = session->instance(),
                            .boot_id = BootId(hello.boot_id()),
@@ -222,7 +222,7 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
   const core::Connected then{.node = session->node(),
                              .connection = connection,
                              .instance = session->instance(),
-                             .held = {hello.held().begin(), hello.held().end()},
+                             .present = {hello.present().begin(), hello.present().end()},
                              .boot_id = BootId(hello.boot_id())};
   shell_.report_and_observe(
       input, then, arrived,
@@ -245,9 +245,9 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
 // Two agents on copies of one state directory have one instance: were each to replace the other's
 // stream, both would start what is ordered. One that was killed and started again is another life
 // too, but of the earlier one no more is heard.
-grpc::Status Hub::other_life(Peer& holder, const v1::Hello& hello, Now arrived,
+grpc::Status Hub::other_incarnation(Peer& holder, const v1::Hello& hello, Now arrived,
                              const View& view) const {
-  if (hello.life().empty() || holder.life.empty() || hello.life() == holder.life)
+  if (hello.incarnation().empty() || holder.incarnation.empty() || hello.incarnation() == holder.incarnation)
     return grpc::Status::OK;
   const auto seen = view.presence.nodes.find(holder.session->node());
   if (seen == view.presence.nodes.end()) return grpc::Status::OK;
@@ -256,8 +256,8 @@ grpc::Status Hub::other_life(Peer& holder, const v1::Hello& hello, Now arrived,
   const Duration patience = std::max(std::min(3 * options_.pulse_interval, kHolderHeardMost),
                                      options_.pulse_interval * 6 / 5);
   if (arrived.boot - heard > patience) return grpc::Status::OK;
-  if (holder.contender != hello.life()) {
-    holder.contender = hello.life();
+  if (holder.contender != hello.incarnation()) {
+    holder.contender = hello.incarnation();
     holder.contended_since = arrived.boot;
   }
   const std::string who = "connecting node '" + hello.node() + "': ";
@@ -380,30 +380,30 @@ void Hub::on_gone(const SessionPtr& session, Now at) {
 // Short jobs may end faster than their Forgets are sent, and standing orders name only the newest:
 // what a node still has and no order of it mentions is looked at again, once all that is known of
 // it is durable.
-void Hub::look_for_leftovers(const core::PulseHeard& pulse) {
+void Hub::find_leftovers(const core::PulseHeard& pulse) {
   const auto peer = peers_.find(pulse.node);
   if (peer == peers_.end() || peer->second.connection != pulse.connection) return;
   std::set<core::AttemptKey>& seen = peer->second.seen;
   seen.clear();
   for (const v1::AttemptReading& reading : pulse.pulse.readings())
     seen.emplace(JobId(reading.job_id()), AttemptNo(reading.attempt()));
-  const std::set<core::AttemptKey> told = keys_of(peer->second.told);
-  if (std::ranges::all_of(seen, [&](const core::AttemptKey& key) { return told.contains(key); }))
+  const std::set<core::AttemptKey> sent = keys_of(peer->second.sent);
+  if (std::ranges::all_of(seen, [&](const core::AttemptKey& key) { return sent.contains(key); }))
     return;
   // refused: with the next pulse
   (void)ask(0, [this, node = pulse.node](const View& view) { tell(node, view, false); });
 }
 
 void Hub::on_pulse(const core::PulseHeard& pulse, const core::Presence& presence) {
-  look_for_leftovers(pulse);
+  find_leftovers(pulse);
   const auto peer = peers_.find(pulse.node);
-  const std::set<core::AttemptKey> told =
-      peer == peers_.end() ? std::set<core::AttemptKey>() : keys_of(peer->second.told);
+  const std::set<core::AttemptKey> sent =
+      peer == peers_.end() ? std::set<core::AttemptKey>() : keys_of(peer->second.sent);
   for (const v1::AttemptReading& reading : pulse.pulse.readings()) {
     if (reading.samples().empty()) continue;
     const JobId job(reading.job_id());
     const AttemptNo attempt(reading.attempt());
-    if (!told.contains({job, attempt})) continue;  // of another node's job it knows nothing
+    if (!sent.contains({job, attempt})) continue;  // of another node's job it knows nothing
     const auto seen = presence.attempts.find({job, attempt});
     if (seen == presence.attempts.end()) continue;
     // The spokesman: the lowest rank that prints steps.
@@ -464,27 +464,27 @@ void Hub::tell(const NodeName& node, const View& view, bool always) {
     // directory is another's, or an older one. It is swept by its cookie: to be started again here
     // would be a second start.
     const core::AttemptKey key{one.job, one.attempt};
-    if (one.want != core::Want::Run || peer.held.contains(key) ||
-        std::ranges::find(peer.told, one) != peer.told.end())
+    if (one.want != core::Want::Run || peer.present.contains(key) ||
+        std::ranges::find(peer.sent, one) != peer.sent.end())
       continue;
     if (view.ledger.jobs.at(one.job).attempt(one.attempt)->part(node)->started)
       one.want = core::Want::Stop;
   }
-  std::set<core::AttemptKey> there = peer.held;
+  std::set<core::AttemptKey> there = peer.present;
   there.insert(peer.seen.begin(), peer.seen.end());
   const std::set<core::AttemptKey> mentioned = keys_of(wanted);
   for (const auto& [job, attempt] : there) {
     if (!mentioned.contains({job, attempt}) && core::may_forget(view.ledger, node, job, attempt))
       wanted.push_back({.job = job, .attempt = attempt, .want = core::Want::Forget});
   }
-  if (!always && wanted == peer.told) return;
+  if (!always && wanted == peer.sent) return;
   NodeOrders orders{
       .standing = OrderBook::standing(view.ledger, wanted), .runs = {}, .running = {}};
   for (const core::Assignment& one : wanted) {
     if (one.want != core::Want::Run) continue;
     const core::AttemptKey key{one.job, one.attempt};
     orders.running.insert(key);
-    if (peer.held.contains(key) || std::ranges::find(peer.told, one) != peer.told.end()) continue;
+    if (peer.present.contains(key) || std::ranges::find(peer.sent, one) != peer.sent.end()) continue;
     if (auto run = book_.run(view.ledger, node, one)) {
       orders.runs.push_back(std::move(*run));
     } else if (unlaunchable_.insert(key).second) {
@@ -492,7 +492,7 @@ void Hub::tell(const NodeName& node, const View& view, bool always) {
     }
   }
   peer.session->send(std::move(orders));
-  peer.told = std::move(wanted);
+  peer.sent = std::move(wanted);
 }
 
 // In the node's name: the attempt breaks at once and says why, instead of at its start time-out.

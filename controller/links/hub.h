@@ -7,7 +7,7 @@
 //   work loop        series points go to the log store
 //
 // Rules: one instance a node name (ABORTED names the holder; the same instance replaces its old
-// stream). A Hello that tells of more than this journal can have told (core::told_beyond) means
+// stream). A Hello that tells of more than this journal can have told (core::reaches_beyond) means
 // that the journal is older than it must be: it is refused, the shell is paused and the daemon told
 // (on_behind). From then on nobody is welcomed or given orders, and no fact is acknowledged: its
 // agent says it again to the next controller. Who is connected stays, and its leases are renewed.
@@ -63,8 +63,8 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(
       grpc::CallbackServerContext* context) override;
   PushLogsReactor* PushLogs(grpc::CallbackServerContext* context) override;
-  FileRelay::Taker* BringFiles(grpc::CallbackServerContext* context,
-                               const v1::BringFilesRequest* request) override;
+  FileRelay::Taker* FetchFiles(grpc::CallbackServerContext* context,
+                               const v1::FetchFilesRequest* request) override;
   FileRelay::Giver* SendFiles(grpc::CallbackServerContext* context,
                               v1::SendFilesResponse* response) override;
 
@@ -83,11 +83,11 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   struct Peer {
     SessionPtr session;
     ConnectionId connection;
-    std::set<core::AttemptKey> held;  // run directories its Hello named
+    std::set<core::AttemptKey> present;  // run directories its Hello named
     std::set<core::AttemptKey> seen;  // run directories its latest pulse named
-    std::vector<core::Assignment> told;
+    std::vector<core::Assignment> sent;
     bool welcomed = false;
-    std::string life;
+    std::string incarnation;
     std::string contender;  // the latest other life that asked for the name
     BootTime contended_since{};
   };
@@ -96,13 +96,13 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   [[nodiscard]] bool ask(std::size_t bytes, ReadFn read);
   void judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view);
   void welcome(const SessionPtr& session, ConnectionId connection, const View& view);
-  grpc::Status other_life(Peer& holder, const v1::Hello& hello, Now arrived,
+  grpc::Status other_incarnation(Peer& holder, const v1::Hello& hello, Now arrived,
                           const View& view) const;
   void end_stream(std::map<NodeName, Peer>::iterator peer, Now at, std::string_view why);
   void tell(const NodeName& node, const View& view, bool always);
-  void find_files(const FileTransferPtr& transfer, const v1::BringFilesRequest& request,
+  void find_files(const FileTransferPtr& transfer, const v1::FetchFilesRequest& request,
                   const View& view);
-  void look_for_leftovers(const core::PulseHeard& pulse);
+  void find_leftovers(const core::PulseHeard& pulse);
   void cannot_launch(const NodeName& node, const core::Assignment& wanted, const Error& why,
                      const View& view);
 

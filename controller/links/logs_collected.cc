@@ -72,7 +72,7 @@ void LogsCollected::on_release(std::span<const journal::Row> rows) {
 }
 
 void LogsCollected::on_complete(const JobId& job, AttemptNo attempt, RankNo rank) {
-  shell_.look([this, job, attempt, rank](const View& view) {
+  shell_.read_always([this, job, attempt, rank](const View& view) {
     const auto record = view.ledger.jobs.find(job);
     if (record == view.ledger.jobs.end()) return;
     const core::AttemptRecord* found = record->second.attempt(attempt);

@@ -24,12 +24,12 @@ ConnectionId Session::connection() const {
 
 bool Session::is_gone() const {
   const std::lock_guard lock(mutex_);
-  return told_gone_;
+  return gone_notified_;
 }
 
-bool Session::said_all() const {
+bool Session::half_closed() const {
   const std::lock_guard lock(mutex_);
-  return said_all_;
+  return half_closed_;
 }
 
 // --- reading -------------------------------------------------------------------------------------
@@ -41,8 +41,8 @@ void Session::OnReadDone(bool ok) {
       // Its question is still open: the answer ends the stream. (A connection that breaks comes as
       // OnCancel, whatever is open.)
       const std::lock_guard lock(mutex_);
-      said_all_ = true;
-      if (asked_ && !decided_ && !told_gone_) return;
+      half_closed_ = true;
+      if (asked_ && !decided_ && !gone_notified_) return;
     }
     gone();
     refuse(grpc::Status::OK);
@@ -52,8 +52,8 @@ void Session::OnReadDone(bool ok) {
   incoming_.Clear();
   {
     const std::lock_guard lock(mutex_);
-    held_back_ = facts_waiting_ > kFactsWaitingMost;
-    if (held_back_) return;
+    reading_paused_ = facts_waiting_ > kFactsWaitingMost;
+    if (reading_paused_) return;
   }
   StartRead(&incoming_);
 }
@@ -61,21 +61,21 @@ void Session::OnReadDone(bool ok) {
 void Session::facts_taken(std::size_t cost) {
   const std::lock_guard lock(mutex_);
   facts_waiting_ -= cost;
-  if (!held_back_ || facts_waiting_ > kFactsWaitingMost || finished_) return;
-  held_back_ = false;
+  if (!reading_paused_ || facts_waiting_ > kFactsWaitingMost || finished_) return;
+  reading_paused_ = false;
   StartRead(&incoming_);
 }
 
 bool Session::hand_over(Now arrived) {
   const SessionPtr self = shared_from_this();
   if (incoming_.has_hello()) {
-    if (said_hello_) {
+    if (hello_received_) {
       refuse({grpc::StatusCode::FAILED_PRECONDITION,
               "agent stream of node '" + node_.str() +
                   "': a second Hello; open a new stream instead"});
       return false;
     }
-    said_hello_ = true;
+    hello_received_ = true;
     node_ = NodeName(incoming_.hello().node());
     instance_ = InstanceId(incoming_.hello().instance());
     {
@@ -113,7 +113,7 @@ void Session::accept(ConnectionId connection, v1::Welcome welcome) {
     connection_ = connection;
     welcome_ = std::move(welcome);
     decided_ = true;
-    over = said_all_;
+    over = half_closed_;
     write_next();
   }
   // The Welcome is on its way; nothing can follow it.
@@ -219,7 +219,7 @@ void Session::OnWriteDone(bool ok) {
 void Session::gone() {
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(told_gone_, true)) return;
+    if (std::exchange(gone_notified_, true)) return;
   }
   owner_.on_gone(shared_from_this(), clock_.now());
 }

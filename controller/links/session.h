@@ -83,7 +83,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   [[nodiscard]] const InstanceId& instance() const { return instance_; }
   [[nodiscard]] ConnectionId connection() const;  // 0: not accepted
   [[nodiscard]] bool is_gone() const;             // once true, on_gone was or is being called
-  [[nodiscard]] bool said_all() const;            // the agent has ended its half of the stream
+  [[nodiscard]] bool half_closed() const;            // the agent has ended its half of the stream
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -101,7 +101,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   const std::string peer_;
   NodeName node_;
   InstanceId instance_;
-  bool said_hello_ = false;  // reads only, as the next
+  bool hello_received_ = false;  // reads only, as the next
   int unsupported_ = 0;
   v1::ConnectRequest incoming_;
   SessionPtr self_;
@@ -117,11 +117,11 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   std::optional<v1::FactAck> fact_ack_;
   std::optional<v1::PulseAck> pulse_ack_;
   v1::ConnectResponse outgoing_;
-  bool writing_ = false, finished_ = false, told_gone_ = false;
+  bool writing_ = false, finished_ = false, gone_notified_ = false;
   std::size_t facts_waiting_ = 0;
-  bool held_back_ = false;                // no read is outstanding
+  bool reading_paused_ = false;                // no read is outstanding
   bool asked_ = false, decided_ = false;  // Hello was handed to the hub; it has answered
-  bool said_all_ = false;
+  bool half_closed_ = false;
   std::optional<grpc::Status> ending_;
 };
 

@@ -54,8 +54,8 @@ class FileLogStore final : public LogStore {
   Synced sync() override;
 
  private:
-  struct Held {
-    explicit Held(RankLog log) : log(std::move(log)) {}
+  struct StoredLog {
+    explicit StoredLog(RankLog log) : log(std::move(log)) {}
     RankLog log;
     std::list<LogKey>::iterator recent;
     bool open = false;
@@ -66,9 +66,9 @@ class FileLogStore final : public LogStore {
   [[nodiscard]] std::filesystem::path base(const LogKey& key) const {
     return job_dir(key.job) / std::to_string(key.attempt.value) / file_stem(key);
   }
-  using Logs = std::map<LogKey, Held>;
-  Result<Held*> get(const LogKey& key);
-  Logs::iterator let_go(Logs::iterator held);
+  using Logs = std::map<LogKey, StoredLog>;
+  Result<StoredLog*> get(const LogKey& key);
+  Logs::iterator let_go(Logs::iterator stored);
   // Of what is synced nothing is lost with it; the rest stays.
   void let_go_synced(const JobId& job);
   std::vector<LogKey> list_locked(const JobId& job) const;

@@ -39,7 +39,7 @@ WallTime modified_at(const fs::path& path) {
 }
 
 // A person's own folder, or a file system's lost+found, is nobody's to remove.
-bool looks_like_a_job(const fs::path& folder) {
+bool is_job_folder(const fs::path& folder) {
   const auto digits = [](const std::string& text) {
     return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
   };
@@ -97,7 +97,7 @@ std::vector<JobId> FileLogStore::jobs() {
     const std::scoped_lock lock(mutex_);
     jobs = jobs_locked();
   }
-  std::erase_if(jobs, [&](const JobId& job) { return !looks_like_a_job(job_dir(job)); });
+  std::erase_if(jobs, [&](const JobId& job) { return !is_job_folder(job_dir(job)); });
   return jobs;
 }
 
@@ -200,9 +200,9 @@ std::uint64_t FileLogStore::take_finished(std::uint64_t want) {
     evictable_.erase(evictable_.begin());
     bool all = true;
     for (const LogKey& key : list_locked(job)) {
-      auto held = get(key);
+      auto stored = get(key);
       const std::uint64_t went =
-          held ? (*held)->log.evict(UINT64_MAX / 2, 0, now).value_or(kNot) : kNot;
+          stored ? (*stored)->log.evict(UINT64_MAX / 2, 0, now).value_or(kNot) : kNot;
       all = all && went != kNot;
       if (went == kNot) continue;
       used_ -= std::min(used_, went);
@@ -218,9 +218,9 @@ std::uint64_t FileLogStore::take_finished(std::uint64_t want) {
 std::uint64_t FileLogStore::take_largest(std::uint64_t want) {
   const auto largest = largest_unfinished();
   if (!largest) return 0;
-  auto held = get(*largest);
-  if (!held) return 0;
-  const auto went = (*held)->log.evict(want, kKeepNewest, system_clock().now().wall);
+  auto stored = get(*largest);
+  if (!stored) return 0;
+  const auto went = (*stored)->log.evict(want, kKeepNewest, system_clock().now().wall);
   if (!went) return 0;
   used_ -= std::min(used_, *went);
   return *went;
@@ -315,9 +315,9 @@ std::optional<LogKey> FileLogStore::largest_unfinished() {
   for (const JobId& job : jobs_locked()) {
     if (finished_.contains(job)) continue;
     for (const LogKey& key : list_locked(job)) {
-      const auto held = logs_.find(key);
-      const std::uint64_t bytes = held == logs_.end() ? bytes_on_disk(base(key).string() + ".log")
-                                                      : held->second.log.held_bytes();
+      const auto stored = logs_.find(key);
+      const std::uint64_t bytes = stored == logs_.end() ? bytes_on_disk(base(key).string() + ".log")
+                                                      : stored->second.log.stored_bytes();
       if (bytes <= most) continue;
       most = bytes;
       largest = key;

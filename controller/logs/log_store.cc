@@ -53,19 +53,19 @@ std::optional<LogKey> key_of_stem(const JobId& job, AttemptNo attempt, std::stri
   return rank ? std::optional(LogKey{job, attempt, RankNo(*rank)}) : std::nullopt;
 }
 
-Result<FileLogStore::Held*> FileLogStore::get(const LogKey& key) {
+Result<FileLogStore::StoredLog*> FileLogStore::get(const LogKey& key) {
   auto found = logs_.find(key);
   if (found == logs_.end()) {
     const fs::path stem = base(key);
     auto log = RankLog::open(stem.string() + ".log", stem.string() + ".index", calls_.file);
     if (!log) return fail(std::move(log.error()));
-    found = logs_.emplace(key, Held(std::move(*log))).first;
+    found = logs_.emplace(key, StoredLog(std::move(*log))).first;
   }
-  Held& held = found->second;
-  if (held.open) recent_.erase(held.recent);
+  StoredLog& stored = found->second;
+  if (stored.open) recent_.erase(stored.recent);
   recent_.push_front(key);
-  held.recent = recent_.begin();
-  held.open = true;
+  stored.recent = recent_.begin();
+  stored.open = true;
   if (recent_.size() > open_most_) {
     const auto oldest = logs_.find(recent_.back());
     const LogState state = oldest->second.log.state();
@@ -79,12 +79,12 @@ Result<FileLogStore::Held*> FileLogStore::get(const LogKey& key) {
       let_go(oldest);
     }
   }
-  return &held;
+  return &stored;
 }
 
-FileLogStore::Logs::iterator FileLogStore::let_go(Logs::iterator held) {
-  if (held->second.open) recent_.erase(held->second.recent);
-  return logs_.erase(held);
+FileLogStore::Logs::iterator FileLogStore::let_go(Logs::iterator stored) {
+  if (stored->second.open) recent_.erase(stored->second.recent);
+  return logs_.erase(stored);
 }
 
 void FileLogStore::tell(const LogKey& key) {
@@ -98,11 +98,11 @@ void FileLogStore::tell(const LogKey& key) {
 
 Result<LogState> FileLogStore::state(const LogKey& key) {
   const std::scoped_lock lock(mutex_);
-  auto held = get(key);
-  if (!held) return fail(std::move(held.error()));
+  auto stored = get(key);
+  if (!stored) return fail(std::move(stored.error()));
   // Opened again after a restart: nobody knows any more what of it was synced.
-  if ((*held)->log.sync_due()) dirty_.insert(key);
-  return (*held)->log.state();
+  if ((*stored)->log.sync_due()) dirty_.insert(key);
+  return (*stored)->log.state();
 }
 
 Result<LogState> FileLogStore::append(const LogKey& key, std::uint64_t offset,
@@ -111,12 +111,12 @@ Result<LogState> FileLogStore::append(const LogKey& key, std::uint64_t offset,
   {
     const std::scoped_lock lock(mutex_);
     if (auto kept = keep_free(key, data.size()); !kept) return fail(std::move(kept.error()));
-    auto held = get(key);
-    if (!held) return fail(std::move(held.error()));
-    const std::uint64_t before = (*held)->log.size();
-    auto written = (*held)->log.append(offset, data, gap, system_clock().now().wall);
+    auto stored = get(key);
+    if (!stored) return fail(std::move(stored.error()));
+    const std::uint64_t before = (*stored)->log.size();
+    auto written = (*stored)->log.append(offset, data, gap, system_clock().now().wall);
     // A failed append may have written a part.
-    const std::uint64_t grown = (*held)->log.size() - before;
+    const std::uint64_t grown = (*stored)->log.size() - before;
     used_ += grown;
     if (grown > 0) {
       dirty_.insert(key);
@@ -126,8 +126,8 @@ Result<LogState> FileLogStore::append(const LogKey& key, std::uint64_t offset,
       }
     }
     if (!written) return fail(std::move(written.error()));
-    state = (*held)->log.state();
-    if (used_ > quota_) keep_quota();  // may take this very log: `held` ends here
+    state = (*stored)->log.state();
+    if (used_ > quota_) keep_quota();  // may take this very log: `stored` ends here
   }
   tell(key);
   return state;
@@ -137,11 +137,11 @@ Result<LogState> FileLogStore::finish(const LogKey& key, std::uint64_t size) {
   LogState state;
   {
     const std::scoped_lock lock(mutex_);
-    auto held = get(key);
-    if (!held) return fail(std::move(held.error()));
-    if (auto done = (*held)->log.finish(size); !done) return fail(std::move(done.error()));
-    if ((*held)->log.sync_due()) dirty_.insert(key);
-    state = (*held)->log.state();
+    auto stored = get(key);
+    if (!stored) return fail(std::move(stored.error()));
+    if (auto done = (*stored)->log.finish(size); !done) return fail(std::move(done.error()));
+    if ((*stored)->log.sync_due()) dirty_.insert(key);
+    state = (*stored)->log.state();
   }
   tell(key);
   return state;
@@ -149,18 +149,18 @@ Result<LogState> FileLogStore::finish(const LogKey& key, std::uint64_t size) {
 
 Result<Chunk> FileLogStore::read(const LogKey& key, std::uint64_t offset, std::size_t most) {
   const std::scoped_lock lock(mutex_);
-  auto held = get(key);
-  if (!held) return fail(std::move(held.error()));
-  return (*held)->log.read(offset, most);
+  auto stored = get(key);
+  if (!stored) return fail(std::move(stored.error()));
+  return (*stored)->log.read(offset, most);
 }
 
 Result<std::uint64_t> FileLogStore::tail(const LogKey& key, std::uint64_t lines) {
   RankLog::Extent extent;
   {
     const std::scoped_lock lock(mutex_);
-    auto held = get(key);
-    if (!held) return fail(std::move(held.error()));
-    auto there = (*held)->log.extent();
+    auto stored = get(key);
+    if (!stored) return fail(std::move(stored.error()));
+    auto there = (*stored)->log.extent();
     if (!there) return fail(std::move(there.error()));
     extent = std::move(*there);
   }
@@ -170,9 +170,9 @@ Result<std::uint64_t> FileLogStore::tail(const LogKey& key, std::uint64_t lines)
     return fail(
         std::move(from.error()).in(fmt::format("reading log '{}.log'", base(key).string())));
   const std::scoped_lock lock(mutex_);
-  auto held = get(key);
-  if (!held) return fail(std::move(held.error()));
-  return (*held)->log.logical(*from);
+  auto stored = get(key);
+  if (!stored) return fail(std::move(stored.error()));
+  return (*stored)->log.logical(*from);
 }
 
 Result<std::uint64_t> FileLogStore::since(const LogKey& key, WallTime time) {
@@ -180,18 +180,18 @@ Result<std::uint64_t> FileLogStore::since(const LogKey& key, WallTime time) {
   std::uint64_t end = 0;
   {
     const std::scoped_lock lock(mutex_);
-    auto held = get(key);
-    if (!held) return fail(std::move(held.error()));
-    index = (*held)->log.index_path();
-    end = (*held)->log.state().end;
+    auto stored = get(key);
+    if (!stored) return fail(std::move(stored.error()));
+    index = (*stored)->log.index_path();
+    end = (*stored)->log.state().end;
   }
   // The index of a long log takes its time to read: nobody's append waits for it.
   const auto from = LogIndex::since(index, time, end);
   if (!from) return from;
   const std::scoped_lock lock(mutex_);
-  auto held = get(key);
-  if (!held) return fail(std::move(held.error()));
-  return (*held)->log.line_begin(*from);
+  auto stored = get(key);
+  if (!stored) return fail(std::move(stored.error()));
+  return (*stored)->log.line_begin(*from);
 }
 
 std::vector<LogKey> FileLogStore::list_locked(const JobId& job) const {

@@ -79,21 +79,21 @@ Result<std::optional<LogState>> FileLogStore::sync_one(const LogKey& key,
                                                        std::vector<LogKey>& set_back) {
   std::unique_lock lock(mutex_);
   if (!dirty_.contains(key)) return std::nullopt;
-  auto held = get(key);
-  if (!held) return fail(std::move(held.error()));
-  if ((*held)->log.unsound()) {
-    if (auto done = set_back_locked(key, (*held)->log, set_back); !done)
+  auto stored = get(key);
+  if (!stored) return fail(std::move(stored.error()));
+  if ((*stored)->log.unsound()) {
+    if (auto done = set_back_locked(key, (*stored)->log, set_back); !done)
       return fail(std::move(done.error()));
   }
-  const std::uint64_t size = (*held)->log.size();
-  const bool named = (*held)->named;
-  const auto bytes = (*held)->log.sync_handle();
+  const std::uint64_t size = (*stored)->log.size();
+  const bool named = (*stored)->named;
+  const auto bytes = (*stored)->log.sync_handle();
   if (!bytes) return fail(bytes.error());
   lock.unlock();
   if (auto done = sync_file(*bytes, base(key).string() + ".log"); !done) {
     lock.lock();
     if (!dirty_.contains(key)) return std::nullopt;
-    if (held = get(key); held) (void)set_back_locked(key, (*held)->log, set_back);
+    if (stored = get(key); stored) (void)set_back_locked(key, (*stored)->log, set_back);
     return fail(std::move(done.error()));
   }
   if (!named) {
@@ -102,28 +102,28 @@ Result<std::optional<LogState>> FileLogStore::sync_one(const LogKey& key,
   lock.lock();
   // What is dirty stays in memory, so it is the same log, unless its job was removed.
   if (!dirty_.contains(key)) return std::nullopt;
-  held = get(key);
-  if (!held) return fail(std::move(held.error()));
-  (*held)->named = true;
-  const auto marked = (*held)->log.synced(size);
+  stored = get(key);
+  if (!stored) return fail(std::move(stored.error()));
+  (*stored)->named = true;
+  const auto marked = (*stored)->log.synced(size);
   if (!marked) return fail(marked.error());
   if (*marked) {
-    const auto index = (*held)->log.index_handle();
+    const auto index = (*stored)->log.index_handle();
     if (!index) return fail(index.error());
     lock.unlock();
     auto done = sync_file(*index, base(key).string() + ".index");
     lock.lock();
     if (!dirty_.contains(key)) return std::nullopt;
-    held = get(key);
-    if (!held) return fail(std::move(held.error()));
+    stored = get(key);
+    if (!stored) return fail(std::move(stored.error()));
     if (!done) {
-      (*held)->log.index_sync_failed();
+      (*stored)->log.index_sync_failed();
       return fail(std::move(done.error()));
     }
-    (*held)->log.end_synced();
+    (*stored)->log.end_synced();
   }
-  const LogState state = (*held)->log.state();
-  if (!(*held)->log.sync_due()) dirty_.erase(key);
+  const LogState state = (*stored)->log.state();
+  if (!(*stored)->log.sync_due()) dirty_.erase(key);
   if (state.durable) let_go(logs_.find(key));
   return state;
 }

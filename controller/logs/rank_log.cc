@@ -15,7 +15,7 @@ namespace muster::logs {
 namespace {
 
 constexpr std::uint64_t kBlock = 4096;
-constexpr std::uint64_t kLookBack = 64 << 10;
+constexpr std::uint64_t kScanBack = 64 << 10;
 
 // Fills `data`, or shortens it to what there is. 0, or errno.
 int pread_some(int fd, std::uint64_t at, std::string& data) {
@@ -225,10 +225,10 @@ Result<std::uint64_t> tail_of(const RankLog::Extent& extent, std::uint64_t lines
   if (extent.bottom == extent.top || lines == 0) return extent.top;
   const std::uint64_t length = extent.top - extent.bottom;
   const std::uint64_t bottom =
-      length / kLookBack < lines ? extent.bottom : extent.top - lines * kLookBack;
+      length / kScanBack < lines ? extent.bottom : extent.top - lines * kScanBack;
   std::uint64_t seen = 0;
   for (std::uint64_t at = extent.top; at > bottom;) {
-    const std::uint64_t from = at - bottom > kLookBack ? at - kLookBack : bottom;
+    const std::uint64_t from = at - bottom > kScanBack ? at - kScanBack : bottom;
     std::string block(static_cast<std::size_t>(at - from), '\0');
     if (const int error = pread_some(extent.fd.get(), from, block); error != 0)
       return fail_errno("looking for the last lines", error);
@@ -250,7 +250,7 @@ Result<std::uint64_t> RankLog::line_begin(std::uint64_t offset) {
   }
   if (offset <= bottom) return offset;
   if (auto done = need_fd(false); !done) return fail(std::move(done.error()));
-  const std::uint64_t from = offset - bottom > kLookBack ? offset - kLookBack : bottom;
+  const std::uint64_t from = offset - bottom > kScanBack ? offset - kScanBack : bottom;
   auto before = pread_all(index_.physical(from), static_cast<std::size_t>(offset - from));
   if (!before) return fail(std::move(before.error()));
   const std::size_t newline = before->rfind('\n');

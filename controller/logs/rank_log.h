@@ -45,7 +45,7 @@ class RankLog {
 
   // Takes the oldest bytes, about `want` of them, all but the last `keep`; answers how many went.
   Result<std::uint64_t> evict(std::uint64_t want, std::uint64_t keep, WallTime now);
-  [[nodiscard]] std::uint64_t held_bytes() const {
+  [[nodiscard]] std::uint64_t stored_bytes() const {
     return size_ - std::min(size_, index_.physical(index_.evicted()));
   }
 

@@ -105,7 +105,7 @@ std::optional<std::string> nonsense(const core::Ledger& ledger, const core::Even
   if (std::holds_alternative<core::CheckpointCompleted>(body) && job.current() != nullptr &&
       number < job.current()->number)
     return std::nullopt;
-  if (const auto* aside = std::get_if<core::CheckpointSetAside>(&body)) {
+  if (const auto* aside = std::get_if<core::CheckpointQuarantined>(&body)) {
     if (core::has_checkpoint(job, number, aside->step)) return std::nullopt;
     return "step " + std::to_string(aside->step) + " of " + attempt_text(number) +
            " set aside, but it was never complete";
@@ -129,7 +129,7 @@ std::optional<std::string> nonsense(const core::Ledger& ledger, const core::Even
 
 void Replay::row(const journal::Row& row) {
   if (auto why = nonsense(ledger_, row.event.body)) {
-    set_aside_.emplace(*job_of(row.event.body), "journal row " + std::to_string(row.index.value) +
+    unreadable_.emplace(*job_of(row.event.body), "journal row " + std::to_string(row.index.value) +
                                                     " makes no sense: " + *why);
     return;
   }

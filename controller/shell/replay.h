@@ -23,12 +23,12 @@ class Replay {
   void row(const journal::Row& row);
 
   [[nodiscard]] core::Ledger& ledger() { return ledger_; }
-  [[nodiscard]] const std::map<JobId, std::string>& set_aside() const { return set_aside_; }  // why
+  [[nodiscard]] const std::map<JobId, std::string>& unreadable() const { return unreadable_; }  // why
 
  private:
   Each each_;
   core::Ledger ledger_;
-  std::map<JobId, std::string> set_aside_;
+  std::map<JobId, std::string> unreadable_;
 };
 
 // Why this event cannot follow what the ledger holds; nothing: it can.

@@ -8,7 +8,7 @@
 #include "common/log/log.h"
 #include "controller/core/lost_end.h"
 #include "controller/shell/event_fields.h"
-#include "controller/shell/pulse_merge.h"
+#include "controller/shell/heartbeat_merge.h"
 #include "controller/shell/replay.h"
 
 namespace muster::controller {
@@ -59,7 +59,7 @@ Result<Shell::Started> Shell::start() {
                    .index = last_index_,
                    .loaded = loaded_to,
                    .jobs = ledger_.jobs.size(),
-                   .set_aside = replay.set_aside(),
+                   .unreadable = replay.unreadable(),
                    .paused = paused_};
   }
   const ClusterId cluster = ledger_.cluster.empty() ? options_.new_cluster : ledger_.cluster;
@@ -72,7 +72,7 @@ Result<Shell::Started> Shell::start() {
   put(batch, core::ControllerStarted{.epoch = core::next_epoch(ledger_.epoch, lost),
                                      .cluster = cluster,
                                      .version = options_.version});
-  cancel_set_aside(batch, replay.set_aside());
+  cancel_unreadable(batch, replay.unreadable());
   if (auto appended = journal_.append(batch.rows); !appended)
     return fail(std::move(appended.error()));
   for (EventPtr& event : batch.events) history_.add(std::move(event));
@@ -82,14 +82,14 @@ Result<Shell::Started> Shell::start() {
                  .index = last_index_,
                  .loaded = loaded_to,
                  .jobs = ledger_.jobs.size(),
-                 .set_aside = replay.set_aside(),
+                 .unreadable = replay.unreadable(),
                  .paused = {}};
 }
 
 // What is left of them is sound, but not all that happened: nothing may be built on it. So they are
 // stopped in the ordinary way, which frees their devices when these are proven free, and shows to
 // everybody why.
-void Shell::cancel_set_aside(Batch& batch, const std::map<JobId, std::string>& jobs) {
+void Shell::cancel_unreadable(Batch& batch, const std::map<JobId, std::string>& jobs) {
   for (const auto& [id, why] : jobs) {
     const auto job = ledger_.jobs.find(id);
     if (job == ledger_.jobs.end() || core::is_final(job->second.phase)) continue;
@@ -205,7 +205,7 @@ void Shell::observe(core::Observation observation, Now arrived) {
 bool Shell::read(ReadFn read) {
   return push({.arrived = clock_.now(), .what = std::move(read)}, true);
 }
-void Shell::look(ReadFn read) {
+void Shell::read_always(ReadFn read) {
   (void)push({.arrived = clock_.now(), .what = std::move(read)}, false);
 }
 

@@ -79,7 +79,7 @@ class Shell {
     JournalIndex loaded;  // the journal's last before this start
     std::size_t jobs = 0;
     // and why; cancelled with this start, where they had not ended
-    std::map<JobId, std::string> set_aside;
+    std::map<JobId, std::string> unreadable;
     std::string paused;
   };
   Result<Started> start();
@@ -101,7 +101,7 @@ class Shell {
   void report_and_observe(core::Input input, core::Observation then, Now arrived, ReplyFn reply);
   void observe(core::Observation observation, Now arrived);
   [[nodiscard]] bool read(ReadFn read);  // clients: refused like submit
-  void look(ReadFn read);                // the controller's own links: never refused
+  void read_always(ReadFn read);                // the controller's own links: never refused
   // On the journal's thread, between appends. `work` must be short.
   void with_journal(const char* name, std::move_only_function<void(journal::Journal&)> work);
   // On a thread that nothing else waits for, behind what the journal's was given before:
@@ -149,7 +149,7 @@ class Shell {
   void take(Batch& batch, Item item);
   Outcome accept(Batch& batch, const core::Input& input, Now now);
   void put(Batch& batch, core::EventBody body);
-  void cancel_set_aside(Batch& batch, const std::map<JobId, std::string>& jobs);
+  void cancel_unreadable(Batch& batch, const std::map<JobId, std::string>& jobs);
   void propose(Batch& batch, BootTime horizon);
   [[nodiscard]] BootTime horizon(const std::optional<Now>& first_left);
   void append(std::shared_ptr<Batch> batch);

@@ -34,7 +34,7 @@ namespace {
 using namespace muster;
 
 constexpr auto kPatience = std::chrono::seconds(60);
-constexpr useconds_t kLookAgainUs = 1000;
+constexpr useconds_t kCheckAgainUs = 1000;
 
 [[noreturn]] void give_up(const std::string& text) {
   std::fprintf(stderr, "bench_client: %s\n", text.c_str());
@@ -159,7 +159,7 @@ int rate(const Session& session, unsigned jobs, unsigned open, const std::string
 }
 
 int until_attached(const Session& session, std::uint32_t nodes) {
-  while (cluster_status(session).nodes_connected() < nodes) ::usleep(kLookAgainUs);
+  while (cluster_status(session).nodes_connected() < nodes) ::usleep(kCheckAgainUs);
   say("attached " + now_text());
   return 0;
 }
@@ -186,7 +186,7 @@ int listen(const std::filesystem::path& endpoint_file, std::uint32_t nodes) {
 
 int back(const Session& session, std::uint32_t nodes) {
   say("ready");
-  while (cluster_status(session).nodes_connected() >= nodes) ::usleep(kLookAgainUs);
+  while (cluster_status(session).nodes_connected() >= nodes) ::usleep(kCheckAgainUs);
   say("lost " + now_text());
   return until_attached(session, nodes);
 }

@@ -73,8 +73,8 @@ struct Count {
   std::size_t lines = 0, bytes = 0, steps = 0, evidence = 0;
 };
 
-template <class Look>
-void measure(const char* what, std::string_view text, std::size_t piece, Look&& look) {
+template <class Visit>
+void measure(const char* what, std::string_view text, std::size_t piece, Visit&& visit) {
   double best = 1e9;
   Count count;
   for (int round = 0; round < 7; ++round) {
@@ -83,7 +83,7 @@ void measure(const char* what, std::string_view text, std::size_t piece, Look&& 
     const auto line = [&](std::string_view one) {
       ++count.lines;
       count.bytes += one.size();
-      look(one, count);
+      visit(one, count);
     };
     // this process's own time: other work on the machine counts for less
     const std::clock_t start = std::clock();

@@ -45,7 +45,7 @@ class Cluster {
               Connected{.node = name,
                         .connection = ConnectionId(i + 1),
                         .instance = InstanceId("i"),
-                        .held = {},
+                        .present = {},
                         .boot_id = BootId("b")},
               now_);
     }

@@ -38,21 +38,21 @@ def rate(options, report, wanted):
         jobs, tasks = (200, 128) if options.quick else (1000, SLURM_TASKS)
         why = slurm.missing()
         with Cluster(options, 1, slots) as cluster, contextlib.ExitStack() as stack:
-            beside = None
+            reference = None
             if not why:
                 try:
-                    beside = stack.enter_context(slurm.Slurm(options, slots))
+                    reference = stack.enter_context(slurm.Slurm(options, slots))
                 except (RuntimeError, OSError) as error:
                     why = f"Slurm does not start: {error}"
             rates, theirs, floors = [], [], []
             for repeat in range(-1, options.repeats(12)):  # the first only warms
                 cluster.sync(20)
                 floors.append(floor(FLOOR_RANKS))
-                if beside:
-                    theirs.append(tasks / beside.array(tasks if repeat >= 0 else slots))
+                if reference:
+                    theirs.append(tasks / reference.array(tasks if repeat >= 0 else slots))
                 rates.append(run_jobs(cluster, jobs if repeat >= 0 else slots, slots, f"t{repeat + 1}"))
             rates, theirs, floors = rates[1:], theirs[1:], floors[1:]
-        if not beside:
+        if not reference:
             report.absent(name + "-slurm", why)
             report.add(name, rates, "jobs/s", f">= {goal} x Slurm (not measured: absolute figure)" if goal else "-", None, syncs=cluster.syncs, jobs_a_run=jobs)
             continue

@@ -32,12 +32,12 @@ def opened(stack, options, report, rows):
 
 
 @contextlib.contextmanager
-def dropped_if_it_fails(report, beside, row):
+def dropped_if_it_fails(report, references, row):
     """A launcher's trouble costs its own row only."""
     try:
         yield
     except (RuntimeError, OSError, subprocess.SubprocessError, IndexError) as error:
-        launcher = beside.pop(row)[0]
+        launcher = references.pop(row)[0]
         for process, _ in list(launcher.running):
             launcher.end(process)
         report.absent(row, f"{error}; {launcher.log_end()}")
@@ -60,7 +60,7 @@ def launch(options, report, wanted):
             stamps = os.path.join(cluster.dir, "stamps")
             board = Board(stamps, ranks)
             spec = cluster.spec(f"launch-{ranks}", ranks, ["--block", "--stamp", stamps])
-            beside = {row: (launcher, []) for row, launcher in others.items() if row.startswith(f"launch-{ranks}-")}
+            references = {row: (launcher, []) for row, launcher in others.items() if row.startswith(f"launch-{ranks}-")}
             took, floors = [], []
             cluster.syncs = []
             for repeat in range(-1, options.repeats(30)):  # the first only warms
@@ -71,8 +71,8 @@ def launch(options, report, wanted):
                 took.append((board.last_after(began) - began) / MS)
                 cluster.watcher.wait("node-started", job)
                 cluster.cancel(job)
-                for row, (launcher, theirs) in list(beside.items()):
-                    with dropped_if_it_fails(report, beside, row):
+                for row, (launcher, theirs) in list(references.items()):
+                    with dropped_if_it_fails(report, references, row):
                         board.clear()
                         began, process = launcher.start(ranks, stamps)
                         theirs.append((board.last_after(began) - began) / MS)
@@ -86,7 +86,7 @@ def launch(options, report, wanted):
                 goal = "ratio <= 2.5" if sound or not met else "ratio <= 2.5 (no verdict: load; the floor is inflated: --realtime)"
                 met = met if sound or not met else None
             report.add(f"launch-{ranks}", took, "ms", goal, met, syncs=cluster.syncs, floors=floors, ratios=ratios)
-            for row, (_, theirs) in beside.items():
+            for row, (_, theirs) in references.items():
                 compared(report, row, theirs[1:], took, floors)
 
 
@@ -119,15 +119,15 @@ def restart(options, report, wanted):
             stamps = os.path.join(cluster.dir, "stamps")
             board = Board(stamps, ranks)
             spec = cluster.spec(name, ranks, ["--block", "--stamp", stamps, *args], nodes=2, stop_grace="1s")
-            beside = {row: (launcher, [], []) for row, launcher in others.items()} if name == "restart-8" else {}
+            references = {row: (launcher, [], []) for row, launcher in others.items()} if name == "restart-8" else {}
             took, floors, durable, job, attempt = [], [], [], None, 0
             cluster.syncs = []
             for repeat in range(options.repeats(repeats)):
                 if job is None:
                     # In turns of a few restarts: a launcher that looks at its ranks every 10 ms would cost muster's ranks the cores.
-                    for row, (launcher, theirs, under) in list(beside.items()):
+                    for row, (launcher, theirs, under) in list(references.items()):
                         if len(theirs) < options.repeats(repeats) // launcher.agents:
-                            with dropped_if_it_fails(report, beside, row):
+                            with dropped_if_it_fails(report, references, row):
                                 peer_restarts(launcher, min(ATTEMPTS_PER_JOB, options.repeats(repeats)), ranks, stamps + "-peer", theirs, under)
                     began, job = cluster.submit(spec)
                     board.last_after(began)
@@ -151,7 +151,7 @@ def restart(options, report, wanted):
             if name == "restart-8":
                 bound = 5 + percentile(cluster.syncs, 0.99)
                 report.add("killed-to-durable", durable, "ms", f"p99 <= {bound:.1f} ms", percentile(durable, 0.99) <= bound, syncs=cluster.syncs)
-            for row, (_, theirs, under) in beside.items():
+            for row, (_, theirs, under) in references.items():
                 compared(report, row, theirs, took, under)
 
 

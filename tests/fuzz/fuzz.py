@@ -71,15 +71,15 @@ class Fuzzer:
             except subprocess.TimeoutExpired:
                 code = "none within its time"
         with open(log, encoding="utf-8", errors="replace") as file:
-            said = file.read()
-        runs = re.search(r"stat::number_of_executed_units:\s*(\d+)", said)
-        covered = re.findall(r"cov: (\d+)", said)
+            log_text = file.read()
+        runs = re.search(r"stat::number_of_executed_units:\s*(\d+)", log_text)
+        covered = re.findall(r"cov: (\d+)", log_text)
         counts = runs[1] if runs else "?", covered[-1] if covered else "?", len(os.listdir(self.found))
         text = "fuzz {}: {} inputs, {} places covered, {} inputs found so far".format(self.target, *counts)
         if code == 0:
             return True, text
         text += f"\n  ended with {code}; all that it said: {log}"
-        for reason in re.findall(r"(?m)^(?:broken property: .*|.*runtime error: .*|==\d+== ?ERROR: .*|SUMMARY: .*)$", said)[:6]:
+        for reason in re.findall(r"(?m)^(?:broken property: .*|.*runtime error: .*|==\d+== ?ERROR: .*|SUMMARY: .*)$", log_text)[:6]:
             text += f"\n  {reason[:300]}"
         for name in sorted(set(os.listdir(self.artifacts)) - before):
             path = os.path.join(self.artifacts, name)

@@ -17,10 +17,10 @@ import threading
 import unittest
 
 import private
-import told
+import output_case
 from golden import Golden
 from private import Private
-from told import replaced
+from output_case import replaced
 
 HEAD = """# What people are told when something is wrong: what happened, to which thing, what would help. Reviewed as text.
 # Written by tests/integration/bad_input_test.py --rewrite. <dir> is the test's directory; ids, ports, pids and ages are replaced.
@@ -62,10 +62,10 @@ def open_stream(first, done):
     done.wait(private.PATIENCE)
 
 
-class Case(told.Case):
+class Case(output_case.Case):
     golden = GOLDEN
 
-    def daemon_said(self, cluster, title, daemon, code):
+    def check_daemon_output(self, cluster, title, daemon, code):
         got, text = daemon.ended()
         self.assertEqual(got, code, text)
         GOLDEN.check(self, title, replaced(cluster, f"exit {code}\n{last_log_line(text)}"))
@@ -105,7 +105,7 @@ class OneCluster(Case):
         before = len(self.jobs())
         path = self.cluster.spec(TEN_MISTAKES, "ten.yaml")
         done = self.cluster.muster("run", path)
-        self.said(self.cluster, "ten mistakes in one spec", done, 64)
+        self.check_output(self.cluster, "ten mistakes in one spec", done, 64)
         places = re.findall(r"^.*ten\.yaml:(\d+):(\d+): .+$", done.err, re.MULTILINE)
         self.assertEqual(len(places), 10, done.err)
         self.assertEqual(places, sorted(places, key=lambda place: (int(place[0]), int(place[1]))), "in the order of the file")
@@ -113,15 +113,15 @@ class OneCluster(Case):
         self.assertEqual(len(self.jobs()), before, "nothing was submitted")
 
     def test_spec_files(self):
-        self.said(self.cluster, "no such spec file", self.cluster.muster("run", self.cluster.path("none.yaml")), 64)
-        self.said(self.cluster, "spec file is a directory", self.cluster.muster("run", self.cluster.dir), 64)
-        self.said(self.cluster, "spec over 1 MiB", self.cluster.muster("run", self.cluster.write("big.yaml", "#" * (1 << 20) + "\nname: x\n")), 64)
-        self.said(self.cluster, "spec over 1 MiB on standard input", self.cluster.muster("run", "-", stdin="#" * (1 << 20) + "\nname: x\n"), 64)
+        self.check_output(self.cluster, "no such spec file", self.cluster.muster("run", self.cluster.path("none.yaml")), 64)
+        self.check_output(self.cluster, "spec file is a directory", self.cluster.muster("run", self.cluster.dir), 64)
+        self.check_output(self.cluster, "spec over 1 MiB", self.cluster.muster("run", self.cluster.write("big.yaml", "#" * (1 << 20) + "\nname: x\n")), 64)
+        self.check_output(self.cluster, "spec over 1 MiB on standard input", self.cluster.muster("run", "-", stdin="#" * (1 << 20) + "\nname: x\n"), 64)
         with open("/dev/zero", "rb") as endless:  # it was read until memory was full
             process = self.cluster.start("run", "-", stdin=endless)
             self.assertIn("longer than 1 MiB", process.communicate(timeout=private.PATIENCE)[1])
             self.assertEqual(process.returncode, 64)
-        self.said(self.cluster, "empty spec on standard input", self.cluster.muster("run", "-"), 64)
+        self.check_output(self.cluster, "empty spec on standard input", self.cluster.muster("run", "-"), 64)
 
     def test_never_satisfiable(self):
         before = len(self.jobs())
@@ -132,39 +132,39 @@ class OneCluster(Case):
             with self.subTest(title):
                 extra = ["--set", "resources.nodes=2"] if "hosts" in more else []
                 done = self.cluster.muster("run", "-d", self.cluster.spec(spec, "large.yaml"), "--set", more, *extra)
-                self.said(self.cluster, "never satisfiable: " + title, done, 2)
+                self.check_output(self.cluster, "never satisfiable: " + title, done, 2)
         self.assertEqual(len(self.jobs()), before, "nothing was submitted")
 
     def test_script_that_is_not_there(self):
         spec = "name: no-script\nengine: torch\nlaunch: {script: none.py}\nresources: {devices: 1, type: cpu}\n"
         done = self.cluster.muster("run", "-q", self.cluster.spec(spec, "no-script.yaml"), "--timeout", "60s")
-        self.said(self.cluster, "a script that does not exist", done, 1)
-        self.said(self.cluster, "a script that does not exist: why", self.cluster.muster("why", "no-script"), 0)
+        self.check_output(self.cluster, "a script that does not exist", done, 1)
+        self.check_output(self.cluster, "a script that does not exist: why", self.cluster.muster("why", "no-script"), 0)
 
     def test_program_that_is_not_there(self):
         spec = "name: no-program\nengine: command\nlaunch: {run: no-such-program --x}\nresources: {devices: 1, type: cpu}\n"
         done = self.cluster.muster("run", "-q", self.cluster.spec(spec, "no-program.yaml"), "--timeout", "60s")
-        self.said(self.cluster, "a program that does not exist", done, 1)
+        self.check_output(self.cluster, "a program that does not exist", done, 1)
 
     def test_chains(self):
         before = len(self.jobs())
         stages = "stages:\n  one: {launch: {run: 'true'}}\n  two: {launch: {run: 'true'}}\n"
         chain = self.cluster.spec("name: pipe\nengine: command\nresources: {devices: 1, type: cpu}\n" + stages, "pipe.yaml")
         alone = self.cluster.spec(TRUE.format(name="alone"), "alone.yaml")
-        self.said(self.cluster, "a chain: a stage that is not there", self.cluster.muster("plan", chain, "--stage", "tow"), 64)
-        self.said(self.cluster, "a chain: a stage of a spec without stages", self.cluster.muster("plan", alone, "--stage", "one"), 64)
+        self.check_output(self.cluster, "a chain: a stage that is not there", self.cluster.muster("plan", chain, "--stage", "tow"), 64)
+        self.check_output(self.cluster, "a chain: a stage of a spec without stages", self.cluster.muster("plan", alone, "--stage", "one"), 64)
         for verb in (["run", "-d"], ["plan"]):
             done = self.cluster.muster(*verb, chain, "--set", "stages.two.resources.nodes=3")
-            self.said(self.cluster, f"a chain: a stage that no nodes can run: {verb[0]}", done, 2)
+            self.check_output(self.cluster, f"a chain: a stage that no nodes can run: {verb[0]}", done, 2)
         self.assertEqual(len(self.jobs()), before, "nothing was submitted: all of a chain, or nothing")
         self.cluster.muster("run", "-q", "--request-id", "of-the-pipe", chain, "--timeout", "60s", code=0)
         for title, args in (("with another spec", ["--set", "stages.two.runtime.env.A=b"]), ("with another stage", ["--set", "stages={three: {launch: {run: 'true'}}}"])):
             done = self.cluster.muster("run", "-d", "--request-id", "of-the-pipe", chain, *args)
-            self.said(self.cluster, f"a chain: a request id that was given before, {title}", done, 12)
+            self.check_output(self.cluster, f"a chain: a request id that was given before, {title}", done, 12)
         late = "name: late\nengine: torch\nlaunch: {run: 'true'}\nresources: {devices: 1, type: cpu}\n"
         for title, start in (("a job that has saved nothing", "job:pipe.one"), ("a step of a job that has saved nothing", "job:pipe.two, step: 7")):
             done = self.cluster.muster("run", "-d", self.cluster.spec(late + f"start: {{as: resume, from: {start}}}\n", "late.yaml"))
-            self.said(self.cluster, f"start: {title}", done, 2)
+            self.check_output(self.cluster, f"start: {title}", done, 2)
         for more, key in (("start: {as: resume, from: job:nobody}\n", "start.from"), ("inputs: {x: job:nobody/out}\n", "inputs.x")):
             done = self.cluster.muster("run", "-d", self.cluster.spec(late + more, "late.yaml"), code=10)
             self.assertIn(f"submitting job 'late': {key}: finding job 'nobody': no job has this id, prefix or name; 'muster ps -a' lists them; the newest are '", done.err)
@@ -173,36 +173,36 @@ class OneCluster(Case):
         for verb in (["show"], ["why"], ["logs"], ["events"], ["cancel"], ["wait"], ["watch"], ["resume"], ["ckpt", "ls"], ["env", "--rank", "0"], ["ranktable", "show"]):
             with self.subTest(verb[0]):
                 done = self.cluster.muster(*verb, "nothing")
-                self.said(self.cluster, f"unknown job: {verb[0]}", done, 10)
-        self.said(self.cluster, "unknown chain: wait", self.cluster.muster("wait", "chain:nothing"), 10)
-        self.said(self.cluster, "unknown key: explain", self.cluster.muster("explain", "resources.devises"), 10)
-        self.said(self.cluster, "unknown node: show", self.cluster.muster("node", "show", "n9"), 10)
-        self.said(self.cluster, "unknown node: declare-dead", self.cluster.muster("node", "declare-dead", "n9"), 10)
+                self.check_output(self.cluster, f"unknown job: {verb[0]}", done, 10)
+        self.check_output(self.cluster, "unknown chain: wait", self.cluster.muster("wait", "chain:nothing"), 10)
+        self.check_output(self.cluster, "unknown key: explain", self.cluster.muster("explain", "resources.devises"), 10)
+        self.check_output(self.cluster, "unknown node: show", self.cluster.muster("node", "show", "n9"), 10)
+        self.check_output(self.cluster, "unknown node: declare-dead", self.cluster.muster("node", "declare-dead", "n9"), 10)
 
     def test_rank_tables_that_are_not_there(self):
         spec = TRUE.format(name="tableless")
         self.cluster.muster("run", "-q", self.cluster.spec(spec), "--timeout", "60s", code=0)
-        self.said(self.cluster, "a rank table that is not there: the engine needs none", self.cluster.muster("ranktable", "show", "tableless"), 10)
-        self.said(self.cluster, "a rank table that is not there: attempt", self.cluster.muster("ranktable", "show", "tableless", "--attempt", "2"), 10)
+        self.check_output(self.cluster, "a rank table that is not there: the engine needs none", self.cluster.muster("ranktable", "show", "tableless"), 10)
+        self.check_output(self.cluster, "a rank table that is not there: attempt", self.cluster.muster("ranktable", "show", "tableless", "--attempt", "2"), 10)
 
     def test_logs_that_are_not_there(self):
         spec = "name: four\nengine: command\nlaunch: {run: echo hello}\nresources: {nodes: 2, devices: 2, type: cpu}\n"
         self.cluster.muster("run", "-q", self.cluster.spec(spec), "--timeout", "60s", code=0)
         for title, args in (("rank", ["--rank", "2-5"]), ("node", ["--node", "n9"]), ("rank of a node", ["--node", "n0", "--rank", "3"]), ("attempt", ["--attempt", "2"])):
             with self.subTest(title):
-                self.said(self.cluster, f"logs that are not there: {title}", self.cluster.muster("logs", "four", *args), 10)
+                self.check_output(self.cluster, f"logs that are not there: {title}", self.cluster.muster("logs", "four", *args), 10)
 
     def test_name_taken_and_cancel_twice(self):
         with self.cluster.gate("taken") as gate:
             spec = f"name: taken\nengine: command\nlaunch: {{run: [sh, -c, 'read x < {gate.path}']}}\nresources: {{devices: 1, type: cpu}}\n"
             first = self.cluster.submit(spec)
             self.cluster.muster("wait", first, "--for", "running", "--timeout", "60s", code=0)
-            self.said(self.cluster, "a name taken by a live job", self.cluster.muster("run", "-d", self.cluster.spec(spec, "taken.yaml")), 12)
-            self.said(self.cluster, "declaring a living node dead", self.cluster.muster("node", "declare-dead", json.loads(self.cluster.muster("show", first, "-o", "json").out)["attempts"][0]["nodes"][0]["node"]), 12)
+            self.check_output(self.cluster, "a name taken by a live job", self.cluster.muster("run", "-d", self.cluster.spec(spec, "taken.yaml")), 12)
+            self.check_output(self.cluster, "declaring a living node dead", self.cluster.muster("node", "declare-dead", json.loads(self.cluster.muster("show", first, "-o", "json").out)["attempts"][0]["nodes"][0]["node"]), 12)
             self.cluster.muster("cancel", "taken", code=0)
             self.cluster.muster("wait", first, code=3)
             again = self.cluster.muster("cancel", first)
-            self.said(self.cluster, "a cancelled job cancelled again", again, 12)
+            self.check_output(self.cluster, "a cancelled job cancelled again", again, 12)
             self.assertEqual(self.cluster.muster("wait", first).code, 3, "still cancelled")
             second = self.cluster.submit(spec)  # the name is free again
             self.assertNotEqual(first, second)
@@ -235,12 +235,12 @@ class OneCluster(Case):
                             ("an index below nothing", ["events", "x", "--from", "-1"]), ("no devices", ["local", "up", "--devices", "0"])):
             with self.subTest(title):
                 done = self.cluster.muster(*args)
-                self.said(self.cluster, "usage: " + title, done, 64)
+                self.check_output(self.cluster, "usage: " + title, done, 64)
 
     def test_second_agent_with_one_name(self):
         second = self.cluster.agent("n0", state=self.cluster.path("other-n0"), wait=False)
         second.wait_for("the name is held by")
-        complaint = [line for line in second.said().split("\n") if "the name is held by" in line][0]
+        complaint = [line for line in second.output().split("\n") if "the name is held by" in line][0]
         GOLDEN.check(self, "a second agent with one name", replaced(self.cluster, last_log_line(complaint)))
         self.cluster.trivial()
         second.stop()
@@ -255,14 +255,14 @@ class OneCluster(Case):
         self.agents["n0"] = self.start_agent("n0")
         second = self.cluster.agent("n0", state=copy, wait=False)
         second.wait_for("uses a copy of")
-        complaint = [line for line in second.said().split("\n") if "uses a copy of" in line][0]
+        complaint = [line for line in second.output().split("\n") if "uses a copy of" in line][0]
         GOLDEN.check(self, "a second agent on a copy of the state directory", replaced(self.cluster, last_log_line(complaint)))
         self.cluster.trivial()
         second.stop()
 
     def test_second_agent_on_one_state_directory(self):
         second = self.cluster.agent("n0", wait=False)
-        self.daemon_said(self.cluster, "a second agent on one state directory", second, 12)
+        self.check_daemon_output(self.cluster, "a second agent on one state directory", second, 12)
 
     def test_second_controller_on_one_state_directory(self):
         other = Private()
@@ -281,7 +281,7 @@ class OneCluster(Case):
             agent.wait_for("attached to the controller")  # it has written down where it belongs
             agent.stop()
             stranger = self.cluster.agent("n7", state=other.path("agent-n7"), wait=False)
-            self.daemon_said(self.cluster, "another cluster's agent", stranger, 70)
+            self.check_daemon_output(self.cluster, "another cluster's agent", stranger, 70)
             self.assertNotIn("n7", self.cluster.muster("node", "ls", "-o", "name", code=0).out.split())
 
     def test_another_users_hand(self):
@@ -299,7 +299,7 @@ class OneCluster(Case):
                 command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", binary, "--controller", controller, "run", "-d", spec]
                 done = subprocess.run(command, env=self.cluster.env, capture_output=True, text=True, timeout=60, cwd="/")
                 with self.subTest(title):
-                    self.said(self.cluster, "another user's hand: " + title, private.Done(["muster", *command[5:]], done.returncode, done.stdout, done.stderr), 11)
+                    self.check_output(self.cluster, "another user's hand: " + title, private.Done(["muster", *command[5:]], done.returncode, done.stdout, done.stderr), 11)
         finally:
             os.chmod(self.cluster.dir, 0o700)
         self.assertEqual(len(self.jobs()), before, "nothing was submitted")
@@ -373,23 +373,23 @@ class Cards(Case):
     def test_cards_without_addresses(self):
         cluster = self.cluster({name: [f"id={i} type=ascend910b" for i in range(2)] for name in ("n0", "n1")})
         spec = cluster.spec(self.TABLE.format(name="table", nodes=2), "table.yaml")
-        self.said(cluster, "a rank table of cards without addresses", cluster.muster("run", "-q", spec, "--timeout", "60s"), 2)
-        self.said(cluster, "a rank table of cards without addresses: plan", cluster.muster("plan", spec), 2)
+        self.check_output(cluster, "a rank table of cards without addresses", cluster.muster("run", "-q", spec, "--timeout", "60s"), 2)
+        self.check_output(cluster, "a rank table of cards without addresses: plan", cluster.muster("plan", spec), 2)
 
     def test_two_cards_with_one_address(self):
         cluster = self.cluster({name: [f"id={i} type=ascend910b address=192.168.0.{i}" for i in range(2)] for name in ("n0", "n1")})
         spec = cluster.spec(self.TABLE.format(name="table", nodes=2), "table.yaml")
-        self.said(cluster, "a rank table with one address twice", cluster.muster("run", "-q", spec, "--timeout", "60s"), 1)
+        self.check_output(cluster, "a rank table with one address twice", cluster.muster("run", "-q", spec, "--timeout", "60s"), 1)
 
     def test_a_table_that_is_too_large(self):
         cluster = self.cluster({"n0": ["id=0 type=ascend910b address=192.168.0.1"]})
         spec = cluster.spec(self.TABLE.format(name="table", nodes=32768), "table.yaml")
-        self.said(cluster, "a rank table that is more than a node can be sent", cluster.muster("run", "-d", spec), 64)
+        self.check_output(cluster, "a rank table that is more than a node can be sent", cluster.muster("run", "-d", spec), 64)
 
     def test_a_setup_that_fails(self):
         cluster = self.cluster({"n0": ["id=0 type=ascend910b"]})
         spec = "name: setup\nengine: command\nlaunch: {run: 'true'}\nresources: {devices: 1}\nruntime: {setup: ['echo looking for the toolkit', 'exit 3']}\nrecovery: {max_restarts: 0}\n"
-        self.said(cluster, "a setup that fails", cluster.muster("run", "-q", cluster.spec(spec, "setup.yaml"), "--timeout", "60s"), 1)
+        self.check_output(cluster, "a setup that fails", cluster.muster("run", "-q", cluster.spec(spec, "setup.yaml"), "--timeout", "60s"), 1)
 
 
 class NoNode(Case):
@@ -397,9 +397,9 @@ class NoNode(Case):
         with Private() as cluster:
             cluster.controller()
             job = cluster.submit(TRUE.format(name="early"))
-            self.said(cluster, "no node registered: why", cluster.muster("why", "early"), 0)
-            self.said(cluster, "no node registered: node ls", cluster.muster("node", "ls"), 0)
-            self.said(cluster, "no node registered: wait with a time-out", cluster.muster("wait", "early", "--timeout", "50ms"), 4)
+            self.check_output(cluster, "no node registered: why", cluster.muster("why", "early"), 0)
+            self.check_output(cluster, "no node registered: node ls", cluster.muster("node", "ls"), 0)
+            self.check_output(cluster, "no node registered: wait with a time-out", cluster.muster("wait", "early", "--timeout", "50ms"), 4)
             cluster.agent("n0")
             cluster.muster("wait", job, code=0)
 
@@ -407,30 +407,30 @@ class NoNode(Case):
         with Private() as cluster, cluster.gate() as gate:
             cluster.controller()
             cluster.agent("n0")
-            held = cluster.submit(f"name: first\nengine: command\nlaunch: {{run: [sh, -c, 'read x < {gate.path}']}}\nresources: {{devices: 2, type: cpu}}\n")
+            gated = cluster.submit(f"name: first\nengine: command\nlaunch: {{run: [sh, -c, 'read x < {gate.path}']}}\nresources: {{devices: 2, type: cpu}}\n")
             next_one = cluster.submit(TRUE.format(name="second"))
-            self.said(cluster, "all devices busy: why", cluster.muster("why", "second"), 0)
+            self.check_output(cluster, "all devices busy: why", cluster.muster("why", "second"), 0)
             gate.open(2)
-            cluster.muster("wait", held, code=0)
+            cluster.muster("wait", gated, code=0)
             cluster.muster("wait", next_one, code=0)
 
 
 class Unreachable(Case):
     def test_nobody_there(self):
         with Private() as cluster:
-            self.said(cluster, "no endpoint file", cluster.muster("ps"), 13)
-            self.said(cluster, "no socket", cluster.muster("--controller", "unix:" + cluster.path("s"), "ps"), 13)
+            self.check_output(cluster, "no endpoint file", cluster.muster("ps"), 13)
+            self.check_output(cluster, "no socket", cluster.muster("--controller", "unix:" + cluster.path("s"), "ps"), 13)
             with socket.socket() as taken:
                 taken.bind(("127.0.0.1", 0))  # bound, nobody listens: refused
                 done = cluster.muster("--controller", "127.0.0.1:%d" % taken.getsockname()[1], "ps")
-                self.said(cluster, "nobody listens", done, 13)
-            self.said(cluster, "not an address", cluster.muster("--controller", "local host:x", "ps"), 64)
+                self.check_output(cluster, "nobody listens", done, 13)
+            self.check_output(cluster, "not an address", cluster.muster("--controller", "local host:x", "ps"), 64)
             cluster.write("endpoint", "{}")
-            self.said(cluster, "not an endpoint file", cluster.muster("ps"), 64)
+            self.check_output(cluster, "not an endpoint file", cluster.muster("ps"), 64)
             os.unlink(cluster.endpoint)
-            self.said(cluster, "run without a controller", cluster.muster("run", cluster.spec(TRUE.format(name="x"), "x.yaml")), 13)
-            self.said(cluster, "local status without a cluster", cluster.muster("local", "status", "--state-dir", cluster.path("none")), 10)
-            self.said(cluster, "local down without a cluster", cluster.muster("local", "down", "--state-dir", cluster.path("none")), 10)
+            self.check_output(cluster, "run without a controller", cluster.muster("run", cluster.spec(TRUE.format(name="x"), "x.yaml")), 13)
+            self.check_output(cluster, "local status without a cluster", cluster.muster("local", "status", "--state-dir", cluster.path("none")), 10)
+            self.check_output(cluster, "local down without a cluster", cluster.muster("local", "down", "--state-dir", cluster.path("none")), 10)
 
     def test_controller_gone_and_back(self):
         with Private() as cluster:
@@ -438,7 +438,7 @@ class Unreachable(Case):
             cluster.agent("n0")
             name = cluster.trivial()
             daemon.stop(signal.SIGKILL)
-            self.said(cluster, "the controller was killed", cluster.muster("ps"), 13)
+            self.check_output(cluster, "the controller was killed", cluster.muster("ps"), 13)
             cluster.controller()
             cluster.muster("show", name, code=0)  # nothing lost
             cluster.trivial()
@@ -453,16 +453,16 @@ class Token(Case):
             with open(cluster.endpoint, encoding="utf-8") as file:
                 address = json.load(file)["address"]
             cluster.trivial()
-            self.said(cluster, "no token", cluster.muster("--controller", address, "ps"), 11)
+            self.check_output(cluster, "no token", cluster.muster("--controller", address, "ps"), 11)
             wrong = cluster.write("wrong", "0" * 64 + "\n", 0o600)
-            self.said(cluster, "a wrong token", cluster.muster("--controller", address, "--token-file", wrong, "ps"), 11)
-            self.said(cluster, "a token file that is not there", cluster.muster("--controller", address, "--token-file", cluster.path("none"), "ps"), 10)
+            self.check_output(cluster, "a wrong token", cluster.muster("--controller", address, "--token-file", wrong, "ps"), 11)
+            self.check_output(cluster, "a token file that is not there", cluster.muster("--controller", address, "--token-file", cluster.path("none"), "ps"), 10)
             os.chmod(token, 0o644)
-            self.said(cluster, "a token file that others may read", cluster.muster("--controller", address, "--token-file", token, "ps"), 11)
-            self.said(cluster, "a token file that others may read, by the endpoint file", cluster.muster("ps"), 11)
+            self.check_output(cluster, "a token file that others may read", cluster.muster("--controller", address, "--token-file", token, "ps"), 11)
+            self.check_output(cluster, "a token file that others may read, by the endpoint file", cluster.muster("ps"), 11)
             daemon.stop()
             again = cluster.controller("--token-file", token, listen=address, wait=False)
-            self.daemon_said(cluster, "a controller whose token file others may read", again, 70)
+            self.check_daemon_output(cluster, "a controller whose token file others may read", again, 70)
             os.chmod(token, 0o600)
             cluster.controller("--token-file", token, listen=address)
             cluster.trivial()
@@ -470,12 +470,12 @@ class Token(Case):
     def test_open_address(self):
         with Private() as cluster:
             daemon = cluster.controller(listen="0.0.0.0:0", wait=False)
-            self.daemon_said(cluster, "listening on an address that others reach", daemon, 64)
+            self.check_daemon_output(cluster, "listening on an address that others reach", daemon, 64)
             with socket.socket() as taken:
                 taken.bind(("127.0.0.1", 0))
                 taken.listen(1)
                 daemon = cluster.controller(listen="127.0.0.1:%d" % taken.getsockname()[1], wait=False)
-                self.daemon_said(cluster, "listening on a port that is taken", daemon, 70)
+                self.check_daemon_output(cluster, "listening on a port that is taken", daemon, 70)
 
 
 class Ports(Case):
@@ -500,9 +500,9 @@ class Ports(Case):
             job = cluster.submit(spec)
             code = cluster.muster("wait", job, "--timeout", "60s").code
             events = [json.loads(line) for line in cluster.muster("events", job, "-o", "jsonl", code=0).out.splitlines()]
-            told = [event["text"] for event in events if "taken by another process" in event["text"]]
-            self.assertTrue(told, events)
-            GOLDEN.check(self, "a taken port", replaced(cluster, told[0]))
+            reasons = [event["text"] for event in events if "taken by another process" in event["text"]]
+            self.assertTrue(reasons, events)
+            GOLDEN.check(self, "a taken port", replaced(cluster, reasons[0]))
             self.assertEqual(code, 0, "the next attempt takes the other port")
             busy.close()
             cluster.trivial()
@@ -544,7 +544,7 @@ class FullDisk(Case):
                 job = cluster.submit(TRUE.format(name="full"), "--set", "recovery.max_restarts=1")
                 code = cluster.muster("wait", job, "--timeout", "60s").code
                 self.assertEqual(code, 1, cluster.muster("why", job).out)
-                self.said(cluster, "the agent's disk is full: why", cluster.muster("why", "full"), 0)
+                self.check_output(cluster, "the agent's disk is full: why", cluster.muster("why", "full"), 0)
                 os.unlink(path + "/filler")
                 cluster.trivial()
             finally:
@@ -564,11 +564,11 @@ class FullDisk(Case):
                     cluster.muster("wait", live, "--for", "running", "--timeout", "60s", code=0)
                     self.fill(path, 1 << 20)
                     done = cluster.muster("run", "-d", cluster.spec(TRUE.format(name="refused"), "refused.yaml"))
-                    self.said(cluster, "the controller's disk is full", done, 70)
+                    self.check_output(cluster, "the controller's disk is full", done, 70)
                     cluster.muster("ps", code=0)  # reads are served
                     gate.open()
                     cluster.muster("wait", live, "--timeout", "60s", code=0)  # facts flow
-                self.assertTrue(first.alive(), first.said())
+                self.assertTrue(first.alive(), first.output())
                 os.unlink(path + "/filler")
                 cluster.trivial()
                 cluster.muster("show", live, code=0)

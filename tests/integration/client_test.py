@@ -224,9 +224,9 @@ class Verbs(unittest.TestCase):
         done = self.muster("run", self.cluster.spec(job("left-out", 'echo "rank ${rank} one"; echo "rank ${rank} two"; echo "Error: of rank ${rank}"')))
         self.assertEqual([line for line in done.out.splitlines() if line.startswith("[rank 0]")], [f"[rank 0] {text}" for text in ("rank 0 one", "rank 0 two", "Error: of rank 0")])
         self.assertEqual([line for line in done.out.splitlines() if line.startswith("[rank 1]")], ["[rank 1] Error: of rank 1"])
-        told = re.search(r"^2 lines of other ranks not shown: muster (logs \S+ --rank all)$", done.out, re.MULTILINE)
-        self.assertTrue(told, done.out)
-        self.assertEqual(len(self.muster(*told[1].split()).out.splitlines()), 6)
+        hint = re.search(r"^2 lines of other ranks not shown: muster (logs \S+ --rank all)$", done.out, re.MULTILINE)
+        self.assertTrue(hint, done.out)
+        self.assertEqual(len(self.muster(*hint[1].split()).out.splitlines()), 6)
         self.assertNotIn("not shown", self.muster("run", self.cluster.spec(job("alone", "echo hello", "resources: {devices: 1, type: cpu}"))).out)
 
     def test_options_stand_where_people_put_them(self):
@@ -236,7 +236,7 @@ class Verbs(unittest.TestCase):
         self.assertEqual(self.muster("logs", "--rank", "0", "done", env={"MUSTER_LOGS_TAIL": "1"}).out, LAST % 0 + "\n", "every flag has a variable")
         self.assertIn("done", self.muster("ps", "-o", "name", env={"MUSTER_PS_ALL": "true"}).out.split())
 
-    def test_a_full_disk_behind_stdout_is_said(self):
+    def test_a_full_disk_behind_stdout_is_reported(self):
         for verb in (["ps", "-a"], ["logs", "done", "-f"], ["show", "done", "-o", "json"]):
             with self.subTest(verb[0]), open("/dev/full", "w", encoding="utf-8") as full:
                 process = self.cluster.start(*verb, stdout=full)
@@ -512,18 +512,18 @@ class Verbs(unittest.TestCase):
                 real = dict(entry.split("=", 1) for entry in file.read().decode().split("\0") if entry)
             with open(f"/proc/{pid}/cmdline", "rb") as file:
                 command = file.read().decode().split("\0")[:-1]
-            said = json.loads(self.muster("env", "looked-at", "--rank", "1", "-o", "json").out)
+            shown = json.loads(self.muster("env", "looked-at", "--rank", "1", "-o", "json").out)
             cwd = os.readlink(f"/proc/{pid}/cwd")
             gate.open(2)
             self.muster("wait", "looked-at")
             follow.communicate()
-        self.assertEqual({value["name"]: real.get(value["name"]) for value in said["env"]}, {value["name"]: value["value"] for value in said["env"]})
-        self.assertTrue(all(value["source"] for value in said["env"]))
-        self.assertEqual({value["name"]: value["source"] for value in said["env"]}["COLOUR"], "runtime.env")
-        self.assertEqual([os.path.basename(said["argv"][0]), *said["argv"][1:]], [os.path.basename(command[0]), *command[1:]])  # found on PATH by the worker
-        self.assertEqual(said["cwd"], cwd)
-        untold = set(real) - {value["name"] for value in said["env"]} - set(self.cluster.env)
-        self.assertEqual({name for name in untold if not name.startswith(("MUSTER_", "_", "SHLVL", "PWD", "OLDPWD", "NOTIFY_SOCKET", "USER", "LOGNAME"))}, set(), "nothing of muster's is hidden")
+        self.assertEqual({value["name"]: real.get(value["name"]) for value in shown["env"]}, {value["name"]: value["value"] for value in shown["env"]})
+        self.assertTrue(all(value["source"] for value in shown["env"]))
+        self.assertEqual({value["name"]: value["source"] for value in shown["env"]}["COLOUR"], "runtime.env")
+        self.assertEqual([os.path.basename(shown["argv"][0]), *shown["argv"][1:]], [os.path.basename(command[0]), *command[1:]])  # found on PATH by the worker
+        self.assertEqual(shown["cwd"], cwd)
+        not_shown = set(real) - {value["name"] for value in shown["env"]} - set(self.cluster.env)
+        self.assertEqual({name for name in not_shown if not name.startswith(("MUSTER_", "_", "SHLVL", "PWD", "OLDPWD", "NOTIFY_SOCKET", "USER", "LOGNAME"))}, set(), "nothing of muster's is hidden")
 
     # ---- a terminal
 

@@ -14,7 +14,7 @@ import unittest
 
 import container_test
 import private
-import told
+import output_case
 from golden import Golden
 from private import Private
 
@@ -88,7 +88,7 @@ def tree(path):
     return found
 
 
-class Patches(told.Case):
+class Patches(output_case.Case):
     golden = GOLDEN
 
     def setUp(self):
@@ -144,23 +144,23 @@ class Patches(told.Case):
         def run():  # on one node: which of two is the first to say so nobody knows
             return self.cluster.muster("run", "-q", spec, "--set", "resources.nodes=1", "--set", "resources.hosts=[n1]", "--timeout", "60s")
 
-        self.said(self.cluster, "a patch that does not apply", run(), 1)
+        self.check_output(self.cluster, "a patch that does not apply", run(), 1)
         self.assertEqual(self.shown("unfit").get("attempt"), 1)
         self.cluster.write("code/lib/steps.py", "# how long\nfrom lib.more import MORE\nSTEPS = 3 + MORE\n")
         self.cluster.write("code/lib/more.py", "MORE = 4\n")
-        self.said(self.cluster, "a patch that the code has already", run(), 1)
+        self.check_output(self.cluster, "a patch that the code has already", run(), 1)
         os.truncate(self.cluster.write("code/data.bin", ""), 501 << 20)
-        self.said(self.cluster, "code that is too big for a copy", run(), 1)
+        self.check_output(self.cluster, "code that is too big for a copy", run(), 1)
         self.assertEqual(os.listdir(self.cluster.path("seen")), [], "nothing ran")
 
-    def test_what_is_wrong_is_said_before_anything_is_sent(self):
+    def test_what_is_wrong_is_reported_before_anything_is_sent(self):
         self.cluster.write("outside.diff", WORD.replace("b/train.py", "b/../train.py"))
         self.cluster.write("short.diff", "\n".join(WORD.split("\n")[:6]) + "\n")
         self.cluster.write("words.txt", "please make it faster\n")
         spec = self.job("wrong", "[outside.diff, short.diff, words.txt, gone.diff, builtin:node-local-index, builtin:faster]")
-        self.said(self.cluster, "patches that are none", self.cluster.muster("run", "-q", spec), 64)
+        self.check_output(self.cluster, "patches that are none", self.cluster.muster("run", "-q", spec), 64)
         self.cluster.write("big.diff", "#" * (513 << 10))
-        self.said(self.cluster, "a patch that is too big", self.cluster.muster("run", "-q", self.job("big", "big.diff")), 64)
+        self.check_output(self.cluster, "a patch that is too big", self.cluster.muster("run", "-q", self.job("big", "big.diff")), 64)
 
     def test_the_plan_shows_patches_and_paths_of_the_copy(self):
         spec = self.job("planned", "[word.diff, longer.diff]")

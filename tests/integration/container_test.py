@@ -217,8 +217,8 @@ class Containers(unittest.TestCase):
 
     def succeeds(self, job):
         done = self.cluster.muster("wait", job, "--timeout", f"{private.PATIENCE:.0f}s")
-        said = [daemon.said()[-2000:] for daemon in self.cluster.daemons]
-        self.assertEqual(done.code, 0, f"{done}\n{self.cluster.muster('why', job)}\n" + "\n---\n".join(said))
+        outputs = [daemon.outputs()[-2000:] for daemon in self.cluster.daemons]
+        self.assertEqual(done.code, 0, f"{done}\n{self.cluster.muster('why', job)}\n" + "\n---\n".join(outputs))
 
     def logs_are_whole(self, job):
         """Followed, for an agent that was killed may bring the last of them after the end."""
@@ -314,7 +314,7 @@ class Containers(unittest.TestCase):
         self.succeeds(job)
         self.assertIn("in the image with the image, set up on n1\n", self.cluster.muster("logs", job, "--raw", "--follow", "--rank", "1", code=0).out)
 
-    def test_that_the_image_is_on_its_way_is_told(self):
+    def test_that_the_image_is_on_its_way_is_reported(self):
         gate = self.cluster.gate("load-gate")
         self.addCleanup(gate.close)
         script = f"#!/bin/sh\nfor word; do if test \"$word\" = load; then read -r go < {gate.path}; fi; done\nexec podman \"$@\"\n"
@@ -327,7 +327,7 @@ class Containers(unittest.TestCase):
         self.succeeds(job)
         self.logs_are_whole(job)
 
-    def test_how_far_it_is_on_its_way_is_told(self):
+    def test_how_far_it_is_on_its_way_is_reported(self):
         """podman's own copy of the archive is stood in for; nothing else of it could be held up at a place that is known."""
         gate = self.cluster.gate("load-gate")
         self.addCleanup(gate.close)
@@ -346,8 +346,8 @@ class Containers(unittest.TestCase):
             private.wait_until(lambda says=says: says in self.cluster.muster("why", job, code=0).out, what=f"why to say: {says}")
         self.assertIn("runtime.image: 1.0 of ", self.cluster.muster("show", job, code=0).out)
         watch = self.cluster.start("watch", job, "--timeout", f"{private.PATIENCE:.0f}s")
-        told = any(line.startswith("launching: node 'n0': runtime.image: 1.0 of ") for line in iter(watch.stdout.readline, ""))
-        self.assertTrue(told, "a pipe is told how far it has come")
+        reported = any(line.startswith("launching: node 'n0': runtime.image: 1.0 of ") for line in iter(watch.stdout.readline, ""))
+        self.assertTrue(reported, "a pipe is told how far it has come")
         gate.open(2)
         watch.communicate(timeout=private.PATIENCE)
         self.succeeds(job)
@@ -373,7 +373,7 @@ class Containers(unittest.TestCase):
         self.succeeds(job)
         self.logs_are_whole(job)
 
-    def test_jobs_that_begin_at_once_bring_their_image_once(self):
+    def test_jobs_that_begin_at_once_fetch_their_image_once(self):
         gate = self.cluster.gate("load-gate")
         self.addCleanup(gate.close)
         loads = self.cluster.path("loads")

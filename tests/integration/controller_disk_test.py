@@ -81,7 +81,7 @@ class ControllersDisk(unittest.TestCase):
         job = self.job_that_says("much", 400)
         self.cluster.muster("wait", job, "--timeout", "120s", code=0, within=150)
         self.logs_are_in(job)
-        self.assertTrue(self.daemon.alive(), self.daemon.said())
+        self.assertTrue(self.daemon.alive(), self.daemon.output())
         self.assertGreaterEqual(self.disk.free(), START)
         self.assertTrue(self.ballast(), "it was never needed")
         self.assertIn("the last line of much", self.cluster.muster("logs", job, "--tail", "2", code=0).out)

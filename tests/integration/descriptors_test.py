@@ -26,10 +26,10 @@ class FewDescriptors(unittest.TestCase):
             job = cluster.submit(f"name: many\nengine: torch\nlaunch: {{run: [sh, -c, '{script}']}}\nresources: {{devices: {RANKS}, type: cpu}}\n")
             cluster.muster("wait", job, "--timeout", "60s", code=0, within=90)
             runs = cluster.path("agent-n0", "runs")
-            wait_until(lambda: not any(job in name for name in os.listdir(runs)), what=f"the logs to be collected\n{controller.said()}\n{agent.said()}")
-            said = cluster.muster("logs", job, "--rank", "0-47", code=0).out
+            wait_until(lambda: not any(job in name for name in os.listdir(runs)), what=f"the logs to be collected\n{controller.output()}\n{agent.output()}")
+            output = cluster.muster("logs", job, "--rank", "0-47", code=0).out
             for rank in range(RANKS):
-                self.assertIn(f"line 3 of rank {rank}\n", said)
+                self.assertIn(f"line 3 of rank {rank}\n", output)
             cluster.trivial()
 
 

@@ -93,7 +93,7 @@ class Machine:
         return self.node()["inventory"].get("devices", [])
 
     def until(self, true, what):
-        wait_until(true, self.agent.pid_fd, what=f"{what}\n{self.agent.said()}")
+        wait_until(true, self.agent.pid_fd, what=f"{what}\n{self.agent.output()}")
 
     def until_health(self, **health):
         """health: id=word, as _3="bad"."""
@@ -251,8 +251,8 @@ class Devices(unittest.TestCase):
                     late = machine.job("late", 1, "true") if kept else None
                     machine.agent.wait_for("did not end within 5000 ms")
                     if kept:
-                        said = machine.agent.said()
-                        self.assertLess(said.index("attached to the controller"), said.index("did not end within 5000 ms"), "it attached before the tools answered")
+                        output = machine.agent.output()
+                        self.assertLess(output.index("attached to the controller"), output.index("did not end within 5000 ms"), "it attached before the tools answered")
                         machine.until_health(_0="bad", _3="bad")
                         self.assertEqual(machine.placed(late), [], "nothing new came on cards that nobody had looked at")
                     machine.tool("npu-smi", "recorded")
@@ -290,7 +290,7 @@ class Devices(unittest.TestCase):
             shown = json.loads(machine.cluster.muster("show", job, "-o", "json", code=0).out)
             self.assertEqual(len(shown["attempts"]), 1, "nothing of this disturbed the rank")
 
-    def test_a_controller_that_starts_anew_waits_for_the_first_look(self):
+    def test_a_controller_that_starts_anew_waits_for_the_first_probe(self):
         machine = Machine(self, "910b_alarm")
         machine.until_health(_7="bad")
         job = machine.job("four", 4, "true")
@@ -314,7 +314,7 @@ class Devices(unittest.TestCase):
                 gate.open(2)
                 for job in jobs:
                     cluster.muster("wait", job, "--timeout", "60s", code=0)
-            self.assertTrue(controller.alive(), controller.said())
+            self.assertTrue(controller.alive(), controller.output())
 
     def test_devices_of_a_written_list(self):
         machine = Machine(self, "910b_container", stand_in="hang", args=())
@@ -329,9 +329,9 @@ class Devices(unittest.TestCase):
         bad = machine.cluster.write("bad.txt", "id=0 type=abacus\n")
         agent = machine.cluster._start("agent-n1", [os.path.join(private.BIN, "muster-agent"), "--controller", machine.cluster.endpoint, "--name", "n1",
                                                     "--state-dir", machine.cluster.path("agent-n1"), "--devices-from", bad])  # fmt: skip
-        code, said = agent.ended()
-        self.assertEqual(code, 64, said)
-        self.assertIn(f"reading the devices of '{bad}': reading the list of devices: line 1: type='abacus' is not one of", said)
+        code, output = agent.ended()
+        self.assertEqual(code, 64, output)
+        self.assertIn(f"reading the devices of '{bad}': reading the list of devices: line 1: type='abacus' is not one of", output)
 
 
 if __name__ == "__main__":

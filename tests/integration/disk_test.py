@@ -123,19 +123,19 @@ class ReadOnly(OwnDisk):
         self.assertRegex(self.cluster.muster("node", "ls", code=0).out, r"n0 +disk ")
         for one in (worker, *ranks):
             self.assertFalse(wait_gone(one, 0), "adopted")
-        code, said = self.cluster.agent("n0", state=self.disk.path, args=self.ARGS, wait=False).ended()
-        self.assertEqual(code, 12, said)
-        self.assertIn("a second agent on this state directory", said)
-        code, said = self.cluster.agent("n1", state=self.disk.path + "/fresh", args=self.ARGS, wait=False).ended()
-        self.assertEqual(code, 70, said)
-        self.assertIn(f"fresh/lock': {os.strerror(errno.EROFS)}", said)
+        code, output = self.cluster.agent("n0", state=self.disk.path, args=self.ARGS, wait=False).ended()
+        self.assertEqual(code, 12, output)
+        self.assertIn("a second agent on this state directory", output)
+        code, output = self.cluster.agent("n1", state=self.disk.path + "/fresh", args=self.ARGS, wait=False).ended()
+        self.assertEqual(code, 70, output)
+        self.assertIn(f"fresh/lock': {os.strerror(errno.EROFS)}", output)
         self.gate.open()  # rank 0 ends
         done = self.cluster.muster("wait", job, "--timeout", "60s")
         self.assertNotIn(done.code, (0, 4), f"{done}\n{self.why(job)}")
         for one in (worker, *ranks):
             self.assertTrue(wait_gone(one))
         self.assertIn("could not record how its ranks ended: the disk of its state directory takes no writes", self.why(job))
-        self.assertEqual(agent.said().count("writing to the state directory"), 1, agent.said())
+        self.assertEqual(agent.output().count("writing to the state directory"), 1, agent.output())
 
 
 class Gone(OwnDisk):

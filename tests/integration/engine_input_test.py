@@ -10,7 +10,7 @@ import sys
 import unittest
 
 import private
-import told
+import output_case
 from golden import Golden
 from private import Private
 
@@ -40,7 +40,7 @@ def table(servers):
     return json.dumps({"version": "1.0", "server_count": str(len(listed)), "server_list": listed, "status": "completed"})
 
 
-class Cards(told.Case):
+class Cards(output_case.Case):
     """Two nodes with eight cards each, as written lists have them."""
 
     golden = GOLDEN
@@ -59,7 +59,7 @@ class Cards(told.Case):
         cls.cluster.write("configs/run_llama2_7b.yaml", "runner_config:\n  epochs: 1\n")
 
     def refused(self, title, spec, code, verb=("run", "-q")):
-        self.said(self.cluster, title, self.cluster.muster(*verb, self.cluster.spec(spec, "job.yaml"), "--timeout", "60s"), code)
+        self.check_output(self.cluster, title, self.cluster.muster(*verb, self.cluster.spec(spec, "job.yaml"), "--timeout", "60s"), code)
 
     def mindformers(self, **more):
         return MINDFORMERS.format(**{"name": "llama", "config": "configs/run_llama2_7b.yaml", "resources": "{nodes: 2, type: ascend}", **more})
@@ -79,7 +79,7 @@ class Cards(told.Case):
         spec = "name: gpt\nengine: megatron\nlaunch: {script: run_mindformers.py}\nresources: {devices: 1}\nrecovery: {max_restarts: 0}\n"
         self.refused("a script that is missing", spec, 1)
 
-    def test_whatever_is_not_there_is_told_by_its_key(self):
+    def test_whatever_is_not_there_is_reported_by_its_key(self):
         for name in ("pretrain_vlm.py", "run_distribute.sh", "train.diff"):
             self.cluster.write(name, "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n" if name == "train.diff" else "")
         os.makedirs(self.cluster.path("code"))

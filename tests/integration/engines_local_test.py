@@ -35,9 +35,9 @@ class LocalUp(Engines):
         return self
 
     def up(self):
-        said = self.muster("local", "up", "--state-dir", self.dir, "--nodes", "2", "--devices", "8", "--device-type", "ascend910b", "--controller-arg=--port-range",
+        output = self.muster("local", "up", "--state-dir", self.dir, "--nodes", "2", "--devices", "8", "--device-type", "ascend910b", "--controller-arg=--port-range",
                            f"--controller-arg={self._ports.range}")  # fmt: skip
-        assert "controller and 2 nodes with 8 devices each are up" in said, said
+        assert "controller and 2 nodes with 8 devices each are up" in output, output
         with open(self.endpoint, encoding="utf-8") as file:
             self.cluster_id = json.load(file)["cluster_id"]
 

@@ -150,8 +150,8 @@ class FSDP2(EngineTest):
                 self.assertEqual({event["source"] for event in record.events("loaded", 1).values()}, {"./ckpt/Qwen3-VL-30B-A3B-Instruct-dcp"})
                 for start in second.values():
                     env = start["env"]
-                    said = [f"training.load={env['MUSTER_RESUME_DIR']}", f"training.save={env['MUSTER_SAVE_DIR']}"]
-                    given = [word in start["argv"] for word in said]
+                    options = [f"training.load={env['MUSTER_RESUME_DIR']}", f"training.save={env['MUSTER_SAVE_DIR']}"]
+                    given = [word in start["argv"] for word in options]
                     self.assertEqual(given, [words, words], start["argv"])
                     self.assertNotEqual(env["MUSTER_SAVE_DIR"], saved)
                 self.assertIn("iter_0000040", os.listdir(second[0]["env"]["MUSTER_SAVE_DIR"]))

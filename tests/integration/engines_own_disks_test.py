@@ -146,8 +146,8 @@ class OwnDisks(EngineTest):
 
     def test_a_sender_that_is_killed_costs_an_attempt(self):
         """n1's agent is stopped, so that the transform waits for its files, and is killed then; a new one sends them to the next attempt."""
-        brought = os.path.join(self.cluster.disk("n2"), self.old)
-        shutil.rmtree(brought, ignore_errors=True)
+        fetched = os.path.join(self.cluster.disk("n2"), self.old)
+        shutil.rmtree(fetched, ignore_errors=True)
         watch = Directory(self.cluster.disk("n2"))
         self.addCleanup(watch.close)
         self.addCleanup(self.back, "n1")
@@ -157,7 +157,7 @@ class OwnDisks(EngineTest):
                                   f"CONFORMANCE_RECORD={record.path}").strip()  # fmt: skip
         chain = self.cluster.show(job)["spec"]["stage"]["chainName"]
         end = time.monotonic() + DEADLINE
-        while not os.path.exists(brought) or "shards of other nodes" not in self.cluster.muster("why", f"{chain}.transform"):
+        while not os.path.exists(fetched) or "shards of other nodes" not in self.cluster.muster("why", f"{chain}.transform"):
             watch.wait(0.2)
             self.assertLess(time.monotonic(), end, self.cluster.story(f"{chain}.transform"))
         self.back("n1")

@@ -154,7 +154,7 @@ def change(tree, at, value):
 
 class LoadedYaml(unittest.TestCase):
     def test_a_copy_is_the_changed_original(self):
-        looked = 0
+        checked = 0
         for title, text, name, changes, becomes in cases():
             if not name.endswith(".yaml") or becomes.startswith("refused") or title in NOT_IN_PYTHON:
                 continue
@@ -165,8 +165,8 @@ class LoadedYaml(unittest.TestCase):
                 if "base_config" in tree:
                     tree["base_config"] = [path if path.startswith("/") else f"{os.path.dirname(name)}/{path}" for path in tree["base_config"]]
                 self.assertEqual(yaml.safe_load(becomes), tree)
-                looked += 1
-        self.assertGreaterEqual(looked, 10)
+                checked += 1
+        self.assertGreaterEqual(checked, 10)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from conformance import state  # noqa: E402
 from conformance.harness import UNHURRIED, EngineTest, Record, configuration, option  # noqa: E402
 from golden import Golden  # noqa: E402
-from told import replaced  # noqa: E402
+from output_case import replaced  # noqa: E402
 
 HEAD = """# What people are told of a job that cannot be gone on with, or whose checkpoint cannot be made whole. Reviewed as text.
 # Written by tests/integration/engines_reshard_test.py --rewrite. Ids are replaced, and the steps that happened to be saved.
@@ -158,17 +158,17 @@ class Reshard(EngineTest):
 
     # ---- what is refused
 
-    def told(self, title, code, command, done):
+    def check_output(self, title, code, command, done):
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         text = replaced(self.cluster, f"$ muster {' '.join(command)}\nexit {code}\n{done.stdout}{done.stderr}")
         text = re.sub(r"(the newest are )[0-9, ]+", r"\1<steps>", re.sub(r"(step )\d\d?:", r"\1<step>:", text))
         GOLDEN.check(self, title, text)
 
     def refused(self, title, code, *command):
-        self.told(title, code, command, self.cluster.run(*command))
+        self.check_output(title, code, command, self.cluster.run(*command))
 
     def test_a_job_that_goes_on_is_not_resumed(self):
-        self.told("a job that goes on by itself", 12, ["resume", "cut", "-d"], self.live)
+        self.check_output("a job that goes on by itself", 12, ["resume", "cut", "-d"], self.live)
 
     def test_what_is_not_there(self):
         job, _ = self.train("plan-only", mode="strategy")

@@ -84,7 +84,7 @@ class Flood(unittest.TestCase):
         self.cluster.trivial()
         self.assertLess(grown_to(self.controller) - self.before, 400 + KEPT)
         self.assertTrue(self.agent.alive())
-        self.assertNotIn("agent disconnected", self.controller.said(), "the streams of agents are not those that are dropped")
+        self.assertNotIn("agent disconnected", self.controller.output(), "the streams of agents are not those that are dropped")
 
     def test_one_connection_has_64_calls_at_a_time(self):
         connection = self.connect()
@@ -108,9 +108,9 @@ class Flood(unittest.TestCase):
         with grpc.insecure_channel(self.address) as channel:
             call = channel.unary_unary(UNARY, request_serializer=None, response_deserializer=None)
             for size, code in ((8 * MIB, grpc.StatusCode.INVALID_ARGUMENT), (10 * MIB, grpc.StatusCode.RESOURCE_EXHAUSTED)):
-                with self.assertRaises(grpc.RpcError) as told:
+                with self.assertRaises(grpc.RpcError) as raised:
                     call(cancel(b"r" * size), metadata=(("authorization", "Bearer " + self.token),), timeout=60)
-                self.assertEqual(told.exception.code(), code, told.exception.details())
+                self.assertEqual(raised.exception.code(), code, raised.exception.details())
 
 
 if __name__ == "__main__":

@@ -250,14 +250,14 @@ class HostileRank(Case):
         cls.cluster.muster("run", "-q", cls.cluster.spec("name: loud\n" + cls.spec), "--timeout", "60s", code=1)
 
     def test_logs(self):
-        said = b"first\n" + self.LINE + b"\n"
-        for args, wanted in (((), said.replace(b"first", b"[rank 0] first").replace(b"Error", b"[rank 0] Error")), (("--rank", "0"), said), (("--rank", "0", "--raw"), said)):
+        expected = b"first\n" + self.LINE + b"\n"
+        for args, wanted in (((), expected.replace(b"first", b"[rank 0] first").replace(b"Error", b"[rank 0] Error")), (("--rank", "0"), expected), (("--rank", "0", "--raw"), expected)):
             with self.subTest(args):
                 self.assertEqual(self.in_pipe("logs", "loud", "-f", *args), (wanted, 0))
                 shown, code = self.on_terminal("logs", "loud", "-f", *args)
                 self.assertEqual(code, 0, shown)
                 if "--raw" in args:
-                    self.assertEqual(shown, said)
+                    self.assertEqual(shown, expected)
                 else:
                     text = PAINT.sub("", BLOCK.sub("", shown.decode(errors="replace")))
                     self.assertIn("Error: x?]0;title", text)

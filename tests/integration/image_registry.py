@@ -19,7 +19,7 @@ MANIFEST, CONFIG, LAYER = (f"application/vnd.oci.image.{what}" for what in ("man
 class Registry:
     def __init__(self, layers, patience, env=()):
         self.layers = layers
-        self.held = {digest(layer) for layer in layers[1:]}
+        self.stalled = {digest(layer) for layer in layers[1:]}
         self.go = threading.Event()
         self.patience = patience
         diff_ids = [digest(layer) for layer in layers]
@@ -57,13 +57,13 @@ class Registry:
                     self.answer(registry.manifest, MANIFEST)
                 elif last in registry.blobs:
                     registry.asked.append(last)
-                    self.answer(registry.blobs[last], "application/octet-stream", last in registry.held)
+                    self.answer(registry.blobs[last], "application/octet-stream", last in registry.stalled)
                 else:
                     self.send_error(404)
 
             do_HEAD = do_GET
 
-            def answer(self, data, media, held=False):
+            def answer(self, data, media, stalled=False):
                 self.send_response(200)
                 self.send_header("Content-Type", media)
                 self.send_header("Content-Length", str(len(data)))
@@ -71,10 +71,10 @@ class Registry:
                 self.end_headers()
                 if self.command == "HEAD":
                     return
-                half = len(data) // 2 if held else 0
+                half = len(data) // 2 if stalled else 0
                 self.wfile.write(data[:half])
                 self.wfile.flush()
-                if held and not registry.go.wait(registry.patience):
+                if stalled and not registry.go.wait(registry.patience):
                     self.close_connection = True
                     return
                 self.wfile.write(data[half:])

@@ -140,7 +140,7 @@ class Import(unittest.TestCase):
     def tearDown(self):
         self.assertEqual(os.listdir(self.cluster.path("temporary")), [], "records of an import hold an environment")
 
-    def said(self, title, done, code):
+    def check_output(self, title, done, code):
         self.assertEqual(done.code, code, str(done))
         text = f"$ {' '.join(done.command)}\nexit {done.code}\n{done.out}{done.err}"
         for path in sorted({self.cluster.dir, os.path.realpath(self.cluster.dir)}, key=len, reverse=True):
@@ -201,10 +201,10 @@ class Import(unittest.TestCase):
                 ("no program", ["torchrun", "--nproc_per_node", "2"]), ("help", ["torchrun", "--help"]), ("workers that do not divide", ["msrun", "--worker_num", "8", "--local_worker_num", "3", "worker.py"]),
                 ("no workers", ["msrun", "--worker_num", "none", "worker.py"]), ("a simulation", ["msrun", "--sim_level", "1", "worker.py"])):  # fmt: skip
             with self.subTest(title):
-                self.said(f"run: {title}", self.muster("run", "-d", "--", *words), 64)
-        self.said("run: a file and a command", self.muster("run", "x.yaml", "--", "torchrun", "rank.py"), 64)
-        self.said("run: a wrong --set", self.muster("plan", "--set", "resources.nods=2", "--", "torchrun", "rank.py"), 64)
-        self.said("a verb that takes no command", self.muster("ps", "--", "torchrun", "rank.py"), 64)
+                self.check_output(f"run: {title}", self.muster("run", "-d", "--", *words), 64)
+        self.check_output("run: a file and a command", self.muster("run", "x.yaml", "--", "torchrun", "rank.py"), 64)
+        self.check_output("run: a wrong --set", self.muster("plan", "--set", "resources.nods=2", "--", "torchrun", "rank.py"), 64)
+        self.check_output("a verb that takes no command", self.muster("ps", "--", "torchrun", "rank.py"), 64)
 
     # ---- import
 
@@ -308,7 +308,7 @@ class Import(unittest.TestCase):
         self.assertEqual([command for _, command in private.processes_of(self.cluster.path("temporary"))], [])
 
     def test_a_script_that_does_not_end(self):
-        self.said("import: a script that does not end", self.muster("import", "-o", "none.yaml", "--timeout", "1s", "--", "bash", "stuck.sh"), 4)
+        self.check_output("import: a script that does not end", self.muster("import", "-o", "none.yaml", "--timeout", "1s", "--", "bash", "stuck.sh"), 4)
         self.assertEqual([command for _, command in private.processes_of(self.cluster.path("temporary"))], [])
         self.assertFalse(os.path.exists(self.cluster.path("none.yaml")))
 
@@ -335,7 +335,7 @@ class Import(unittest.TestCase):
                 ("a file that is there", 12, ["-o", "taken.yaml", "--", "bash", "launch.sh"]), ("a name that is none", 64, ["-o", "-", "--name", "No Name", "--", "torchrun", "rank.py"]),
                 ("a directory that is not there", 64, ["-o", "nowhere/x.yaml", "--", "torchrun", "rank.py"])):  # fmt: skip
             with self.subTest(title):
-                self.said(f"import: {title}", self.muster("import", *words), code)
+                self.check_output(f"import: {title}", self.muster("import", *words), code)
         with open(self.cluster.path("taken.yaml"), encoding="ascii") as file:
             self.assertEqual(file.read(), "mine\n")
         self.assertFalse(os.path.exists(self.cluster.path("job.yaml")))

@@ -71,13 +71,13 @@ class Logs(unittest.TestCase):
             step_ms = 10 * SLOW  # under a sanitizer the daemons, and not the trainer, are slow
             saving = ["--save", "${save.dir}", "--load", "${resume.dir}", "--save-interval", 4, "--save-ms", 2]
             job = cluster.submit(cluster.stub("kills", *trace.until_ended(), "--step-ms", step_ms, "--lines", 40, "--line-bytes", 100, *saving, "--trace", trace.path))
-            held = {}  # attempt: the ranks' own files, from its beginning
+            open_files = {}  # attempt: the ranks' own files, from its beginning
             try:
                 for kind in [kind for _ in range(5) for kind in choose.sample(kinds, len(kinds))]:
                     trace.wait(job, trace.best() + choose.randint(3, 25))  # a new step: an attempt without one counts against the job
                     cluster.muster("wait", job, "--for", "running", "--timeout", "60s")
                     attempt = cluster.show(job)["attempt"]
-                    files = self.hold(cluster, job, attempt, held)
+                    files = self.hold(cluster, job, attempt, open_files)
                     victims = {"agent": cluster.nodes, "controller": ["controller"], "rank": cluster.rank_processes(), "worker": cluster.workers()}[kind]
                     victim = choose.choice(sorted(victims))
                     written = [os.fstat(file.fileno()).st_size for file in files]
@@ -101,12 +101,12 @@ class Logs(unittest.TestCase):
                     took[kind].append(asked - back)
                 trace.end(job)
                 cluster.muster("wait", job, "--for", "running", "--timeout", "60s")
-                self.hold(cluster, job, cluster.show(job)["attempt"], held)
+                self.hold(cluster, job, cluster.show(job)["attempt"], open_files)
                 cluster.wait(job)
-                self.assertEqual(sorted(held), list(range(1, 12)), "ten deaths of a gang, and no more attempts than that")
+                self.assertEqual(sorted(open_files), list(range(1, 12)), "ten deaths of a gang, and no more attempts than that")
                 self.raw(cluster, job, 0, "-f")  # returns when the logs of the whole job are in
                 total = 0
-                for attempt, files in held.items():
+                for attempt, files in open_files.items():
                     for rank, file in enumerate(files):
                         file.seek(0)
                         truth = file.read()
@@ -118,20 +118,20 @@ class Logs(unittest.TestCase):
                             lines = lines_of(rank, 0, len(numbered) // 100 + 1, 100)
                             self.assert_same(numbered, lines[: len(numbered)], f"attempt {attempt}, rank {rank}'s own file")
             finally:
-                for file in sum(held.values(), []):
+                for file in sum(open_files.values(), []):
                     file.close()
         for kind, seconds in took.items():
             print(f"after killing {kind}: what had been written before was asked for {max(seconds):.2f} s later, at most", file=sys.stderr)
-        print(f"{total} bytes of {len(held)} attempts, none lost or doubled", file=sys.stderr)
+        print(f"{total} bytes of {len(open_files)} attempts, none lost or doubled", file=sys.stderr)
 
-    def hold(self, cluster, job, attempt, held):
+    def hold(self, cluster, job, attempt, open_files):
         """Opens the ranks' own files: they are compared with when muster has removed their names."""
-        if attempt not in held:
+        if attempt not in open_files:
             paths = [f"{cluster.agent_dir(f'n{rank // 2}')}/runs/{job}.{attempt}/logs/rank-{rank}.log" for rank in range(4)]
-            held[attempt] = [open(path, "rb") for path in paths]  # noqa: SIM115
-        return held[attempt]
+            open_files[attempt] = [open(path, "rb") for path in paths]  # noqa: SIM115
+        return open_files[attempt]
 
-    def truncated(self, agent_looks_on):
+    def truncated(self, agent_watches):
         steps, at, lines, size = 120, 60, 20, 100
         with Cluster(nodes=1, devices=3) as cluster:
             trace = Trace(cluster, "cut")
@@ -142,7 +142,7 @@ class Logs(unittest.TestCase):
             shipped = {rank: len(os.path.commonprefix([self.shipped(cluster, job, rank), first[rank]])) for rank in (0, 1)}
             if trace.best() >= at - 1:
                 shipped = {0: 0, 1: 0}  # asked too late: some of it may be of behind the truncation
-            if not agent_looks_on:
+            if not agent_watches:
                 cluster.kill("n0")
                 trace.wait(job, at + 2)
                 cluster.start("n0")
@@ -157,7 +157,7 @@ class Logs(unittest.TestCase):
                 gaps = self.gaps(cluster, job, rank)
                 self.assertEqual(len(gaps), 1, gaps)
                 self.assertIn("truncated by the program", gaps[0][1])
-                when = "before the agent's eyes" if agent_looks_on else "while no agent ran"
+                when = "before the agent's eyes" if agent_watches else "while no agent ran"
                 print(f"rank {rank}, truncated {when}: {len(before)} of {at * lines * size} bytes before, all {len(after)} behind; {gaps}", file=sys.stderr)
 
     def shipped(self, cluster, job, rank):

@@ -140,9 +140,9 @@ class Nodes:
             ip("-n", node, "addr", "add", f"{address}/24", "dev", name)
             ip("-n", node, "link", "set", name, "up")
         for node, other in (("n0", 1), ("n1", 0)):
-            told = subprocess.run(["ip", "-n", node, "route", "get", CONTROL[other]], capture_output=True, text=True, check=False)
-            if told.returncode == 0:
-                raise AssertionError(f"{node} reaches the other node over the control network, and no wrong choice would be noticed: {told.stdout}")
+            answer = subprocess.run(["ip", "-n", node, "route", "get", CONTROL[other]], capture_output=True, text=True, check=False)
+            if answer.returncode == 0:
+                raise AssertionError(f"{node} reaches the other node over the control network, and no wrong choice would be noticed: {answer.stdout}")
 
     def _daemons(self):
         cluster = self.cluster
@@ -160,8 +160,8 @@ class Nodes:
 
     def bytes_over(self, number, name):
         """Received so far, by this interface of this node."""
-        told = subprocess.run(["ip", "-n", f"n{number}", "-s", "-j", "link", "show", name], capture_output=True, text=True, check=True).stdout
-        return json.loads(told)[0]["stats64"]["rx"]["bytes"]
+        answer = subprocess.run(["ip", "-n", f"n{number}", "-s", "-j", "link", "show", name], capture_output=True, text=True, check=True).stdout
+        return json.loads(answer)[0]["stats64"]["rx"]["bytes"]
 
     def run(self, name, script, engine="torch", args="", devices=1, env=None, more=""):
         """How the job ended, and what all its ranks printed."""
@@ -200,10 +200,10 @@ class Auto(unittest.TestCase):
 
     def test_torch(self):
         before = self.counted()
-        done, said = self.nodes.run("torch", TORCH)
-        self.assertEqual(done.code, 0, f"{done}\n{said}")
+        done, output = self.nodes.run("torch", TORCH)
+        self.assertEqual(done.code, 0, f"{done}\n{output}")
         for rank in (0, 1):
-            self.assertIn(f"rank {rank} of 2 sums 3", said)
+            self.assertIn(f"rank {rank} of 2 sums 3", output)
             env = self.nodes.variables("torch", rank)
             self.assertEqual((env["MASTER_ADDR"], env["GLOO_SOCKET_IFNAME"]), (TRAINING[0], self.NAMES[rank][1]))
         self.assert_over_training(before)
@@ -212,10 +212,10 @@ class Auto(unittest.TestCase):
         before = self.counted()
         args = ("--tensor-model-parallel-size 2 --distributed-backend gloo --distributed-timeout-minutes 1 --train-iters 3 --save-interval 10 "
                 "--save /run/none --load /run/none")  # fmt: skip
-        done, said = self.nodes.run("megatron", MEGATRON, "megatron", args, devices=2)
-        self.assertEqual(done.code, 0, f"{done}\n{said}")
+        done, output = self.nodes.run("megatron", MEGATRON, "megatron", args, devices=2)
+        self.assertEqual(done.code, 0, f"{done}\n{output}")
         for rank, (tensor, data) in enumerate([(3, 5), (3, 10), (12, 5), (12, 10)]):
-            self.assertIn(f"rank {rank} tensor {tensor} data {data}", said)
+            self.assertIn(f"rank {rank} tensor {tensor} data {data}", output)
         self.assert_over_training(before)
         events = self.nodes.cluster.muster("events", "megatron", "-o", "jsonl", code=0).out.splitlines()
         self.assertIn("first-step", [json.loads(line)["type"] for line in events])
@@ -224,10 +224,10 @@ class Auto(unittest.TestCase):
         """What the tests above rest on: with the control network's interface, which an unset variable would leave to chance, the ranks do not meet."""
         for number, (control, _) in enumerate(self.NAMES):
             # One name for both nodes: it is wrong on one of them, and that is enough.
-            done, said = self.nodes.run(f"wrong-{number}", TORCH, env={"GLOO_SOCKET_IFNAME": control})
-            self.assertEqual(done.code, 1, f"{done}\n{said}")
-            self.assertNotIn("sums", said)
-            self.assertRegex(said, r"RuntimeError: \[\S*gloo/")
+            done, output = self.nodes.run(f"wrong-{number}", TORCH, env={"GLOO_SOCKET_IFNAME": control})
+            self.assertEqual(done.code, 1, f"{done}\n{output}")
+            self.assertNotIn("sums", output)
+            self.assertRegex(output, r"RuntimeError: \[\S*gloo/")
 
 
 class Routed(Auto):
@@ -260,10 +260,10 @@ class WrongAddress(unittest.TestCase):
     def test_the_address_towards_the_controller_is_not_the_training_network(self):
         """Agents that were given the control network's addresses: the job cannot meet over them, and says so instead of hanging."""
         with Nodes((("ctl", "train"), ("ctl", "train")), CONTROL) as nodes:
-            done, said = nodes.run("wrong", TORCH)
-            self.assertEqual(done.code, 1, f"{done}\n{said}")
-            self.assertNotIn("sums", said)
-            self.assertIn("failed to connect to any network address of (10.77.0.2", said)
+            done, output = nodes.run("wrong", TORCH)
+            self.assertEqual(done.code, 1, f"{done}\n{output}")
+            self.assertNotIn("sums", output)
+            self.assertIn("failed to connect to any network address of (10.77.0.2", output)
             self.assertEqual(nodes.variables("wrong", 0)["MASTER_ADDR"], CONTROL[0])
 
 
@@ -271,10 +271,10 @@ class Named(unittest.TestCase):
     def test_the_interface_of_the_spec(self):
         """network.interface names the training network, where the nodes' own address is another: its interface, and its address for the master."""
         with Nodes((("ctl", "train"), ("ctl", "train")), CONTROL) as nodes:
-            done, said = nodes.run("named", TORCH, more="network: {interface: train}")
-            self.assertEqual(done.code, 0, f"{done}\n{said}")
+            done, output = nodes.run("named", TORCH, more="network: {interface: train}")
+            self.assertEqual(done.code, 0, f"{done}\n{output}")
             for rank in (0, 1):
-                self.assertIn(f"rank {rank} of 2 sums 3", said)
+                self.assertIn(f"rank {rank} of 2 sums 3", output)
                 env = nodes.variables("named", rank)
                 self.assertEqual((env["MASTER_ADDR"], env["GLOO_SOCKET_IFNAME"]), (TRAINING[0], "train"))
 

@@ -98,8 +98,8 @@ class Inotify(unittest.TestCase):
             bad = cluster.muster("run", "-q", cluster.spec(job("bad", "echo 'ValueError: no such shard' >&2; exit 3", "recovery: {max_restarts: 0}")), "--timeout", "60s")
             self.assertEqual(bad.code, 1, bad)
             self.assertIn("ValueError: no such shard", cluster.muster("why", "bad").out)
-            self.assertEqual(agent.said().count(WATCHING), 1, agent.said())
-            self.assertIn("raise fs.inotify.max_user_instances", agent.said())
+            self.assertEqual(agent.output().count(WATCHING), 1, agent.output())
+            self.assertIn("raise fs.inotify.max_user_instances", agent.output())
 
 
 class Python(unittest.TestCase):
@@ -117,7 +117,7 @@ class Python(unittest.TestCase):
             cluster.agent("n0", env={"PATH": f"{venv}:/usr/bin:/bin"})
             script = cluster.write("train.py", "import sys\nprint('I am', sys.executable)\n")
             spec = f"engine: command\nlaunch: {{script: {script}}}\nresources: {{devices: 1, type: cpu}}\n"
-            for name, runtime, said in (
+            for name, runtime, output in (
                 ("agents-path", "", f"I am venv -u {script}"),
                 ("jobs-path", f"runtime: {{env: {{PATH: '{other}'}}}}\n", f"I am other -u {script}"),
                 ("named", "runtime: {python: /usr/bin/python3}\n", "I am /usr/bin/python3"),
@@ -125,7 +125,7 @@ class Python(unittest.TestCase):
             ):
                 done = cluster.muster("run", "-q", cluster.spec(f"name: {name}\n{spec}{runtime}"), "--timeout", "60s")
                 self.assertEqual(done.code, 0, done)
-                self.assertIn(said, cluster.muster("logs", name, "-f", code=0).out)
+                self.assertIn(output, cluster.muster("logs", name, "-f", code=0).out)
 
     def test_one_that_is_not_there_is_a_sentence(self):
         with Private() as cluster:
@@ -195,7 +195,7 @@ class Frozen(unittest.TestCase):
             os.kill(workers[0], signal.SIGSTOP)
             cluster.muster("cancel", name, code=0)
             cluster.muster("wait", name, "--timeout", "60s", code=3)
-            self.assertIn("it is killed, its ranks with it", agent.said())
+            self.assertIn("it is killed, its ranks with it", agent.output())
             self.assertEqual([command for _, command in private.processes_of(cluster.dir) if gate.path in command], [])
 
 
@@ -228,12 +228,12 @@ class Record(unittest.TestCase):
             cluster.wait_event(lambda event: event["type"] == "node-started", name)
             for rank in (0, 1):
                 pid, env, argv = process(rank)
-                launch, said = shown(rank)
-                self.assertEqual(said, sorted(env))
+                launch, output = shown(rank)
+                self.assertEqual(output, sorted(env))
                 self.assertEqual(launch["argv"], argv)
                 self.assertEqual(launch["cwd"], os.readlink(f"/proc/{pid}/cwd"))
                 self.assertEqual(os.path.realpath(launch["argv"][0]), os.path.realpath(f"/proc/{pid}/exe"))
-                self.assertIn("USER=ada", said)
+                self.assertIn("USER=ada", output)
                 sources = {value["name"]: value["source"] for value in launch["env"]}
                 self.assertEqual([sources[key] for key in ("USER", "HOME", "LOGNAME", "PATH", "MUSTER_COOKIE")], ["runtime.env"] + ["node"] * 4)
             # It is durable: neither a restart nor the end of the job changes what was.

@@ -71,7 +71,7 @@ class Plog(unittest.TestCase):
         spec["recovery"]["max_restarts"] = 0
         return spec
 
-    def told(self, name, **more):
+    def run_ranks(self, name, **more):
         """[processors, environment] of each rank of a job that tells them."""
         spec = self.job(name, ["/usr/bin/python3", "-c", TELLS], **more)
         job = self.cluster.submit(spec)
@@ -105,18 +105,18 @@ class Plog(unittest.TestCase):
 
     def test_the_jobs_own_directory_wins_and_nobody_makes_another(self):
         mine = os.path.join(self.cluster.work, "mine")
-        found, job = self.told("own", runtime={"env": {"ASCEND_PROCESS_LOG_PATH": mine}}, observe={"plog": True})
+        found, job = self.run_ranks("own", runtime={"env": {"ASCEND_PROCESS_LOG_PATH": mine}}, observe={"plog": True})
         self.assertEqual([env["ASCEND_PROCESS_LOG_PATH"] for _, env in found], [mine, mine])
         self.assertRegex(self.cluster.muster("env", job, "--rank", "0"), r"ASCEND_PROCESS_LOG_PATH=.*runtime\.env")
 
     def test_who_has_none(self):
-        self.assertNotIn("ASCEND_PROCESS_LOG_PATH", self.told("off", observe={"plog": False})[0][0][1])
-        found, _ = self.told("asked", observe={"plog": True})
+        self.assertNotIn("ASCEND_PROCESS_LOG_PATH", self.run_ranks("off", observe={"plog": False})[0][0][1])
+        found, _ = self.run_ranks("asked", observe={"plog": True})
         self.assertNotEqual(found[0][1]["ASCEND_PROCESS_LOG_PATH"], found[1][1]["ASCEND_PROCESS_LOG_PATH"])
 
     @unittest.skipUnless(os.path.exists("/sys/devices/system/node/node0/cpulist"), "the kernel tells nothing of NUMA nodes here")
     def test_ranks_run_where_their_cards_are(self):
-        found, _ = self.told("bound")
+        found, _ = self.run_ranks("bound")
         allowed = os.sched_getaffinity(0)
         with open("/sys/devices/system/node/node0/cpulist", encoding="ascii") as file:
             near = cpus(file.read().strip()) & allowed
@@ -126,7 +126,7 @@ class Plog(unittest.TestCase):
         first, second = set(found[0][0]), set(found[1][0])
         self.assertTrue(first == second or not first & second, "they share all or nothing")
 
-        found, _ = self.told("unbound", runtime={"env": {"CPU_AFFINITY_CONF": "1"}})
+        found, _ = self.run_ranks("unbound", runtime={"env": {"CPU_AFFINITY_CONF": "1"}})
         for processors, env in found:
             self.assertEqual(set(processors), allowed)
             self.assertNotIn("MUSTER_CPUS", env)

@@ -103,16 +103,16 @@ class Daemon:
     def ended(self):
         """Its exit code and what it said, once it has ended by itself."""
         if not wait_gone(self.pid_fd):
-            raise AssertionError(f"{self.name} goes on; it said:\n{self.said()}")
-        return self.process.wait(), self.said()
+            raise AssertionError(f"{self.name} goes on; it said:\n{self.output()}")
+        return self.process.wait(), self.output()
 
-    def said(self):
+    def output(self):
         with open(self.log, encoding="utf-8", errors="replace") as file:
             return file.read()
 
     def wait_for(self, text, within=PATIENCE):
         """Until its log has the text."""
-        wait_until(lambda: text in self.said(), self.pid_fd, within, f"{self.name} to say '{text}'\n{self.said()}")
+        wait_until(lambda: text in self.output(), self.pid_fd, within, f"{self.name} to say '{text}'\n{self.output()}")
 
     def close(self):
         if self.alive():

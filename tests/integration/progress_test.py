@@ -69,7 +69,7 @@ class Progress(unittest.TestCase):
     def shown(self, name):
         return json.loads(self.muster("show", name, "-o", "json").out)
 
-    def test_a_program_that_does_not_load_is_told(self):
+    def test_a_program_that_does_not_load_is_reported(self):
         """Attempt 2 "resumes from step 20", "step 20 reached again: the incident is over": the program ignores ${resume.dir}, and had begun at step 1."""
         with self.cluster.gate("ignores") as gate:
             self.job("ignores", f"""
@@ -85,17 +85,17 @@ wait({gate.path!r})
             private.wait_until(lambda: self.shown("ignores").get("checkpoints"), what="the checkpoint of step 20")
             gate.open()
             private.wait_until(lambda: self.events("ignores", "caught-up"), what="attempt 2 to be where attempt 1 was")
-            said = "attempt 2 did not go on from step 20: began at 2; the program has to load what lies in ${resume.dir} (MUSTER_RESUME_DIR)"
-            self.assertEqual(self.events("ignores", "first-step"), ["attempt 1 made its first step: 19", said])
+            message = "attempt 2 did not go on from step 20: began at 2; the program has to load what lies in ${resume.dir} (MUSTER_RESUME_DIR)"
+            self.assertEqual(self.events("ignores", "first-step"), ["attempt 1 made its first step: 19", message])
             self.assertRegex(" and ".join(self.events("ignores", "caught-up")), r"^step 2[01] reached again, trained anew from step 2 on$")
-            self.assertIn(said, self.muster("why", "ignores").out)
+            self.assertIn(message, self.muster("why", "ignores").out)
             shown = self.muster("show", "ignores").out
             self.assertIn("20 (began at 2)", shown)
             self.assertIn("first step: did not go on from step 20, began at 2", shown)
             gate.open()
             self.muster("wait", "ignores")
 
-    def test_files_that_no_layout_knows_are_told(self):
+    def test_files_that_no_layout_knows_are_reported(self):
         """A script saved step_3.pt into ${save.dir}; nothing said that no attempt would go on from it."""
         self.job("strange", """
 for step in (1, 2, 3):
@@ -104,8 +104,8 @@ open(f"{save}/step_3.pt", "w").write("weights")
 sys.exit(0 if attempt == 2 else 3)
 """)
         self.muster("wait", "strange")
-        said = self.events("strange", "unknown-files")
-        self.assertEqual(said, ["'step_3.pt' lies in ${save.dir}, and nothing that checkpoint.layout knows: no attempt goes on from it"], "once a job")
+        message = self.events("strange", "unknown-files")
+        self.assertEqual(message, ["'step_3.pt' lies in ${save.dir}, and nothing that checkpoint.layout knows: no attempt goes on from it"], "once a job")
         listed = self.muster("ckpt", "ls", "strange")
         self.assertIn("step_3.pt' of attempt 1 is no checkpoint that layout megatron knows: no attempt goes on from it; docs/engines/torch.md says", listed.err)
 
@@ -148,22 +148,22 @@ wait({gate.path!r})
         self.job("broken", 'for step in (1, 2): print(f"step {step}/4 loss 2.5")\nfor step in (3, 4): print(f"step {step}/4 loss nan")\n')
         for name in ("fell", "broken"):
             self.muster("wait", name)
-        told = {}
+        seen = {}
         for name, key in (("fell", "loss"), ("broken", "lossNotFinite")):
             private.wait_until(lambda name=name, key=key: self.shown(name)["progress"].get(key), what=f"the loss of {name}")
-            told[name] = self.last_progress(name)
-        self.assertEqual(told["fell"][:2], (4, 2.0), told)
-        self.assertEqual([progress[2] for progress in told.values()], [False, True], told)
+            seen[name] = self.last_progress(name)
+        self.assertEqual(seen["fell"][:2], (4, 2.0), seen)
+        self.assertEqual([progress[2] for progress in seen.values()], [False, True], seen)
         for when, more in (("a restart", ()), ("archiving", ("--archive-after", "1s"))):
             self.daemon.stop()
             type(self).daemon = self.cluster.controller(*more)
-            for name in told if more else ():
+            for name in seen if more else ():
                 self.cluster.wait_event(lambda event, name=name: event["type"] == "job-archived" and event["jobName"] == name)
             with self.subTest(when):
-                self.assertEqual({name: self.last_progress(name) for name in told}, told)
+                self.assertEqual({name: self.last_progress(name) for name in seen}, seen)
                 rows = [line.split() for line in self.muster("ps", "-a").out.splitlines()]
                 at = rows[0].index("LOSS") - len(rows[0])
-                self.assertEqual({row[0]: row[at] for row in rows if row[0] in told}, {"fell": "2.0000", "broken": "NaN"}, rows)
+                self.assertEqual({row[0]: row[at] for row in rows if row[0] in seen}, {"fell": "2.0000", "broken": "NaN"}, rows)
 
     def last_progress(self, name):
         progress = self.shown(name)["progress"]

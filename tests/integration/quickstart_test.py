@@ -59,9 +59,9 @@ class Quickstart(unittest.TestCase):
         lines = [line for line in commands[1].splitlines() if "my-job.yaml" not in line]
         self.assertEqual(len(lines), 4, lines)
         env = {name: value for name, value in self.cluster.env.items() if not name.startswith("MUSTER_")}
-        told = subprocess.run(["bash", "-e", "-c", "\n".join(lines)], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LONG, check=False)
-        self.assertEqual(told.returncode, 0, (lines, told.stdout, told.stderr))
-        self.assertIn("tiny-gpt", told.stdout)
+        result = subprocess.run(["bash", "-e", "-c", "\n".join(lines)], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LONG, check=False)
+        self.assertEqual(result.returncode, 0, (lines, result.stdout, result.stderr))
+        self.assertIn("tiny-gpt", result.stdout)
 
     def test_the_kill_stays_on_the_terminal(self):
         """The line "== kill -9" was rubbed out by the live view, of which two rows stayed for it."""

@@ -28,7 +28,7 @@ class Merge(Sentences):
             self.assertEqual([s["server_id"] for s in made["server_list"]], [names[n] for n in order])
             self.assertEqual([d["rank_id"] for s in made["server_list"] for d in s["device"]], [str(r) for r in range(6)])
             self.assertEqual(bool(done.err), order == (1, 2, 0), done.err)
-        self.said("merge: in a wildcard's order", self.run_verb("merge", *sorted(files)), 0)
+        self.check_output("merge: in a wildcard's order", self.run_verb("merge", *sorted(files)), 0)
 
     def test_merging_again_and_keys_of_others(self):
         one = table([("a", [(0, "192.1.1.1", 0)])])
@@ -61,11 +61,11 @@ class Merge(Sentences):
             ("no JSON", "{", 64),
         ):
             with self.subTest(title):
-                self.said("merge: " + title, self.run_verb("merge", good, self.put("other.json", content), "-o", "-", code=None), code)
-        self.said("merge: one file twice", self.run_verb("merge", good, good, "-o", "-", code=None), 64)
-        self.said("merge: a file that is not there", self.run_verb("merge", good, self.at.path("none.json"), "-o", "-", code=None), 64)
-        self.said("merge: nothing", self.run_verb("merge", code=None), 64)
-        self.said("merge: uneven servers", self.run_verb("merge", good, self.put("two.json", table([("b", [(0, "192.1.1.2", 0), (1, "192.1.1.3", 1)])]))), 0)
+                self.check_output("merge: " + title, self.run_verb("merge", good, self.put("other.json", content), "-o", "-", code=None), code)
+        self.check_output("merge: one file twice", self.run_verb("merge", good, good, "-o", "-", code=None), 64)
+        self.check_output("merge: a file that is not there", self.run_verb("merge", good, self.at.path("none.json"), "-o", "-", code=None), 64)
+        self.check_output("merge: nothing", self.run_verb("merge", code=None), 64)
+        self.check_output("merge: uneven servers", self.run_verb("merge", good, self.put("two.json", table([("b", [(0, "192.1.1.2", 0), (1, "192.1.1.3", 1)])]))), 0)
 
 
 class Convert(Sentences):
@@ -92,7 +92,7 @@ class Convert(Sentences):
         done = self.run_verb("convert", self.put("jobstart_hccl.json", cloud(pods)), "-o", "-")
         self.assertEqual([(s["server_id"], [d["rank_id"] for d in s["device"]]) for s in json.loads(done.out)["server_list"]], [("a", ["0", "2"]), ("b", ["1"])])
         done.out = "(a table)\n"
-        self.said("convert: pods of one server apart", done, 0)
+        self.check_output("convert: pods of one server apart", done, 0)
 
     def test_what_is_wrong(self):
         for title, content, code in (
@@ -107,8 +107,8 @@ class Convert(Sentences):
             ("a list", [], 64),
         ):
             with self.subTest(title):
-                self.said("convert: " + title, self.run_verb("convert", self.put("jobstart_hccl.json", content), "-o", "-", code=None), code)
-        self.said("convert: a directory without it", self.run_verb("convert", self.at.path("w"), code=None), 64)
+                self.check_output("convert: " + title, self.run_verb("convert", self.put("jobstart_hccl.json", content), "-o", "-", code=None), code)
+        self.check_output("convert: a directory without it", self.run_verb("convert", self.at.path("w"), code=None), 64)
 
 
 class Check(Sentences):
@@ -151,7 +151,7 @@ class Check(Sentences):
             with self.subTest(title):
                 done = self.check(content, *args, code=None)
                 self.assertEqual(done.err, "")
-                self.said("check: " + title, done, code)
+                self.check_output("check: " + title, done, code)
 
     def test_hundreds_of_problems_are_counted(self):
         done = self.check(table([("a", [(n % 16, "x", n) for n in range(150)])]), code=64)
@@ -176,9 +176,9 @@ class Check(Sentences):
         os.mkdir(self.at.path("x.json.d"))
         for name in ("hccl.txt", "x.json.d/hccl.json"):
             with self.subTest(name):
-                self.said(f"check: the path {name}", self.run_verb("check", self.put(name, self.GOOD), code=None), 64)
+                self.check_output(f"check: the path {name}", self.run_verb("check", self.put(name, self.GOOD), code=None), 64)
         os.symlink(self.put("hccl.json", self.GOOD), self.at.path("link.json"))
-        self.said("check: a link", self.run_verb("check", self.at.path("link.json")), 0)
+        self.check_output("check: a link", self.run_verb("check", self.at.path("link.json")), 0)
 
     def test_hostile_files(self):
         sparse = self.at.path("sparse.json")
@@ -198,7 +198,7 @@ class Check(Sentences):
             ("nothing there", self.at.path("none.json")),
         ):
             with self.subTest(title):
-                self.said("hostile: " + title, self.run_verb("check", path, code=None), 64)
+                self.check_output("hostile: " + title, self.run_verb("check", path, code=None), 64)
         with open(self.at.path("h.json"), "wb") as file:
             file.write(b'{"status": "completed", "version": "1.0", "server_list": [{"server_id": "\xff\xfe"}]}')
         self.assertIn("this is not JSON", self.run_verb("check", self.at.path("h.json"), code=64).out)

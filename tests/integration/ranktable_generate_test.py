@@ -102,7 +102,7 @@ class LikeTheVendorsTools(Sentences):
                 if code == 0:
                     self.assertEqual(json.loads(done.out)["status"], "completed")
                     done.out = "(a table)\n"
-                self.said(title, done, code)
+                self.check_output(title, done, code)
 
     def test_other_options(self):
         self.good_tool({0: "192.1.1.1"})
@@ -115,7 +115,7 @@ class LikeTheVendorsTools(Sentences):
             ("a time-out that is none", ("--tool-timeout", "soon", "--server-ip", "n1", "--device-num", "[0,1)")),
         ):
             with self.subTest(title):
-                self.said(title, self.run_verb("generate", *args, "-o", "-", code=None), 64)
+                self.check_output(title, self.run_verb("generate", *args, "-o", "-", code=None), 64)
 
 
 class Addresses(Sentences):
@@ -128,7 +128,7 @@ class Addresses(Sentences):
         return self.put("hccn.conf", "address_0=192.1.1.1\naddress_1=192.1.1.2\n")
 
     def test_no_source_at_all(self):
-        self.said("no hccn_tool and no file", self.two(code=None), 64)
+        self.check_output("no hccn_tool and no file", self.two(code=None), 64)
 
     def test_what_is_no_answer(self):
         lots = "i=0; while [ $i -lt 3000 ]; do echo ipaddr:192.1.1.1ipaddr:192.1.1.1; i=$((i+1)); done"
@@ -142,11 +142,11 @@ class Addresses(Sentences):
         ):
             with self.subTest(title):
                 self.tool("#!/bin/sh\n" + script + "\n")
-                self.said(title + ", and no file", self.two(code=None), 64)
+                self.check_output(title + ", and no file", self.two(code=None), 64)
                 done = self.two("--hccn-conf", self.good_conf())
                 self.assertEqual([d["device_ip"] for d in json.loads(done.out)["server_list"][0]["device"]], ["192.1.1.1", "192.1.1.2"])  # never mixed
                 done.out = "(a table)\n"
-                self.said(title, done, 0)
+                self.check_output(title, done, 0)
 
     def test_a_tool_that_cannot_be_executed(self):
         self.tool("#!/bin/none\n")
@@ -156,7 +156,7 @@ class Addresses(Sentences):
 
     def test_a_tool_that_hangs_is_ended_with_its_children(self):
         self.tool("#!/bin/sh\ntail -f /dev/null &\nwait\n")
-        self.said("a tool that hangs", self.two("--tool-timeout", "100ms", code=None), 64)
+        self.check_output("a tool that hangs", self.two("--tool-timeout", "100ms", code=None), 64)
         self.nothing_left()
 
     def test_a_tool_that_leaves_a_child_behind(self):
@@ -185,9 +185,9 @@ class Addresses(Sentences):
             ("a file with one address twice", "address_0=192.1.1.1\naddress_1=192.1.1.1\n"),
         ):
             with self.subTest(title):
-                self.said("addresses: " + title, self.two("--hccn-conf", self.put("hccn.conf", text), code=None), 64)
-        self.said("addresses: a directory", self.two("--hccn-conf", self.at.dir, code=None), 64)
-        self.said("addresses: a file without an end", self.two("--hccn-conf", "/dev/zero", code=None), 64)
+                self.check_output("addresses: " + title, self.two("--hccn-conf", self.put("hccn.conf", text), code=None), 64)
+        self.check_output("addresses: a directory", self.two("--hccn-conf", self.at.dir, code=None), 64)
+        self.check_output("addresses: a file without an end", self.two("--hccn-conf", "/dev/zero", code=None), 64)
 
 
 class Output(Sentences):
@@ -240,7 +240,7 @@ class Output(Sentences):
             ("a folder of the file that is not there", "none/x.json"),
         ):
             with self.subTest(title):
-                self.said("output: " + title, self.one("-o", where, code=None), 64)
+                self.check_output("output: " + title, self.one("-o", where, code=None), 64)
         done = self.one("-o", "w/dir.json", code=64)
         self.assertIn("'.json'", done.err)  # hccl_...json below dir.json
         self.assertEqual(os.listdir(self.at.path("w", "dir.json")), [])
@@ -312,9 +312,9 @@ class Hosts(Sentences):
             ("more values than YAML may have", "hosts:\n" + "- {server_id: a, devices: [" + "{device_id: 0}," * 40_000 + "]}\n", ()),
         ):
             with self.subTest(title):
-                self.said("hosts: " + title, self.of(text, *args, "-o", "-", code=None), 64)
-        self.said("hosts: no file", self.run_verb("generate", "--hosts", self.at.path("none.yaml"), code=None), 64)
-        self.said("hosts: with options of one server", self.run_verb("generate", "--hosts", "h", "--device-num", "[0,8)", code=None), 64)
+                self.check_output("hosts: " + title, self.of(text, *args, "-o", "-", code=None), 64)
+        self.check_output("hosts: no file", self.run_verb("generate", "--hosts", self.at.path("none.yaml"), code=None), 64)
+        self.check_output("hosts: with options of one server", self.run_verb("generate", "--hosts", "h", "--device-num", "[0,8)", code=None), 64)
 
 
 if __name__ == "__main__":

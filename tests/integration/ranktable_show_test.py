@@ -95,13 +95,13 @@ class Own(Tables):
         planned = self.at.muster("plan", spec, "--contents", "--all-ranks", code=0).out
         self.assertIn(self.TABLE, planned)
         self.at.muster("run", "-q", spec, "--timeout", "60s", code=0)
-        said = []
+        printed = []
         for rank in range(4):
             first, _, rest = self.at.muster("logs", "own", "-f", "--rank", rank, "--raw", code=0).out.partition("\n")
-            said.append(json.loads(first))
+            printed.append(json.loads(first))
             self.assertEqual(rest, self.TABLE + "\n", "its bytes, unchanged")
-        physical = [(line["MUSTER_NODE"], int(line["DEVICE_ID"]) + 4) for line in said]
-        self.assertEqual([int(line["RANK_ID"]) for line in said], [0, 1, 2, 3])
+        physical = [(line["MUSTER_NODE"], int(line["DEVICE_ID"]) + 4) for line in printed]
+        self.assertEqual([int(line["RANK_ID"]) for line in printed], [0, 1, 2, 3])
         self.assertEqual(physical, [("n1", 7), ("n1", 4), ("n0", 6), ("n0", 5)])
         listed = {int(device["rank_id"]): (server["server_id"], int(device["device_id"])) for server in json.loads(self.TABLE)["server_list"] for device in server["device"]}
         self.assertEqual(dict(enumerate(physical)), listed)
@@ -109,7 +109,7 @@ class Own(Tables):
         self.assertEqual(self.attempt("own")["tableSha256"], hashlib.sha256(self.TABLE.encode()).hexdigest())
         self.assertEqual([node["node"] for node in self.attempt("own")["nodes"]], ["n1", "n0"])
 
-    def test_what_is_wrong_with_it_is_said_before_anything_starts(self):
+    def test_what_is_wrong_with_it_is_reported_before_anything_starts(self):
         self.at.write("hccl.json", self.TABLE)
         nobody = self.at.write("nobody.json", self.TABLE.replace('"n1"', '"10.9.9.9"'))
         other = self.at.write("other.json", self.TABLE.replace("192.168.1.0", "192.168.7.7"))

@@ -108,7 +108,7 @@ class RankTable(unittest.TestCase):
     def put(self, name, content):
         return self.at.write(name, content if isinstance(content, str) else json.dumps(content))
 
-    def said(self, title, done, code):
+    def check_output(self, title, done, code):
         self.assertEqual(done.code, code, str(done))
         text = f"$ {' '.join(done.command)}\nexit {done.code}\n{done.out}{done.err}"
         for path in sorted({self.at.dir, os.path.realpath(self.at.dir)}, key=len, reverse=True):

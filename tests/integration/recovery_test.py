@@ -106,8 +106,8 @@ class Matrix:
         self.assertEqual(trace.losses(), {step: self.expected[step] for step in range(1, steps + 1)})
         shown = self.cluster.show(job)
         self.assertEqual(shown["phase"], "succeeded")
-        said = ", ".join(f"{kills.done.count(kind)} {kind}" for kind in sorted(set(kills.done)))
-        print(f"\n{self.id().split('.', 1)[1]}: killed {said}; {shown['attempt']} attempts, {steps} losses equal", file=sys.stderr)
+        summary = ", ".join(f"{kills.done.count(kind)} {kind}" for kind in sorted(set(kills.done)))
+        print(f"\n{self.id().split('.', 1)[1]}: killed {summary}; {shown['attempt']} attempts, {steps} losses equal", file=sys.stderr)
         self.killed_at = kills.steps
         return shown, trace, before, after
 
@@ -171,7 +171,7 @@ class TinyGpt(Matrix, unittest.TestCase):
     devices = 2
     steps = 160 + 60 * SLOW
     window = (1, 8)
-    look = 5  # steps after a kill: longer than a daemon is away
+    span = 5  # steps after a kill: longer than a daemon is away
 
     @classmethod
     def begin(cls, name, steps):
@@ -195,13 +195,13 @@ class TinyGpt(Matrix, unittest.TestCase):
 
         A busy machine stretches steps of four PyTorch processes as it likes, so the same run is its own control: as many steps before each kill as after it.
         """
-        job, _ = self.nobody_notices(kind, 10, window=(2 * self.look + 1, 2 * self.look + 6))
+        job, _ = self.nobody_notices(kind, 10, window=(2 * self.span + 1, 2 * self.span + 6))
         log = self.cluster.muster("logs", job, "--rank", str(2 * self.devices - 1), "--raw", "-f")
         took = {int(step): float(ms) for step, ms in re.findall(r" iteration +(\d+)/ *\d+ \|.* elapsed time per iteration \(ms\): ([0-9.]+) ", log)}
         self.assertEqual(len(took), self.steps)
         median = statistics.median(took.values())
-        after = [max(took[step + i] for i in range(1, self.look + 1)) for step in self.killed_at]
-        before = [max(took[step - i] for i in range(self.look)) for step in self.killed_at]
+        after = [max(took[step + i] for i in range(1, self.span + 1)) for step in self.killed_at]
+        before = [max(took[step - i] for i in range(self.span)) for step in self.killed_at]
         late, late_anyway = (sum(worst > 2 * median for worst in windows) for windows in (after, before))
         print(f"steps of {median:.1f} ms (median), at worst {max(after):.1f} ms after a kill, {max(before):.1f} ms between kills", file=sys.stderr)
         print(f"beyond twice the median after {late} of {len(after)} kills, and in {late_anyway} of as many moments without one", file=sys.stderr)

@@ -28,19 +28,19 @@ UNKNOWN = 1_000_000  # attempts' numbers go on behind so many
 class Restore(unittest.TestCase):
     def pauses(self, cluster, job):
         """The controller, once an agent has told it or at once, takes nothing in, says why, and can be read."""
-        end, said = time.monotonic() + DEADLINE, None
-        while said is None and time.monotonic() < end:
-            said = next((line for line in cluster.muster("version").splitlines() if "the controller pauses" in line), None)
-        self.assertIsNotNone(said, cluster.log_end("controller"))
-        self.assertRegex(said, "is older than what node '[^']+' was told.*--accept-loss")
-        self.assertEqual(cluster.muster("why", job).splitlines()[1].strip(), said)
+        end, message = time.monotonic() + DEADLINE, None
+        while message is None and time.monotonic() < end:
+            message = next((line for line in cluster.muster("version").splitlines() if "the controller pauses" in line), None)
+        self.assertIsNotNone(message, cluster.log_end("controller"))
+        self.assertRegex(message, "is older than what node '[^']+' was told.*--accept-loss")
+        self.assertEqual(cluster.muster("why", job).splitlines()[1].strip(), message)
         self.assertRegex(cluster.muster("ps"), r"(?m)^on +\w+ +running")
         for words in (("ps",), ("node", "ls")):
-            self.assertEqual(cluster.run(*words).stderr.strip(), said, "a list that looks as always")
+            self.assertEqual(cluster.run(*words).stderr.strip(), message, "a list that looks as always")
         refused = cluster.run("cancel", job)
         self.assertEqual(refused.returncode, 70, refused)
-        self.assertIn(said, refused.stderr)
-        return said
+        self.assertIn(message, refused.stderr)
+        return message
 
     def test_older_copy(self):
         with Cluster(nodes=2, devices=2) as cluster:
@@ -65,9 +65,9 @@ class Restore(unittest.TestCase):
             shutil.rmtree(state)
             shutil.copytree(copy, state)
             cluster.start("controller", wait=False)
-            said = self.pauses(cluster, job)
+            message = self.pauses(cluster, job)
             cluster.restart("controller")  # as a supervisor would: it waits for no agent to tell it again
-            self.assertEqual(self.pauses(cluster, job), said)
+            self.assertEqual(self.pauses(cluster, job), message)
             cluster.kill("controller")
 
             cluster._controller_args.append("--accept-loss")

@@ -337,9 +337,9 @@ class Samples(unittest.TestCase):
     def test_megatron_gpt_two_nodes_own_disks(self):
         """A fault is what this one is about: no node sees the whole checkpoint, and each goes on from its own part of it."""
         job, record = self.jobs["megatron-gpt/two-nodes-own-disks"]
-        record.wait_held(job)
-        held = next(p for p in self.cluster.rank_processes() if (p.env["MUSTER_JOB_ID"], p.env["MUSTER_RANK"]) == (job, "8"))
-        self.assertTrue(kill_process(held) and wait_gone(held))
+        record.wait_blocked(job)
+        blocked = next(p for p in self.cluster.rank_processes() if (p.env["MUSTER_JOB_ID"], p.env["MUSTER_RANK"]) == (job, "8"))
+        self.assertTrue(kill_process(blocked) and wait_gone(blocked))
         self.ended("megatron-gpt/two-nodes-own-disks", 16, attempt=2)
         self.assertEqual(self.sources(record, 2), {(record.starts(2)[0]["env"]["MUSTER_RESUME_DIR"], SAVED)})
         _, shared = self.ended("megatron-gpt/two-nodes", 16)

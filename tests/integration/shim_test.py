@@ -234,10 +234,10 @@ class Shim(EngineTest):
         self.cluster.wait(job)
         shown = self.cluster.show(job)
         self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job))
-        said = [event for event in self.cluster.events(job) if event["type"] == "script-launched"]
-        self.assertEqual([event["attempt"] for event in said], [1, 2], said)
-        self.assertIn("'/nowhere/of/the/author'", said[0]["text"])
-        self.assertIn("has no optimizer (--no-save-optim): no attempt goes on from these checkpoints", said[0]["text"])
+        launched = [event for event in self.cluster.events(job) if event["type"] == "script-launched"]
+        self.assertEqual([event["attempt"] for event in launched], [1, 2], launched)
+        self.assertIn("'/nowhere/of/the/author'", launched[0]["text"])
+        self.assertIn("has no optimizer (--no-save-optim): no attempt goes on from these checkpoints", launched[0]["text"])
         placed = [event["text"] for event in self.cluster.events(job) if event["type"] == "attempt-placed"]
         self.assertIn("from the beginning", placed[1])
         self.assertEqual({option(start["argv"], "--load") for start in record.starts(2).values()}, {"/nowhere/of/weights"})
@@ -287,17 +287,17 @@ class Shim(EngineTest):
 
     def test_run_warns_of_what_plan_warns_of(self):
         """`muster plan` told of computed values and `muster run` did not; a value that launch.vars replaces was told all the same."""
-        for vars, told in (({}, True), ({"vars": {"GBS": "64"}}, False)):
-            name = "computed" if told else "answered"
+        for vars, reported in (({}, True), ({"vars": {"GBS": "64"}}, False)):
+            name = "computed" if reported else "answered"
             spec, _ = self.cluster.job(name, "megatron", self.code, {"per": "node", "run": "bash computed.sh", **vars}, devices=2, step_ms=UNHURRIED)
             path = os.path.join(self.cluster.work, f"{name}.yaml")
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(spec, file)
             warning = "computed.sh:29: 'GBS=$((NNODES * 8))' is computed from the script's own NNODES"
-            self.assertEqual(warning in self.cluster.muster("plan", path), told)
+            self.assertEqual(warning in self.cluster.muster("plan", path), reported)
             done = self.cluster.run("run", "-d", path)
             self.cluster.jobs.append(done.stdout.split()[0])
-            self.assertEqual("muster: " + warning in done.stderr, told, done.stderr)
+            self.assertEqual("muster: " + warning in done.stderr, reported, done.stderr)
             self.cluster.muster("cancel", done.stdout.split()[0])
 
     def test_a_cancel_ends_all_of_it(self):
@@ -348,8 +348,8 @@ class Shim(EngineTest):
         ended = next(event for event in self.cluster.events(job) if event["type"] == "attempt-ended")
         self.assertEqual((ended["attempt"], ended["rank"]), (1, killed // 2), ended)
         self.assertIn("SIGKILL", ended["text"])
-        told = next(exit["evidence"] for exit in shown["attempts"][0]["exits"] if exit["rank"] == killed // 2)
-        self.assertEqual(told, f"the script ended with status 0, and rank {killed}, which the script had left running, was ended by signal 9")
+        reported = next(exit["evidence"] for exit in shown["attempts"][0]["exits"] if exit["rank"] == killed // 2)
+        self.assertEqual(reported, f"the script ended with status 0, and rank {killed}, which the script had left running, was ended by signal 9")
         for attempt in (1, 2):
             for rank in range(4):
                 chosen = ("--attempt", str(attempt), "--companion", f"rank-{rank}", "--node", self.cluster.nodes[rank // 2])

@@ -144,20 +144,20 @@ class Stages(unittest.TestCase):
             done = self.run_chain(cluster, "-q", path, code=1)
             self.assertIn(f"muster: inputs.raw: '{cluster.work}/raw' is not on this machine", done.stderr)
 
-    def test_what_is_there_before_the_stage_is_told(self):
+    def test_what_is_there_before_the_stage_is_reported(self):
         with Cluster(nodes=1, devices=1) as cluster:
-            made, said = os.path.join(cluster.work, "made"), "stage 'prepare' runs, though '{}' is there: no job stands for it as the stage is now."
+            made, message = os.path.join(cluster.work, "made"), "stage 'prepare' runs, though '{}' is there: no job stands for it as the stage is now."
             spec = {"name": "left", **ONCE, "stages": {"prepare": {"launch": shell(f"echo new > {made}"), "creates": made}, "use": {"launch": shell("true")}}}
             path = self.write(cluster, spec)
             self.assertNotIn("though", self.run_chain(cluster, path).stderr)
             self.assertIn("stage 'prepare' is done", self.run_chain(cluster, path).stderr)
             # Another spec: what the first one left is in the way, and said to be.
             again = self.run_chain(cluster, path, "--set", "stages.prepare.runtime.env.X=1")
-            self.assertIn(said.format(made), again.stderr)
+            self.assertIn(message.format(made), again.stderr)
             self.assertIn(f"==== stage prepare (1 of 2), '{made}' is there already, and not by a job that stands for it: would run ====", cluster.muster("plan", path))
             # It ends well without touching it: it counts as made.
             spec["stages"]["prepare"]["launch"] = shell("true")
-            self.assertIn(said.format(made), self.run_chain(cluster, self.write(cluster, spec)).stderr)
+            self.assertIn(message.format(made), self.run_chain(cluster, self.write(cluster, spec)).stderr)
             os.unlink(made)
             self.run_chain(cluster, "--again", path, code=1)
 
@@ -206,8 +206,8 @@ class Stages(unittest.TestCase):
             self.assertEqual(follower.returncode, 0)
             self.assertEqual(cluster.run("watch", "flow", "--timeout", "1ms").returncode, 4)
 
-            said = cluster.muster("cancel", whole)
-            self.assertEqual([line.split()[1] for line in said.splitlines()], ["a", "b", "c"])
+            message = cluster.muster("cancel", whole)
+            self.assertEqual([line.split()[1] for line in message.splitlines()], ["a", "b", "c"])
             self.assertEqual(cluster.run("wait", "flow").returncode, 3)
             self.assertEqual(self.phases(cluster, "flow"), ["cancelled"] * 3)
             names = {json.loads(line)["jobName"] for line in cluster.muster("events", "flow", "-o", "jsonl").splitlines()}

@@ -129,8 +129,8 @@ class Storm(unittest.TestCase):
                 cluster.start("controller")
             cluster.wait(job, LONG)
             shown = cluster.show(job)
-            said = ", ".join(f"{count} {kind}" for kind, count in sorted(killed.items()))
-            print(f"storm: {killed.total()} kills ({said}) in {stormed:.0f} s, of {steps} steps; {shown['attempt']} attempts; "
+            summary = ", ".join(f"{count} {kind}" for kind, count in sorted(killed.items()))
+            print(f"storm: {killed.total()} kills ({summary}) in {stormed:.0f} s, of {steps} steps; {shown['attempt']} attempts; "
                   f"succeeded after {time.monotonic() - began:.0f} s", file=sys.stderr)  # fmt: skip
             self.assertEqual(shown["phase"], "succeeded")
 

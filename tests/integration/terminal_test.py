@@ -58,12 +58,12 @@ class Terminal(unittest.TestCase):
                 rows = screen.rows
                 gate.open(2)
                 self.assertEqual(screen.wait(), 0, screen)
-        said = [row for row in rows if row.startswith("[rank ")]
-        self.assertIn("[rank 0] hello from rank 0", said)
-        self.assertNotIn("[rank 1] hello from rank 1", said, "one rank speaks for the job")
+        printed = [row for row in rows if row.startswith("[rank ")]
+        self.assertIn("[rank 0] hello from rank 0", printed)
+        self.assertNotIn("[rank 1] hello from rank 1", printed, "one rank speaks for the job")
         for rank in (0, 1):
-            self.assertIn(f"[rank {rank}] Error: of rank {rank}", said)
-            self.assertIn(f"[rank {rank}] 错误：第 {rank} 卡", said)
+            self.assertIn(f"[rank {rank}] Error: of rank {rank}", printed)
+            self.assertIn(f"[rank {rank}] 错误：第 {rank} 卡", printed)
         self.assertGreater(next(i for i, row in enumerate(rows) if GLYPHS.search(row)), rows.index("[rank 0] hello from rank 0"), "the block is below")
         history = screen.history()
         self.assertIn("[rank 0] goodbye from rank 0", history)
@@ -120,7 +120,7 @@ class Terminal(unittest.TestCase):
             text = file.read()
         self.assertRegex(text, r"(?s)==== stage one \(1 of 2\).*\[rank 0\] hello one.*==== stage two \(2 of 2\).*\[rank 0\] hello two.*\nchain links succeeded: one succeeded, two succeeded\n\Z")
 
-    def test_a_long_reason_is_told_once(self):
+    def test_a_long_reason_is_printed_once(self):
         """A program that is not there: six times, its whole PATH each time."""
         env = {"PATH": os.environ["PATH"]}
         done = self.cluster.muster("run", self.cluster.spec(job("gone", "true", "resources: {nodes: 2, devices: 1, type: cpu}").replace("bash, -c", "no-such-program")), env=env, code=1)
@@ -275,10 +275,10 @@ class Terminal(unittest.TestCase):
             with self.subTest(way):
                 def row(text, rows=rows):
                     return next((i for i, row in enumerate(rows) if text in row), -1)
-                told = [row(text) for text in ("job 'second' submitted", "attempt 1 placed", "attempt 2 placed")]
-                self.assertNotIn(-1, told, rows)
-                self.assertEqual(told, sorted(told))
-                self.assertLess(told[-1], row("[rank 0] "), rows)
+                positions = [row(text) for text in ("job 'second' submitted", "attempt 1 placed", "attempt 2 placed")]
+                self.assertNotIn(-1, positions, rows)
+                self.assertEqual(positions, sorted(positions))
+                self.assertLess(positions[-1], row("[rank 0] "), rows)
                 self.assertEqual([line for line in rows if "attempt 1 line" in line], [])
                 before = [line for line in rows if line.startswith("[rank 0] ") and not line.endswith("news")]
                 self.assertEqual(before[:-1], [f"[rank 0] attempt 2 line {i}" for i in range(282, 301)], rows)
@@ -336,9 +336,9 @@ class Terminal(unittest.TestCase):
         run = "printf 'begin\\n'; for i in $(seq 1 200); do printf '\\r%s/200' $i; done; printf '\\rdone\\n'; echo end"
         with self.screen("run", self.cluster.spec(job("many-states", run))) as screen:
             self.assertEqual(screen.wait(), 0, screen)
-        said = [line for line in screen.history() if line.startswith("[rank 0]")]
-        self.assertEqual([said[0], *said[-2:]], ["[rank 0] begin", "[rank 0] done", "[rank 0] end"], screen)
-        self.assertLess(len(said), 20, "one state a second")
+        printed = [line for line in screen.history() if line.startswith("[rank 0]")]
+        self.assertEqual([printed[0], *printed[-2:]], ["[rank 0] begin", "[rank 0] done", "[rank 0] end"], screen)
+        self.assertLess(len(printed), 20, "one state a second")
         done = subprocess.run(self.cluster.command("run", self.cluster.spec(job("piped-states", run))), env=self.cluster.env, capture_output=True, timeout=private.PATIENCE, cwd=self.cluster.dir)
         self.assertNotIn(b"\r", done.stdout)
         self.assertIn(b"[rank 0] done\n", done.stdout)

@@ -167,7 +167,7 @@ void node(World& world, const Command& command) {
         fmt::format("{}", number_of(command.option("server", "0")) * 16 + id));
   }
   agent.inventory.add_features("launch-files");
-  if (!command.said("old")) agent.inventory.add_features("last-step");
+  if (!command.has_word("old")) agent.inventory.add_features("last-step");
   for (const std::string& label : list_of(command.option("label")))
     (*agent.inventory.mutable_labels())[label.substr(0, label.find(':'))] =
         label.substr(label.find(':') + 1);
@@ -205,7 +205,7 @@ void set_start(const World& world, const Command& command, v1::JobSpec& spec) {
   }
   start.set_from("job:" + from);
   for (const core::CheckpointRecord& known : job_named(world, from).checkpoints) {
-    if (known.set_aside || known.step < start.point().step()) continue;
+    if (known.quarantined || known.step < start.point().step()) continue;
     start.mutable_point()->set_attempt(known.attempt.value);
     start.mutable_point()->set_step(known.step);
     start.mutable_point()->set_path(known.path);
@@ -302,7 +302,7 @@ void cancel(World& world, const Command& command) {
 void started(World& world, const Command& command) {
   const core::AttemptRecord attempt = attempt_named(world, command);
   for (const core::NodePart& part : attempt.parts) {
-    if (part.idle() || (command.words.size() > 1 && !command.said(part.placed.node.str())))
+    if (part.idle() || (command.words.size() > 1 && !command.has_word(part.placed.node.str())))
       continue;
     v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt);
     fact.mutable_started()->set_worker_pid(100);
@@ -323,13 +323,13 @@ void start_failed(World& world, const Command& command) {
                                                         : v1::START_FAILURE_LAUNCH);
   fact.mutable_start_failed()->set_text(command.option("text"));
   if (why == "checkpoint") {
-    v1::CheckpointLook& look = *fact.mutable_start_failed()->mutable_checkpoint();
-    for (const std::string& name : list_of(command.option("torn"))) look.add_torn(name);
-    look.set_there(number_of(command.option("there", "0")));
-    look.set_needed(number_of(command.option("needed", "0")));
-    look.set_names_sha256(command.option("names"));
+    v1::CheckpointReading& checkpoint = *fact.mutable_start_failed()->mutable_checkpoint();
+    for (const std::string& name : list_of(command.option("torn"))) checkpoint.add_torn(name);
+    checkpoint.set_there(number_of(command.option("there", "0")));
+    checkpoint.set_needed(number_of(command.option("needed", "0")));
+    checkpoint.set_names_sha256(command.option("names"));
     for (const std::string& one : list_of(command.option("found"))) {
-      v1::FoundStep& found = *look.add_found();
+      v1::FoundStep& found = *checkpoint.add_found();
       found.set_attempt(number_of(one.substr(0, one.find(':'))));
       found.set_step(std::stol(one.substr(one.find(':') + 1)));
       found.set_shards(1);
@@ -346,18 +346,18 @@ void exited(World& world, const Command& command) {
   v1::RankExited& exit = *fact.mutable_exited();
   exit.set_rank(number_of(command.option("rank", "0")));
   exit.set_signal(static_cast<std::int32_t>(number_of(command.option("signal", "0"))));
-  exit.set_code(exit.signal() != 0 || command.said("lost")
+  exit.set_code(exit.signal() != 0 || command.has_word("lost")
                     ? -1
                     : static_cast<std::int32_t>(number_of(command.option("code", "0"))));
-  exit.set_stop_requested(command.said("stopped"));
-  exit.set_oom(command.said("oom"));
-  exit.set_lost(command.said("lost"));
-  exit.set_success_seen(command.said("success"));
+  exit.set_stop_requested(command.has_word("stopped"));
+  exit.set_oom(command.has_word("oom"));
+  exit.set_lost(command.has_word("lost"));
+  exit.set_success_seen(command.has_word("success"));
   if (command.has("step")) exit.set_step(std::stol(command.option("step")));
   if (command.has("total")) exit.set_total(std::stol(command.option("total")));
   exit.set_evidence(command.option("evidence"));
-  if (command.said("cause")) exit.set_evidence_kind(v1::EVIDENCE_KIND_CAUSE);
-  if (command.said("consequence")) exit.set_evidence_kind(v1::EVIDENCE_KIND_CONSEQUENCE);
+  if (command.has_word("cause")) exit.set_evidence_kind(v1::EVIDENCE_KIND_CAUSE);
+  if (command.has_word("consequence")) exit.set_evidence_kind(v1::EVIDENCE_KIND_CONSEQUENCE);
   report(world, node_of_rank(attempt, exit.rank()), std::move(fact));
 }
 
@@ -392,7 +392,7 @@ void swept(World& world, const Command& command) {
   for (const core::NodePart& part : attempt.parts) {
     const std::string node = part.placed.node.str();
     const bool named = command.words.size() > 1;
-    if (part.swept || part.idle() || (named ? !command.said(node) : !world.agents.at(node).pulsing))
+    if (part.swept || part.idle() || (named ? !command.has_word(node) : !world.agents.at(node).pulsing))
       continue;
     const bool well = part.exits.size() == part.placed.rank_count;
     const std::string reason = command.option("reason", well ? "ended" : "stopped");
@@ -443,9 +443,9 @@ void pulse(World& world, const Command& command) {
     shard.set_step(std::stol(command.option("checkpoint")));
     shard.set_shard(name);
     shard.set_bytes(10);
-    shard.set_finished(!command.said("unfinished"));
+    shard.set_finished(!command.has_word("unfinished"));
     shard.set_expected(number_of(command.option("of", "1")));
-    shard.set_sealed(command.said("sealed"));
+    shard.set_sealed(command.has_word("sealed"));
     shard.set_path(
         fmt::format("/out/attempt-{}/iter_{}", attempt.number.value, command.option("checkpoint")));
   }
@@ -456,7 +456,7 @@ void logs(World& world, const Command& command) {
   const core::JobRecord job = job_named(world, command.word(0));
   for (const core::AttemptRecord& attempt : job.attempts) {
     for (const core::NodePart& part : attempt.parts) {
-      if (part.idle() || (command.words.size() > 1 && !command.said(part.placed.node.str())))
+      if (part.idle() || (command.words.size() > 1 && !command.has_word(part.placed.node.str())))
         continue;
       world.put(core::ReportLogsCollected{
           .job = job.id, .attempt = attempt.number, .node = part.placed.node});
@@ -464,29 +464,29 @@ void logs(World& world, const Command& command) {
   }
 }
 
-// The node comes back with what it still has: `held` are the job names whose newest attempt there
+// The node comes back with what it still has: `present` are the job names whose newest attempt there
 // it has a run directory of, `unknown` what no journal names.
 void back(World& world, const Command& command) {
   Agent& agent = world.agents.at(command.word(0));
   agent.boot = command.option("boot", agent.boot);
   agent.instance = command.option("instance", agent.instance);
-  agent.held.clear();
+  agent.present.clear();
   for (const std::string& name : list_of(command.option("held"))) {
     const core::JobRecord& job = job_named(world, name);
     const NodeName node(command.word(0));
-    v1::HeldAttempt held;
-    held.set_job_id(job.id.str());
+    v1::PresentAttempt present;
+    present.set_job_id(job.id.str());
     for (const core::AttemptRecord& attempt : job.attempts) {
-      if (attempt.part(node) != nullptr) held.set_attempt(attempt.number.value);
+      if (attempt.part(node) != nullptr) present.set_attempt(attempt.number.value);
     }
-    agent.held.push_back(held);
+    agent.present.push_back(present);
   }
   for (const std::string& name : list_of(command.option("unknown"))) {
-    v1::HeldAttempt held;
-    held.set_job_id(name.substr(0, name.find('.')));
-    held.set_attempt(number_of(name.substr(name.find('.') + 1)));
-    held.set_swept(command.said("swept"));
-    agent.held.push_back(held);
+    v1::PresentAttempt present;
+    present.set_job_id(name.substr(0, name.find('.')));
+    present.set_attempt(number_of(name.substr(name.find('.') + 1)));
+    present.set_swept(command.has_word("swept"));
+    agent.present.push_back(present);
   }
   world.hello(command.word(0));
 }

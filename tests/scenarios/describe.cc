@@ -87,7 +87,7 @@ class Describer {
     return head(event) + fmt::format("checkpoint of step {} complete: {} shards, {} bytes",
                                      event.step, event.shards, event.bytes);
   }
-  std::string operator()(const core::CheckpointSetAside& event) const {
+  std::string operator()(const core::CheckpointQuarantined& event) const {
     return head(event) +
            fmt::format("checkpoint of step {} is set aside: {}", event.step, event.reason);
   }

@@ -52,7 +52,7 @@ std::string Command::option(const std::string& key, const std::string& otherwise
   return found == options.end() ? otherwise : found->second;
 }
 
-bool Command::said(std::string_view word) const {
+bool Command::has_word(std::string_view word) const {
   return std::ranges::find(words, word) != words.end();
 }
 

@@ -19,7 +19,7 @@ struct Command {
   [[nodiscard]] std::string word(std::size_t at) const;
   [[nodiscard]] std::string option(const std::string& key, const std::string& otherwise = "") const;
   [[nodiscard]] bool has(const std::string& key) const { return options.contains(key); }
-  [[nodiscard]] bool said(std::string_view word) const;
+  [[nodiscard]] bool has_word(std::string_view word) const;
 };
 
 struct Block {

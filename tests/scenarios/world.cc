@@ -56,7 +56,7 @@ std::string without_hints(const std::string& dump) {
 
 World::World() {
   now_ = Now{.wall = kWallStart, .boot = kStart};
-  told_at_ = now_.boot;
+  stamped_at_ = now_.boot;
   presence_.listening_since = now_.boot;
   limits.archive_after = std::chrono::hours(1);
   accept({.events = {core::ControllerStarted{
@@ -65,8 +65,8 @@ World::World() {
 }
 
 void World::stamp() {
-  if (now_.boot == told_at_) return;
-  told_at_ = now_.boot;
+  if (now_.boot == stamped_at_) return;
+  stamped_at_ = now_.boot;
   say(fmt::format("{:.1f}s", std::chrono::duration<double>(now_.boot - kStart).count()));
 }
 
@@ -134,14 +134,14 @@ void World::tell_orders() {
     std::map<core::AttemptKey, core::Want> wanted;
     for (const core::Assignment& one : core::desired(ledger_, NodeName(name)))
       wanted[{one.job, one.attempt}] = one.want;
-    auto& told = orders_[name];
+    auto& sent = orders_[name];
     for (const auto& [key, want] : wanted) {
-      const auto before = told.find(key);
-      if (before != told.end() && before->second == want) continue;
+      const auto before = sent.find(key);
+      if (before != sent.end() && before->second == want) continue;
       stamp();
       say(fmt::format("  order {}: {} {}", name, describe(want), describe(ledger_, key)));
     }
-    told = wanted;
+    sent = wanted;
   }
 }
 
@@ -193,7 +193,7 @@ void World::hello(const std::string& node) {
   see(core::Connected{.node = NodeName(node),
                       .connection = agent.connection,
                       .instance = InstanceId(agent.instance),
-                      .held = agent.held,
+                      .present = agent.present,
                       .boot_id = BootId(agent.boot)});
 }
 

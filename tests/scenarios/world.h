@@ -17,7 +17,7 @@ struct Agent {
   v1::Inventory inventory;
   ConnectionId connection;  // 0: not connected
   bool pulsing = false;     // connected and heard each second
-  std::vector<v1::HeldAttempt> held;
+  std::vector<v1::PresentAttempt> present;
 };
 
 class World {
@@ -60,7 +60,7 @@ class World {
   core::Ledger ledger_;
   core::Presence presence_;
   Now now_;
-  BootTime told_at_;
+  BootTime stamped_at_;
   std::optional<BootTime> wake_at_;
   std::uint64_t next_connection_ = 1;
   std::vector<std::pair<JournalIndex, core::Event>> journal_;

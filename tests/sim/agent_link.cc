@@ -51,10 +51,10 @@ void AgentModel::hello() {
   hello.set_acked_index(machine_.disk().identity->acked.value);
   *hello.mutable_inventory() = machine_.inventory();
   for (const auto& [run, dir] : machine_.disk().runs) {
-    v1::HeldAttempt& held = *hello.add_held();
-    held.set_job_id(run.first.str());
-    held.set_attempt(run.second.value);
-    held.set_swept(observe(run, *dir).swept);
+    v1::PresentAttempt& present = *hello.add_present();
+    present.set_job_id(run.first.str());
+    present.set_attempt(run.second.value);
+    present.set_swept(observe(run, *dir).swept);
   }
   world_.network.send_up(link_, std::move(request));
   // No answer within a while: nobody is there.

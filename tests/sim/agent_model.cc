@@ -29,7 +29,7 @@ Timeline& AgentModel::world_timeline(World& world) { return world.timeline; }
 
 void AgentModel::launch() {
   if (alive() || !machine_.on()) return;
-  begin_life();
+  begin_incarnation();
   Disk& disk = machine_.disk();
   if (!disk.identity)
     disk.identity =
@@ -76,7 +76,7 @@ void AgentModel::launch() {
 void AgentModel::crash() {
   if (!alive()) return;
   world_.say([&] { return fmt::format("{}: agent died", machine_.name().str()); });
-  end_life();
+  end_incarnation();
   if (link_ != nullptr && link_->agent_open) world_.network.closed_by_agent(link_);
   link_.reset();
 }
@@ -86,7 +86,7 @@ void AgentModel::poke() {
   poked_ = true;
   after(world_.rng.skewed(20 * kMicrosecond, 2 * kMillisecond), [this] {
     poked_ = false;
-    look();
+    refresh();
   });
 }
 
@@ -198,7 +198,7 @@ void AgentModel::mark(const agent::RunKey& run, AgentMark mark) {
 
 // --- what is to be done --------------------------------------------------------------------------
 
-void AgentModel::look() {
+void AgentModel::refresh() {
   note_first_steps();
   for (int round = 0; round < 16; ++round) {
     std::vector<agent::Action> actions;
@@ -358,11 +358,11 @@ std::optional<BootTime> AgentModel::must_obey_by(const agent::RunKey& run) const
   return by;
 }
 
-void AgentModel::mind_frozen(const agent::RunKey& run, std::uint64_t worker) {
+void AgentModel::check_frozen(const agent::RunKey& run, std::uint64_t worker) {
   after(50 * kMillisecond, [this, run, worker] {
     if (!machine_.frozen(worker) || world_.mutant == Mutant::FrozenWorkerLives) return;
     const std::optional<BootTime> by = must_obey_by(run);
-    if (!by || *by > machine_.clocks().boot) return mind_frozen(run, worker);
+    if (!by || *by > machine_.clocks().boot) return check_frozen(run, worker);
     world_.say([&] {
       return fmt::format("{}: agent kills the frozen worker of {}", machine_.name().str(),
                          describe(run));

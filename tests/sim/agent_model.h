@@ -26,7 +26,7 @@ class AgentModel : public Actor {
   void last_words(const LinkPtr& link);  // before a stalled stream is given up
   // A worker that is frozen does not stop its ranks: the agent kills it when it should have. The
   // others do it by themselves, and need no minding.
-  void mind_frozen(const agent::RunKey& run, std::uint64_t worker);
+  void check_frozen(const agent::RunKey& run, std::uint64_t worker);
   void crash_after_effects(std::uint64_t effects) { effects_left_ = effects; }
 
  private:
@@ -35,7 +35,7 @@ class AgentModel : public Actor {
   [[nodiscard]] agent::RunSeen observe(const agent::RunKey& run, const RunDir& dir) const;
   [[nodiscard]] std::optional<BootTime> must_obey_by(const agent::RunKey& run) const;
   void note_first_steps();
-  void look();
+  void refresh();
   // False: nothing was to be done for it now.
   bool perform(const agent::Action& action);
   bool perform_one(const agent::StartRun& action);

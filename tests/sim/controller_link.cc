@@ -32,13 +32,13 @@ void ControllerModel::hello(const LinkPtr& link, const v1::Hello& hello, Now arr
     ++world_.coverage.seen["hello refused: " + why];
     release_.emplace_back([this, link] { world_.network.closed_by_controller(link); });
   };
-  const core::Told told{.epoch = Epoch(hello.highest_epoch()),
+  const core::AgentReach reported{.epoch = Epoch(hello.highest_epoch()),
                         .acked = JournalIndex(hello.acked_index()),
                         .welcomed = welcomed_.contains(InstanceId(hello.instance()))};
   const core::Reach reach{.epoch = ledger_.epoch,
                           .loaded = loaded_,
                           .last = JournalIndex(journal_.last().value + batch_.size())};
-  if (core::told_beyond(told, reach) && world_.mutant != Mutant::AcceptWithoutBridge) {
+  if (core::reaches_beyond(reported, reach) && world_.mutant != Mutant::AcceptWithoutBridge) {
     if (journal_.may_be_behind()) {
       behind_ = true;
       return;
@@ -46,7 +46,7 @@ void ControllerModel::hello(const LinkPtr& link, const v1::Hello& hello, Now arr
     return world_.watch.fell_behind(
         fmt::format("{} was told of epoch {} and row {}; the journal had row {} when epoch {} "
                     "began, and now {}",
-                    node.str(), told.epoch.value, told.acked.value, loaded_.value,
+                    node.str(), reported.epoch.value, reported.acked.value, loaded_.value,
                     reach.epoch.value, reach.last.value));
   }
   // A connection that another one of this node has overtaken on its way is not taken up any more.
@@ -63,19 +63,19 @@ void ControllerModel::hello(const LinkPtr& link, const v1::Hello& hello, Now arr
     return refuse(connected ? "another instance is connected"
                             : "runs on another machine may go on");
   }
-  const std::vector<v1::HeldAttempt> held(hello.held().begin(), hello.held().end());
+  const std::vector<v1::PresentAttempt> present(hello.present().begin(), hello.present().end());
   core::observe(presence_, ledger_,
                 core::Connected{.node = node,
                                 .connection = link->id,
                                 .instance = InstanceId(hello.instance()),
-                                .held = held,
+                                .present = present,
                                 .boot_id = BootId(hello.boot_id())},
                 arrived);
   spoken_for_[link->id.value] = InstanceId(hello.instance());
   Session& session = sessions_[node];
   session = Session{.link = link, .instance = InstanceId(hello.instance())};
-  for (const v1::HeldAttempt& one : held)
-    session.held.insert({JobId(one.job_id()), AttemptNo(one.attempt())});
+  for (const v1::PresentAttempt& one : present)
+    session.present.insert({JobId(one.job_id()), AttemptNo(one.attempt())});
   release_.emplace_back([this, node, link] {
     const auto found = sessions_.find(node);
     if (found == sessions_.end() || found->second.link != link) return;
@@ -228,8 +228,8 @@ void ControllerModel::link_closed(const LinkPtr& link) {
 // anything does.
 void ControllerModel::logs_pushed(Machine& machine, const agent::RunKey& run) {
   if (!world_.network.reachable(machine)) return;
-  world_.timeline.after(world_.network.delay(), [this, node = machine.name(), run, born = life()] {
-    if (!listening() || life() != born) return;
+  world_.timeline.after(world_.network.delay(), [this, node = machine.name(), run, born = incarnation()] {
+    if (!listening() || incarnation() != born) return;
     now([this, node, run] {
       put([this, node, run] {
         take(core::ReportLogsCollected{.job = run.first, .attempt = run.second, .node = node});
@@ -289,12 +289,12 @@ v1::Orders ControllerModel::orders_for(const NodeName& node, const Session& sess
       case core::Want::Forget: order.mutable_forget(); break;
     }
   }
-  for (const core::AttemptKey& held : session.held) {
-    if (mentioned.contains(held) || !core::may_forget(ledger_, node, held.first, held.second))
+  for (const core::AttemptKey& present : session.present) {
+    if (mentioned.contains(present) || !core::may_forget(ledger_, node, present.first, present.second))
       continue;
     v1::Order& order = *orders.add_orders();
-    order.set_job_id(held.first.str());
-    order.set_attempt(held.second.value);
+    order.set_job_id(present.first.str());
+    order.set_attempt(present.second.value);
     order.mutable_forget();
   }
   return orders;

@@ -39,7 +39,7 @@ std::string ControllerModel::why(const core::JobRecord& job) const {
 
 void ControllerModel::launch() {
   if (alive()) return;
-  begin_life();
+  begin_incarnation();
   listening_ = batch_running_ = woken_ = behind_ = false;
   inbox_.clear();
   release_.clear();
@@ -96,7 +96,7 @@ void ControllerModel::crash() {
   if (!alive()) return;
   check_replay();
   world_.say([&] { return std::string("controller died"); });
-  end_life();
+  end_incarnation();
   listening_ = false;
   journal_.drop();
   if (world_.mutant == Mutant::LoseSyncedTail) journal_.lose_last_batch();

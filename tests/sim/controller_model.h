@@ -58,7 +58,7 @@ class ControllerModel : public Actor {
   struct Session {
     LinkPtr link;
     InstanceId instance;
-    std::set<core::AttemptKey> held;
+    std::set<core::AttemptKey> present;
     std::string orders;  // last sent, serialized
     bool welcomed = false;
   };

@@ -74,7 +74,7 @@ struct Text {
   std::string operator()(const core::CheckpointCompleted& event) const {
     return fmt::format("checkpoint: {} step {}", run(event), event.step);
   }
-  std::string operator()(const core::CheckpointSetAside& event) const {
+  std::string operator()(const core::CheckpointQuarantined& event) const {
     return fmt::format("checkpoint set aside: {} step {}: {}", run(event), event.step,
                        event.reason);
   }

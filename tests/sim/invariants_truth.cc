@@ -77,14 +77,14 @@ class CheckpointsAreTrue : public Invariant {
                            checkpoint->job.str(), checkpoint->attempt.value));
       }
     }
-    if (const auto* aside = std::get_if<core::CheckpointSetAside>(&event.body))
-      check_set_aside(*aside, before.jobs.at(aside->job));
+    if (const auto* aside = std::get_if<core::CheckpointQuarantined>(&event.body))
+      check_quarantined(*aside, before.jobs.at(aside->job));
     const auto* placed = std::get_if<core::AttemptPlaced>(&event.body);
     if (placed == nullptr) return;
     const core::JobRecord& job = before.jobs.at(placed->job);
     std::int64_t newest = -1;
     for (const core::CheckpointRecord& known : job.checkpoints) {
-      if (!known.set_aside) newest = std::max(newest, known.step);
+      if (!known.quarantined) newest = std::max(newest, known.step);
     }
     if (!job.spec.resume().enabled()) newest = -1;
     const bool own = placed->resume && !placed->resume->from_start;  // else: starts-where-it-should
@@ -99,10 +99,10 @@ class CheckpointsAreTrue : public Invariant {
  private:
   // Only for what two attempts truly did that went on from it: ranks of theirs that failed by
   // themselves. And never the last one.
-  void check_set_aside(const core::CheckpointSetAside& aside, const core::JobRecord& job) {
+  void check_quarantined(const core::CheckpointQuarantined& aside, const core::JobRecord& job) {
     ++world_.coverage.seen["checkpoint set aside"];
     const auto counts = std::ranges::count_if(
-        job.checkpoints, [](const core::CheckpointRecord& known) { return !known.set_aside; });
+        job.checkpoints, [](const core::CheckpointRecord& known) { return !known.quarantined; });
     const bool older = job.start && core::goes_on_from_start(job.spec);
     if (counts < (older ? 1 : 2))
       return broken(fmt::format("{} has {} checkpoints that count, and one is set aside",
@@ -171,7 +171,7 @@ class OutcomesAreTrue : public Invariant {
              stage->second.phase == core::JobPhase::Succeeded &&
              std::ranges::all_of(
                  stage->second.checkpoints,
-                 [](const core::CheckpointRecord& known) { return known.set_aside; });
+                 [](const core::CheckpointRecord& known) { return known.quarantined; });
     });
   }
   // It waits for one that has ended, in another way than well.
@@ -239,7 +239,7 @@ class StartsWhereItShould : public Invariant {
   Saved newest_of(const core::JobRecord& job) const {
     Saved newest;
     for (const core::CheckpointRecord& known : job.checkpoints) {
-      if (known.set_aside) continue;
+      if (known.quarantined) continue;
       if (!newest ||
           std::pair(known.step, known.attempt) > std::pair(newest->second, newest->first.second))
         newest = {{{job.id, known.attempt}, known.step}};
@@ -250,7 +250,7 @@ class StartsWhereItShould : public Invariant {
   void check(const core::AttemptPlaced& placed, const core::JobRecord& job) {
     const JobPlan& plan = world_.scenario.plan(job.spec.name());
     const bool own = std::ranges::any_of(
-        job.checkpoints, [](const core::CheckpointRecord& known) { return !known.set_aside; });
+        job.checkpoints, [](const core::CheckpointRecord& known) { return !known.quarantined; });
     if (plan.starts_from.empty()) {
       if (placed.resume && placed.resume->from_start)
         broken(

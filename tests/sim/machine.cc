@@ -127,7 +127,7 @@ void Machine::sigterm_worker(std::uint64_t pid) {
 
 void Machine::freeze_worker(std::uint64_t pid) {
   workers_.at(pid)->pause();
-  agent_->mind_frozen(processes_.at(pid).run, pid);
+  agent_->check_frozen(processes_.at(pid).run, pid);
 }
 
 void Machine::thaw_worker(std::uint64_t pid) {

@@ -29,8 +29,8 @@ LinkPtr Network::connect(Machine& machine) {
   auto link = std::make_shared<Link>();
   link->id = ConnectionId(next_id_++);
   link->machine = &machine;
-  link->agent_life = machine.agent().life();
-  link->controller_life = world_.controller.life();
+  link->agent_incarnation = machine.agent().incarnation();
+  link->controller_incarnation = world_.controller.incarnation();
   newest_[machine.name()] = link;
   return link;
 }
@@ -56,7 +56,7 @@ void Network::send_up(const LinkPtr& link, v1::ConnectRequest message) {
   if (!link->agent_open) return;
   carry(&Link::up, link,
         [this, link, message = std::make_shared<v1::ConnectRequest>(std::move(message))] {
-          if (!link->controller_open || world_.controller.life() != link->controller_life) return;
+          if (!link->controller_open || world_.controller.incarnation() != link->controller_incarnation) return;
           if (newest(*link->machine) != link) world_.coverage.hit(Fault::LateOldConnection);
           world_.controller.receive(link, message);
         });
@@ -70,7 +70,7 @@ void Network::send_down(const LinkPtr& link, std::shared_ptr<const Down> message
     // it on.
     const bool stale =
         !link->agent_open && world_.mutant == Mutant::StaleOrders && message->what.has_orders();
-    if (agent.life() != link->agent_life || (!link->agent_open && !stale)) return;
+    if (agent.incarnation() != link->agent_incarnation || (!link->agent_open && !stale)) return;
     agent.receive(link, message);
   });
 }
@@ -79,7 +79,7 @@ void Network::tell_agent(const LinkPtr& link, Time after) {
   // Behind what is still on its way: a stream ends after its last message.
   const Time when = std::max(world_.timeline.now() + after, link->down.last);
   world_.timeline.at(when, [link] {
-    if (link->agent_open && link->machine->agent().life() == link->agent_life)
+    if (link->agent_open && link->machine->agent().incarnation() == link->agent_incarnation)
       link->machine->agent().link_closed(link);
   });
 }
@@ -87,7 +87,7 @@ void Network::tell_agent(const LinkPtr& link, Time after) {
 void Network::tell_controller(const LinkPtr& link, Time after) {
   const Time when = std::max(world_.timeline.now() + after, link->up.last);
   world_.timeline.at(when, [this, link] {
-    if (link->controller_open && world_.controller.life() == link->controller_life)
+    if (link->controller_open && world_.controller.incarnation() == link->controller_incarnation)
       world_.controller.link_closed(link);
   });
 }
@@ -151,7 +151,7 @@ void Network::break_link(Machine& machine) {
       link->down.stalled_until = late;
       link->down.last = std::max(link->down.last, late);
       world_.timeline.after(rng.between(0, 2'000) * kMillisecond, [link] {
-        if (link->agent_open && link->machine->agent().life() == link->agent_life)
+        if (link->agent_open && link->machine->agent().incarnation() == link->agent_incarnation)
           link->machine->agent().link_closed(link);
       });
       tell_controller(link, late - now + delay());

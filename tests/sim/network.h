@@ -15,7 +15,7 @@ namespace muster::sim {
 struct Link {
   ConnectionId id;
   Machine* machine = nullptr;
-  std::uint64_t agent_life = 0, controller_life = 0;
+  std::uint64_t agent_incarnation = 0, controller_incarnation = 0;
   bool agent_open = true, controller_open = true;  // as each end believes
   struct Direction {
     Time last = 0;            // nothing overtakes

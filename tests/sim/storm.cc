@@ -99,8 +99,8 @@ void Storm::agent_pause(Machine& machine) {
   machine.agent().pause();
   world_.timeline.after(
       world_.rng.between(100, world_.rng.one_in(6) ? 60'000 : 12'000) * kMillisecond,
-      [&machine, life = machine.agent().life()] {
-        if (machine.agent().life() == life) machine.agent().resume();
+      [&machine, incarnation = machine.agent().incarnation()] {
+        if (machine.agent().incarnation() == incarnation) machine.agent().resume();
       });
 }
 
@@ -161,8 +161,8 @@ void Storm::controller_pause() {
   world_.coverage.hit(Fault::ControllerPause);
   world_.controller.pause();
   world_.timeline.after(world_.rng.between(100, 15'000) * kMillisecond,
-                        [this, life = world_.controller.life()] {
-                          if (world_.controller.life() == life) world_.controller.resume();
+                        [this, incarnation = world_.controller.incarnation()] {
+                          if (world_.controller.incarnation() == incarnation) world_.controller.resume();
                         });
 }
 
@@ -302,10 +302,10 @@ void Storm::calm() {
     world_.client.cancel_wider_than(world_.scenario.nodes -
                                     static_cast<std::uint32_t>(gone_for_ever_.size()));
   });
-  look_for_the_end();
+  await_the_end();
 }
 
-void Storm::look_for_the_end() {
+void Storm::await_the_end() {
   const bool quiet = std::ranges::all_of(
       world_.machines, [](const auto& machine) { return machine->processes().empty(); });
   const bool ended = quiet && world_.client.done();
@@ -314,7 +314,7 @@ void Storm::look_for_the_end() {
     over_ = true;
     return;
   }
-  world_.timeline.after(kSecond, [this] { look_for_the_end(); });
+  world_.timeline.after(kSecond, [this] { await_the_end(); });
 }
 
 }  // namespace muster::sim

@@ -39,7 +39,7 @@ class Storm {
   void claim_name(const NodeName& node, std::int64_t tries);
   void restart_agent(Machine& machine, Time after);
   void calm();
-  void look_for_the_end();
+  void await_the_end();
 
   World& world_;
   bool calm_ = false, over_ = false;

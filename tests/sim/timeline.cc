@@ -20,10 +20,10 @@ bool Timeline::step() {
 }
 
 void Actor::after(Time delay, Deed deed) {
-  timeline_.after(delay, [this, life = life_, born = *life_, deed = std::move(deed)]() mutable {
-    if (*life != born) return;
+  timeline_.after(delay, [this, incarnation = incarnation_, born = *incarnation_, deed = std::move(deed)]() mutable {
+    if (*incarnation != born) return;
     if (paused_) {
-      held_.push_back(std::move(deed));
+      deferred_.push_back(std::move(deed));
       return;
     }
     deed();
@@ -32,8 +32,8 @@ void Actor::after(Time delay, Deed deed) {
 
 void Actor::let_go() {
   paused_ = false;
-  std::vector<Deed> due = std::move(held_);
-  held_.clear();
+  std::vector<Deed> due = std::move(deferred_);
+  deferred_.clear();
   for (Deed& deed : due) now(std::move(deed));
 }
 

@@ -54,18 +54,18 @@ class Actor {
   void now(Deed deed) { after(0, std::move(deed)); }
   [[nodiscard]] bool alive() const { return alive_; }
   [[nodiscard]] bool paused() const { return paused_; }
-  [[nodiscard]] std::uint64_t life() const { return *life_; }
+  [[nodiscard]] std::uint64_t incarnation() const { return *incarnation_; }
 
  protected:
-  ~Actor() { ++*life_; }
-  void begin_life() {
-    ++*life_;
+  ~Actor() { ++*incarnation_; }
+  void begin_incarnation() {
+    ++*incarnation_;
     alive_ = true;
   }
-  void end_life() {
-    ++*life_;
+  void end_incarnation() {
+    ++*incarnation_;
     alive_ = paused_ = false;
-    held_.clear();
+    deferred_.clear();
   }
   void hold() { paused_ = true; }
   // What was due meanwhile happens now, in its order.
@@ -76,8 +76,8 @@ class Actor {
   Timeline& timeline_;
   bool alive_ = false, paused_ = false;
   // Shared with what waits in the queue: an actor may be destroyed before its deeds come up.
-  std::shared_ptr<std::uint64_t> life_ = std::make_shared<std::uint64_t>(0);
-  std::vector<Deed> held_;
+  std::shared_ptr<std::uint64_t> incarnation_ = std::make_shared<std::uint64_t>(0);
+  std::vector<Deed> deferred_;
 };
 
 }  // namespace muster::sim

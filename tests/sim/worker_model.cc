@@ -17,7 +17,7 @@ WorkerModel::WorkerModel(World& world, Machine& machine, agent::RunKey run, std:
       heeds_claim_(heeds_claim) {}
 
 void WorkerModel::start() {
-  begin_life();
+  begin_incarnation();
   after(world_.rng.skewed(kMillisecond, world_.rng.one_in(10) ? 3 * kSecond : 40 * kMillisecond),
         [this] { claim(); });
 }
@@ -60,7 +60,7 @@ void WorkerModel::claim() {
     });
     return;
   }
-  mind_lease();
+  check_lease();
   exec_next(0);
 }
 
@@ -138,7 +138,7 @@ std::optional<Lease> WorkerModel::lease() const {
   return found->second->lease;
 }
 
-void WorkerModel::mind_lease() {
+void WorkerModel::check_lease() {
   if (stopping_ || world_.mutant == Mutant::WorkerIgnoresLease) return;
   const std::optional<Lease> until = lease();
   const BootTime now = machine_.clocks().boot;
@@ -146,7 +146,7 @@ void WorkerModel::mind_lease() {
     world_.watch.orphaned(machine_, run_, until.has_value());
     return request_stop(DeathCause::Orphaned);
   }
-  after((until->until - now).count(), [this] { mind_lease(); });
+  after((until->until - now).count(), [this] { check_lease(); });
 }
 
 void WorkerModel::sweep_when_done() {

@@ -16,7 +16,7 @@ class WorkerModel : public Actor {
   void start();
   void sigterm();
   void child_ended(const Process& rank, std::int32_t code, std::int32_t signal);
-  void gone() { end_life(); }
+  void gone() { end_incarnation(); }
   // Frozen (SIGSTOP): its ranks go on, and nobody minds them.
   void pause() { hold(); }
   void resume() { let_go(); }
@@ -28,7 +28,7 @@ class WorkerModel : public Actor {
   void record_exit(const Process& rank, std::int32_t code, std::int32_t signal);
   void request_stop(DeathCause why);
   void kill_ranks(DeathCause why);
-  void mind_lease();
+  void check_lease();
   void sweep_when_done();
   [[nodiscard]] std::optional<Lease> lease() const;  // nothing: gone, or of another boot
   void write(WorkerEvent event);

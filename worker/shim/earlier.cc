@@ -84,15 +84,15 @@ Earlier saved_in(std::string_view lines, std::string_view dir) {
   return earlier;
 }
 
-Result<LoadAnswer> answer_load(const ScriptSaid& said, std::string_view lines,
+Result<LoadAnswer> answer_load(const ScriptOptions& given, std::string_view lines,
                                const std::string& links_dir) {
-  if (said.load.empty() || lines.empty() || links_dir.empty()) return LoadAnswer();
-  const std::string dir = absolute_path(said.load);
+  if (given.load.empty() || lines.empty() || links_dir.empty()) return LoadAnswer();
+  const std::string dir = absolute_path(given.load);
   const Earlier earlier = saved_in(lines, dir);
   if (earlier.job.empty()) return LoadAnswer();
-  const std::string doing = "--load " + said.load + ": job " + earlier.job +
+  const std::string doing = "--load " + given.load + ": job " + earlier.job +
                             " would have saved there, and saved in a directory of its own";
-  const bool own = !said.save.empty() && absolute_path(said.save) == dir;
+  const bool own = !given.save.empty() && absolute_path(given.save) == dir;
   if (own && earlier.checkpoints.empty()) return LoadAnswer();
   if (own)
     return LoadAnswer{.dir = {},

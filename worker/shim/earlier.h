@@ -35,7 +35,7 @@ struct LoadAnswer {
 // Errors: there is nothing to begin with, or it is not on this node. Who says --save and --load of
 // one directory goes on from its own: of jobs that share a code directory, and so a ./ckpt, none
 // loads another's weights. That another has saved there is told.
-Result<LoadAnswer> answer_load(const ScriptSaid& said, std::string_view lines,
+Result<LoadAnswer> answer_load(const ScriptOptions& given, std::string_view lines,
                                const std::string& links_dir);
 
 }  // namespace muster::shim

@@ -99,7 +99,7 @@ Done carry_out(std::string_view line, Words& program) {
   if (verb == "only-script") return is_script(program, rest) ? Done::Yes : Done::Stop;
   const std::string_view name = take_word(rest);
   if (!name.starts_with("--")) return Done::Unknown;
-  if (verb == "saves" || verb == "loads") return Done::Yes;  // said_by_script()
+  if (verb == "saves" || verb == "loads") return Done::Yes;  // script_options()
   if (verb == "set") {
     set(program, name, rest);
   } else if (verb == "put") {
@@ -121,20 +121,20 @@ Done carry_out(std::string_view line, Words& program) {
 
 }  // namespace
 
-ScriptSaid said_by_script(std::string_view edits, const Words& program) {
-  ScriptSaid said;
-  if (program.empty()) return said;
+ScriptOptions script_options(std::string_view edits, const Words& program) {
+  ScriptOptions given;
+  if (program.empty()) return given;
   while (!edits.empty()) {
     std::string_view line = take_line(edits);
     const std::string_view verb = take_word(line);
     if (verb == "only-with" && !has_any(program, line)) return {};
     if (verb == "only-script" && !is_script(program, line)) return {};
-    if (verb == "loads") said.load = last_value(program, take_word(line));
+    if (verb == "loads") given.load = last_value(program, take_word(line));
     if (verb != "saves") continue;
-    said.save = last_value(program, take_word(line));
-    said.weights_alone = has(program, line);
+    given.save = last_value(program, take_word(line));
+    given.weights_alone = has(program, line);
   }
-  return said;
+  return given;
 }
 
 Result<void> edit_arguments(std::string_view edits, Words& program) {

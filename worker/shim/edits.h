@@ -16,12 +16,12 @@ Result<void> edit_arguments(std::string_view edits, std::vector<std::string>& pr
 
 // What the script itself says of directories, before it is changed: of the options that the lines
 // `saves` and `loads` name. Nothing where these do not count.
-struct ScriptSaid {
+struct ScriptOptions {
   std::string save;            // as it stands there; empty: it saves nowhere
   bool weights_alone = false;  // and would save no optimizer
   std::string load;            // empty: it loads nothing, or nobody asks
 };
-ScriptSaid said_by_script(std::string_view edits, const std::vector<std::string>& program);
+ScriptOptions script_options(std::string_view edits, const std::vector<std::string>& program);
 
 // The number of the first argument that is nothing but blanks, from 1 on; 0: none is. A backslash
 // with a blank behind it at the end of a script's line makes one.

@@ -100,7 +100,7 @@ void end_with_subshell(const Environment& environment) {
     (void)::raise(SIGTERM);
 }
 
-std::string told(const Ended& ended, const std::string& launcher) {
+std::string end_text(const Ended& ended, const std::string& launcher) {
   std::string text = "muster: " + launcher + ": " + ended.name;
   if (ended.stopped) return text + " was stopped by signal " + std::to_string(ended.signal);
   text += ended.signal != 0 ? " was ended by signal " + std::to_string(ended.signal)
@@ -110,8 +110,8 @@ std::string told(const Ended& ended, const std::string& launcher) {
 
 int launch(Call call, const Place& place, const Environment& environment, std::string python) {
   const std::string launcher(name_of(call.launcher));
-  const ScriptSaid said = said_by_script(value_of(environment, "MUSTER_SHIM_EDITS"), call.program);
-  const auto answer = answer_load(said, value_of(environment, "MUSTER_SHIM_SAVED"),
+  const ScriptOptions given = script_options(value_of(environment, "MUSTER_SHIM_EDITS"), call.program);
+  const auto answer = answer_load(given, value_of(environment, "MUSTER_SHIM_SAVED"),
                                   std::string(value_of(environment, "MUSTER_SHIM_LINKS")));
   if (!answer) return refuse(environment, 1, launcher + ": " + answer.error().message);
   if (!answer->dir.empty()) {
@@ -128,7 +128,7 @@ int launch(Call call, const Place& place, const Environment& environment, std::s
   std::fprintf(stderr, "%s\n", notice(call, place).c_str());
   if (!answer->notice.empty())
     std::fprintf(stderr, "muster: %s: %s\n", launcher.c_str(), answer->notice.c_str());
-  if (said.weights_alone)
+  if (given.weights_alone)
     std::fprintf(stderr,
                  "muster: %s: --no-save-optim: checkpoints hold weights alone, and no attempt goes "
                  "on from them\n",
@@ -141,8 +141,8 @@ int launch(Call call, const Place& place, const Environment& environment, std::s
   end_with_subshell(environment);
   Launched launched{.first_rank = place.first,
                     .ranks = place.devices.size(),
-                    .saves = said.save.empty() ? std::string() : absolute_path(said.save),
-                    .weights_alone = said.weights_alone,
+                    .saves = given.save.empty() ? std::string() : absolute_path(given.save),
+                    .weights_alone = given.weights_alone,
                     .logs = {}};
   for (const Process& process : *processes)
     if (process.rank) launched.logs.emplace_back(process.number, process.log);
@@ -157,7 +157,7 @@ int launch(Call call, const Place& place, const Environment& environment, std::s
   }
   report.end(*ended);
   if (ended->name.empty()) return 0;
-  std::fprintf(stderr, "%s\n", told(*ended, launcher).c_str());
+  std::fprintf(stderr, "%s\n", end_text(*ended, launcher).c_str());
   return ended->signal != 0 ? kSignalBase + ended->signal : ended->code;
 }
 

@@ -71,7 +71,7 @@ class Cluster {
       see(PulseAcked{.node = NodeName(node), .connection = connection});
     }
     settle();
-    look();
+    check();
   }
 
  private:
@@ -122,7 +122,7 @@ class Cluster {
     see(Connected{.node = input.node,
                   .connection = connection,
                   .instance = input.instance,
-                  .held = {hello.held().begin(), hello.held().end()},
+                  .present = {hello.present().begin(), hello.present().end()},
                   .boot_id = input.boot_id});
   }
   void reported(const std::string& node, const v1::Fact& fact) {
@@ -135,7 +135,7 @@ class Cluster {
                      .job = JobId(fact.job_id()),
                      .attempt = AttemptNo(fact.attempt())});
   }
-  void look() const {
+  void check() const {
     for (const auto& [node, holders] : ledger_.device_holders) {
       for (const auto& [device, key] : holders) {
         const AttemptRecord* attempt = ledger_.jobs.at(key.first).attempt(key.second);

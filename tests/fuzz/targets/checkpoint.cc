@@ -17,7 +17,7 @@ std::string_view tail_of(std::string_view file, std::size_t most) {
   return file.substr(file.size() - std::min(file.size(), most));
 }
 
-void look_at_zip(std::string_view file) {
+void check_zip(std::string_view file) {
   const bool whole = zip_is_whole(tail_of(file, kZipTailBytes), file.size());
   require(!whole || file.size() >= 22 + 46, "an archive has a record at its end and one a file");
   require(!zip_is_whole(file, file.size() + 1) || file.size() >= kZipTailBytes,
@@ -31,13 +31,13 @@ void look_at_zip(std::string_view file) {
   }
 }
 
-void look_at_ckpt(std::string_view file) {
+void check_ckpt(std::string_view file) {
   const CkptEnd end = read_ckpt_end(tail_of(file, kCkptTailBytes), file.size());
   require(end.framed || (!end.closed && !end.epoch_num && !end.step_num && !end.global_step),
           "a file without values says nothing");
 }
 
-void look_at_safetensors(std::string_view file) {
+void check_safetensors(std::string_view file) {
   const auto bytes = safetensors_header_bytes(file.substr(0, 8), file.size());
   if (!bytes) return;
   require(*bytes <= file.size() - 8, "a header is in its file");
@@ -55,9 +55,9 @@ void look_at_safetensors(std::string_view file) {
 }  // namespace
 
 void checkpoint(std::string_view input) {
-  look_at_zip(input);
-  look_at_ckpt(input);
-  look_at_safetensors(input);
+  check_zip(input);
+  check_ckpt(input);
+  check_safetensors(input);
   // The header alone: tensors of any size behind it, which no input can bring.
   for (const std::uint64_t behind : {std::uint64_t{0}, std::uint64_t{4}, std::uint64_t{1} << 40}) {
     const std::uint64_t size = 8 + input.size() + behind;

@@ -21,7 +21,7 @@ bool same(const DiffFile& one, const DiffFile& other) {
          one.hunks == other.hunks;
 }
 
-void look_at_files(std::string_view input, const std::vector<DiffFile>& files) {
+void check_files(std::string_view input, const std::vector<DiffFile>& files) {
   require(!files.empty() && files.size() <= code_patch::kFilesMax, "as many files as there may be");
   const auto lines = static_cast<std::uint64_t>(std::ranges::count(input, '\n')) + 1;
   std::uint64_t counted = 0;
@@ -41,7 +41,7 @@ void look_at_files(std::string_view input, const std::vector<DiffFile>& files) {
 void diff(std::string_view input) {
   const auto files = code_patch::read_diff(input);
   if (files) {
-    look_at_files(input, *files);
+    check_files(input, *files);
   } else {
     const std::string& text = files.error().message;
     require(files.error().code == ErrorCode::InvalidArgument && is_message(text) &&

@@ -44,7 +44,7 @@ std::string encoded(const Decoded& decoded) {
   return bytes;
 }
 
-void look_at_bytes(std::string_view bytes) {
+void check_bytes(std::string_view bytes) {
   const Decoded decoded = decode_frames(bytes);
   require(decoded.used <= bytes.size() && encoded(decoded) == bytes.substr(0, decoded.used),
           "frames are what was written");
@@ -52,7 +52,7 @@ void look_at_bytes(std::string_view bytes) {
 }
 
 // Read by path, a few bytes at a time: the same frames and the same word about the tail.
-void look_at_file(std::string_view bytes, std::size_t most) {
+void check_file(std::string_view bytes, std::size_t most) {
   const MemoryFile file(bytes);
   const Decoded decoded = decode_frames(bytes);
   std::vector<std::string> frames;
@@ -79,7 +79,7 @@ void look_at_file(std::string_view bytes, std::size_t most) {
 
 // The input as payloads, one a line: sound frames, which bytes by chance never are. Then torn and
 // damaged where the input says.
-void look_at_payloads(std::string_view input) {
+void check_payloads(std::string_view input) {
   std::string bytes;
   std::vector<std::string_view> payloads;
   for (std::string_view rest = input; !rest.empty() && payloads.size() < kPayloadsMost;) {
@@ -109,15 +109,15 @@ void look_at_payloads(std::string_view input) {
   require(rest.used <= at && rest.tail != Tail::Clean, "a flipped bit is noticed");
   require(std::ranges::equal(rest.payloads, std::span(payloads).first(rest.payloads.size())),
           "frames before the damage stand");
-  look_at_file(damaged, 1 + number % 64);
+  check_file(damaged, 1 + number % 64);
 }
 
 }  // namespace
 
 void frames(std::string_view input) {
-  look_at_bytes(input);
-  look_at_file(input, input.empty() ? 1 : 1 + static_cast<unsigned char>(input.back()) % 64);
-  look_at_payloads(input);
+  check_bytes(input);
+  check_file(input, input.empty() ? 1 : 1 + static_cast<unsigned char>(input.back()) % 64);
+  check_payloads(input);
 }
 
 }  // namespace muster::fuzz

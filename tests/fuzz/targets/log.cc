@@ -55,7 +55,7 @@ const char* wrong_with(const LogLine& found) {
     if (count < 0) return "a count is negative";
   }
   if (step.step < -1) return "a step is negative";
-  if (found.said == Said::Step && step.step < 0) return "a step line has no step";
+  if (found.kind == LineKind::Step && step.step < 0) return "a step line has no step";
   if (step.has_loss && (!std::isfinite(step.loss) || step.loss_not_finite))
     return "a loss is no number";
   for (const double value :
@@ -67,7 +67,7 @@ const char* wrong_with(const LogLine& found) {
   return nullptr;
 }
 
-void look_at_line(std::string_view line) {
+void check_line(std::string_view line) {
   for (const auto& grammar : grammars()) {
     const LogLine found = grammar->read(line);
     require(within(found.path, line), "a path stands in the line");
@@ -101,7 +101,7 @@ std::vector<std::size_t> sizes_of(std::string_view input) {
 }
 
 // All places of all heads, as the set finds them and as a plain search does.
-void look_at_patterns(std::string_view text) {
+void check_patterns(std::string_view text) {
   static const std::vector<std::string_view> patterns = [] {
     std::vector<std::string_view> texts;
     for (const auto& heads :
@@ -136,7 +136,7 @@ void log(std::string_view input) {
     require(!line.empty() && line.size() <= agent::LineScanner::kMost &&
                 line.find_first_of("\r\n") == std::string::npos,
             "a line is one");
-    look_at_line(line);
+    check_line(line);
   }
   const std::string_view tail =
       input.substr(input.size() - std::min(input.size(), agent::kEvidenceTail));
@@ -149,7 +149,7 @@ void log(std::string_view input) {
     require(!found.line.empty() || found.kind == v1::EVIDENCE_KIND_UNSPECIFIED,
             "no line speaks of nothing");
   }
-  look_at_patterns(input.substr(0, 4096));
+  check_patterns(input.substr(0, 4096));
 }
 
 }  // namespace muster::fuzz

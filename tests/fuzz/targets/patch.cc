@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kChangesMax = 16;
 
-void look_at_file(std::string_view input, const char* name,
+void check_file(std::string_view input, const char* name,
                   const std::vector<patch::Change>& changes) {
   const auto changed = patch::changed_file(name, input, changes);
   if (!changed)
@@ -49,8 +49,8 @@ void patch(std::string_view input) {
       variables[std::string(line.substr(5, equals - 5))] = std::string(line.substr(equals + 1));
   }
   for (const char* name : {"a.yaml", "a.json"}) {
-    look_at_file(input, name, {});
-    if (!changes.empty()) look_at_file(input, name, changes);
+    check_file(input, name, {});
+    if (!changes.empty()) check_file(input, name, changes);
   }
   for (const patch::Change& change : changes) {
     const auto steps = patch::parse_path(change.at);

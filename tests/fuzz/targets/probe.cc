@@ -83,13 +83,13 @@ class Machine {
   std::map<std::string, Answer> answers_;
 };
 
-void look_at_occupant(const Occupant& occupant) {
+void check_occupant(const Occupant& occupant) {
   require(is_plain(occupant.name) && is_plain(occupant.user),
           "a process has a name that can be shown", occupant.name);
   require(occupant.pid >= 0, "a pid is a pid");
 }
 
-void look_at_found(const Found& found) {
+void check_found(const Found& found) {
   require(found.devices.size() <= kDevicesMax, "devices are bounded");
   require(!found.asked || found.none || !found.devices.empty() || !found.findings.empty(),
           "a tool that gives no device is spoken of");
@@ -106,7 +106,7 @@ void look_at_found(const Found& found) {
     for (const auto* id : {&device.super_device_id, &device.super_pod_id})
       require(!*id || is_plain(**id), "an id can be shown");
     occupants += device.occupants.size();
-    std::ranges::for_each(device.occupants, look_at_occupant);
+    std::ranges::for_each(device.occupants, check_occupant);
   }
   require(occupants <= kOccupantsMax, "processes are bounded");
   for (const std::string& finding : found.findings)
@@ -114,16 +114,16 @@ void look_at_found(const Found& found) {
             "a finding is a sentence", finding);
 }
 
-void look_at_parsers(std::string_view input) {
+void check_parsers(std::string_view input) {
   const NpuInfo info = parse_npu_info(input);
   require(info.chips.size() <= kDevicesMax && info.processes.size() <= kOccupantsMax &&
-              info.said.size() <= 8,
+              info.messages.size() <= 8,
           "a table is bounded");
   for (const NpuChip& chip : info.chips)
     require(is_plain(chip.name) && is_plain(chip.health) && is_plain(chip.bus_id),
             "a chip can be shown", chip.name);
-  for (const NpuProcess& process : info.processes) look_at_occupant(process.occupant);
-  for (const std::string& line : info.said)
+  for (const NpuProcess& process : info.processes) check_occupant(process.occupant);
+  for (const std::string& line : info.messages)
     require(is_plain(line), "what a tool says can be shown", line);
   require(parse_npu_mapping(input).size() <= kDevicesMax &&
               parse_npu_list(input).cards.size() <= kDevicesMax,
@@ -149,7 +149,7 @@ void look_at_parsers(std::string_view input) {
     require(is_message(conf.error().message), "an error is a sentence", conf.error().message);
 }
 
-void look_at_inventory(std::string_view input) {
+void check_inventory(std::string_view input) {
   const auto devices = parse_fixed_inventory(input);
   if (!devices)
     return require(is_message(devices.error().message), "an error is a sentence",
@@ -165,10 +165,10 @@ void look_at_inventory(std::string_view input) {
 
 void probe(std::string_view input) {
   const Machine machine(input);
-  look_at_found(ask_ascend(machine.ask(), {.hccn_conf = machine.file("/etc/hccn.conf")}));
-  look_at_found(ask_nvidia(machine.ask()));
-  look_at_parsers(input);
-  look_at_inventory(input);
+  check_found(ask_ascend(machine.ask(), {.hccn_conf = machine.file("/etc/hccn.conf")}));
+  check_found(ask_nvidia(machine.ask()));
+  check_parsers(input);
+  check_inventory(input);
   require(is_plain(clean(input)) && is_utf8(printed(input)), "what a tool printed can be shown",
           printed(input));
 }

@@ -24,7 +24,7 @@ using namespace muster::ranktable;
 constexpr std::array<std::optional<Chip>, 4> kChips = {std::nullopt, Chip::A910, Chip::A910B,
                                                        Chip::A910_93};
 
-void look_at_findings(const Findings& findings) {
+void check_findings(const Findings& findings) {
   require(findings.problems.size() <= kFindingsMax && findings.notes.size() <= kNotesMax,
           "findings are bounded");
   for (const auto* list : {&findings.problems, &findings.notes}) {
@@ -35,7 +35,7 @@ void look_at_findings(const Findings& findings) {
   }
 }
 
-void look_at_tree(const Json& tree) {
+void check_tree(const Json& tree) {
   const std::string text = json_text(tree);
   require(is_utf8(text), "JSON that is written is text");
   const auto again = read_json(text);
@@ -53,7 +53,7 @@ bool dense(const RankTable& table) {
   return ranks.size() == table.rank_count();
 }
 
-void look_at_table(const RankTable& table) {
+void check_table(const RankTable& table) {
   require(dense(table), "the ranks of a sound table are 0, 1, 2 ...");
   const std::string text = table_text(table);
   const auto again = load_table(text);
@@ -78,10 +78,10 @@ void look_at_table(const RankTable& table) {
   }
 }
 
-void look_at_group_list(const Json& tree) {
+void check_group_list(const Json& tree) {
   Findings found;
   const GroupList list = read_group_list(tree, found);
-  look_at_findings(found);
+  check_findings(found);
   if (!found.problems.empty()) return;
   const RankTable by_hccl = as_hccl_reads(list);
   if (!list.lab) require(dense(by_hccl), "HCCL's ranks of a group list are 0, 1, 2 ...");
@@ -94,7 +94,7 @@ void look_at_group_list(const Json& tree) {
     require(*again == *by_launcher, "a conversion is read back as it is");
 }
 
-void look_at_words(std::string_view input) {
+void check_words(std::string_view input) {
   for (const auto& chip : kChips) {
     const auto range = parse_device_range(input, kDevicesPerServerMax, chip);
     if (!range)
@@ -125,12 +125,12 @@ void look_at_words(std::string_view input) {
 
 void ranktable(std::string_view input) {
   const auto tree = read_json(input);
-  if (tree) look_at_tree(*tree);
+  if (tree) check_tree(*tree);
 
   const Judgement common = judge(input, std::nullopt);
   for (const auto& chip : kChips) {
     const Judgement judgement = judge(input, chip);
-    look_at_findings(judgement.findings);
+    check_findings(judgement.findings);
     require((judgement.verdict == Verdict::Rejected) == !judgement.findings.problems.empty(),
             "what is rejected has a problem");
     require(judgement.verdict != Verdict::Acceptable || judgement.ranks > 0,
@@ -142,7 +142,7 @@ void ranktable(std::string_view input) {
   const auto table = load_table(input);
   if (table) {
     require(common.verdict == Verdict::Acceptable, "what is loaded is acceptable");
-    look_at_table(*table);
+    check_table(*table);
   } else {
     require(is_message(table.error().message), "an error is a sentence", table.error().message);
     require(common.verdict != Verdict::Acceptable || common.form == "group list",
@@ -151,9 +151,9 @@ void ranktable(std::string_view input) {
 
   if (tree) {
     const auto head = read_head(*tree);
-    if (head && head->completed && head->form == Form::GroupList) look_at_group_list(*tree);
+    if (head && head->completed && head->form == Form::GroupList) check_group_list(*tree);
   }
-  if (input.size() <= 256) look_at_words(input);
+  if (input.size() <= 256) check_words(input);
 }
 
 }  // namespace muster::fuzz

@@ -70,7 +70,7 @@ v1::JobSpec resolved(v1::JobSpec spec, const std::vector<v1::JobSpec>& stages) {
   return spec;
 }
 
-void look_at_plan(const v1::JobSpec& spec) {
+void check_plan(const v1::JobSpec& spec) {
   if (spec.resources().nodes() > 4 || spec.resources().devices() > 16 ||
       spec.resources().device_ids_size() > 16)
     return;
@@ -108,7 +108,7 @@ void look_at_plan(const v1::JobSpec& spec) {
   }
 }
 
-void look_at_values(std::string_view input) {
+void check_values(std::string_view input) {
   const auto sentence = [](const auto& result) {
     if (!result)
       require(is_message(result.error().message), "an error is a sentence", result.error().message);
@@ -150,9 +150,9 @@ void spec(std::string_view input) {
     require(problems.empty(), "a sound spec is sound for the controller",
             problems.empty() ? "" : spec::format(problems, ""));
     require(spec::spec_hash(again) == spec::spec_hash(one), "a complete spec is complete");
-    look_at_plan(resolved(one, parsed.stages));
+    check_plan(resolved(one, parsed.stages));
   }
-  if (input.size() <= 64 && is_utf8(input)) look_at_values(input);
+  if (input.size() <= 64 && is_utf8(input)) check_values(input);
 }
 
 }  // namespace muster::fuzz

@@ -107,10 +107,10 @@ class Record(Trace):
                     out[rank] = line
         return out
 
-    def wait_held(self, job, deadline=DEADLINE):
+    def wait_blocked(self, job, deadline=DEADLINE):
         """Until the rank of CONFORMANCE_HOLD is where it stays."""
         end = time.monotonic() + deadline
-        while not os.path.exists(os.path.join(self.path, "held")):
+        while not os.path.exists(os.path.join(self.path, "blocked")):
             if not self._watch.wait(min(5.0, end - time.monotonic())) and time.monotonic() > end:
                 raise AssertionError(f"nobody came to the save that was waited for\n{self.cluster.story(job)}")
 
@@ -229,7 +229,7 @@ class EngineTest(unittest.TestCase):
         """Killed in the middle of a file of step `torn`: it goes on from `before`, and `torn` of the first attempt is nothing to anybody."""
         killed = self.random().choice(writers)
         job, record = begin(env={"CONFORMANCE_HOLD": f"{killed} {torn}"})
-        record.wait_held(job)
+        record.wait_blocked(job)
         kill_rank(self, self.cluster, job, lambda victims: next(victim for victim in victims if victim.env["MUSTER_RANK"] == str(killed)))
         self.cluster.wait(job)
         shown = self.cluster.show(job)
@@ -272,9 +272,9 @@ class EngineTest(unittest.TestCase):
         ends = [(event["text"], exit.get("evidence", "")) for event in self.cluster.events(job) if event["type"] == "attempt-ended"
                 for exit in shown["attempts"][event["attempt"] - 1]["exits"] if exit["rank"] == event["rank"]]  # fmt: skip
         # Twice, and no more. On a machine that has no time for it the agent sends an end without its line, which is not taken for the same error.
-        said = [re.sub(r"\d+", "0", line) for _, line in ends]
-        self.assertLessEqual(len(said), 5, ends)
-        self.assertEqual([i for i in range(1, len(said)) if said[i] == said[i - 1]], [len(said) - 1] if len(said) > 1 else [], ends)
+        last_lines = [re.sub(r"\d+", "0", line) for _, line in ends]
+        self.assertLessEqual(len(last_lines), 5, ends)
+        self.assertEqual([i for i in range(1, len(last_lines)) if last_lines[i] == last_lines[i - 1]], [len(last_lines) - 1] if len(last_lines) > 1 else [], ends)
         why = self.cluster.muster("why", job)
         self.assertIn(words, why)
         self.assertRegex(why, rf"(exit|status|code) {status}\b")

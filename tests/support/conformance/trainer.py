@@ -110,7 +110,7 @@ class Run:
     def half_way(self, step):
         if self._hold and [self._name, str(step)] == [f"rank-{self._hold[0]}", self._hold[1]]:
             try:
-                os.close(os.open(os.path.join(self._record, "held"), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+                os.close(os.open(os.path.join(self._record, "blocked"), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
             except FileExistsError:
                 return  # a later attempt's
             while True:

@@ -9,12 +9,12 @@ PATIENCE = 120.0  # s; a bound, no more
 _AGAIN = 0.01  # s
 
 
-def until(look, what):
-    """What `look()` gives, the first time that it raises no OSError."""
+def until(read, what):
+    """What `read()` gives, the first time that it raises no OSError."""
     end = time.monotonic() + PATIENCE
     while True:
         try:
-            return look()
+            return read()
         except OSError as error:
             if time.monotonic() > end:
                 raise Violation(f"{what}: {error}") from error

@@ -233,13 +233,13 @@ TEST_F(AgentTest, RunsAnOrderAndReportsItToTheEnd) {
                                        v1::Fact::kSwept}));
 }
 
-TEST_F(AgentTest, NextLifeTellsTheSameFactsAgain) {
+TEST_F(AgentTest, TheNextIncarnationReportsTheSameFactsAgain) {
   static const SlowClock clock;
   clock_ = &clock;
   begin();
   wishes_.want(run_order("echo 'ValueError: bad'; exit 1"));
   ASSERT_TRUE(fact(v1::Fact::kSwept));
-  const auto told = [&] {
+  const auto facts_sent = [&] {
     std::vector<std::string> facts;
     for (const auto& request : controller_->heard()) {
       for (v1::Fact one : request.facts().facts()) {
@@ -249,11 +249,11 @@ TEST_F(AgentTest, NextLifeTellsTheSameFactsAgain) {
     }
     return facts;
   };
-  const auto first = told();
+  const auto first = facts_sent();
   leave();
   begin();
   ASSERT_TRUE(controller_->wait_for([](const v1::ConnectRequest& heard) {
-    return heard.has_hello() && heard.hello().held_size() == 1 && heard.hello().held(0).swept();
+    return heard.has_hello() && heard.hello().present_size() == 1 && heard.hello().present(0).swept();
   }));
   // The facts of the second life are one message, sent with its Welcome.
   std::size_t facts = 0;
@@ -261,7 +261,7 @@ TEST_F(AgentTest, NextLifeTellsTheSameFactsAgain) {
     facts += static_cast<std::size_t>(heard.facts().facts_size());
     return facts == 2 * first.size();
   }));
-  const auto all = told();
+  const auto all = facts_sent();
   EXPECT_EQ(
       std::vector<std::string>(all.begin() + static_cast<std::ptrdiff_t>(first.size()), all.end()),
       first);
@@ -278,7 +278,7 @@ TEST_F(AgentTest, AgentDeathDisturbsNoRank) {
   EXPECT_EQ(process::identify(rank).value(), before);
   begin();
   ASSERT_TRUE(controller_->wait_for([](const v1::ConnectRequest& heard) {
-    return heard.has_hello() && heard.hello().held_size() == 1;
+    return heard.has_hello() && heard.hello().present_size() == 1;
   }));
   EXPECT_EQ(process::identify(rank).value(), before);
   wishes_.want(stop_order());
@@ -348,7 +348,7 @@ TEST_F(AgentTest, KilledWorkerEndsSwept) {
 // A job was archived without its run on this node: the order to forget it was there before the
 // run's end, and the end was never told. The controller kept the node free of other jobs until the
 // agent connected anew.
-TEST_F(AgentTest, WhatIsForgottenAsSoonAsItIsSweptIsToldBefore) {
+TEST_F(AgentTest, WhatIsForgottenAsSoonAsItIsSweptIsReportedBefore) {
   begin();
   v1::Order run = run_order("exec sleep 1000");
   run.mutable_run()->mutable_watching()->set_layout("megatron");
@@ -404,7 +404,7 @@ TEST_F(AgentTest, ALogThatCouldNotBeWatchedIsTriedAgain) {
 
 // A rank ended right after its save: the sweep was heard before the checkpoint was, and the next
 // attempt began from an older one.
-TEST_F(AgentTest, WhatWasSavedLastIsToldBeforeTheSweep) {
+TEST_F(AgentTest, WhatWasSavedLastIsReportedBeforeTheSweep) {
   begin();
   // The least that the layout takes for a whole archive.
   std::string whole("PK\x01\x02", 4);

@@ -118,7 +118,7 @@ class AgentDevices : public ::testing::Test {
                                      .each = milliseconds(120'000),
                                      .total = milliseconds(120'000)},
         .probe_interval = interval,
-        .first_look_bound = bound,
+        .first_probe_bound = bound,
         .version = "test",
         .endpoint = [this]() -> Result<rpc::Endpoint> {
           return rpc::Endpoint{.address = address_};
@@ -127,7 +127,7 @@ class AgentDevices : public ::testing::Test {
     auto started = agent_->start();
     ASSERT_TRUE(started) << started.error().message;
   }
-  std::optional<v1::Inventory> told(const std::function<bool(const v1::Inventory&)>& fits) {
+  std::optional<v1::Inventory> reported(const std::function<bool(const v1::Inventory&)>& fits) {
     const auto heard = controller_->wait_for(
         [&](const v1::ConnectRequest& request) {
           return request.has_hello() && fits(request.hello().inventory());
@@ -152,7 +152,7 @@ class AgentDevices : public ::testing::Test {
   }
 
   // Tells its devices, once, and leaves.
-  void first_life() {
+  void first_incarnation() {
     begin(Duration::zero());
     ASSERT_TRUE(read(0, v1::DEVICE_HEALTH_OK));
     leave();
@@ -177,7 +177,7 @@ class AgentDevices : public ::testing::Test {
 
 TEST_F(AgentDevices, ComeWithTheHelloAndTheirReadingsWithTheFirstPulse) {
   begin(Duration::zero());
-  const auto inventory = told([](const v1::Inventory&) { return true; });
+  const auto inventory = reported([](const v1::Inventory&) { return true; });
   ASSERT_TRUE(inventory);
   ASSERT_EQ(inventory->devices_size(), 4);
   EXPECT_EQ(inventory->devices(0).id(), 0U);
@@ -194,7 +194,7 @@ TEST_F(AgentDevices, ComeWithTheHelloAndTheirReadingsWithTheFirstPulse) {
   EXPECT_FALSE(heard.back().pulse().devices_size() > 0) << "said, and acknowledged";
 }
 
-TEST_F(AgentDevices, ALookIsSaidUntilItIsAcknowledged) {
+TEST_F(AgentDevices, AProbeIsReportedUntilItIsAcknowledged) {
   acks_ = false;
   begin(Duration::zero());
   EXPECT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& request) mutable {
@@ -205,7 +205,7 @@ TEST_F(AgentDevices, ALookIsSaidUntilItIsAcknowledged) {
 TEST_F(AgentDevices, TheHelloDoesNotWaitForAToolThatHangs) {
   tools_.tool("npu-smi", "hang");
   begin(Duration::zero(), milliseconds(1));
-  const auto inventory = told([](const v1::Inventory&) { return true; });
+  const auto inventory = reported([](const v1::Inventory&) { return true; });
   ASSERT_TRUE(inventory);
   EXPECT_EQ(inventory->devices_size(), 0) << "not CPU slots";
   ASSERT_EQ(inventory->findings_size(), 1);
@@ -213,16 +213,16 @@ TEST_F(AgentDevices, TheHelloDoesNotWaitForAToolThatHangs) {
             "the tools have not answered yet: the devices are told as soon as they are known");
 }
 
-TEST_F(AgentDevices, WhatComesLateIsToldWithAnotherHello) {
+TEST_F(AgentDevices, WhatComesLateIsReportedWithAnotherHello) {
   begin(Duration::zero(), Duration::zero());
-  EXPECT_TRUE(told([](const v1::Inventory& inventory) { return inventory.devices_size() == 4; }));
+  EXPECT_TRUE(reported([](const v1::Inventory& inventory) { return inventory.devices_size() == 4; }));
   EXPECT_TRUE(read(0, v1::DEVICE_HEALTH_OK));
 }
 
 // A tool that hung kept an agent that was started again from its controller, and ranks with a short
 // grace from its word.
-TEST_F(AgentDevices, OfTheLastLifeAreToldWhileAToolHangs) {
-  first_life();
+TEST_F(AgentDevices, OfTheLastIncarnationAreReportedWhileAToolHangs) {
+  first_incarnation();
   tools_.tool("npu-smi", "hang");
   begin(Duration::zero());
   const auto pulse = controller_->wait_for([hellos = 0](const v1::ConnectRequest& request) mutable {
@@ -232,15 +232,15 @@ TEST_F(AgentDevices, OfTheLastLifeAreToldWhileAToolHangs) {
   ASSERT_TRUE(pulse);
   EXPECT_EQ(pulse->pulse().devices_size(), 0)
       << "nobody has looked at them: nothing is placed on them";
-  const auto told = hellos();
-  ASSERT_EQ(told.size(), 2U);
-  EXPECT_EQ(told[1].SerializeAsString(), told[0].SerializeAsString())
+  const auto reported = hellos();
+  ASSERT_EQ(reported.size(), 2U);
+  EXPECT_EQ(reported[1].SerializeAsString(), reported[0].SerializeAsString())
       << "no other node than before";
-  EXPECT_EQ(std::ranges::count(told[1].features(), probe::kDeviceReadings), 1);
+  EXPECT_EQ(std::ranges::count(reported[1].features(), probe::kDeviceReadings), 1);
 }
 
-TEST_F(AgentDevices, OfTheLastLifeAreConfirmedByTheFirstLook) {
-  first_life();
+TEST_F(AgentDevices, OfTheLastIncarnationAreConfirmedByTheFirstProbe) {
+  first_incarnation();
   const std::string kept = read_text(dir_.path() / "state/devices");
   const BootId other("another-boot");
   begin(Duration::zero(), std::chrono::seconds(120), other);
@@ -259,32 +259,32 @@ TEST_F(AgentDevices, OfTheLastLifeAreConfirmedByTheFirstLook) {
   EXPECT_NE(read_text(dir_.path() / "state/devices"), kept);
 }
 
-TEST_F(AgentDevices, OfTheLastLifeAreReplacedByTheFirstLook) {
-  first_life();
+TEST_F(AgentDevices, OfTheLastIncarnationAreReplacedByTheFirstProbe) {
+  first_incarnation();
   machine("910b_alarm");
   begin(std::chrono::hours(1));
-  ASSERT_TRUE(told([](const v1::Inventory& inventory) {
+  ASSERT_TRUE(reported([](const v1::Inventory& inventory) {
     return inventory.devices_size() == 4 && inventory.devices(3).id() == 7;
   }));
-  const auto told = hellos();
-  ASSERT_EQ(told.size(), 3U);
-  EXPECT_EQ(told[1].devices(3).id(), 3U);
+  const auto reported = hellos();
+  ASSERT_EQ(reported.size(), 3U);
+  EXPECT_EQ(reported[1].devices(3).id(), 3U);
 }
 
 TEST_F(AgentDevices, WhatWasKeptAndIsNoUseIsIgnored) {
-  first_life();
+  first_incarnation();
   ASSERT_EQ(std::filesystem::status(dir_.path() / "state/devices").permissions(),
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   dir_.write("state/devices", "rubbish");
   tools_.tool("npu-smi", "hang");
   begin(Duration::zero(), milliseconds(1));
-  ASSERT_TRUE(told([](const v1::Inventory& inventory) { return inventory.devices_size() == 0; }))
+  ASSERT_TRUE(reported([](const v1::Inventory& inventory) { return inventory.devices_size() == 0; }))
       << "it waited for the look, and no longer than its bound";
   EXPECT_EQ(hellos().size(), 2U);
 }
 
 // The disk was full when they were told; the next start would have waited for a tool that hangs.
-TEST_F(AgentDevices, WhatTheDiskDidNotTakeIsKeptAfterALaterLook) {
+TEST_F(AgentDevices, WhatTheDiskDidNotTakeIsKeptAfterALaterProbe) {
   const auto file = dir_.path() / "state/devices";
   ASSERT_TRUE(StateDir::open(dir_.path() / "state"));
   std::filesystem::create_directories(file / "in-the-way");
@@ -301,8 +301,8 @@ TEST_F(AgentDevices, WhatTheDiskDidNotTakeIsKeptAfterALaterLook) {
   EXPECT_EQ((*kept)->inventory.devices_size(), 4);
 }
 
-TEST_F(AgentDevices, AnInterfaceThatComesLaterIsToldWithAnotherHello) {
-  first_life();
+TEST_F(AgentDevices, AnInterfaceThatComesLaterIsReportedWithAnotherHello) {
+  first_incarnation();
   network_ = [](v1::Inventory& inventory) {
     inventory.clear_interfaces();
     v1::NetworkInterface& one = *inventory.add_interfaces();
@@ -311,7 +311,7 @@ TEST_F(AgentDevices, AnInterfaceThatComesLaterIsToldWithAnotherHello) {
     inventory.set_address("10.0.0.9");
   };
   begin(Duration::zero());
-  const auto inventory = told([](const v1::Inventory& one) { return one.interfaces_size() == 1; });
+  const auto inventory = reported([](const v1::Inventory& one) { return one.interfaces_size() == 1; });
   ASSERT_TRUE(inventory);
   EXPECT_EQ(inventory->interfaces(0).name(), "bond0");
   EXPECT_EQ(inventory->address(), "10.0.0.9");
@@ -323,7 +323,7 @@ TEST_F(AgentDevices, AnInterfaceThatComesLaterIsToldWithAnotherHello) {
 TEST_F(AgentDevices, ACardThatVanishesAndComesBack) {
   const std::string whole = read_text(probe::Recorded("910b_container").path());
   begin(milliseconds(1));
-  ASSERT_TRUE(told([](const v1::Inventory& inventory) { return inventory.devices_size() == 4; }));
+  ASSERT_TRUE(reported([](const v1::Inventory& inventory) { return inventory.devices_size() == 4; }));
   // As the tools show it when card 7 has fallen off: neither in the table nor in the numbers.
   std::string fewer;
   std::istringstream lines(whole);
@@ -336,7 +336,7 @@ TEST_F(AgentDevices, ACardThatVanishesAndComesBack) {
   tools_.write("next.txt", fewer);
   show();
   ASSERT_TRUE(read(3, v1::DEVICE_HEALTH_BAD, "the tools do not show it"));
-  ASSERT_TRUE(told([](const v1::Inventory& inventory) { return inventory.devices_size() == 3; }));
+  ASSERT_TRUE(reported([](const v1::Inventory& inventory) { return inventory.devices_size() == 3; }));
   const int before = controller_->connections();
   tools_.write("next.txt", whole);
   show();

@@ -15,7 +15,7 @@ TEST(ExitWait, NothingIsOver) { EXPECT_LE(ExitWait().until(), kNow); }
 TEST(ExitWait, ABoundIsABound) {
   ExitWait wait = ExitWait::at_most(kNow, milliseconds(5));
   EXPECT_EQ(wait.until(), kNow + milliseconds(5));
-  wait.look(kNow + milliseconds(5), 1000);
+  wait.check(kNow + milliseconds(5), 1000);
   EXPECT_EQ(wait.until(), kNow + milliseconds(5)) << "what is read meanwhile is no reason to go on";
 }
 
@@ -23,16 +23,16 @@ TEST(ExitWait, ABoundIsABound) {
 // success that stood at the log's end, and the job failed.
 TEST(ExitWait, AsLongAsBytesAreRead) {
   ExitWait wait = ExitWait::while_read(kNow, seconds(10), 50);
-  wait.look(kNow + seconds(3), 60);
+  wait.check(kNow + seconds(3), 60);
   EXPECT_EQ(wait.until(), kNow + seconds(10)) << "looked at when it is due";
   BootTime now = kNow;
   for (std::uint64_t read = 51; read < 60; ++read) {
     now = wait.until();
-    wait.look(now, read);
+    wait.check(now, read);
     EXPECT_EQ(wait.until(), now + seconds(10));
   }
   now = wait.until();
-  wait.look(now, 59);
+  wait.check(now, 59);
   EXPECT_EQ(wait.until(), now) << "nothing was read since: given up";
 }
 

@@ -91,7 +91,7 @@ TEST(Outbox, AnExitThatWaitsHoldsOnlyTheSweep) {
   EXPECT_TRUE(second.facts(1).has_swept());
 }
 
-TEST(Outbox, ASweepWaitsForTheLastLookAlone) {
+TEST(Outbox, ASweepWaitsForTheLastScanAlone) {
   Outbox outbox;
   outbox.gather(kRun, {started(), exited(0, 1), swept()}, kAll, false);
   EXPECT_EQ(outbox.take().facts_size(), 2);

@@ -47,13 +47,13 @@ TEST(UnsupportedOrder, IsReportedOnceAConnection) {
   Agent agent(loop, std::move(*state), std::move(options));
   const auto started = agent.start();
   EXPECT_TRUE(started) << started.error().message;
-  const auto told = controller.wait_for(
+  const auto reported = controller.wait_for(
       [](const v1::ConnectRequest& request) { return request.has_unsupported(); });
-  EXPECT_TRUE(told);
-  if (told) {
-    EXPECT_EQ(told->unsupported().job_id(), "j1");
-    EXPECT_EQ(told->unsupported().attempt(), 2u);
-    EXPECT_EQ(told->unsupported().text(), "an order of a kind that agent 0.1.0 does not know");
+  EXPECT_TRUE(reported);
+  if (reported) {
+    EXPECT_EQ(reported->unsupported().job_id(), "j1");
+    EXPECT_EQ(reported->unsupported().attempt(), 2u);
+    EXPECT_EQ(reported->unsupported().text(), "an order of a kind that agent 0.1.0 does not know");
   }
   // What it cannot run is refused as well: nobody waits for its start. That comes behind the second
   // message's orders.

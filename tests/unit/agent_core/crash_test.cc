@@ -107,7 +107,7 @@ class Agent {
 
   bool step(const v1::Orders* orders) {
     std::map<RunKey, RunSeen> seen;
-    if (node_.dir) seen[kRun] = look();
+    if (node_.dir) seen[kRun] = observe();
     const auto actions =
         reconcile({.instance = InstanceId(node_.instance), .boot_id = BootId(node_.boot)}, orders,
                   seen, starting_up_);
@@ -117,7 +117,7 @@ class Agent {
   }
 
  private:
-  RunSeen look() const {
+  RunSeen observe() const {
     const Directory& dir = *node_.dir;
     RunSeen seen;
     seen.launch_sound = dir.launch;
@@ -291,7 +291,7 @@ TEST(CrashPoints, EveryHistoryKeepsTheRules) {
                                             "its claim was lost"}));
 }
 
-TEST(CrashPoints, WipedStateDirectoryIsSweptByLooking) {
+TEST(CrashPoints, WipedStateDirectoryIsSweptByScanning) {
   // The old instance's worker and ranks live; the new instance has an empty directory and is told
   // to stop the attempt, or to run it.
   for (const Want want : {Want::Stop, Want::Run}) {

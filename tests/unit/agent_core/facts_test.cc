@@ -112,7 +112,7 @@ TEST(Facts, ACompanionsEndIsOneWhenItBreaksTheAttempt) {
     const char* story;
     CompanionExitSeen exit;
     std::map<std::uint32_t, ExitSeen> exits;
-    bool told;
+    bool reported;
   };
   const ExitSeen before{.boot = boot(10)}, after{.boot = boot(30)};
   const Row rows[] = {
@@ -140,7 +140,7 @@ TEST(Facts, ACompanionsEndIsOneWhenItBreaksTheAttempt) {
     seen.exits = row.exits;
     seen.companion_exits = {row.exit};
     const auto facts = facts_of(kRun, seen);
-    EXPECT_EQ(std::ranges::count_if(facts, &v1::Fact::has_companion_exited), row.told ? 1 : 0)
+    EXPECT_EQ(std::ranges::count_if(facts, &v1::Fact::has_companion_exited), row.reported ? 1 : 0)
         << row.story;
   }
 }

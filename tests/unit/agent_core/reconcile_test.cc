@@ -46,7 +46,7 @@ RunSeen run_in(WorkerState worker) {
   return seen;
 }
 
-std::vector<Action> look(const std::optional<RunSeen>& seen, const std::vector<v1::Order>& list,
+std::vector<Action> actions_for(const std::optional<RunSeen>& seen, const std::vector<v1::Order>& list,
                          bool starting_up = false) {
   v1::Orders orders;
   for (const auto& order : list) *orders.add_orders() = order;
@@ -67,23 +67,23 @@ T only(const std::vector<Action>& actions) {
 }
 
 TEST(Reconcile, RunStartsOnceOnItsBootAndInstance) {
-  EXPECT_EQ(only<StartRun>(look(std::nullopt, {order_run()})).run, kRun);
+  EXPECT_EQ(only<StartRun>(actions_for(std::nullopt, {order_run()})).run, kRun);
   for (const WorkerState worker : {WorkerState::Spawned, WorkerState::Alive})
-    EXPECT_TRUE(look(run_in(worker), {order_run()}).empty());
+    EXPECT_TRUE(actions_for(run_in(worker), {order_run()}).empty());
 }
 
 TEST(Reconcile, AnotherBootOrInstanceIsGone) {
-  const auto boot = only<RefuseRun>(look(std::nullopt, {order_run("b-0")}));
+  const auto boot = only<RefuseRun>(actions_for(std::nullopt, {order_run("b-0")}));
   EXPECT_EQ(boot.why, v1::START_FAILURE_GONE);
   EXPECT_NE(boot.text.find("'b-0'"), std::string::npos);
-  const auto instance = only<RefuseRun>(look(std::nullopt, {order_run("b-1", "i-0")}));
+  const auto instance = only<RefuseRun>(actions_for(std::nullopt, {order_run("b-1", "i-0")}));
   EXPECT_EQ(instance.why, v1::START_FAILURE_GONE);
   EXPECT_NE(instance.text.find("'i-0'"), std::string::npos);
 }
 
 TEST(Reconcile, NotMentionedIsLeftAlone) {
   for (const WorkerState worker : {WorkerState::Spawned, WorkerState::Alive}) {
-    EXPECT_TRUE(look(run_in(worker), {}).empty());
+    EXPECT_TRUE(actions_for(run_in(worker), {}).empty());
     EXPECT_TRUE(reconcile(kSelf, nullptr, {{kRun, run_in(worker)}}, false).empty());
     EXPECT_TRUE(reconcile(kSelf, nullptr, {{kRun, run_in(worker)}}, true).empty());
   }
@@ -104,99 +104,99 @@ TEST(Reconcile, ChangedBootIsProofForEveryWorkerState) {
                                    WorkerState::Dead, WorkerState::Never}) {
     RunSeen old = run_in(worker);
     old.boot_id = BootId("b-0");
-    EXPECT_EQ(only<MarkSwept>(look(old, {order_stop()})).reason, "rebooted");
-    EXPECT_EQ(only<MarkSwept>(look(old, {order_run()})).reason, "rebooted");
+    EXPECT_EQ(only<MarkSwept>(actions_for(old, {order_stop()})).reason, "rebooted");
+    EXPECT_EQ(only<MarkSwept>(actions_for(old, {order_run()})).reason, "rebooted");
   }
 }
 
 TEST(Reconcile, StopBeforeRunLeavesADirectoryThatNeverStarts) {
-  const auto refused = only<RefuseRun>(look(std::nullopt, {order_stop()}));
+  const auto refused = only<RefuseRun>(actions_for(std::nullopt, {order_stop()}));
   EXPECT_EQ(refused.why, v1::START_FAILURE_UNSPECIFIED);
   RunSeen seen;  // as RefuseRun leaves it: no launch
   seen.worker = WorkerState::Never;
   seen.refused = {refused.why, refused.text};
   // A wiped state directory looks the same: the earlier directory's ranks may live, so it is proven
   // by looking.
-  EXPECT_EQ(only<SweepRun>(look(seen, {order_stop()})).reason, "never started");
+  EXPECT_EQ(only<SweepRun>(actions_for(seen, {order_stop()})).reason, "never started");
   seen.swept = true;
-  EXPECT_TRUE(look(seen, {order_run()}).empty()) << "run after stop must never start";
+  EXPECT_TRUE(actions_for(seen, {order_run()}).empty()) << "run after stop must never start";
 }
 
 TEST(Reconcile, UnclaimedDirectoryIsClaimedByTheAgentAndNeverStarted) {
-  EXPECT_EQ(only<RefuseRun>(look(run_in(WorkerState::None), {order_run()}, true)).why,
+  EXPECT_EQ(only<RefuseRun>(actions_for(run_in(WorkerState::None), {order_run()}, true)).why,
             v1::START_FAILURE_GONE);
   EXPECT_EQ(
       only<RefuseRun>(reconcile(kSelf, nullptr, {{kRun, run_in(WorkerState::None)}}, true)).why,
       v1::START_FAILURE_GONE);
-  EXPECT_EQ(only<RefuseRun>(look(run_in(WorkerState::None), {order_stop()}, true)).why,
+  EXPECT_EQ(only<RefuseRun>(actions_for(run_in(WorkerState::None), {order_stop()}, true)).why,
             v1::START_FAILURE_UNSPECIFIED);
-  EXPECT_EQ(only<RefuseRun>(look(run_in(WorkerState::None), {order_run()}, false)).why,
+  EXPECT_EQ(only<RefuseRun>(actions_for(run_in(WorkerState::None), {order_run()}, false)).why,
             v1::START_FAILURE_GONE);
 }
 
 // With a launch record it was proven without a look. When somebody had removed the worker's claim
 // the agent took it, and the next attempt started beside the living ranks.
-TEST(Reconcile, NeverIsProvenByLooking) {
+TEST(Reconcile, NeverIsProvenByScanning) {
   RunSeen seen = run_in(WorkerState::Never);
-  EXPECT_EQ(only<RefuseRun>(look(seen, {order_run()})).why, v1::START_FAILURE_GONE)
+  EXPECT_EQ(only<RefuseRun>(actions_for(seen, {order_run()})).why, v1::START_FAILURE_GONE)
       << "claimed by a life that did not say why";
   seen.refused = {v1::START_FAILURE_PORT, "taken"};
-  EXPECT_EQ(only<SweepRun>(look(seen, {order_run()})).reason, "never started");
+  EXPECT_EQ(only<SweepRun>(actions_for(seen, {order_run()})).reason, "never started");
 }
 
 TEST(Reconcile, AClaimThatWasTakenAndIsGoneIsSweptNotRefused) {
   for (const bool starting_up : {true, false}) {
     RunSeen spoke = run_in(WorkerState::None);
     spoke.worker_spoke = true;
-    EXPECT_EQ(only<SweepRun>(look(spoke, {order_run()}, starting_up)).reason, "its claim was lost");
-    EXPECT_EQ(only<SweepRun>(look(spoke, {order_stop()}, starting_up)).reason,
+    EXPECT_EQ(only<SweepRun>(actions_for(spoke, {order_run()}, starting_up)).reason, "its claim was lost");
+    EXPECT_EQ(only<SweepRun>(actions_for(spoke, {order_stop()}, starting_up)).reason,
               "its claim was lost");
     RunSeen refused = run_in(WorkerState::None);
     refused.refused = {v1::START_FAILURE_PORT, "taken"};
-    EXPECT_EQ(only<SweepRun>(look(refused, {order_run()}, starting_up)).reason,
+    EXPECT_EQ(only<SweepRun>(actions_for(refused, {order_run()}, starting_up)).reason,
               "its claim was lost");
     refused.swept = true;
-    EXPECT_TRUE(look(refused, {order_run()}, starting_up).empty());
-    EXPECT_EQ(only<ForgetRun>(look(refused, {order_forget()}, starting_up)).run, kRun);
+    EXPECT_TRUE(actions_for(refused, {order_run()}, starting_up).empty());
+    EXPECT_EQ(only<ForgetRun>(actions_for(refused, {order_forget()}, starting_up)).run, kRun);
   }
 }
 
 TEST(Reconcile, StopSignalsALivingWorkerUntilItHasWrittenIt) {
   RunSeen seen = run_in(WorkerState::Alive);
-  EXPECT_EQ(only<SignalStop>(look(seen, {order_stop()})).run, kRun);
+  EXPECT_EQ(only<SignalStop>(actions_for(seen, {order_stop()})).run, kRun);
   seen.stop_requested = true;
-  EXPECT_TRUE(look(seen, {order_stop()}).empty());
-  EXPECT_EQ(only<RefuseRun>(look(run_in(WorkerState::Spawned), {order_stop()})).why,
+  EXPECT_TRUE(actions_for(seen, {order_stop()}).empty());
+  EXPECT_EQ(only<RefuseRun>(actions_for(run_in(WorkerState::Spawned), {order_stop()})).why,
             v1::START_FAILURE_UNSPECIFIED);
 }
 
 TEST(Reconcile, DeadWorkerIsSweptUnlessItsLastWordIsThere) {
   RunSeen seen = run_in(WorkerState::Dead);
   for (const auto& order : {order_run(), order_stop(), order_forget()})
-    EXPECT_EQ(only<SweepRun>(look(seen, {order})).reason, "worker died");
+    EXPECT_EQ(only<SweepRun>(actions_for(seen, {order})).reason, "worker died");
   seen.exits[0] = {};
   seen.exits[1] = {};
-  EXPECT_EQ(only<SweepRun>(look(seen, {})).reason, "worker died")
+  EXPECT_EQ(only<SweepRun>(actions_for(seen, {})).reason, "worker died")
       << "all exits known is not yet swept";
   seen.swept = true;
-  EXPECT_TRUE(look(seen, {order_stop()}).empty());
+  EXPECT_TRUE(actions_for(seen, {order_stop()}).empty());
 }
 
 TEST(Reconcile, ForgetRemovesOnlyWhatIsSweptAndHasNoWorker) {
   RunSeen seen = run_in(WorkerState::Alive);
-  EXPECT_TRUE(look(seen, {order_forget()}).empty());
+  EXPECT_TRUE(actions_for(seen, {order_forget()}).empty());
   seen.swept = true;
-  EXPECT_TRUE(look(seen, {order_forget()}).empty());
+  EXPECT_TRUE(actions_for(seen, {order_forget()}).empty());
   seen.worker = WorkerState::Dead;
-  EXPECT_EQ(only<ForgetRun>(look(seen, {order_forget()})).run, kRun);
-  EXPECT_TRUE(look(std::nullopt, {order_forget()}).empty());
+  EXPECT_EQ(only<ForgetRun>(actions_for(seen, {order_forget()})).run, kRun);
+  EXPECT_TRUE(actions_for(std::nullopt, {order_forget()}).empty());
 }
 
 TEST(Reconcile, UnknownOrderIsReportedNotIgnored) {
-  const auto refused = only<RefuseRun>(look(std::nullopt, {order_unknown()}));
+  const auto refused = only<RefuseRun>(actions_for(std::nullopt, {order_unknown()}));
   EXPECT_EQ(refused.why, v1::START_FAILURE_LAUNCH);
   EXPECT_EQ(refused.text.rfind("unsupported", 0), 0U);
-  EXPECT_TRUE(look(run_in(WorkerState::Alive), {order_unknown()}).empty())
+  EXPECT_TRUE(actions_for(run_in(WorkerState::Alive), {order_unknown()}).empty())
       << "a living run is not harmed by it";
 }
 
@@ -206,9 +206,9 @@ TEST(Reconcile, TornEventsLeaveARunThatIsOnlySweptWhenTheWorkerIsGone) {
   RunSeen seen = run_in(WorkerState::Alive);
   seen.started = true;
   seen.exits[0] = {.rank = 0, .code = 1};
-  EXPECT_TRUE(look(seen, {order_run()}).empty());
+  EXPECT_TRUE(actions_for(seen, {order_run()}).empty());
   seen.worker = WorkerState::Dead;
-  EXPECT_EQ(only<SweepRun>(look(seen, {order_run()})).reason, "worker died");
+  EXPECT_EQ(only<SweepRun>(actions_for(seen, {order_run()})).reason, "worker died");
 }
 
 TEST(Reconcile, StartsComeAfterEverythingElse) {
@@ -259,7 +259,7 @@ TEST_F(Merged, RunsOfAllMessagesStay) {
   EXPECT_EQ(all.cluster_id(), "c-1");
 }
 
-TEST_F(Merged, ARunIsDroppedOnceItIsThereOrAnotherWordIsSaidOfIt) {
+TEST_F(Merged, ARunIsDroppedOnceItIsThereOrAnotherOrderComesForIt) {
   const v1::Orders runs = message(
       {of("a", order_run()), of("b", order_run()), of("c", order_run()), of("d", order_run())});
   const std::map<RunKey, RunSeen> there{{{JobId("a"), AttemptNo(2)}, run_in(WorkerState::Spawned)}};

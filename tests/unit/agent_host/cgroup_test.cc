@@ -90,12 +90,12 @@ TEST_F(CgroupTest, AgentsOfOneNodeNameDoNotShare) {
     ASSERT_TRUE(one->base && two->base) << one->note;
     EXPECT_NE(*one->base, *two->base);
     {
-      HostLife first(dir_.path() / "one", with(*one->base)),
+      HostIncarnation first(dir_.path() / "one", with(*one->base)),
           second(dir_.path() / "two", with(*two->base, ClusterId("c-other")));
-      for (HostLife* life : {&first, &second}) {
-        life->perform(
+      for (HostIncarnation* agent : {&first, &second}) {
+        agent->perform(
             StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-        ASSERT_TRUE(life->wait_for(
+        ASSERT_TRUE(agent->wait_for(
             [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
       }
       const fs::path kept = *two->base / (kRun.first.str() + ".1");
@@ -121,17 +121,17 @@ TEST_F(CgroupTest, SweepFindsWhatHasEmptiedItsEnvironment) {
   const auto choice = choose_cgroup_base("auto", kNode, instance("a"));
   ASSERT_TRUE(choice && choice->base);
   {
-    HostLife life(dir_.path() / "state", with(*choice->base));
-    life.perform(StartRun{
+    HostIncarnation agent(dir_.path() / "state", with(*choice->base));
+    agent.perform(StartRun{
         .run = kRun,
         .launch = shell_launch(dir_.path(), "setsid env -i sleep 1000 & exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for(
+    ASSERT_TRUE(agent.wait_for(
         [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
-    ::kill(static_cast<pid_t>(life.seen().worker_pid), SIGKILL);
+    ::kill(static_cast<pid_t>(agent.seen().worker_pid), SIGKILL);
     ASSERT_TRUE(
-        life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
-    life.perform(SweepRun{.run = kRun, .reason = "worker died"});
-    EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+        agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
+    agent.perform(SweepRun{.run = kRun, .reason = "worker died"});
+    EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
   }
   EXPECT_FALSE(fs::exists(*choice->base)) << "the run's own group is gone, and the base with it";
 }
@@ -143,11 +143,11 @@ TEST_F(CgroupTest, TheWorkerRemovesTheBaseOfAnAgentThatIsGone) {
   ASSERT_TRUE(choice && choice->base);
   pid_t worker = 0;
   {
-    HostLife life(dir_.path() / "state", with(*choice->base));
-    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for(
+    HostIncarnation agent(dir_.path() / "state", with(*choice->base));
+    agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+    ASSERT_TRUE(agent.wait_for(
         [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
-    worker = static_cast<pid_t>(life.seen().worker_pid);
+    worker = static_cast<pid_t>(agent.seen().worker_pid);
   }
   EXPECT_TRUE(fs::exists(*choice->base));
   ::kill(worker, SIGTERM);
@@ -168,7 +168,7 @@ TEST_F(CgroupTest, AStartRemovesTheEmptyLeftoversOfItsOwnInstanceOnly) {
     fs::create_directories(path);
   ASSERT_TRUE(choose_cgroup_base("auto", kNode, own));
   {
-    const HostLife life(dir_.path() / "state", with(*choice->base));
+    const HostIncarnation agent(dir_.path() / "state", with(*choice->base));
   }
   EXPECT_FALSE(fs::exists(*choice->base));
   EXPECT_FALSE(fs::exists(renamed));
@@ -182,17 +182,17 @@ TEST_F(CgroupTest, AStartLeavesTheGroupOfALivingRunAlone) {
   const auto choice = choose_cgroup_base("auto", kNode, instance("a"));
   ASSERT_TRUE(choice && choice->base);
   {
-    HostLife life(dir_.path() / "state", with(*choice->base));
-    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for(
+    HostIncarnation agent(dir_.path() / "state", with(*choice->base));
+    agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+    ASSERT_TRUE(agent.wait_for(
         [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
   }
   ASSERT_TRUE(choose_cgroup_base("auto", kNode, instance("a")));
-  HostLife life(dir_.path() / "state", with(*choice->base));
+  HostIncarnation agent(dir_.path() / "state", with(*choice->base));
   EXPECT_EQ(process::Cgroup::make(*choice->base / (kRun.first.str() + ".1"))->count(), 1U);
-  EXPECT_EQ(life.seen().worker, WorkerState::Alive);
-  life.perform(SignalStop{.run = kRun});
-  ASSERT_TRUE(life.wait_for(
+  EXPECT_EQ(agent.seen().worker, WorkerState::Alive);
+  agent.perform(SignalStop{.run = kRun});
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   EXPECT_FALSE(fs::exists(*choice->base));
 }
@@ -205,23 +205,23 @@ TEST_F(CgroupTest, AnAgentPutBackFromBeforeARunSweepsItsGroup) {
   ASSERT_TRUE(choice && choice->base);
   pid_t worker = 0;
   {
-    HostLife life(dir_.path() / "state", with(*choice->base));
-    life.perform(StartRun{
+    HostIncarnation agent(dir_.path() / "state", with(*choice->base));
+    agent.perform(StartRun{
         .run = kRun,
         .launch = shell_launch(dir_.path(), "setsid env -i sleep 1000 & exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for(
+    ASSERT_TRUE(agent.wait_for(
         [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
-    worker = static_cast<pid_t>(life.seen().worker_pid);
-    fs::remove_all(life.run_dir());
+    worker = static_cast<pid_t>(agent.seen().worker_pid);
+    fs::remove_all(agent.run_dir());
   }
-  HostLife life(dir_.path() / "state", with(*choice->base));
-  EXPECT_FALSE(life.holds());
+  HostIncarnation agent(dir_.path() / "state", with(*choice->base));
+  EXPECT_FALSE(agent.holds());
   EXPECT_TRUE(fs::exists(*choice->base / (kRun.first.str() + ".1"))) << "somebody is in it";
-  life.perform(RefuseRun{.run = kRun,
+  agent.perform(RefuseRun{.run = kRun,
                          .why = v1::START_FAILURE_UNSPECIFIED,
                          .text = "asked to stop before it was started"});
-  life.perform(SweepRun{.run = kRun, .reason = "never started"});
-  EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+  agent.perform(SweepRun{.run = kRun, .reason = "never started"});
+  EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
   EXPECT_FALSE(fs::exists(*choice->base)) << "the group is empty and gone, and the base with it";
   EXPECT_EQ(::waitpid(worker, nullptr, 0), worker);
 }
@@ -239,14 +239,14 @@ TEST_F(CgroupTest, ANewInstanceSweepsTheGroupOfTheOneBefore) {
   ASSERT_TRUE(before && before->base);
   pid_t worker = 0;
   {
-    HostLife life(state, with(*before->base));
-    life.perform(
+    HostIncarnation agent(state, with(*before->base));
+    agent.perform(
         StartRun{.run = kRun,
                  .launch = shell_launch(
                      dir_.path(), "setsid env -i sleep 1000 & echo $! > left; exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for(
+    ASSERT_TRUE(agent.wait_for(
         [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
-    worker = static_cast<pid_t>(life.seen().worker_pid);
+    worker = static_cast<pid_t>(agent.seen().worker_pid);
     ASSERT_TRUE(eventually([&] {
       return process::Cgroup::make(*before->base / (kRun.first.str() + ".1"))->count() == 2 &&
              !read_text(dir_.path() / "left").empty();
@@ -263,13 +263,13 @@ TEST_F(CgroupTest, ANewInstanceSweepsTheGroupOfTheOneBefore) {
   ASSERT_TRUE(after && after->base);
   ASSERT_NE(*after->base, *before->base);
   {
-    HostLife life(state, with(*after->base));
+    HostIncarnation agent(state, with(*after->base));
     // As the controller asks for it.
-    life.perform(RefuseRun{.run = kRun,
+    agent.perform(RefuseRun{.run = kRun,
                            .why = v1::START_FAILURE_UNSPECIFIED,
                            .text = "asked to stop before it was started"});
-    life.perform(SweepRun{.run = kRun, .reason = "never started"});
-    EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+    agent.perform(SweepRun{.run = kRun, .reason = "never started"});
+    EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
     EXPECT_TRUE(left->exited()) << "swept, and it lived";
   }
   EXPECT_FALSE(fs::exists(*before->base));
@@ -287,11 +287,11 @@ TEST_F(CgroupTest, ANewInstanceEndsWhatNobodyAsksFor) {
   ASSERT_TRUE(before && before->base);
   pid_t worker = 0;
   {
-    HostLife life(state, with(*before->base));
-    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for(
+    HostIncarnation agent(state, with(*before->base));
+    agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+    ASSERT_TRUE(agent.wait_for(
         [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
-    worker = static_cast<pid_t>(life.seen().worker_pid);
+    worker = static_cast<pid_t>(agent.seen().worker_pid);
   }
   // empty, of a worker that was killed at its last step
   fs::create_directories(*before->base / "0000000000abc.7");
@@ -299,7 +299,7 @@ TEST_F(CgroupTest, ANewInstanceEndsWhatNobodyAsksFor) {
   const auto after = base_of();
   ASSERT_TRUE(after && after->base);
   {
-    const HostLife life(state, with(*after->base));
+    const HostIncarnation agent(state, with(*after->base));
     ASSERT_EQ(::waitpid(worker, nullptr, 0), worker) << "its rank was ended, and so it ended";
   }
   EXPECT_FALSE(fs::exists(*before->base));
@@ -315,24 +315,24 @@ TEST_F(CgroupTest, AnotherStateDirectorysAgentMayComeBack) {
       choose_cgroup_base("auto", kNode, StateDir::open(dir_.path() / "two")->identity().instance);
   ASSERT_TRUE(choice && choice->base && other && other->base);
   {
-    HostLife life(dir_.path() / "one", with(*choice->base));
-    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for(
+    HostIncarnation agent(dir_.path() / "one", with(*choice->base));
+    agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+    ASSERT_TRUE(agent.wait_for(
         [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
   }
   {
-    HostLife life(dir_.path() / "two", with(*other->base, ClusterId("c-other")));
-    life.perform(RefuseRun{.run = kRun,
+    HostIncarnation agent(dir_.path() / "two", with(*other->base, ClusterId("c-other")));
+    agent.perform(RefuseRun{.run = kRun,
                            .why = v1::START_FAILURE_UNSPECIFIED,
                            .text = "asked to stop before it was started"});
-    life.perform(SweepRun{.run = kRun, .reason = "never started"});
-    EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+    agent.perform(SweepRun{.run = kRun, .reason = "never started"});
+    EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
   }
-  HostLife life(dir_.path() / "one", with(*choice->base));
-  EXPECT_EQ(life.seen().worker, WorkerState::Alive);
+  HostIncarnation agent(dir_.path() / "one", with(*choice->base));
+  EXPECT_EQ(agent.seen().worker, WorkerState::Alive);
   EXPECT_EQ(process::Cgroup::make(*choice->base / (kRun.first.str() + ".1"))->count(), 1U);
-  life.perform(SignalStop{.run = kRun});
-  ASSERT_TRUE(life.wait_for(
+  agent.perform(SignalStop{.run = kRun});
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
 }
 
@@ -345,23 +345,23 @@ class LeftBehindTest : public CgroupTest {
         choose_cgroup_base("auto", kNode, StateDir::open(one_)->identity().instance);
     ASSERT_TRUE(choice && choice->base);
     base_ = *choice->base;
-    HostLife life(one_, with(base_));
-    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for(
+    HostIncarnation agent(one_, with(base_));
+    agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+    ASSERT_TRUE(agent.wait_for(
         [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
-    worker_ = static_cast<pid_t>(life.seen().worker_pid);
+    worker_ = static_cast<pid_t>(agent.seen().worker_pid);
   }
   // An agent of this node starts with the other directory, and is told to sweep the run.
   void start_two() {
     const auto choice =
         choose_cgroup_base("auto", kNode, StateDir::open(two_)->identity().instance);
     ASSERT_TRUE(choice && choice->base);
-    HostLife life(two_, with(*choice->base, ClusterId("c-other")));
-    life.perform(RefuseRun{.run = kRun,
+    HostIncarnation agent(two_, with(*choice->base, ClusterId("c-other")));
+    agent.perform(RefuseRun{.run = kRun,
                            .why = v1::START_FAILURE_UNSPECIFIED,
                            .text = "asked to stop before it was started"});
-    life.perform(SweepRun{.run = kRun, .reason = "never started"});
-    EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+    agent.perform(SweepRun{.run = kRun, .reason = "never started"});
+    EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
   }
   void expect_ended() {
     EXPECT_FALSE(fs::exists(base_));
@@ -435,14 +435,14 @@ TEST_F(CgroupTest, ARunsGroupCanBeDiscardedWithAllThatIsInIt) {
   const fs::path group = *choice->base / (kRun.first.str() + ".1");
   pid_t worker = 0;
   {
-    HostLife life(dir_.path() / "state", with(*choice->base));
-    life.perform(StartRun{
+    HostIncarnation agent(dir_.path() / "state", with(*choice->base));
+    agent.perform(StartRun{
         .run = kRun,
         .launch =
             shell_launch(dir_.path(), "setsid env -i sleep 1000 & touch ready; exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for(
+    ASSERT_TRUE(agent.wait_for(
         [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
-    worker = static_cast<pid_t>(life.seen().worker_pid);
+    worker = static_cast<pid_t>(agent.seen().worker_pid);
   }
   ::kill(worker, SIGKILL);
   ASSERT_EQ(::waitpid(worker, nullptr, 0), worker);

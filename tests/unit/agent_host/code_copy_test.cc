@@ -59,7 +59,7 @@ class CodeCopy : public ::testing::Test {
     return made.error().message;
   }
   // What lies beside the copies: nothing, whatever became of a start.
-  [[nodiscard]] std::vector<std::string> beside() const {
+  [[nodiscard]] std::vector<std::string> copies() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(at("out/code")))
       names.push_back(entry.path().filename().string());
@@ -76,7 +76,7 @@ class CodeCopy : public ::testing::Test {
   std::string path_ = ::getenv("PATH");  // NOLINT: no other thread
 };
 
-TEST_F(CodeCopy, ThePatchedCopyIsBesideTheSourceWhichStays) {
+TEST_F(CodeCopy, ThePatchedCopyIsNextToTheSourceWhichStays) {
   patch("fix.diff", kFix);
   patch("more.diff",
         "diff --git a/lib/new.py b/lib/new.py\nnew file mode 100644\nindex 0..1\n--- "
@@ -92,7 +92,7 @@ TEST_F(CodeCopy, ThePatchedCopyIsBesideTheSourceWhichStays) {
       << "git alone would make it 0644";
   EXPECT_EQ(read_text(at("code/train.py")), kTrain);
   EXPECT_FALSE(fs::exists(at("code/lib/new.py")));
-  EXPECT_EQ(beside(), std::vector<std::string>{"node-0"});
+  EXPECT_EQ(copies(), std::vector<std::string>{"node-0"});
 }
 
 // A user's repository around the output directory: git would take the tree for a part of it, and
@@ -172,7 +172,7 @@ TEST_F(CodeCopy, AWholeOneIsUsedAgainAndAnotherMadeAnew) {
   ASSERT_EQ(make(), "");
   EXPECT_FALSE(fs::exists(copy("written_by_the_job")))
       << "another job with the same output directory";
-  EXPECT_EQ(beside(), std::vector<std::string>{"node-0"});
+  EXPECT_EQ(copies(), std::vector<std::string>{"node-0"});
 }
 
 // A kill -9 leaves any of these; so does one between the two renames.
@@ -184,7 +184,7 @@ TEST_F(CodeCopy, WhatACrashLeavesIsTakenAway) {
   dir_.write("out/code/node-0/code/train.py", "without a word of whose it is");
   ASSERT_EQ(make(), "");
   EXPECT_NE(read_text(copy("train.py")).find("STEPS = 5"), std::string::npos);
-  EXPECT_EQ(beside(), (std::vector<std::string>{".node-1.new-0badcafe", "node-0"}));
+  EXPECT_EQ(copies(), (std::vector<std::string>{".node-1.new-0badcafe", "node-0"}));
 
   fs::remove_all(copy());
   ASSERT_EQ(make(), "") << "somebody has removed the tree beneath its mark";
@@ -211,7 +211,7 @@ TEST_F(CodeCopy, AttemptsThatAreAtItTogetherEndWithOneWholeCopy) {
   EXPECT_NE(read_text(copy("train.py")).find("STEPS = 5"), std::string::npos);
   for (int i = 0; i < 200; ++i) EXPECT_TRUE(fs::exists(copy(fmt::format("pkg{}/mod.py", i)))) << i;
   ASSERT_EQ(make(), "");
-  EXPECT_EQ(beside(), std::vector<std::string>{"node-0"});
+  EXPECT_EQ(copies(), std::vector<std::string>{"node-0"});
 }
 
 TEST_F(CodeCopy, ATreeThatIsTooBigNamesItsLargestFiles) {
@@ -230,7 +230,7 @@ TEST_F(CodeCopy, ATreeThatIsTooBigNamesItsLargestFiles) {
                             "'ckpt/part-12.bin' (600 MiB), 'ckpt/part-11.bin' (550 MiB), ";
   EXPECT_EQ(text.substr(0, begin.size()), begin);
   EXPECT_TRUE(text.ends_with("'ckpt/part-03.bin' (150 MiB)")) << text;
-  EXPECT_TRUE(beside().empty()) << "nothing of it was copied";
+  EXPECT_TRUE(copies().empty()) << "nothing of it was copied";
 }
 
 TEST_F(CodeCopy, BoundsOnEntriesAndTime) {
@@ -260,7 +260,7 @@ TEST_F(CodeCopy, CodeThatIsNotThere) {
   order_.mutable_code()->set_source(at("code/train.py"));
   EXPECT_EQ(make(), "code.at: '" + at("code/train.py") + "' is not a directory");
   EXPECT_EQ(failure_, v1::START_FAILURE_LAUNCH);
-  EXPECT_TRUE(beside().empty());
+  EXPECT_TRUE(copies().empty());
 }
 
 TEST_F(CodeCopy, APatchThatDoesNotApplyIsTheJobsFaultAndSaysWhere) {
@@ -271,7 +271,7 @@ TEST_F(CodeCopy, APatchThatDoesNotApplyIsTheJobsFaultAndSaysWhere) {
                         "train.py:6; train.py: patch does not apply; the code is "
                         "another one than it was made for: make the patch anew");
   EXPECT_EQ(failure_, v1::START_FAILURE_LAUNCH);
-  EXPECT_TRUE(beside().empty());
+  EXPECT_TRUE(copies().empty());
 
   order_.mutable_code()->clear_patches();
   patch("gone.diff", "--- a/lib/gone.py\n+++ b/lib/gone.py\n@@ -1 +1 @@\n-a\n+b\n");
@@ -314,7 +314,7 @@ TEST_F(CodeCopy, HostilePatchesChangeNothingOutside) {
     EXPECT_EQ(failure_, v1::START_FAILURE_LAUNCH) << text;
     EXPECT_EQ(read_text(at("victim/file")), "untouched\n") << diff;
     EXPECT_EQ(std::distance(fs::directory_iterator(at("victim")), {}), 1) << diff;
-    EXPECT_TRUE(beside().empty()) << diff;
+    EXPECT_TRUE(copies().empty()) << diff;
     return text;
   };
   const std::string change = "@@ -1 +1 @@\n-untouched\n+touched\n", fresh = "@@ -0,0 +1 @@\n+x\n";
@@ -395,7 +395,7 @@ TEST_F(CodeCopy, AFullDiskUnderGitIsTheNodesFault) {
                         ": git: failed to write to 'train.py': No space left on device"),
             std::string::npos);
   EXPECT_EQ(failure_, v1::START_FAILURE_DISK);
-  EXPECT_TRUE(beside().empty());
+  EXPECT_TRUE(copies().empty());
 }
 
 TEST_F(CodeCopy, MustersOwnAreMadeOnTheTree) {
@@ -434,7 +434,7 @@ TEST_F(CodeCopy, MustersOwnAreMadeOnTheTree) {
 }
 
 // The checks of scripts and directories come behind the copy, in which these are.
-TEST_F(CodeCopy, AStartMakesItBeforeItLooksForScripts) {
+TEST_F(CodeCopy, AStartMakesItBeforeItChecksForScripts) {
   patch("fix.diff", kFix);
   v1::RankProcess& rank = *order_.add_ranks();
   rank.set_cwd(copy());

@@ -25,7 +25,7 @@ class ConfigChecks : public ::testing::Test {
     EXPECT_EQ(outcome.error().code, ErrorCode::InvalidArgument);
     return outcome.error().message;
   }
-  [[nodiscard]] std::string said(const std::string& file, const std::string& word = "False") const {
+  [[nodiscard]] std::string expected(const std::string& file, const std::string& word = "False") const {
     return "launch.config: '" + (dir_.path() / file).string() + "': runner_config.sink_mode is " +
            word + ": because; and what helps";
   }
@@ -35,9 +35,9 @@ class ConfigChecks : public ::testing::Test {
 
 TEST_F(ConfigChecks, NamesFileKeyAndRemedy) {
   dir_.write("a.yaml", "runner_config:\n  epochs: 2\n  sink_mode: False # slow\n");
-  EXPECT_EQ(refusal(), said("a.yaml"));
+  EXPECT_EQ(refusal(), expected("a.yaml"));
   dir_.write("a.yaml", "runner_config: {sink_mode: no}\n");
-  EXPECT_EQ(refusal(), said("a.yaml", "no"));
+  EXPECT_EQ(refusal(), expected("a.yaml", "no"));
   for (const char* well : {"runner_config: {sink_mode: True}\n", "runner_config: {epochs: 2}\n",
                            "epochs: 1\n", "runner_config: {sink_mode: \"False\"}\n", ""}) {
     dir_.write("a.yaml", well);
@@ -45,17 +45,17 @@ TEST_F(ConfigChecks, NamesFileKeyAndRemedy) {
   }
 }
 
-TEST_F(ConfigChecks, LooksInWhatItIsBasedOn) {
+TEST_F(ConfigChecks, ReadsWhatItIsBasedOn) {
   dir_.write("a.yaml", "base_config: base/one.yaml\nrunner_config: {epochs: 2}\n");
   dir_.write("base/one.yaml", "runner_config: {sink_mode: False}\n");
-  EXPECT_EQ(refusal(), said("base/one.yaml"));
+  EXPECT_EQ(refusal(), expected("base/one.yaml"));
   dir_.write("a.yaml", "base_config: ['base/one.yaml', base/two.yaml]\n");
   dir_.write("base/two.yaml", "runner_config: {sink_mode: True}\n");
   EXPECT_EQ(refusal(), "") << "the later one counts";
   dir_.write("base/two.yaml", "runner_config: {epochs: 3}\n");
   EXPECT_EQ(refusal(), "") << "of a later one's map nothing of an earlier one's is left";
   dir_.write("base/two.yaml", "base_config: ../a.yaml\n");  // round and round
-  EXPECT_EQ(refusal(), said("base/one.yaml"));
+  EXPECT_EQ(refusal(), expected("base/one.yaml"));
   dir_.write("a.yaml", "base_config: base/one.yaml\nrunner_config: {sink_mode: True}\n");
   EXPECT_EQ(refusal(), "") << "its own counts";
 }

@@ -70,74 +70,74 @@ class ContainerTest : public ::testing::Test {
     return launch;
   }
   [[nodiscard]] std::string calls() const { return read_text(dir_.path() / "calls"); }
-  [[nodiscard]] static std::string log_of(const HostLife& life) {
-    return read_text(rundir::RunLayout(life.run_dir()).rank_log(0));
+  [[nodiscard]] static std::string log_of(const HostIncarnation& agent) {
+    return read_text(rundir::RunLayout(agent.run_dir()).rank_log(0));
   }
 
   TempDir dir_;
 };
 
 TEST_F(ContainerTest, RanksRunInItWithTheImagesVariables) {
-  HostLife life(dir_.path() / "state", with_tool());
-  life.perform(StartRun{.run = kRun, .launch = boxed("echo \"$FROM_IMAGE in $HOME\"")});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) {
+  HostIncarnation agent(dir_.path() / "state", with_tool());
+  agent.perform(StartRun{.run = kRun, .launch = boxed("echo \"$FROM_IMAGE in $HOME\"")});
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) {
     return seen.swept && seen.worker == WorkerState::Dead;
   })) << calls();
-  EXPECT_EQ(life.seen().exits.at(0).code, 0);
-  EXPECT_EQ(log_of(life), "there in /image/home\n");
+  EXPECT_EQ(agent.seen().exits.at(0).code, 0);
+  EXPECT_EQ(log_of(agent), "there in /image/home\n");
   EXPECT_THAT(calls(), HasSubstr("run --rm --name muster-"));
   EXPECT_THAT(calls(), Not(HasSubstr("\npull "))) << "it was there";
 }
 
 TEST_F(ContainerTest, WhatTheOrderSetsIsOverTheImage) {
-  HostLife life(dir_.path() / "state", with_tool());
+  HostIncarnation agent(dir_.path() / "state", with_tool());
   v1::NodeLaunch order = boxed("echo \"$FROM_IMAGE\"");
   (*order.mutable_env())["FROM_IMAGE"] = "ordered";
-  life.perform(StartRun{.run = kRun, .launch = order});
-  ASSERT_TRUE(life.wait_for(
+  agent.perform(StartRun{.run = kRun, .launch = order});
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
-  EXPECT_EQ(log_of(life), "ordered\n");
+  EXPECT_EQ(log_of(agent), "ordered\n");
 }
 
 TEST_F(ContainerTest, SetupRunsInItWithTheShellThatIsThere) {
-  HostLife life(dir_.path() / "state", with_tool());
+  HostIncarnation agent(dir_.path() / "state", with_tool());
   v1::NodeLaunch order = boxed("echo \"$MADE\"");
   order.mutable_setup()->add_commands("export MADE=\"of $FROM_IMAGE\"");
   order.mutable_setup()->set_cwd("/");
-  life.perform(StartRun{.run = kRun, .launch = order});
-  ASSERT_TRUE(life.wait_for(
+  agent.perform(StartRun{.run = kRun, .launch = order});
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
-  EXPECT_EQ(log_of(life), "of there\n");
+  EXPECT_EQ(log_of(agent), "of there\n");
 }
 
 TEST_F(ContainerTest, PullingIsAPartOfTheSetUp) {
   ASSERT_EQ(::mkfifo((dir_.path() / "gate").c_str(), 0600), 0);
-  HostLife life(dir_.path() / "state", with_tool());
-  life.perform(StartRun{.run = kRun, .launch = boxed("echo \"$FROM_IMAGE\"", "registry/far:2")});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.setting_up; }));
+  HostIncarnation agent(dir_.path() / "state", with_tool());
+  agent.perform(StartRun{.run = kRun, .launch = boxed("echo \"$FROM_IMAGE\"", "registry/far:2")});
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.setting_up; }));
   std::ofstream(dir_.path() / "gate") << "go\n";  // opens when the pull reads
-  ASSERT_TRUE(life.wait_for(
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
-  EXPECT_FALSE(life.seen().setting_up);
-  EXPECT_EQ(log_of(life), "pulled\n");
+  EXPECT_FALSE(agent.seen().setting_up);
+  EXPECT_EQ(log_of(agent), "pulled\n");
 }
 
 TEST_F(ContainerTest, AnImageThatIsNotToBeHadIsTheJobsFault) {
-  HostLife life(dir_.path() / "state", with_tool());
-  life.perform(StartRun{.run = kRun, .launch = boxed("true", "registry/unknown:2")});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
-  EXPECT_EQ(life.seen().refused->first, v1::START_FAILURE_LAUNCH);
+  HostIncarnation agent(dir_.path() / "state", with_tool());
+  agent.perform(StartRun{.run = kRun, .launch = boxed("true", "registry/unknown:2")});
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
+  EXPECT_EQ(agent.seen().refused->first, v1::START_FAILURE_LAUNCH);
   EXPECT_EQ(
-      life.seen().refused->second,
+      agent.seen().refused->second,
       "pulling image 'registry/unknown:2': it ended with status 125: Error: manifest unknown");
 }
 
 TEST_F(ContainerTest, WithoutAToolTheNodeCannot) {
-  HostLife life(dir_.path() / "state", [](HostOptions& options) { options.path = "/nowhere"; });
-  life.perform(StartRun{.run = kRun, .launch = boxed("true")});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
-  EXPECT_EQ(life.seen().refused->first, v1::START_FAILURE_NODE);
-  EXPECT_EQ(life.seen().refused->second,
+  HostIncarnation agent(dir_.path() / "state", [](HostOptions& options) { options.path = "/nowhere"; });
+  agent.perform(StartRun{.run = kRun, .launch = boxed("true")});
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
+  EXPECT_EQ(agent.seen().refused->first, v1::START_FAILURE_NODE);
+  EXPECT_EQ(agent.seen().refused->second,
             "looking for podman or docker: there is no podman and no docker on the agent's PATH "
             "'/nowhere'; install podman on this node, name it with the agent's "
             "--container-tool, or leave runtime.image out");
@@ -145,28 +145,28 @@ TEST_F(ContainerTest, WithoutAToolTheNodeCannot) {
 
 TEST_F(ContainerTest, WhatToolSaysInPlaceOfAStart) {
   dir_.write("broken", "");
-  HostLife life(dir_.path() / "state", with_tool());
-  life.perform(StartRun{.run = kRun, .launch = boxed("true")});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
-  EXPECT_EQ(life.seen().refused->first, v1::START_FAILURE_NODE);
-  EXPECT_THAT(life.seen().refused->second, StartsWith("starting container 'muster-c-test-"));
+  HostIncarnation agent(dir_.path() / "state", with_tool());
+  agent.perform(StartRun{.run = kRun, .launch = boxed("true")});
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
+  EXPECT_EQ(agent.seen().refused->first, v1::START_FAILURE_NODE);
+  EXPECT_THAT(agent.seen().refused->second, StartsWith("starting container 'muster-c-test-"));
   EXPECT_THAT(
-      life.seen().refused->second,
+      agent.seen().refused->second,
       HasSubstr(
           "podman ended before the worker in it had claimed the run: Error: runc: no such thing"));
 }
 
 TEST_F(ContainerTest, MountsThatAreNotThereAreNamed) {
-  HostLife life(dir_.path() / "state", with_tool());
+  HostIncarnation agent(dir_.path() / "state", with_tool());
   v1::NodeLaunch order = boxed("true");
   v1::ContainerMount& mount = *order.mutable_container()->add_mounts();
   mount.set_source((dir_.path() / "dato").string());
   mount.set_target("/data");
   dir_.write("data/word", "");
-  life.perform(StartRun{.run = kRun, .launch = order});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
-  EXPECT_EQ(life.seen().refused->first, v1::START_FAILURE_LAUNCH);
-  EXPECT_EQ(life.seen().refused->second, "mounting '" + (dir_.path() / "dato").string() +
+  agent.perform(StartRun{.run = kRun, .launch = order});
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
+  EXPECT_EQ(agent.seen().refused->first, v1::START_FAILURE_LAUNCH);
+  EXPECT_EQ(agent.seen().refused->second, "mounting '" + (dir_.path() / "dato").string() +
                                              "' at '/data': No such file or directory (is it on a "
                                              "file system that this node sees?); nearest: '" +
                                              (dir_.path() / "data").string() + "'");
@@ -175,19 +175,19 @@ TEST_F(ContainerTest, MountsThatAreNotThereAreNamed) {
 // By a later life of the agent, too, with other options: the record says by which tool.
 TEST_F(ContainerTest, ItGoesWithARunWhoseWorkerWasKilled) {
   {
-    HostLife life(dir_.path() / "state", with_tool());
-    life.perform(StartRun{.run = kRun, .launch = boxed("exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started; }));
+    HostIncarnation agent(dir_.path() / "state", with_tool());
+    agent.perform(StartRun{.run = kRun, .launch = boxed("exec sleep 1000")});
+    ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.started; }));
   }
-  HostLife life(dir_.path() / "state");
-  ASSERT_EQ(life.seen().worker, WorkerState::Alive) << "adopted";
-  ::kill(static_cast<pid_t>(life.seen().worker_pid), SIGKILL);
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
-  life.perform(SweepRun{.run = kRun, .reason = "worker died"});
-  ASSERT_TRUE(life.wait_for(
+  HostIncarnation agent(dir_.path() / "state");
+  ASSERT_EQ(agent.seen().worker, WorkerState::Alive) << "adopted";
+  ::kill(static_cast<pid_t>(agent.seen().worker_pid), SIGKILL);
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
+  agent.perform(SweepRun{.run = kRun, .reason = "worker died"});
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   EXPECT_THAT(calls(), HasSubstr("\nrm --force --volumes --ignore muster-c-test-"));
-  EXPECT_THAT(life.troubles(), testing::IsEmpty());
+  EXPECT_THAT(agent.troubles(), testing::IsEmpty());
 }
 
 TEST_F(ContainerTest, AFileIsLoadedOnce) {
@@ -206,18 +206,18 @@ TEST_F(ContainerTest, AFileIsLoadedOnce) {
 }
 
 // Two jobs that begin at once with an image that the node does not have.
-TEST_F(ContainerTest, StartsThatWantTheSameImageBringItOnce) {
+TEST_F(ContainerTest, StartsThatWantTheSameImageFetchItOnce) {
   const std::string gate = dir_.path() / "gate";
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
-  ImageBringing first, second{.turns = first.turns};
-  const auto bring = [this](const ImageBringing& bringing) {
-    return std::async(std::launch::async, [this, &bringing] {
-      return ready_image(tool(), "registry/far:2", std::chrono::seconds(60), bringing);
+  ImageFetch first, second{.turns = first.turns};
+  const auto fetch = [this](const ImageFetch& fetching) {
+    return std::async(std::launch::async, [this, &fetching] {
+      return ready_image(tool(), "registry/far:2", std::chrono::seconds(60), fetching);
     });
   };
-  auto one = bring(first);
+  auto one = fetch(first);
   std::ofstream opened(gate);  // when the pull reads
-  auto other = bring(second);
+  auto other = fetch(second);
   while (second.news->text().empty()) std::this_thread::yield();
   EXPECT_EQ(second.news->text(), "brought by another start");
   first.news->tell("3 of 7 layers");
@@ -230,8 +230,8 @@ TEST_F(ContainerTest, StartsThatWantTheSameImageBringItOnce) {
   EXPECT_EQ(second.news->text(), "");
 }
 
-TEST_F(ContainerTest, AnImageThatAnotherStartCouldNotBringIsTriedAgain) {
-  ImageBringing first, second{.turns = first.turns};
+TEST_F(ContainerTest, AnImageThatAnotherStartCouldNotFetchIsTriedAgain) {
+  ImageFetch first, second{.turns = first.turns};
   auto turn = first.turns->take("registry/far:2",
                                 system_clock().now().boot + std::chrono::seconds(60), first.news);
   ASSERT_TRUE(turn);
@@ -323,10 +323,10 @@ TEST(ContainerTool, ItsEnvironmentIsTheAgentsOwnWithoutItsService) {
 }
 
 TEST(ContainerTool, TheLastLineWithSomethingInIt) {
-  EXPECT_EQ(last_said("one\n two\t\n \n\n"), "two");
-  EXPECT_EQ(last_said("one"), "one");
-  EXPECT_EQ(last_said("\n\n"), "");
-  EXPECT_EQ(last_said(std::string(1000, 'x') + "\n").size(), 400U);
+  EXPECT_EQ(last_output_line("one\n two\t\n \n\n"), "two");
+  EXPECT_EQ(last_output_line("one"), "one");
+  EXPECT_EQ(last_output_line("\n\n"), "");
+  EXPECT_EQ(last_output_line(std::string(1000, 'x') + "\n").size(), 400U);
 }
 
 }  // namespace

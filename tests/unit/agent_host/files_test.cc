@@ -81,7 +81,7 @@ class Files : public testing::Test {
   }
 
   fs::path root_;
-  v1::Bring what_;
+  v1::Fetch what_;
 };
 
 TEST_F(Files, AllOfADirectoryComesWithItsModesAndIsThereWhole) {
@@ -94,8 +94,8 @@ TEST_F(Files, AllOfADirectoryComesWithItsModesAndIsThereWhole) {
   ASSERT_EQ(::mkfifo((root_ / "from/fifo").c_str(), 0600), 0);
   fs::permissions(root_ / "from/strategy/a.ckpt", fs::perms::owner_read);
   put("to/strategy/a.ckpt", "older");
-  put("to.bring-job-0.1/half", "x");
-  put("to.bring-job-01.1/half", "x");
+  put("to.fetch-job-0.1/half", "x");
+  put("to.fetch-job-01.1/half", "x");
   {
     auto files = begin();
     ASSERT_TRUE(files.has_value());
@@ -104,8 +104,8 @@ TEST_F(Files, AllOfADirectoryComesWithItsModesAndIsThereWhole) {
       ASSERT_TRUE(files->take(part).has_value());
     }
     ASSERT_TRUE(files->whole());
-    EXPECT_FALSE(fs::exists(root_ / "to.bring-job-0.1")) << "of an attempt before";
-    EXPECT_TRUE(fs::exists(root_ / "to.bring-job-01.1")) << "another directory's";
+    EXPECT_FALSE(fs::exists(root_ / "to.fetch-job-0.1")) << "of an attempt before";
+    EXPECT_TRUE(fs::exists(root_ / "to.fetch-job-01.1")) << "another directory's";
     EXPECT_EQ(text_of("to/strategy/a.ckpt"), "older") << "before it is put in place";
     ASSERT_TRUE(files->put().has_value());
   }
@@ -115,10 +115,10 @@ TEST_F(Files, AllOfADirectoryComesWithItsModesAndIsThereWhole) {
   EXPECT_TRUE(fs::exists(root_ / "to/empty"));
   EXPECT_FALSE(fs::exists(fs::symlink_status(root_ / "to/link"))) << "links are not followed";
   EXPECT_FALSE(fs::exists(root_ / "to/fifo"));
-  EXPECT_FALSE(fs::exists(root_ / "to.bring-job-0.2"));
+  EXPECT_FALSE(fs::exists(root_ / "to.fetch-job-0.2"));
 }
 
-TEST_F(Files, WhatIsNotThereIsSaidWithItsNode) {
+TEST_F(Files, WhatIsNotThereIsReportedWithItsNode) {
   const auto read = read_files(what_, nullptr, [](const v1::FilePart&) { return true; });
   ASSERT_FALSE(read.has_value());
   EXPECT_EQ(read.error().message, "reading '" + what_.path() +
@@ -155,7 +155,7 @@ TEST_F(Files, OneThatIsCutOffIsNotThere) {
 }
 
 // On a small disk of its own, in a mount namespace that one thread alone is in.
-TEST_F(Files, AFullDiskIsSaidAndNothingIsLeft) {
+TEST_F(Files, AFullDiskIsReportedAndNothingIsLeft) {
   put("from/a.ckpt", std::string(1 << 20, 'x'));
   fs::create_directories(root_ / "small");
   std::string why, message;

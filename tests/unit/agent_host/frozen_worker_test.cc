@@ -25,97 +25,97 @@ class FrozenWorker : public ::testing::Test {
     return launch;
   }
   // Its ranks run, and nobody minds them.
-  static void start_and_freeze(HostLife& life, const v1::NodeLaunch& launch) {
-    life.perform(StartRun{.run = kRun, .launch = launch});
-    ASSERT_TRUE(life.wait_for(
+  static void start_and_freeze(HostIncarnation& agent, const v1::NodeLaunch& launch) {
+    agent.perform(StartRun{.run = kRun, .launch = launch});
+    ASSERT_TRUE(agent.wait_for(
         [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
-    ASSERT_EQ(::kill(static_cast<pid_t>(life.seen().worker_pid), SIGSTOP), 0);
+    ASSERT_EQ(::kill(static_cast<pid_t>(agent.seen().worker_pid), SIGSTOP), 0);
   }
-  static void expect_swept(HostLife& life) {
+  static void expect_swept(HostIncarnation& agent) {
     ASSERT_TRUE(
-        life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
-    life.perform(SweepRun{.run = kRun, .reason = "worker died"});
-    EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+        agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
+    agent.perform(SweepRun{.run = kRun, .reason = "worker died"});
+    EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
     EXPECT_EQ(living(), 0U);
-    const auto said = life.troubles();
-    ASSERT_EQ(said.size(), 1U);
-    EXPECT_NE(said.front().find("it is killed, its ranks with it"), std::string::npos)
-        << said.front();
+    const auto logged = agent.troubles();
+    ASSERT_EQ(logged.size(), 1U);
+    EXPECT_NE(logged.front().find("it is killed, its ranks with it"), std::string::npos)
+        << logged.front();
   }
   TempDir dir_;
 };
 
 // SIGTERM waited in its queue for ever: the job could not be cancelled.
 TEST_F(FrozenWorker, IsKilledWhenItDoesNotObeyAStop) {
-  HostLife life(dir_.path() / "state", patience);
-  start_and_freeze(life, launch(std::chrono::minutes(1)));
+  HostIncarnation agent(dir_.path() / "state", patience);
+  start_and_freeze(agent, launch(std::chrono::minutes(1)));
   EXPECT_EQ(living(), 3U) << "the worker and its ranks";
-  life.perform(SignalStop{.run = kRun});
-  expect_swept(life);
+  agent.perform(SignalStop{.run = kRun});
+  expect_swept(agent);
 }
 
 // The worker alone kept the lease: its ranks ran on beside the next attempt's.
 TEST_F(FrozenWorker, IsKilledAtTheEndOfItsLease) {
-  HostLife life(dir_.path() / "state", patience);
-  start_and_freeze(life, launch(std::chrono::seconds(3)));
-  expect_swept(life);
-  EXPECT_FALSE(life.seen().stop_requested);
+  HostIncarnation agent(dir_.path() / "state", patience);
+  start_and_freeze(agent, launch(std::chrono::seconds(3)));
+  expect_swept(agent);
+  EXPECT_FALSE(agent.seen().stop_requested);
 }
 
 // The lease of the record is what the agent of a later life goes by, whatever this life has heard
 // of the controller.
 TEST_F(FrozenWorker, IsKilledByTheAgentThatAdoptsIt) {
   {
-    HostLife life(dir_.path() / "state");
-    start_and_freeze(life, launch(std::chrono::seconds(3)));
+    HostIncarnation agent(dir_.path() / "state");
+    start_and_freeze(agent, launch(std::chrono::seconds(3)));
   }
-  HostLife life(dir_.path() / "state", patience);
-  EXPECT_EQ(life.seen().worker, WorkerState::Alive);
-  expect_swept(life);
+  HostIncarnation agent(dir_.path() / "state", patience);
+  EXPECT_EQ(agent.seen().worker, WorkerState::Alive);
+  expect_swept(agent);
 }
 
 // Nobody saw that its ranks had ended, and the job ran for ever.
 TEST_F(FrozenWorker, IsKilledWhenItsRanksHaveEnded) {
-  HostLife life(dir_.path() / "state", patience);
-  start_and_freeze(life, launch(std::chrono::minutes(1)));
-  for (const auto& [rank, pid] : life.seen().pids)
+  HostIncarnation agent(dir_.path() / "state", patience);
+  start_and_freeze(agent, launch(std::chrono::minutes(1)));
+  for (const auto& [rank, pid] : agent.seen().pids)
     ASSERT_EQ(::kill(static_cast<pid_t>(pid), SIGKILL), 0);
-  expect_swept(life);
-  EXPECT_FALSE(life.seen().stop_requested);
+  expect_swept(agent);
+  EXPECT_FALSE(agent.seen().stop_requested);
 }
 
 // The same, by its rank: the worker may not even have written down that all are started.
 TEST_F(FrozenWorker, IsKilledWhenItsRankHasFrozenItAndEnded) {
   v1::NodeLaunch wanted = shell_launch(dir_.path(), "kill -STOP $PPID; exit 5");
-  HostLife life(dir_.path() / "state", patience);
-  life.perform(StartRun{.run = kRun, .launch = wanted});
-  expect_swept(life);
+  HostIncarnation agent(dir_.path() / "state", patience);
+  agent.perform(StartRun{.run = kRun, .launch = wanted});
+  expect_swept(agent);
 }
 
 TEST_F(FrozenWorker, OneWithALivingRankIsLeftAlone) {
-  HostLife life(dir_.path() / "state",
+  HostIncarnation agent(dir_.path() / "state",
                 [](HostOptions& options) { options.worker_margin = milliseconds(20); });
-  start_and_freeze(life, launch(std::chrono::minutes(1)));
-  const auto pids = life.seen().pids;
+  start_and_freeze(agent, launch(std::chrono::minutes(1)));
+  const auto pids = agent.seen().pids;
   ASSERT_EQ(pids.size(), 2U);
   ASSERT_EQ(::kill(static_cast<pid_t>(pids.at(0)), SIGKILL), 0);
-  EXPECT_FALSE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; },
+  EXPECT_FALSE(agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; },
                              std::chrono::seconds(1)));
   ASSERT_EQ(::kill(static_cast<pid_t>(pids.at(1)), SIGKILL), 0);
-  expect_swept(life);
+  expect_swept(agent);
 }
 
 TEST_F(FrozenWorker, OneThatObeysEndsByItself) {
   // with all its patience: a busy machine takes as long as it takes
-  HostLife life(dir_.path() / "state");
-  life.perform(StartRun{.run = kRun, .launch = launch(std::chrono::minutes(1))});
-  ASSERT_TRUE(life.wait_for(
+  HostIncarnation agent(dir_.path() / "state");
+  agent.perform(StartRun{.run = kRun, .launch = launch(std::chrono::minutes(1))});
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
-  life.perform(SignalStop{.run = kRun});
-  ASSERT_TRUE(life.wait_for(
+  agent.perform(SignalStop{.run = kRun});
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
-  EXPECT_EQ(life.seen().swept_reason, "stopped");
-  EXPECT_TRUE(life.troubles().empty()) << life.troubles().front();
+  EXPECT_EQ(agent.seen().swept_reason, "stopped");
+  EXPECT_TRUE(agent.troubles().empty()) << agent.troubles().front();
 }
 
 }  // namespace

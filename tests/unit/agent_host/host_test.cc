@@ -20,37 +20,37 @@ class HostTest : public ::testing::Test {
 };
 
 TEST_F(HostTest, StartsRunsAndSeesEveryExit) {
-  HostLife life(dir_.path() / "state");
-  life.perform(StartRun{
+  HostIncarnation agent(dir_.path() / "state");
+  agent.perform(StartRun{
       .run = kRun, .launch = shell_launch(dir_.path(), "echo hello from $RANK; exit $RANK", 3)});
-  ASSERT_TRUE(life.wait_for(
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
-  const RunSeen seen = life.seen();
+  const RunSeen seen = agent.seen();
   EXPECT_TRUE(seen.started);
   EXPECT_GT(seen.worker_pid, 0U);
   ASSERT_EQ(seen.exits.size(), 3U);
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(seen.exits.at(rank).code, static_cast<std::int32_t>(rank));
-    EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).rank_log(rank)),
+    EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).rank_log(rank)),
               "hello from " + std::to_string(rank) + "\n");
   }
   EXPECT_EQ(seen.swept_reason, "ended");
-  EXPECT_TRUE(life.troubles().empty()) << life.troubles().front();
+  EXPECT_TRUE(agent.troubles().empty()) << agent.troubles().front();
   EXPECT_EQ(facts_of(kRun, seen).size(), 5U);
 }
 
 TEST_F(HostTest, EnvironmentIsTheDocumentedListAndNothingOfTheAgents) {
   ::setenv("MUSTER_TEST_LEAK", "1", 1);
-  HostLife life(dir_.path() / "state");
+  HostIncarnation agent(dir_.path() / "state");
   v1::NodeLaunch launch = shell_launch(dir_.path(), "/usr/bin/env | sort");
   (*launch.mutable_env())["COMMON"] = "c";
   (*launch.mutable_env())["OVER"] = "common";
   (*launch.mutable_ranks(0)->mutable_env())["OVER"] = "own";
   (*launch.mutable_ranks(0)->mutable_env())["MUSTER_COOKIE"] = "forged";
-  life.perform(StartRun{.run = kRun, .launch = launch});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+  agent.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
   ::unsetenv("MUSTER_TEST_LEAK");
-  const std::string env = read_text(rundir::RunLayout(life.run_dir()).rank_log(0));
+  const std::string env = read_text(rundir::RunLayout(agent.run_dir()).rank_log(0));
   std::set<std::string> names;
   for (std::size_t at = 0; at < env.size(); at = env.find('\n', at) + 1)
     names.insert(env.substr(at, env.find('=', at) - at));
@@ -63,66 +63,66 @@ TEST_F(HostTest, EnvironmentIsTheDocumentedListAndNothingOfTheAgents) {
 }
 
 TEST_F(HostTest, StopGoesThroughTheWorkerAndIsWrittenFirst) {
-  HostLife life(dir_.path() / "state");
-  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000", 2)});
-  ASSERT_TRUE(life.wait_for(
+  HostIncarnation agent(dir_.path() / "state");
+  agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000", 2)});
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
-  life.perform(SignalStop{.run = kRun});
-  life.perform(SignalStop{.run = kRun});
-  ASSERT_TRUE(life.wait_for(
+  agent.perform(SignalStop{.run = kRun});
+  agent.perform(SignalStop{.run = kRun});
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
-  const RunSeen seen = life.seen();
+  const RunSeen seen = agent.seen();
   EXPECT_EQ(seen.swept_reason, "stopped");
   for (const auto& [rank, exit] : seen.exits) EXPECT_TRUE(exit.stop_requested);
   EXPECT_EQ(living(), 0U);
 }
 
-TEST_F(HostTest, NextLifeAdoptsAndDisturbsNothing) {
+TEST_F(HostTest, TheNextIncarnationAdoptsAndDisturbsNothing) {
   std::uint64_t worker = 0, rank = 0;
   {
-    HostLife life(dir_.path() / "state");
-    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for(
+    HostIncarnation agent(dir_.path() / "state");
+    agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+    ASSERT_TRUE(agent.wait_for(
         [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
-    worker = life.seen().worker_pid;
-    rank = life.seen().pids.at(0);
+    worker = agent.seen().worker_pid;
+    rank = agent.seen().pids.at(0);
   }
-  HostLife life(dir_.path() / "state");
-  const RunSeen seen = life.seen();
+  HostIncarnation agent(dir_.path() / "state");
+  const RunSeen seen = agent.seen();
   EXPECT_EQ(seen.worker, WorkerState::Alive);
   EXPECT_TRUE(seen.started);
   EXPECT_EQ(seen.worker_pid, worker);
   EXPECT_EQ(seen.pids.at(0), rank);
-  EXPECT_EQ(life.host().order(kRun)->orphan_grace().seconds(), 60);
+  EXPECT_EQ(agent.host().order(kRun)->orphan_grace().seconds(), 60);
   // its exit is seen although this life did not start it
   ::kill(static_cast<pid_t>(rank), SIGKILL);
-  ASSERT_TRUE(life.wait_for(
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& run) { return run.swept && run.worker == WorkerState::Dead; }));
-  EXPECT_EQ(life.seen().exits.at(0).signal, SIGKILL);
+  EXPECT_EQ(agent.seen().exits.at(0).signal, SIGKILL);
 }
 
 // Workers outlive upgrades: one that an older agent started has no bell to ring, and its exits must
 // be seen all the same, and soon.
-TEST_F(HostTest, ARunWithoutABellIsLookedAt) {
+TEST_F(HostTest, ARunWithoutABellIsScanned) {
   {
-    HostLife life(dir_.path() / "state");
-    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000", 2)});
-    ASSERT_TRUE(life.wait_for(
+    HostIncarnation agent(dir_.path() / "state");
+    agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000", 2)});
+    ASSERT_TRUE(agent.wait_for(
         [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
-    std::filesystem::remove(rundir::RunLayout(life.run_dir()).bell());
+    std::filesystem::remove(rundir::RunLayout(agent.run_dir()).bell());
   }
-  HostLife life(dir_.path() / "state");
-  ::kill(static_cast<pid_t>(life.seen().pids.at(1)), SIGKILL);
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.exits.contains(1); }))
+  HostIncarnation agent(dir_.path() / "state");
+  ::kill(static_cast<pid_t>(agent.seen().pids.at(1)), SIGKILL);
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.exits.contains(1); }))
       << "rank 0 lives: no end of a worker tells of it";
-  EXPECT_EQ(life.seen().worker, WorkerState::Alive);
-  ASSERT_EQ(life.troubles().size(), 1U);
-  EXPECT_NE(life.troubles().front().find("it is looked at every 50 ms instead"), std::string::npos)
-      << life.troubles().front();
-  life.perform(SignalStop{.run = kRun});
-  EXPECT_TRUE(life.wait_for(
+  EXPECT_EQ(agent.seen().worker, WorkerState::Alive);
+  ASSERT_EQ(agent.troubles().size(), 1U);
+  EXPECT_NE(agent.troubles().front().find("it is looked at every 50 ms instead"), std::string::npos)
+      << agent.troubles().front();
+  agent.perform(SignalStop{.run = kRun});
+  EXPECT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
-  EXPECT_EQ(life.troubles().size(), 1U) << "said once";
+  EXPECT_EQ(agent.troubles().size(), 1U) << "said once";
 }
 
 TEST_F(HostTest, TakesNoInotifyInstanceAndKeepsNoBellOfARunThatIsOver) {
@@ -133,15 +133,15 @@ TEST_F(HostTest, TakesNoInotifyInstanceAndKeepsNoBellOfARunThatIsOver) {
       targets.insert(std::filesystem::read_symlink(entry.path(), ignored).string());
     return targets;
   };
-  HostLife life(dir_.path() / "state");
-  const std::string bell = rundir::RunLayout(life.run_dir()).bell().string();
-  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-  ASSERT_TRUE(life.wait_for(
+  HostIncarnation agent(dir_.path() / "state");
+  const std::string bell = rundir::RunLayout(agent.run_dir()).bell().string();
+  agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
   EXPECT_FALSE(open_files().contains("anon_inode:inotify"));
   EXPECT_EQ(open_files().count(bell), 1U);
-  life.perform(SignalStop{.run = kRun});
-  ASSERT_TRUE(life.wait_for(
+  agent.perform(SignalStop{.run = kRun});
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   EXPECT_EQ(open_files().count(bell), 0U);
 }
@@ -149,7 +149,7 @@ TEST_F(HostTest, TakesNoInotifyInstanceAndKeepsNoBellOfARunThatIsOver) {
 // `muster env` and whoever debugs a launch go by the launch record: what the rank was really given
 // must be in it, to the letter.
 TEST_F(HostTest, LaunchRecordIsWhatTheRankReallyGot) {
-  HostLife life(dir_.path() / "state",
+  HostIncarnation agent(dir_.path() / "state",
                 [](HostOptions& options) { options.path = "/nowhere:/usr/bin:/bin"; });
   v1::NodeLaunch launch = shell_launch(dir_.path(), "", 2);
   for (auto& rank : *launch.mutable_ranks()) {
@@ -158,9 +158,9 @@ TEST_F(HostTest, LaunchRecordIsWhatTheRankReallyGot) {
   }
   (*launch.mutable_env())["HOME"] = "/of/the/job";
   (*launch.mutable_ranks(1)->mutable_env())["USER"] = "rank's own";
-  life.perform(StartRun{.run = kRun, .launch = launch});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started; }));
-  const auto record = rundir::read_launch(rundir::RunLayout(life.run_dir()));
+  agent.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.started; }));
+  const auto record = rundir::read_launch(rundir::RunLayout(agent.run_dir()));
   ASSERT_TRUE(record && *record);
   const auto lines = [](const std::string& text) {
     std::vector<std::string> all;
@@ -177,7 +177,7 @@ TEST_F(HostTest, LaunchRecordIsWhatTheRankReallyGot) {
     for (const std::string& variable : rank.env()) put(variable);
     std::set<std::string> expected;
     for (const auto& [name, variable] : recorded) expected.insert(variable);
-    const std::string proc = "/proc/" + std::to_string(life.seen().pids.at(rank.rank()));
+    const std::string proc = "/proc/" + std::to_string(agent.seen().pids.at(rank.rank()));
     // In the middle of an exec, when its pipe has closed already, the kernel shows neither words
     // nor variables.
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -196,35 +196,35 @@ TEST_F(HostTest, LaunchRecordIsWhatTheRankReallyGot) {
     EXPECT_EQ(expected.contains("USER=rank's own"), rank.rank() == 1);
     EXPECT_TRUE(expected.contains("LOGNAME=" + find_user("")->name));
   }
-  life.perform(SignalStop{.run = kRun});
-  EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+  agent.perform(SignalStop{.run = kRun});
+  EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
 }
 
 TEST_F(HostTest, DeadWorkerIsSeenAtOnceAndItsRanksAreSwept) {
-  HostLife life(dir_.path() / "state");
+  HostIncarnation agent(dir_.path() / "state");
   // setsid: one that left its session and its group must be found as well.
-  life.perform(StartRun{
+  agent.perform(StartRun{
       .run = kRun,
       .launch = shell_launch(dir_.path(), "trap '' TERM; setsid sleep 1000 & exec sleep 1000", 2)});
-  ASSERT_TRUE(life.wait_for(
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
-  ::kill(static_cast<pid_t>(life.seen().worker_pid), SIGKILL);
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
-  life.perform(SweepRun{.run = kRun, .reason = "worker died"});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+  ::kill(static_cast<pid_t>(agent.seen().worker_pid), SIGKILL);
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
+  agent.perform(SweepRun{.run = kRun, .reason = "worker died"});
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
   EXPECT_EQ(living(), 0U);
-  EXPECT_EQ(life.seen().swept_reason, "worker died");
+  EXPECT_EQ(agent.seen().swept_reason, "worker died");
 }
 
 TEST_F(HostTest, SweptByTheAgentIsRemembered) {
   {
-    HostLife life(dir_.path() / "state");
-    life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_GONE, .text = "another boot"});
-    life.perform(SweepRun{.run = kRun, .reason = "never started"});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+    HostIncarnation agent(dir_.path() / "state");
+    agent.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_GONE, .text = "another boot"});
+    agent.perform(SweepRun{.run = kRun, .reason = "never started"});
+    ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
   }
-  HostLife life(dir_.path() / "state");
-  const RunSeen seen = life.seen();
+  HostIncarnation agent(dir_.path() / "state");
+  const RunSeen seen = agent.seen();
   EXPECT_EQ(seen.worker, WorkerState::Never);
   ASSERT_TRUE(seen.refused);
   EXPECT_EQ(seen.refused->first, v1::START_FAILURE_GONE);
@@ -233,32 +233,32 @@ TEST_F(HostTest, SweptByTheAgentIsRemembered) {
 }
 
 TEST_F(HostTest, RefusalAfterTheWorkersClaimAdoptsInstead) {
-  HostLife life(dir_.path() / "state");
-  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Alive; }));
-  life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_GONE, .text = "too late"});
-  EXPECT_EQ(life.seen().worker, WorkerState::Alive);
-  EXPECT_FALSE(life.seen().refused);
+  HostIncarnation agent(dir_.path() / "state");
+  agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Alive; }));
+  agent.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_GONE, .text = "too late"});
+  EXPECT_EQ(agent.seen().worker, WorkerState::Alive);
+  EXPECT_FALSE(agent.seen().refused);
 }
 
 TEST_F(HostTest, ClaimedByTheAgentNeverStarts) {
-  HostLife life(dir_.path() / "state");
-  life.perform(RefuseRun{.run = kRun,
+  HostIncarnation agent(dir_.path() / "state");
+  agent.perform(RefuseRun{.run = kRun,
                          .why = v1::START_FAILURE_UNSPECIFIED,
                          .text = "asked to stop before it was started"});
-  EXPECT_EQ(life.seen().worker, WorkerState::Never);
-  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "echo no > ran")});
-  EXPECT_EQ(life.seen().worker, WorkerState::Never);
+  EXPECT_EQ(agent.seen().worker, WorkerState::Never);
+  agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "echo no > ran")});
+  EXPECT_EQ(agent.seen().worker, WorkerState::Never);
   // A worker of an earlier life that comes late loses the claim and ends.
-  const std::string command = worker_binary().string() + " " + life.run_dir().string();
+  const std::string command = worker_binary().string() + " " + agent.run_dir().string();
   EXPECT_EQ(::system(command.c_str()), 0);
   EXPECT_FALSE(std::filesystem::exists(dir_.path() / "ran"));
 }
 
 TEST_F(HostTest, RestartBetweenLaunchRecordAndSpawnIsRefusedNotStartedTwice) {
   {
-    HostLife life(dir_.path() / "state");
-    const rundir::RunLayout layout(life.run_dir());
+    HostIncarnation agent(dir_.path() / "state");
+    const rundir::RunLayout layout(agent.run_dir());
     ASSERT_TRUE(rundir::make_run(layout));
     rundir::v1::Launch launch;
     launch.set_version(1);
@@ -266,26 +266,26 @@ TEST_F(HostTest, RestartBetweenLaunchRecordAndSpawnIsRefusedNotStartedTwice) {
     launch.add_ranks();
     ASSERT_TRUE(rundir::write_launch(layout, launch));
   }
-  HostLife life(dir_.path() / "state");
-  EXPECT_EQ(life.seen().worker, WorkerState::None);
-  EXPECT_TRUE(life.seen().launch_sound);
+  HostIncarnation agent(dir_.path() / "state");
+  EXPECT_EQ(agent.seen().worker, WorkerState::None);
+  EXPECT_TRUE(agent.seen().launch_sound);
   std::vector<Action> actions;
-  life.on_loop([&] {
+  agent.on_loop([&] {
     actions =
-        reconcile({.instance = life.state().identity().instance, .boot_id = *process::boot_id()},
-                  nullptr, life.host().seen(), true);
+        reconcile({.instance = agent.state().identity().instance, .boot_id = *process::boot_id()},
+                  nullptr, agent.host().seen(), true);
   });
   ASSERT_EQ(actions.size(), 1U);
-  life.perform(actions[0]);
-  EXPECT_EQ(life.seen().worker, WorkerState::Never);
+  agent.perform(actions[0]);
+  EXPECT_EQ(agent.seen().worker, WorkerState::Never);
 }
 
 TEST_F(HostTest, WorkerThatCannotBeStartedIsTheNodesTroubleWithASentence) {
-  HostLife life(dir_.path() / "state",
+  HostIncarnation agent(dir_.path() / "state",
                 [](HostOptions& options) { options.worker = "/nonexistent/muster-worker"; });
-  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& run) { return run.refused.has_value(); }));
-  const RunSeen seen = life.seen();
+  agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& run) { return run.refused.has_value(); }));
+  const RunSeen seen = agent.seen();
   ASSERT_TRUE(seen.refused);
   EXPECT_EQ(seen.refused->first, v1::START_FAILURE_NODE);
   EXPECT_NE(seen.refused->second.find("'/nonexistent/muster-worker'"), std::string::npos)
@@ -293,15 +293,15 @@ TEST_F(HostTest, WorkerThatCannotBeStartedIsTheNodesTroubleWithASentence) {
 }
 
 TEST_F(HostTest, ACheckpointThatIsGoneIsNoFaultOfTheJob) {
-  HostLife life(dir_.path() / "state");
+  HostIncarnation agent(dir_.path() / "state");
   v1::NodeLaunch launch = shell_launch(dir_.path(), "touch ran");
   launch.mutable_resume()->set_dir((dir_.path() / "resume").string());
   launch.mutable_resume()->set_source((dir_.path() / "save").string());
   launch.mutable_resume()->set_step(7);
   launch.mutable_resume()->set_layout("megatron");
-  life.perform(StartRun{.run = kRun, .launch = launch});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& run) { return run.refused.has_value(); }));
-  const RunSeen seen = life.seen();
+  agent.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& run) { return run.refused.has_value(); }));
+  const RunSeen seen = agent.seen();
   ASSERT_TRUE(seen.refused);
   EXPECT_EQ(seen.refused->first, v1::START_FAILURE_NODE);
   EXPECT_NE(seen.refused->second.find("resuming from step 7 in '" +
@@ -312,23 +312,23 @@ TEST_F(HostTest, ACheckpointThatIsGoneIsNoFaultOfTheJob) {
 }
 
 TEST_F(HostTest, AnOutputDirectoryThatNobodyCanMakeIsTheJobsFault) {
-  HostLife life(dir_.path() / "state");
+  HostIncarnation agent(dir_.path() / "state");
   dir_.write("file", "");
   v1::NodeLaunch launch = shell_launch(dir_.path(), "true");
   launch.add_make_dirs((dir_.path() / "file/out").string());
-  life.perform(StartRun{.run = kRun, .launch = launch});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& run) { return run.refused.has_value(); }));
-  EXPECT_NE(life.seen().refused->second.find("file/out"), std::string::npos)
-      << life.seen().refused->second;
+  agent.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& run) { return run.refused.has_value(); }));
+  EXPECT_NE(agent.seen().refused->second.find("file/out"), std::string::npos)
+      << agent.seen().refused->second;
 }
 
 // An agent that had used up its descriptors took the worker of a healthy run for dead, and swept
 // the run.
 TEST_F(HostTest, WithoutDescriptorsNoWorkerIsTakenForDead) {
   {
-    HostLife life(dir_.path() / "state");
-    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-    ASSERT_TRUE(life.wait_for(
+    HostIncarnation agent(dir_.path() / "state");
+    agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+    ASSERT_TRUE(agent.wait_for(
         [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
   }
   const rundir::AgentLayout state(dir_.path() / "state");
@@ -354,50 +354,50 @@ TEST_F(HostTest, WithoutDescriptorsNoWorkerIsTakenForDead) {
 // A sweep that could not be begun must not be taken for one that is under way: the run would never
 // be swept.
 TEST_F(HostTest, ASweepThatCannotBeginIsBegunAgain) {
-  HostLife life(dir_.path() / "state");
-  life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_GONE, .text = "another boot"});
+  HostIncarnation agent(dir_.path() / "state");
+  agent.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_GONE, .text = "another boot"});
   const SweepRun sweep{.run = kRun, .reason = "never started"};
-  life.on_loop([&] {
+  agent.on_loop([&] {
     const process::FewDescriptors few(1);
-    life.host().perform(sweep);
+    agent.host().perform(sweep);
   });
-  EXPECT_FALSE(life.seen().swept);
-  ASSERT_EQ(life.troubles().size(), 1U);
-  EXPECT_NE(life.troubles().front().find("sweeping run '"), std::string::npos)
-      << life.troubles().front();
-  life.perform(sweep);
-  EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+  EXPECT_FALSE(agent.seen().swept);
+  ASSERT_EQ(agent.troubles().size(), 1U);
+  EXPECT_NE(agent.troubles().front().find("sweeping run '"), std::string::npos)
+      << agent.troubles().front();
+  agent.perform(sweep);
+  EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
 }
 
 // A process that hung in its exit, of somebody else and older than the run, kept every sweep on the
 // node waiting for ever.
 TEST_F(HostTest, AStrangerWhoIsOlderHoldsNoSweepUp) {
-  HostLife life(dir_.path() / "state");
+  HostIncarnation agent(dir_.path() / "state");
   const process::Stranger stranger;
-  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-  ASSERT_TRUE(life.wait_for(
+  agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
-  ::kill(static_cast<pid_t>(life.seen().worker_pid), SIGKILL);
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
-  life.perform(SweepRun{.run = kRun, .reason = "worker died"});
-  EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+  ::kill(static_cast<pid_t>(agent.seen().worker_pid), SIGKILL);
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
+  agent.perform(SweepRun{.run = kRun, .reason = "worker died"});
+  EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
 }
 
 TEST_F(HostTest, WorkerThatDiesBeforeItsClaimLeavesAnUnclaimedRun) {
-  HostLife life(dir_.path() / "state", [](HostOptions& options) { options.worker = "/bin/true"; });
-  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
-  ASSERT_TRUE(life.wait_for(
+  HostIncarnation agent(dir_.path() / "state", [](HostOptions& options) { options.worker = "/bin/true"; });
+  agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.worker == WorkerState::None && seen.launch_sound; }));
 }
 
 TEST_F(HostTest, ForgetRemovesTheDirectory) {
-  HostLife life(dir_.path() / "state");
-  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
-  ASSERT_TRUE(life.wait_for(
+  HostIncarnation agent(dir_.path() / "state");
+  agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
-  life.perform(ForgetRun{.run = kRun});
-  EXPECT_FALSE(life.holds());
-  EXPECT_FALSE(std::filesystem::exists(life.run_dir()));
+  agent.perform(ForgetRun{.run = kRun});
+  EXPECT_FALSE(agent.holds());
+  EXPECT_FALSE(std::filesystem::exists(agent.run_dir()));
 }
 
 // Short jobs were forgotten between their worker's last word and its end, and each left a zombie.
@@ -413,46 +413,46 @@ TEST_F(HostTest, AWorkerThatIsForgottenBeforeItHasEndedIsReaped) {
                                                worker_binary().string() + " \"$@\"; read line < " +
                                                gate.string() + "' \"$" + name + "\" \"$@\"\n");
   ASSERT_EQ(::chmod(script.c_str(), 0700), 0);
-  HostLife life(dir_.path() / "state", [&](HostOptions& options) { options.worker = script; });
-  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
-  ASSERT_TRUE(life.wait_for(
+  HostIncarnation agent(dir_.path() / "state", [&](HostOptions& options) { options.worker = script; });
+  agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   const pid_t shell = std::stoi(read_text(pid_file));
   ASSERT_EQ(::kill(shell, 0), 0);
-  life.perform(ForgetRun{.run = kRun});
-  EXPECT_FALSE(life.holds());
+  agent.perform(ForgetRun{.run = kRun});
+  EXPECT_FALSE(agent.holds());
   ASSERT_EQ(::write(gate_fd.get(), "\n", 1), 1);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (::kill(shell, 0) == 0 && std::chrono::steady_clock::now() < deadline) life.on_loop([] {});
+  while (::kill(shell, 0) == 0 && std::chrono::steady_clock::now() < deadline) agent.on_loop([] {});
   EXPECT_EQ(::kill(shell, 0), -1) << "a zombie is left";
 }
 
 TEST_F(HostTest, HalfRemovedDirectoryOfACrashIsNotARun) {
   {
-    HostLife life(dir_.path() / "state");
-    std::filesystem::create_directories(life.state().layout().runs() /
+    HostIncarnation agent(dir_.path() / "state");
+    std::filesystem::create_directories(agent.state().layout().runs() /
                                         (".gone-" + kRun.first.str() + ".1") / "logs");
   }
   {
-    HostLife life(dir_.path() / "state");
+    HostIncarnation agent(dir_.path() / "state");
   }  // its disposal has run when it is gone
   EXPECT_TRUE(std::filesystem::is_empty(dir_.path() / "state/runs"));
 }
 
 TEST_F(HostTest, MarksOfTheWatchSurvive) {
   {
-    HostLife life(dir_.path() / "state");
-    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exit 3", 2)});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
-    life.on_loop([&] {
-      life.host().note_first_step(kRun, 7);
-      life.host().note_first_step(kRun, 9);
-      life.host().note_rank_end(kRun, 0, "ValueError: x", true, v1::EVIDENCE_KIND_CAUSE, 40, 100);
-      life.host().note_rank_end(kRun, 1, "", false);
+    HostIncarnation agent(dir_.path() / "state");
+    agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exit 3", 2)});
+    ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
+    agent.on_loop([&] {
+      agent.host().note_first_step(kRun, 7);
+      agent.host().note_first_step(kRun, 9);
+      agent.host().note_rank_end(kRun, 0, "ValueError: x", true, v1::EVIDENCE_KIND_CAUSE, 40, 100);
+      agent.host().note_rank_end(kRun, 1, "", false);
     });
   }
-  HostLife life(dir_.path() / "state");
-  const RunSeen seen = life.seen();
+  HostIncarnation agent(dir_.path() / "state");
+  const RunSeen seen = agent.seen();
   EXPECT_EQ(seen.first_step, 7);
   EXPECT_EQ(seen.exits.at(0).evidence, "ValueError: x");
   EXPECT_TRUE(seen.exits.at(0).success_seen);
@@ -460,19 +460,19 @@ TEST_F(HostTest, MarksOfTheWatchSurvive) {
   EXPECT_EQ(seen.exits.at(0).total, 100);
   EXPECT_EQ(seen.exits.at(1).evidence, "");
   EXPECT_FALSE(seen.exits.at(1).step);
-  life.on_loop([&] {
-    EXPECT_TRUE(life.host().rank_end_known(kRun, 1)) << "read to its end, and nothing was there";
-    EXPECT_FALSE(life.host().rank_end_known(kRun, 2));
+  agent.on_loop([&] {
+    EXPECT_TRUE(agent.host().rank_end_known(kRun, 1)) << "read to its end, and nothing was there";
+    EXPECT_FALSE(agent.host().rank_end_known(kRun, 2));
   });
 }
 
 // Away for 28 of 30 minutes of grace, an agent came back to ranks that had been killed at 27:
 // leases were rewritten only when they gained a tenth.
 TEST_F(HostTest, LeaseIsThereBeforeTheWorkerAndNeverShorterThanTheGrace) {
-  HostLife life(dir_.path() / "state");
-  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started; }));
-  const rundir::RunLayout layout(life.run_dir());
+  HostIncarnation agent(dir_.path() / "state");
+  agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.started; }));
+  const rundir::RunLayout layout(agent.run_dir());
   const auto until = [&] {
     return *rundir::lease_end(**rundir::read_lease(layout), *process::boot_id());
   };
@@ -482,13 +482,13 @@ TEST_F(HostTest, LeaseIsThereBeforeTheWorkerAndNeverShorterThanTheGrace) {
   EXPECT_LE(first, now + grace + step);
   const BootTime heard = first - grace - step;
   for (const auto later : {std::chrono::seconds(2), std::chrono::seconds(5)}) {
-    life.on_loop([&] { life.host().renew_leases(heard + later); });
+    agent.on_loop([&] { agent.host().renew_leases(heard + later); });
     EXPECT_EQ(until(), first) << "a tenth of the grace is not gained yet";
     EXPECT_GE(until(), heard + later + grace) << "and the whole grace is there all the same";
   }
-  life.on_loop([&] { life.host().renew_leases(heard + step); });
+  agent.on_loop([&] { agent.host().renew_leases(heard + step); });
   EXPECT_EQ(until(), heard + step + grace + step);
-  life.on_loop([&] { life.host().renew_leases(heard); });
+  agent.on_loop([&] { agent.host().renew_leases(heard); });
   EXPECT_EQ(until(), heard + step + grace + step) << "never shortened by an older pulse";
 }
 

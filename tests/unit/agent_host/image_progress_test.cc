@@ -58,17 +58,17 @@ TEST(ImageProgress, WhatPodmanHasCopiedLiesInADirectoryOfItsOwn) {
     fill(dir.path() / name / "1", 1 << 20);
     fill(dir.path() / name / "2", 1 << 19);
     ImageProgress load(false, "/x.tar", 4 << 20), pull(false, "", 0);
-    EXPECT_EQ(load.look(::getpid(), ""), "") << "nothing of it is open";
+    EXPECT_EQ(load.update(::getpid(), ""), "") << "nothing of it is open";
     {
       const io::UniqueFd open(::open((dir.path() / name / "2").c_str(), O_RDONLY | O_CLOEXEC));
-      EXPECT_EQ(load.look(::getpid(), ""), "1.5 of 4.0 MiB");
-      EXPECT_EQ(pull.look(::getpid(), "Copying blob sha256:1\nCopying blob sha256:2\n"),
+      EXPECT_EQ(load.update(::getpid(), ""), "1.5 of 4.0 MiB");
+      EXPECT_EQ(pull.update(::getpid(), "Copying blob sha256:1\nCopying blob sha256:2\n"),
                 "2 layers begun, 1.5 MiB fetched");
     }
     fill(dir.path() / name / "3", 1 << 19);
-    EXPECT_EQ(load.look(::getpid(), ""), "2.0 of 4.0 MiB") << "between two of its files";
+    EXPECT_EQ(load.update(::getpid(), ""), "2.0 of 4.0 MiB") << "between two of its files";
     std::filesystem::remove_all(dir.path() / name);
-    EXPECT_EQ(load.look(::getpid(), ""), "2.0 of 4.0 MiB") << "it is removed at the end";
+    EXPECT_EQ(load.update(::getpid(), ""), "2.0 of 4.0 MiB") << "it is removed at the end";
   }
 }
 
@@ -78,15 +78,15 @@ TEST(ImageProgress, DockerReadsTheArchiveOnce) {
   const auto archive = std::filesystem::canonical(dir.path()) / "x.tar";
   fill(archive, 2 << 20);
   ImageProgress load(true, archive.string(), 2 << 20);
-  EXPECT_EQ(load.look(::getpid(), ""), "");
+  EXPECT_EQ(load.update(::getpid(), ""), "");
   const io::UniqueFd open(::open(archive.c_str(), O_RDONLY | O_CLOEXEC));
   ASSERT_EQ(::lseek(open.get(), 1 << 20, SEEK_SET), 1 << 20);
-  EXPECT_EQ(load.look(::getpid(), ""), "1.0 of 2.0 MiB");
+  EXPECT_EQ(load.update(::getpid(), ""), "1.0 of 2.0 MiB");
 }
 
 TEST(ImageProgress, AProcessThatIsGoneTellsNothing) {
   ImageProgress load(false, "/x.tar", 4 << 20);
-  EXPECT_EQ(load.look(1 << 22, ""), "");
+  EXPECT_EQ(load.update(1 << 22, ""), "");
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ class LaunchFiles : public ::testing::Test {
   std::ptrdiff_t left_ = 0;
 };
 
-TEST_F(LaunchFiles, AreWrittenWithTheirModeAndNothingBesideThem) {
+TEST_F(LaunchFiles, AreWrittenWithTheirModeAndNothingNextToThem) {
   EXPECT_EQ(sha256("hello"), "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
   file("hccl.json", std::string("a\0b", 3));
   file("key", "secret").set_mode(0600);
@@ -190,15 +190,15 @@ TEST_F(LaunchFiles, TheSetupsScriptIsPrivateAndEndsWithTheEnvironment) {
 }
 
 TEST_F(LaunchFiles, AreThereBeforeTheRunStarts) {
-  HostLife life(dir_.path() / "state");
+  HostIncarnation agent(dir_.path() / "state");
   v1::NodeLaunch launch = shell_launch(dir_.path(), "cat out/hccl.json");
   *launch.mutable_make_dirs() = order_.make_dirs();
   file("hccl.json", "{}");
   *launch.mutable_files() = order_.files();
-  life.perform(StartRun{.run = kRun, .launch = launch});
-  ASSERT_TRUE(life.wait_for(
+  agent.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
-  EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).rank_log(0)), "{}");
+  EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).rank_log(0)), "{}");
 }
 
 }  // namespace

@@ -124,7 +124,7 @@ TEST_F(LaunchRecordTest, NoPythonAtAllIsASentence) {
                 "' either; install Python on this node, or name one by its path");
 }
 
-TEST_F(LaunchRecordTest, AProgramThatIsNotThereIsSaidWithItsKeyAndARemedy) {
+TEST_F(LaunchRecordTest, AProgramThatIsNotThereIsReportedWithItsKeyAndARemedy) {
   interpreter("bin/trainer");
   EXPECT_EQ(
       make(python_launch("trainr"), in("bin")).error().message,
@@ -214,7 +214,7 @@ TEST_F(LaunchRecordTest, ACompanionHasItsOwnPathAndNothingOfTheRanks) {
 
 // What the setup leaves is not known yet: the record has the order's own alone, and programs as
 // they were named.
-TEST_F(LaunchRecordTest, WithASetupTheBaseIsTheSetupsAndProgramsAreLookedForLater) {
+TEST_F(LaunchRecordTest, WithASetupTheBaseIsTheSetupsAndProgramsAreFoundLater) {
   v1::NodeLaunch order = with_companion(python_launch());
   (*order.mutable_env())["LANG"] = "of the order";
   order.mutable_setup()->add_commands("true");

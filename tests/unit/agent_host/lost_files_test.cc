@@ -13,17 +13,17 @@ class LostFiles : public ::testing::Test {
   void TearDown() override {
     EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000));
   }
-  void start(HostLife& life) {
-    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000", 2)});
-    ASSERT_TRUE(life.wait_for(
+  void start(HostIncarnation& agent) {
+    agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000", 2)});
+    ASSERT_TRUE(agent.wait_for(
         [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
   }
   // As a start does, without orders.
-  static void reconcile_once(HostLife& life, bool starting_up) {
-    life.on_loop([&] {
-      const Self self{.instance = life.state().identity().instance, .boot_id = *process::boot_id()};
-      for (const Action& action : reconcile(self, nullptr, life.host().seen(), starting_up))
-        life.host().perform(action);
+  static void reconcile_once(HostIncarnation& agent, bool starting_up) {
+    agent.on_loop([&] {
+      const Self self{.instance = agent.state().identity().instance, .boot_id = *process::boot_id()};
+      for (const Action& action : reconcile(self, nullptr, agent.host().seen(), starting_up))
+        agent.host().perform(action);
     });
   }
   TempDir dir_;
@@ -37,65 +37,65 @@ TEST_F(LostFiles, ALostClaimIsNoProofThatNothingRuns) {
     SCOPED_TRACE(lost.back());
     pid_t worker = 0;
     {
-      HostLife life(dir_.path() / "state");
-      start(life);
-      worker = static_cast<pid_t>(life.seen().worker_pid);
+      HostIncarnation agent(dir_.path() / "state");
+      start(agent);
+      worker = static_cast<pid_t>(agent.seen().worker_pid);
       for (const std::string& name : lost)
-        ASSERT_TRUE(std::filesystem::remove(life.run_dir() / name));
+        ASSERT_TRUE(std::filesystem::remove(agent.run_dir() / name));
     }
-    HostLife life(dir_.path() / "state");
-    EXPECT_EQ(life.seen().worker, WorkerState::None);
-    reconcile_once(life, true);
-    reconcile_once(life, false);
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+    HostIncarnation agent(dir_.path() / "state");
+    EXPECT_EQ(agent.seen().worker, WorkerState::None);
+    reconcile_once(agent, true);
+    reconcile_once(agent, false);
+    ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
     EXPECT_EQ(living(), 0U) << "two attempts at once on one device";
-    EXPECT_EQ(life.seen().refused.has_value(), lost.size() > 1)
+    EXPECT_EQ(agent.seen().refused.has_value(), lost.size() > 1)
         << "its worker had told that it ran";
     EXPECT_EQ(::waitpid(worker, nullptr, 0), worker);
-    life.perform(ForgetRun{.run = kRun});
-    EXPECT_FALSE(life.holds());
+    agent.perform(ForgetRun{.run = kRun});
+    EXPECT_FALSE(agent.holds());
   }
 }
 
 // What the sweep wrote down nobody could read: it was asked for again, every second, and the run
 // never ended.
 TEST_F(LostFiles, ARunWhoseDirectoryIsGoneEnds) {
-  HostLife life(dir_.path() / "state");
-  start(life);
-  life.on_loop([&] { life.host().note_first_step(kRun, 7); });  // its mark file is open
-  std::filesystem::remove_all(life.run_dir());
-  for (const auto& [rank, pid] : life.seen().pids)
+  HostIncarnation agent(dir_.path() / "state");
+  start(agent);
+  agent.on_loop([&] { agent.host().note_first_step(kRun, 7); });  // its mark file is open
+  std::filesystem::remove_all(agent.run_dir());
+  for (const auto& [rank, pid] : agent.seen().pids)
     ASSERT_EQ(::kill(static_cast<pid_t>(pid), SIGKILL), 0);
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
-  reconcile_once(life, false);
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
+  reconcile_once(agent, false);
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
   EXPECT_EQ(living(), 0U);
   std::vector<int> kinds;
-  for (const v1::Fact& fact : facts_of(kRun, life.seen())) kinds.push_back(fact.what_case());
+  for (const v1::Fact& fact : facts_of(kRun, agent.seen())) kinds.push_back(fact.what_case());
   EXPECT_EQ(kinds, (std::vector<int>{v1::Fact::kStarted, v1::Fact::kFirstStep, v1::Fact::kExited,
                                      v1::Fact::kExited, v1::Fact::kSwept}));
-  const auto said = life.troubles();
-  ASSERT_EQ(said.size(), 2U);
-  EXPECT_NE(said.front().find("has been removed (by a cleaner of temporary files?)"),
+  const auto logged = agent.troubles();
+  ASSERT_EQ(logged.size(), 2U);
+  EXPECT_NE(logged.front().find("has been removed (by a cleaner of temporary files?)"),
             std::string::npos)
-      << said.front();
-  EXPECT_NE(said.back().find("its mark file has been removed; kept in memory"), std::string::npos)
-      << said.back();
-  life.perform(ForgetRun{.run = kRun});
-  EXPECT_FALSE(life.holds());
+      << logged.front();
+  EXPECT_NE(logged.back().find("its mark file has been removed; kept in memory"), std::string::npos)
+      << logged.back();
+  agent.perform(ForgetRun{.run = kRun});
+  EXPECT_FALSE(agent.holds());
 }
 
 // Removed before its worker could claim it: the refusal, too, was tried again every second.
 TEST_F(LostFiles, ARunWhoseDirectoryWasGoneBeforeItsClaimEnds) {
-  HostLife life(dir_.path() / "state", [](HostOptions& options) { options.worker = "/bin/true"; });
-  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
-  ASSERT_TRUE(life.wait_for(
+  HostIncarnation agent(dir_.path() / "state", [](HostOptions& options) { options.worker = "/bin/true"; });
+  agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.worker == WorkerState::None && seen.launch_sound; }));
-  std::filesystem::remove_all(life.run_dir());
-  reconcile_once(life, false);
-  EXPECT_EQ(life.seen().worker, WorkerState::Never);
-  reconcile_once(life, false);
-  EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused && seen.swept; }));
+  std::filesystem::remove_all(agent.run_dir());
+  reconcile_once(agent, false);
+  EXPECT_EQ(agent.seen().worker, WorkerState::Never);
+  reconcile_once(agent, false);
+  EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.refused && seen.swept; }));
 }
 
 }  // namespace

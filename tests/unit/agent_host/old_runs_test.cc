@@ -58,8 +58,8 @@ TEST(OldRuns, AreReadAsTheyWereMeant) {
   std::ofstream(layout.events()) << bytes_of(kEventsOfVersionOne);
   std::ofstream(layout.mark()) << bytes_of(kMarkOfVersionOne);
   std::ofstream(layout.claim()) << bytes_of(kClaimOfVersionOne);
-  HostLife life(dir.path() / "state");
-  const RunSeen seen = life.seen(run);
+  HostIncarnation agent(dir.path() / "state");
+  const RunSeen seen = agent.seen(run);
   EXPECT_TRUE(seen.launch_sound);
   EXPECT_EQ(seen.worker, WorkerState::Dead);
   EXPECT_EQ(seen.ranks, (std::vector<std::uint32_t>{8, 9}));
@@ -78,7 +78,7 @@ TEST(OldRuns, AreReadAsTheyWereMeant) {
   for (const v1::Fact& fact : facts_of(run, seen)) kinds.push_back(fact.what_case());
   EXPECT_EQ(kinds, (std::vector<int>{v1::Fact::kStarted, v1::Fact::kExited, v1::Fact::kExited,
                                      v1::Fact::kSwept}));
-  EXPECT_TRUE(life.troubles().empty()) << life.troubles().front();
+  EXPECT_TRUE(agent.troubles().empty()) << agent.troubles().front();
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ class PatchedFiles : public ::testing::Test {
   v1::NodeLaunch order_;
 };
 
-TEST_F(PatchedFiles, AreMadeBesideTheirSourcesWhichStay) {
+TEST_F(PatchedFiles, AreMadeNextToTheirSourcesWhichStay) {
   v1::PatchedFile& config = patched(code("configs/llama2/pretrain_llama2_7b.yaml"), out("a.yaml"));
   item(config, "runner_config.epochs", "4");
   item(config, "runner_config.sink_mode", "True");
@@ -89,7 +89,7 @@ TEST_F(PatchedFiles, WhatCannotBeChangedIsTheJobsFault) {
                       "': nothing in it assigns that; nearest: 'NNODES'");
 }
 
-TEST_F(PatchedFiles, WhatIsMissingIsSaidWithTheNearestName) {
+TEST_F(PatchedFiles, WhatIsMissingIsReportedWithTheNearestName) {
   item(patched(code("configs/llama2/pretran.yaml"), out("a.yaml")), "a", "1");
   auto [why, text] = refusal();
   EXPECT_EQ(why, v1::START_FAILURE_LAUNCH);
@@ -123,7 +123,7 @@ TEST_F(PatchedFiles, WhatIsMissingIsSaidWithTheNearestName) {
 }
 
 // setup: ["cp pretrain_template.py pretrain.py"]: what it copies from has nearly the same name.
-TEST_F(PatchedFiles, ASetupMayBringWhatIsOnlyLookedFor) {
+TEST_F(PatchedFiles, ASetupMayProvideWhatIsOnlySearchedFor) {
   order_.mutable_setup()->add_commands("cp run.sh rn.sh");
   patched(code("configs/other/made.yaml"), "").add_items()->set_at("launch.config");
   patched(code("rn.sh"), "").add_items()->set_at("launch.script");

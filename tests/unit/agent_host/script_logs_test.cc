@@ -2,7 +2,7 @@
 // each file one.
 #include <sys/fsuid.h>
 
-#include "agent/host/companion_log.h"
+#include "agent/host/auxiliary_log.h"
 #include "agent/host/run_view.h"
 #include "common/rundir/event_log.h"
 #include "common/rundir/records.h"
@@ -20,7 +20,7 @@ class SeenScriptLogs : public ::testing::Test {
     launch_.set_attempt(1);
     launch_.add_ranks()->set_rank(0);
   }
-  void told(std::uint32_t rank, const std::string& log) {
+  void report_log(std::uint32_t rank, const std::string& log) {
     auto writer = rundir::EventWriter::open(run_.events());
     ASSERT_TRUE(writer);
     rundir::v1::Event event;
@@ -42,14 +42,14 @@ class SeenScriptLogs : public ::testing::Test {
 };
 
 TEST_F(SeenScriptLogs, AFileIsOneLogOfTheFirstWhoWroteIt) {
-  told(5, "/out/a");
-  told(6, "");
-  told(6, "/out/all");
-  told(7, "/out/all");
-  told(5, "/out/again");
-  told(5, "/out/a");
-  told(8, "relative");
-  told(8, std::string("/out/nul\0l", 10));
+  report_log(5, "/out/a");
+  report_log(6, "");
+  report_log(6, "/out/all");
+  report_log(7, "/out/all");
+  report_log(5, "/out/again");
+  report_log(5, "/out/a");
+  report_log(8, "relative");
+  report_log(8, std::string("/out/nul\0l", 10));
   const auto logs = seen();
   ASSERT_EQ(logs.size(), 3U);
   EXPECT_EQ(logs[0].name + logs[0].path, "rank-5/out/a");
@@ -61,7 +61,7 @@ TEST_F(SeenScriptLogs, AFileIsOneLogOfTheFirstWhoWroteIt) {
 }
 
 TEST_F(SeenScriptLogs, HaveABound) {
-  for (int i = 0; i < 100; ++i) told(static_cast<std::uint32_t>(i), "/out/" + std::to_string(i));
+  for (int i = 0; i < 100; ++i) report_log(static_cast<std::uint32_t>(i), "/out/" + std::to_string(i));
   EXPECT_EQ(seen().size(), 64U);
 }
 
@@ -77,9 +77,9 @@ TEST_F(SeenScriptLogs, OfAContainerAreFoundByItsMountsOrItsWorker) {
   claim.set_pid(42);
   claim.set_start_time(99);
   ASSERT_TRUE(rundir::write_claim(run_, claim));
-  told(5, "/out/a");
-  told(6, "/fast/a");
-  told(7, "/fast/a");
+  report_log(5, "/out/a");
+  report_log(6, "/fast/a");
+  report_log(7, "/fast/a");
   const auto logs = seen();
   ASSERT_EQ(logs.size(), 2U);
   EXPECT_EQ(logs[0].path, "/fast/a");
@@ -96,7 +96,7 @@ TEST_F(SeenScriptLogs, AreOpenedWithTheRightsOfTheRunsUser) {
   launch_.set_set_user(true);
   launch_.set_uid(65534);
   launch_.set_gid(65534);
-  told(5, "/out/a");
+  report_log(5, "/out/a");
   const auto logs = seen();
   ASSERT_EQ(logs.size(), 1U);
   const ScriptLog log = script_log(logs[0]);

@@ -28,7 +28,7 @@ class ShimDir : public testing::Test {
     fs::create_directories(dir_ / "bin");
     for (const char* name : {"python3", "python3.11", "python3-config", "pythonw", "bash"})
       program(name);
-    order_.mutable_script()->set_adopt(true);
+    order_.mutable_script()->set_intercept(true);
     v1::RankProcess& script = *order_.add_ranks();
     script.set_rank(3);
     script.add_argv("bash");
@@ -74,7 +74,7 @@ TEST_F(ShimDir, WhatASetupWillHaveOnPathIsNotKnown) {
   EXPECT_THAT(names(), ElementsAre("msrun", "python", "python3", "torchrun"));
 }
 
-TEST_F(ShimDir, WhatCannotBeMadeIsSaid) {
+TEST_F(ShimDir, WhatCannotBeMadeIsReported) {
   std::ofstream(layout_.shim_dir()) << "a file\n";
   const auto made = make();
   ASSERT_FALSE(made);
@@ -105,7 +105,7 @@ TEST_F(ShimDir, TheLaunchRecordKnowsTheScript) {
   EXPECT_FALSE(std::ranges::any_of(variables, [](const std::string& variable) {
     return variable.starts_with("BASH_FUNC_python");
   }));
-  order_.mutable_script()->set_adopt(false);
+  order_.mutable_script()->set_intercept(false);
   launch = make_launch(order_, context);
   ASSERT_TRUE(launch);
   EXPECT_TRUE(launch->scripts());

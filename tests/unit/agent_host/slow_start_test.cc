@@ -20,9 +20,9 @@ class SlowStart : public ::testing::Test {
       return prepare_start(std::move(request));
     };
   }
-  void run_another(HostLife& life) {
-    life.perform(StartRun{.run = kOther, .launch = shell_launch(dir_.path(), "true")});
-    ASSERT_TRUE(life.wait_for(
+  void run_another(HostIncarnation& agent) {
+    agent.perform(StartRun{.run = kOther, .launch = shell_launch(dir_.path(), "true")});
+    ASSERT_TRUE(agent.wait_for(
         [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; },
         std::chrono::seconds(10), kOther));
   }
@@ -34,28 +34,28 @@ class SlowStart : public ::testing::Test {
 // It was done on the agent's one loop: every job's lease ran out on a node where one job's file
 // system hung.
 TEST_F(SlowStart, HoldsUpNoOtherRun) {
-  HostLife life(dir_.path() / "state", [this](HostOptions& options) { hang(options); });
-  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exit 3")});
-  EXPECT_EQ(life.seen().worker, WorkerState::Spawned);
-  run_another(life);
-  EXPECT_EQ(life.seen().worker, WorkerState::Spawned);
+  HostIncarnation agent(dir_.path() / "state", [this](HostOptions& options) { hang(options); });
+  agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exit 3")});
+  EXPECT_EQ(agent.seen().worker, WorkerState::Spawned);
+  run_another(agent);
+  EXPECT_EQ(agent.seen().worker, WorkerState::Spawned);
   go_.set_value();
-  ASSERT_TRUE(life.wait_for(
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
-  EXPECT_EQ(life.seen().exits.at(0).code, 3);
+  EXPECT_EQ(agent.seen().exits.at(0).code, 3);
 }
 
 TEST_F(SlowStart, CanBeStoppedAndNeverStarts) {
-  HostLife life(dir_.path() / "state", [this](HostOptions& options) { hang(options); });
-  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "touch ran")});
-  life.perform(RefuseRun{.run = kRun,
+  HostIncarnation agent(dir_.path() / "state", [this](HostOptions& options) { hang(options); });
+  agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "touch ran")});
+  agent.perform(RefuseRun{.run = kRun,
                          .why = v1::START_FAILURE_UNSPECIFIED,
                          .text = "asked to stop before it was started"});
-  EXPECT_EQ(life.seen().worker, WorkerState::Never);
+  EXPECT_EQ(agent.seen().worker, WorkerState::Never);
   go_.set_value();
-  run_another(life);
-  EXPECT_EQ(life.seen().worker, WorkerState::Never);
-  EXPECT_FALSE(std::filesystem::exists(rundir::RunLayout(life.run_dir()).launch()));
+  run_another(agent);
+  EXPECT_EQ(agent.seen().worker, WorkerState::Never);
+  EXPECT_FALSE(std::filesystem::exists(rundir::RunLayout(agent.run_dir()).launch()));
   EXPECT_FALSE(std::filesystem::exists(dir_.path() / "ran"));
 }
 
@@ -65,7 +65,7 @@ TEST_F(SlowStart, WhoIsStoppedWhileItReadsItsCheckpointSaysWhatItHasRead) {
   for (const bool whole : {false, true}) {
     SCOPED_TRACE(whole);
     std::promise<void> go;
-    HostLife life(dir_.path() / (whole ? "whole" : "torn"),
+    HostIncarnation agent(dir_.path() / (whole ? "whole" : "torn"),
                   [back = go.get_future().share()](HostOptions& options) {
                     options.prepare = [back](StartRequest request) {
                       back.wait();
@@ -78,48 +78,48 @@ TEST_F(SlowStart, WhoIsStoppedWhileItReadsItsCheckpointSaysWhatItHasRead) {
     launch.mutable_resume()->set_step(10);
     launch.mutable_resume()->set_layout(whole ? "none" : "megatron");
     dir_.write("save/iter_0000010/mp_rank_00/model_optim_rng.pt", "half");
-    life.perform(StartRun{.run = kRun, .launch = launch});
-    life.perform(RefuseRun{.run = kRun,
+    agent.perform(StartRun{.run = kRun, .launch = launch});
+    agent.perform(RefuseRun{.run = kRun,
                            .why = v1::START_FAILURE_UNSPECIFIED,
                            .text = "asked to stop before it was started"});
-    EXPECT_EQ(life.seen().worker, WorkerState::Spawned);
+    EXPECT_EQ(agent.seen().worker, WorkerState::Spawned);
     go.set_value();
     ASSERT_TRUE(
-        life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Never; }));
-    ASSERT_TRUE(life.seen().refused);
-    EXPECT_EQ(life.seen().refused->first,
+        agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Never; }));
+    ASSERT_TRUE(agent.seen().refused);
+    EXPECT_EQ(agent.seen().refused->first,
               whole ? v1::START_FAILURE_UNSPECIFIED : v1::START_FAILURE_CHECKPOINT);
-    EXPECT_EQ(life.seen().refused_for.torn_size(), whole ? 0 : 1);
+    EXPECT_EQ(agent.seen().refused_for.torn_size(), whole ? 0 : 1);
     EXPECT_FALSE(std::filesystem::exists(dir_.path() / "ran"));
   }
 }
 
-TEST_F(SlowStart, AStopDoesNotWaitForALookThatHangs) {
-  HostLife life(dir_.path() / "state", [this](HostOptions& options) { hang(options); });
+TEST_F(SlowStart, AStopDoesNotWaitForAReadThatHangs) {
+  HostIncarnation agent(dir_.path() / "state", [this](HostOptions& options) { hang(options); });
   v1::NodeLaunch launch = shell_launch(dir_.path(), "touch ran");
   launch.mutable_resume()->set_dir((dir_.path() / "resume").string());
-  life.perform(StartRun{.run = kRun, .launch = launch});
-  life.perform(RefuseRun{.run = kRun,
+  agent.perform(StartRun{.run = kRun, .launch = launch});
+  agent.perform(RefuseRun{.run = kRun,
                          .why = v1::START_FAILURE_UNSPECIFIED,
                          .text = "asked to stop before it was started"});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Never; }));
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Never; }));
   go_.set_value();
-  run_another(life);
-  EXPECT_EQ(life.seen().refused->first, v1::START_FAILURE_UNSPECIFIED);
+  run_another(agent);
+  EXPECT_EQ(agent.seen().refused->first, v1::START_FAILURE_UNSPECIFIED);
   EXPECT_FALSE(std::filesystem::exists(dir_.path() / "ran"));
 }
 
-TEST_F(SlowStart, OfAnEarlierLifeStartsNothing) {
+TEST_F(SlowStart, OfAnEarlierIncarnationStartsNothing) {
   {
-    HostLife life(dir_.path() / "state", [this](HostOptions& options) { hang(options); });
-    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "touch ran")});
+    HostIncarnation agent(dir_.path() / "state", [this](HostOptions& options) { hang(options); });
+    agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "touch ran")});
   }
   go_.set_value();
-  HostLife life(dir_.path() / "state");
-  EXPECT_EQ(life.seen().worker, WorkerState::None)
+  HostIncarnation agent(dir_.path() / "state");
+  EXPECT_EQ(agent.seen().worker, WorkerState::None)
       << "reconcile refuses it: nobody can claim it any more";
-  run_another(life);
-  EXPECT_EQ(life.seen().worker, WorkerState::None);
+  run_another(agent);
+  EXPECT_EQ(agent.seen().worker, WorkerState::None);
 }
 
 }  // namespace

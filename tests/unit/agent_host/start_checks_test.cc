@@ -6,7 +6,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "agent/host/checkpoint_look.h"
+#include "agent/host/checkpoint_reading.h"
 #include "agent/host/run_dirs.h"
 #include "agent/host/spec_keys.h"
 #include "agent/host/start_prepare.h"
@@ -218,8 +218,8 @@ std::string shard(const std::string& word) {
 }
 
 Result<void> make_links(const v1::ResumeLinks& resume) {
-  v1::CheckpointLook look;
-  return make_resume_links(resume, nullptr, look);
+  v1::CheckpointReading reading;
+  return make_resume_links(resume, nullptr, reading);
 }
 
 TEST(RunDirs, ResumeLinksHoldTheOneStepAndAreMadeAfresh) {
@@ -268,7 +268,7 @@ TEST(RunDirs, ResumeLinksHoldTheOneStepAndAreMadeAfresh) {
 
 // Their names are not known from the step alone: the directory was made empty, and MindFormers
 // began anew without a word.
-TEST(RunDirs, ResumeLinksOfMindFormersAreLookedForInTheFiles) {
+TEST(RunDirs, ResumeLinksOfMindFormersAreReadFromTheFiles) {
   const TempDir dir;
   for (const char* rank : {"0", "1"}) {
     const std::string folder = std::string("save/checkpoint/rank_") + rank + "/";
@@ -391,7 +391,7 @@ TEST(RunDirs, ATornCheckpointIsNotResumedFrom) {
 
 // A node that says which shards it has read and found torn lets the controller go on from an older
 // step; one that could not read says nothing of the checkpoint.
-class ResumeLook : public testing::Test {
+class ResumeReading : public testing::Test {
  protected:
   void SetUp() override {
     resume_.set_dir((dir_.path() / "resume/attempt-2").string());
@@ -406,16 +406,16 @@ class ResumeLook : public testing::Test {
     return "save/iter_00000" + step + "/mp_rank_" + part + "/model_optim_rng.pt";
   }
   Result<void> make() {
-    look_.Clear();
-    return make_resume_links(resume_, nullptr, look_);
+    reading_.Clear();
+    return make_resume_links(resume_, nullptr, reading_);
   }
 
   const TempDir dir_;
   v1::ResumeLinks resume_;
-  v1::CheckpointLook look_;
+  v1::CheckpointReading reading_;
 };
 
-TEST_F(ResumeLook, NamesWhatItHasReadAndFoundTorn) {
+TEST_F(ResumeReading, NamesWhatItHasReadAndFoundTorn) {
   for (const std::string& bytes : {shard("x").substr(0, 40), std::string()}) {
     dir_.write(file("20", "01"), bytes);
     const auto torn = make();
@@ -423,10 +423,10 @@ TEST_F(ResumeLook, NamesWhatItHasReadAndFoundTorn) {
     EXPECT_THAT(torn.error().message,
                 testing::EndsWith("': its checkpoint is torn: 1 of its 2 shards are whole; short "
                                   "or damaged: mp_rank_01"));
-    ASSERT_EQ(look_.torn_size(), 1);
-    EXPECT_EQ(look_.torn(0), "mp_rank_01");
-    EXPECT_EQ(look_.there(), 2U);
-    EXPECT_EQ(look_.needed(), 2U);
+    ASSERT_EQ(reading_.torn_size(), 1);
+    EXPECT_EQ(reading_.torn(0), "mp_rank_01");
+    EXPECT_EQ(reading_.there(), 2U);
+    EXPECT_EQ(reading_.needed(), 2U);
   }
   resume_.set_given(true);
   const auto given = make();
@@ -438,39 +438,39 @@ TEST_F(ResumeLook, NamesWhatItHasReadAndFoundTorn) {
                                  "' is torn: 1 of its 2 shards are whole; "),
       0U)
       << given.error().message;
-  EXPECT_EQ(look_.needed(), 0U);
+  EXPECT_EQ(reading_.needed(), 0U);
 }
 
-TEST_F(ResumeLook, AShardThatIsNotBesideTheOthersIsToldByTheNamesOfThose) {
+TEST_F(ResumeReading, AShardThatIsNotNextToTheOthersIsNamedWithThem) {
   std::filesystem::remove_all(dir_.path() / "save/iter_0000020/mp_rank_00");
   ASSERT_FALSE(make());
-  EXPECT_EQ(look_.torn_size(), 0);
-  EXPECT_EQ(look_.there(), 1U);
-  EXPECT_EQ(look_.needed(), 2U);
-  const std::string names = look_.names_sha256();
+  EXPECT_EQ(reading_.torn_size(), 0);
+  EXPECT_EQ(reading_.there(), 1U);
+  EXPECT_EQ(reading_.needed(), 2U);
+  const std::string names = reading_.names_sha256();
   std::filesystem::rename(dir_.path() / "save/iter_0000020/mp_rank_01",
                           dir_.path() / "save/iter_0000020/mp_rank_00");
   ASSERT_FALSE(make());
-  EXPECT_NE(look_.names_sha256(), names) << "another node's disk, which has another one";
+  EXPECT_NE(reading_.names_sha256(), names) << "another node's disk, which has another one";
   std::filesystem::remove_all(dir_.path() / "save/iter_0000020");
   const auto gone = make();
   EXPECT_EQ(failure_of(gone.error()), v1::START_FAILURE_NODE);
-  EXPECT_EQ(look_.needed(), 0U) << "not there at all: of the checkpoint that says nothing";
+  EXPECT_EQ(reading_.needed(), 0U) << "not there at all: of the checkpoint that says nothing";
 }
 
 // mp_rank_01 was missing in every step, so that the neighbours agreed on one shard, and half of the
 // weights were resumed from.
-TEST_F(ResumeLook, TheCountOfWhenItWasWholeGoesBeforeItsNeighbours) {
+TEST_F(ResumeReading, TheCountOfWhenItWasWholeGoesBeforeItsNeighbours) {
   for (const char* step : {"10", "20"})
     std::filesystem::remove_all(dir_.path() / "save" / (std::string("iter_00000") + step) /
                                 "mp_rank_01");
   EXPECT_TRUE(make()) << "where nobody knows how many there were";
   resume_.set_shards(2);
   ASSERT_FALSE(make());
-  EXPECT_EQ(look_.needed(), 2U);
+  EXPECT_EQ(reading_.needed(), 2U);
 }
 
-TEST_F(ResumeLook, OfMindFormersAsWell) {
+TEST_F(ResumeReading, OfMindFormersAsWell) {
   const auto write = [&](const std::string& rank, const std::string& sink,
                          const std::string& bytes) {
     dir_.write("mf/checkpoint/rank_" + rank + "/llama_7b_rank_" + rank + "-" + sink + "_2.ckpt",
@@ -486,17 +486,17 @@ TEST_F(ResumeLook, OfMindFormersAsWell) {
   for (const std::string& bytes : {engine::ckpt(2, 4).substr(0, 100), std::string()}) {
     write("1", "2", bytes);
     ASSERT_FALSE(make());
-    ASSERT_EQ(look_.torn_size(), 1);
-    EXPECT_EQ(look_.torn(0), "rank_1");
-    EXPECT_EQ(look_.there(), 2U);
+    ASSERT_EQ(reading_.torn_size(), 1);
+    EXPECT_EQ(reading_.torn(0), "rank_1");
+    EXPECT_EQ(reading_.there(), 2U);
   }
   std::filesystem::remove_all(dir_.path() / "mf/checkpoint/rank_1");
   ASSERT_FALSE(make()) << "the highest rank's: what is left looks like a job of one";
-  EXPECT_EQ(look_.there(), 1U);
-  EXPECT_EQ(look_.needed(), 2U);
+  EXPECT_EQ(reading_.there(), 1U);
+  EXPECT_EQ(reading_.needed(), 2U);
 }
 
-TEST_F(ResumeLook, WhatCannotBeReadIsTheNodesTroubleAlone) {
+TEST_F(ResumeReading, WhatCannotBeReadIsTheNodesTroubleAlone) {
   const auto model = dir_.path() / file("20", "01");
   std::filesystem::remove(model);
   // ELOOP: as ESTALE and EIO, it says nothing of what is there
@@ -508,14 +508,14 @@ TEST_F(ResumeLook, WhatCannotBeReadIsTheNodesTroubleAlone) {
                                         "': reading '" + model.string() +
                                         "': Too many levels of symbolic links; this node cannot "
                                         "tell whether its checkpoint is whole");
-  EXPECT_EQ(look_.needed(), 0U);
+  EXPECT_EQ(reading_.needed(), 0U);
   resume_.set_given(true);
   EXPECT_EQ(failure_of(make().error()), v1::START_FAILURE_NODE);
 }
 
 // --ckpt-format torch_dcp has its tracker for a mark. The attempt that ended was writing it: every
 // checkpoint looked torn.
-TEST_F(ResumeLook, ATornTrackerDoesNotTearWhatItReachedBefore) {
+TEST_F(ResumeReading, ATornTrackerDoesNotTearWhatItReachedBefore) {
   dir_.write("save/iter_0000030/.metadata", "m");
   dir_.write("save/iter_0000030/__0_0.distcp", "d");
   dir_.write("save/latest_checkpointed_iteration.txt", "");
@@ -527,7 +527,7 @@ TEST_F(ResumeLook, ATornTrackerDoesNotTearWhatItReachedBefore) {
 
 // The journal's end was lost, and records of checkpoints with it: training began anew, although
 // whole steps lay on disk.
-TEST(LookFirst, FindsWholeCheckpointsOfEarlierAttempts) {
+TEST(ScanFirst, FindsWholeCheckpointsOfEarlierAttempts) {
   const TempDir dir;
   const auto save = [&](const std::string& attempt, const std::string& step,
                         const std::string& bytes) {
@@ -544,25 +544,25 @@ TEST(LookFirst, FindsWholeCheckpointsOfEarlierAttempts) {
   v1::NodeLaunch order;
   order.set_attempt(9);
   order.mutable_watching()->set_layout("megatron");
-  order.mutable_look_first()->set_dir((dir.path() / "checkpoints").string());
-  order.mutable_look_first()->set_beyond(10);
-  v1::CheckpointLook look;
-  EXPECT_EQ(look_for_newer(order, look),
-            "looking for checkpoints that the journal has lost: '" + order.look_first().dir() +
+  order.mutable_scan_first()->set_dir((dir.path() / "checkpoints").string());
+  order.mutable_scan_first()->set_beyond(10);
+  v1::CheckpointReading reading;
+  EXPECT_EQ(find_newer(order, reading),
+            "looking for checkpoints that the journal has lost: '" + order.scan_first().dir() +
                 "' holds step 30 of attempt 2, whole and newer than step 10");
-  ASSERT_EQ(look.found_size(), 2);
-  EXPECT_EQ(look.found(0).attempt(), 2U);
-  EXPECT_EQ(look.found(0).step(), 30);
-  EXPECT_EQ(look.found(0).path(), (dir.path() / "checkpoints/attempt-2/iter_0000030").string());
-  EXPECT_EQ(look.found(0).shards(), 1U);
-  EXPECT_EQ(look.found(0).bytes(), shard("x").size());
-  EXPECT_EQ(look.found(1).step(), 20);
-  look.Clear();
-  order.mutable_look_first()->set_beyond(30);
-  EXPECT_EQ(look_for_newer(order, look), "");
-  order.mutable_look_first()->set_beyond(-1);
+  ASSERT_EQ(reading.found_size(), 2);
+  EXPECT_EQ(reading.found(0).attempt(), 2U);
+  EXPECT_EQ(reading.found(0).step(), 30);
+  EXPECT_EQ(reading.found(0).path(), (dir.path() / "checkpoints/attempt-2/iter_0000030").string());
+  EXPECT_EQ(reading.found(0).shards(), 1U);
+  EXPECT_EQ(reading.found(0).bytes(), shard("x").size());
+  EXPECT_EQ(reading.found(1).step(), 20);
+  reading.Clear();
+  order.mutable_scan_first()->set_beyond(30);
+  EXPECT_EQ(find_newer(order, reading), "");
+  order.mutable_scan_first()->set_beyond(-1);
   order.mutable_watching()->set_shards(2);
-  EXPECT_EQ(look_for_newer(order, look), "") << "half of each is missing, in all of them alike";
+  EXPECT_EQ(find_newer(order, reading), "") << "half of each is missing, in all of them alike";
 }
 
 }  // namespace

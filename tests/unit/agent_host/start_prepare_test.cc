@@ -43,14 +43,14 @@ class StartThreadsTest : public ::testing::Test {
   }
   // Hangs until let_go(), once it has said what it is at.
   std::future<StartPrepared> hang(const std::string& what) {
-    const auto said = std::make_shared<std::promise<void>>();
-    auto future = run([said, what, back = back_]() -> StartPrepared {
+    const auto announced = std::make_shared<std::promise<void>>();
+    auto future = run([announced, what, back = back_]() -> StartPrepared {
       now_preparing(what);
-      said->set_value();
+      announced->set_value();
       back.wait();
       return rundir::v1::Launch();
     });
-    said->get_future().wait();
+    announced->get_future().wait();
     return future;
   }
   void let_go() {
@@ -114,7 +114,7 @@ TEST_F(StartThreadsTest, OneThatComesWhileAllAreBusyWaitsItsTurn) {
     EXPECT_EQ(name_of(others[static_cast<std::size_t>(at)]), std::to_string(at));
 }
 
-TEST_F(StartThreadsTest, ThoseThatWaitAreRefusedWhenTheLastThreadIsHeldUpAsWell) {
+TEST_F(StartThreadsTest, ThoseThatWaitAreRefusedWhenTheLastThreadIsBlockedAsWell) {
   make(1, 1ms);
   auto first = hang("reading '/mnt/dead'");
   auto second = run([] { return named("second"); });
@@ -125,7 +125,7 @@ TEST_F(StartThreadsTest, ThoseThatWaitAreRefusedWhenTheLastThreadIsHeldUpAsWell)
       << "it hangs on, and nobody waits for it";
 }
 
-TEST_F(StartThreadsTest, NobodyIsToldAnythingAfterTheClose) {
+TEST_F(StartThreadsTest, NobodyIsNotifiedAfterTheClose) {
   make(1, 1h);
   auto first = hang("its work");
   auto second = run([] { return named("second"); });

@@ -50,12 +50,12 @@ TEST(StateDir, SecondAgentIsRefusedWithASentence) {
 TEST(StateDir, ALockThatIsLetGoOfAtOnceIsWaitedFor) {
   const TempDir dir;
   ASSERT_TRUE(StateDir::open(dir.path()));
-  io::UniqueFd held(::open((dir.path() / "lock").c_str(), O_RDWR | O_CLOEXEC));
-  ASSERT_TRUE(held);
-  ASSERT_EQ(::flock(held.get(), LOCK_EX | LOCK_NB), 0);
+  io::UniqueFd locked(::open((dir.path() / "lock").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(locked);
+  ASSERT_EQ(::flock(locked.get(), LOCK_EX | LOCK_NB), 0);
   auto next = std::async(std::launch::async, [&] { return StateDir::open(dir.path()); });
   EXPECT_EQ(next.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
-  held.reset();
+  locked.reset();
   const auto state = next.get();
   EXPECT_TRUE(state) << state.error().message;
 }

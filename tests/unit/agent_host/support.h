@@ -19,7 +19,7 @@
 #include "agent/host/host.h"
 #include "agent/host/state_dir.h"
 #include "common/async/loop.h"
-#include "common/process/cookie.h"
+#include "common/process/process_tag.h"
 #include "common/process/identity.h"
 
 namespace muster::agent {
@@ -65,9 +65,9 @@ inline const RunKey kRun{JobId("0123456789abc"), AttemptNo(1)};
 
 // One life of an agent's host on a state directory. Every test ends with no process of its cookie
 // left.
-class HostLife {
+class HostIncarnation {
  public:
-  explicit HostLife(const std::filesystem::path& state_dir,
+  explicit HostIncarnation(const std::filesystem::path& state_dir,
                     const std::function<void(HostOptions&)>& change = {})
       : loop_("test-host") {
     auto state = StateDir::open(state_dir);
@@ -94,12 +94,12 @@ class HostLife {
       host_ = std::move(*host);
     });
   }
-  ~HostLife() {
+  ~HostIncarnation() {
     on_loop([&] { host_.reset(); });
     loop_.stop();
   }
-  HostLife(const HostLife&) = delete;
-  HostLife& operator=(const HostLife&) = delete;
+  HostIncarnation(const HostIncarnation&) = delete;
+  HostIncarnation& operator=(const HostIncarnation&) = delete;
 
   void on_loop(const std::function<void()>& task) {
     std::promise<void> done;

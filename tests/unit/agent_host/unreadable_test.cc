@@ -11,16 +11,16 @@ namespace {
 
 // What the agent would do now, done, until there is nothing left to do. A sweep is asked for until
 // it is over; nothing else is asked for many times.
-void reconcile_to_the_end(HostLife& life) {
+void reconcile_to_the_end(HostIncarnation& agent) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   std::ptrdiff_t most = 5;
   while (most > 0 && std::chrono::steady_clock::now() < deadline) {
     std::vector<Action> actions;
-    life.on_loop([&] {
+    agent.on_loop([&] {
       actions =
-          reconcile({.instance = life.state().identity().instance, .boot_id = *process::boot_id()},
-                    nullptr, life.host().seen(), false);
-      for (const Action& action : actions) life.host().perform(action);
+          reconcile({.instance = agent.state().identity().instance, .boot_id = *process::boot_id()},
+                    nullptr, agent.host().seen(), false);
+      for (const Action& action : actions) agent.host().perform(action);
     });
     if (actions.empty()) return;
     most -= std::ranges::count_if(
@@ -39,34 +39,34 @@ TEST(Unreadable, APathThatIsNotTextIsInARefusalThatCanBeReadAgain) {
   launch.mutable_ranks(0)->set_argv(0, "no-such-program");
   std::string text;
   {
-    HostLife life(dir.path() / "state", [&](HostOptions& options) { options.path = path; });
-    life.perform(StartRun{.run = kRun, .launch = launch});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
-    reconcile_to_the_end(life);
-    EXPECT_TRUE(life.seen().swept);
-    text = life.seen().refused->second;
+    HostIncarnation agent(dir.path() / "state", [&](HostOptions& options) { options.path = path; });
+    agent.perform(StartRun{.run = kRun, .launch = launch});
+    ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
+    reconcile_to_the_end(agent);
+    EXPECT_TRUE(agent.seen().swept);
+    text = agent.seen().refused->second;
     EXPECT_NE(text.find(path), std::string::npos) << text;
-    EXPECT_TRUE(life.troubles().empty()) << life.troubles().front();
+    EXPECT_TRUE(agent.troubles().empty()) << agent.troubles().front();
   }
-  HostLife life(dir.path() / "state");
-  ASSERT_TRUE(life.seen().refused);
-  EXPECT_EQ(life.seen().refused->second, text);
-  EXPECT_TRUE(life.seen().swept);
+  HostIncarnation agent(dir.path() / "state");
+  ASSERT_TRUE(agent.seen().refused);
+  EXPECT_EQ(agent.seen().refused->second, text);
+  EXPECT_TRUE(agent.seen().swept);
 }
 
 // And one that runs, from a state directory of such a name: its launch record must be readable to
 // the worker.
 TEST(Unreadable, ARunWithSuchPathsRuns) {
   const TempDir dir;
-  HostLife life(dir.path() / "state\xff",
+  HostIncarnation agent(dir.path() / "state\xff",
                 [](HostOptions& options) { options.path = "/usr/bin:/bin:/nowhere/\xff"; });
-  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir.path(), "echo here")});
-  ASSERT_TRUE(life.wait_for(
+  agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir.path(), "echo here")});
+  ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
-  ASSERT_TRUE(life.seen().exits.contains(0))
-      << life.seen().start_failed.value_or("no start failure");
-  EXPECT_EQ(life.seen().exits.at(0).code, 0);
-  EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).rank_log(0)), "here\n");
+  ASSERT_TRUE(agent.seen().exits.contains(0))
+      << agent.seen().start_failed.value_or("no start failure");
+  EXPECT_EQ(agent.seen().exits.at(0).code, 0);
+  EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).rank_log(0)), "here\n");
 }
 
 // The agent's own file is damaged: what it cannot write down, it knows for as long as it lives, and
@@ -76,22 +76,22 @@ TEST(Unreadable, ARunWithADamagedMarkFileEnds) {
        {std::string("not a frame of ours"), io::encode_frame("\x22\x7f")}) {
     const TempDir dir;
     {
-      HostLife life(dir.path() / "state");
-      const rundir::RunLayout layout(life.run_dir());
+      HostIncarnation agent(dir.path() / "state");
+      const rundir::RunLayout layout(agent.run_dir());
       ASSERT_TRUE(rundir::make_run(layout));
       rundir::v1::Claim claim;
       claim.set_boot_id(process::boot_id()->str());
       ASSERT_TRUE(rundir::write_claim(layout, claim));
       std::ofstream(layout.mark()) << damage;
     }
-    HostLife life(dir.path() / "state");
-    EXPECT_EQ(life.seen().worker, WorkerState::Never);
-    EXPECT_FALSE(life.seen().refused);
-    reconcile_to_the_end(life);
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused && seen.swept; }));
-    const auto said = life.troubles();
-    ASSERT_EQ(said.size(), 1U);
-    EXPECT_NE(said.front().find("its mark file is damaged"), std::string::npos) << said.front();
+    HostIncarnation agent(dir.path() / "state");
+    EXPECT_EQ(agent.seen().worker, WorkerState::Never);
+    EXPECT_FALSE(agent.seen().refused);
+    reconcile_to_the_end(agent);
+    ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.refused && seen.swept; }));
+    const auto logged = agent.troubles();
+    ASSERT_EQ(logged.size(), 1U);
+    EXPECT_NE(logged.front().find("its mark file is damaged"), std::string::npos) << logged.front();
   }
 }
 

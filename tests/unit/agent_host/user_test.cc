@@ -22,7 +22,7 @@ TEST(AnotherUser, RunsAsHimAndCannotTouchTheRunDirectory) {
   const rundir::RunLayout run(dir.path() / "state/runs" / (kRun.first.str() + ".1"));
   const std::string root = run.root().string();
   {
-    HostLife life(dir.path() / "state");
+    HostIncarnation agent(dir.path() / "state");
     v1::NodeLaunch launch = shell_launch(
         dir.path(),
         "id -u; id -g; id -G; echo $HOME $USER $LOGNAME; grep CapEff /proc/self/status\n"
@@ -40,14 +40,14 @@ TEST(AnotherUser, RunsAsHimAndCannotTouchTheRunDirectory) {
             "ls /proc/self/fd > out/fds; tr '\\n' ' ' < out/fds; echo; exit 5");
     launch.set_user(kOther);
     launch.add_make_dirs((dir.path() / "out").string());
-    life.perform(StartRun{.run = kRun, .launch = launch});
-    ASSERT_TRUE(life.wait_for(
+    agent.perform(StartRun{.run = kRun, .launch = launch});
+    ASSERT_TRUE(agent.wait_for(
         [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
-    const RunSeen seen = life.seen();
+    const RunSeen seen = agent.seen();
     EXPECT_FALSE(seen.start_failed) << *seen.start_failed;
     ASSERT_TRUE(seen.exits.contains(0));
     EXPECT_EQ(seen.exits.at(0).code, 5) << "as the worker saw it";
-    EXPECT_TRUE(life.troubles().empty()) << life.troubles().front();
+    EXPECT_TRUE(agent.troubles().empty()) << agent.troubles().front();
   }
   std::string groups;
   for (const std::uint32_t group : user->groups)

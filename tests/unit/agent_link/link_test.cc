@@ -188,12 +188,12 @@ TEST_F(LinkTest, ComesBackAfterTheControllerWasKilled) {
   serve(polite);
   start();
   ASSERT_TRUE(wait_for("orders 1"));
-  for (std::size_t life = 2; life <= 4; ++life) {
+  for (std::size_t incarnation = 2; incarnation <= 4; ++incarnation) {
     controller_.reset();
-    ASSERT_TRUE(wait_for("down", life - 1));
+    ASSERT_TRUE(wait_for("down", incarnation - 1));
     const auto begin = std::chrono::steady_clock::now();
     serve(polite);
-    ASSERT_TRUE(wait_for("welcome", life));
+    ASSERT_TRUE(wait_for("welcome", incarnation));
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
   }
 }
@@ -202,11 +202,11 @@ TEST_F(LinkTest, SaysHelloAgainWithoutBackOff) {
   serve(polite);
   start();
   on_loop([&] { link_->say_hello_again(); });  // before the Welcome
-  for (std::size_t life = 1; life <= 20; ++life) {
-    ASSERT_TRUE(wait_for("orders 1", life));
+  for (std::size_t incarnation = 1; incarnation <= 20; ++incarnation) {
+    ASSERT_TRUE(wait_for("orders 1", incarnation));
     on_loop([&] { link_->say_hello_again(); });
-    ASSERT_TRUE(wait_for("down", life));
-    ASSERT_TRUE(wait_for("welcome", life + 1));
+    ASSERT_TRUE(wait_for("down", incarnation));
+    ASSERT_TRUE(wait_for("welcome", incarnation + 1));
   }
   EXPECT_GE(controller_->connections(), 21);
 }

@@ -78,9 +78,9 @@ std::vector<std::unique_ptr<Message>> filled(const Descriptor* type) {
   return all;
 }
 
-// Calls `look` for each text in it.
+// Calls `visit` for each text in it.
 void each_text(const Message& message,
-               const std::function<void(const FieldDescriptor&, const std::string&)>& look) {
+               const std::function<void(const FieldDescriptor&, const std::string&)>& visit) {
   const Reflection& reflection = *message.GetReflection();
   std::vector<const FieldDescriptor*> present;
   reflection.ListFields(message, &present);
@@ -88,12 +88,12 @@ void each_text(const Message& message,
     const int count = field->is_repeated() ? reflection.FieldSize(message, field) : 1;
     for (int i = 0; i < count; ++i) {
       if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
-        look(*field, field->is_repeated() ? reflection.GetRepeatedString(message, field, i)
+        visit(*field, field->is_repeated() ? reflection.GetRepeatedString(message, field, i)
                                           : reflection.GetString(message, field));
       } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
         each_text(field->is_repeated() ? reflection.GetRepeatedMessage(message, field, i)
                                        : reflection.GetMessage(message, field),
-                  look);
+                  visit);
       }
     }
   }
@@ -155,14 +155,14 @@ TEST(TrimPulse, OneJobsShardsGoAndTheOthersStay) {
 }
 
 TEST(Sendable, OnlyBytesOfNoCharacterAreReplaced) {
-  for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{
+  for (const auto& [text, expected] : std::vector<std::pair<std::string, std::string>>{
            {"", ""},
            {"plain", "plain"},
            {"\xe6\xad\xa5\xf0\x9f\x9a\x80", "\xe6\xad\xa5\xf0\x9f\x9a\x80"},
            {"\xe6\xad", "??"},
            {"\xff\xe6\xad\xa5", "?\xe6\xad\xa5"}}) {
-    EXPECT_EQ(as_utf8(text), said);
-    EXPECT_EQ(is_utf8(text), text == said);
+    EXPECT_EQ(as_utf8(text), expected);
+    EXPECT_EQ(is_utf8(text), text == expected);
   }
 }
 

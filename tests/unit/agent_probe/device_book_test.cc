@@ -19,15 +19,15 @@ Device card(std::uint32_t id, std::string address = "") {
 }
 
 Probed cards(std::uint32_t count) {
-  Probed look;
+  Probed probe;
   for (std::uint32_t id = 0; id < count; ++id)
-    look.devices.push_back(card(id, "10.0.0." + std::to_string(id)));
-  return look;
+    probe.devices.push_back(card(id, "10.0.0." + std::to_string(id)));
+  return probe;
 }
 
-Probed without(Probed look, std::uint32_t id) {
-  std::erase_if(look.devices, [&](const Device& device) { return device.id == id; });
-  return look;
+Probed without(Probed probe, std::uint32_t id) {
+  std::erase_if(probe.devices, [&](const Device& device) { return device.id == id; });
+  return probe;
 }
 
 Probed failing() {
@@ -75,14 +75,14 @@ TEST_F(Book, WhatIsAnnounced) {
   EXPECT_EQ(std::ranges::count(inventory.features(), kDeviceReadings), 1);
 }
 
-TEST_F(Book, ReadingsOfALook) {
-  Probed look = cards(3);
-  look.devices[1].health.add(HealthLevel::Warning, "its link is down");
-  look.devices[2].health.add(HealthLevel::Bad, "npu-smi says Alarm");
-  look.devices[2].memory_used_mib = 3'000;
-  look.devices[2].occupants = {
+TEST_F(Book, ReadingsOfAProbe) {
+  Probed probe = cards(3);
+  probe.devices[1].health.add(HealthLevel::Warning, "its link is down");
+  probe.devices[2].health.add(HealthLevel::Bad, "npu-smi says Alarm");
+  probe.devices[2].memory_used_mib = 3'000;
+  probe.devices[2].occupants = {
       {.pid = 4711, .name = "python", .user = "alice", .memory_mib = 20'000}};
-  EXPECT_FALSE(book_.take(look)) << "the devices are the same";
+  EXPECT_FALSE(book_.take(probe)) << "the devices are the same";
   EXPECT_EQ(text(book_.readings()),
             "0:OK; 1:WARNING (its link is down); 2:BAD (npu-smi says Alarm) 4711/python/alice; ");
   EXPECT_EQ(book_.readings()[2].memory_used_mib(), 3'000U);
@@ -90,7 +90,7 @@ TEST_F(Book, ReadingsOfALook) {
 }
 
 // A card that the tool did not show for once would have made the node smaller, and back.
-TEST_F(Book, ACardIsGoneWhenTwoLooksSaySo) {
+TEST_F(Book, ACardIsGoneWhenTwoProbesSaySo) {
   EXPECT_FALSE(book_.take(without(cards(3), 1)));
   EXPECT_EQ(text(book_.readings()), "0:OK; 1:BAD (the tools do not show it any more); 2:OK; ");
   EXPECT_FALSE(book_.take(cards(3))) << "it is there again";
@@ -108,7 +108,7 @@ TEST_F(Book, ACardIsGoneWhenTwoLooksSaySo) {
 }
 
 TEST_F(Book, AToolThatFailsTakesNoDevicesAway) {
-  for (int look = 0; look < 3; ++look) EXPECT_FALSE(book_.take(failing()));
+  for (int probe = 0; probe < 3; ++probe) EXPECT_FALSE(book_.take(failing()));
   EXPECT_EQ(announced(book_), 3U);
   const std::string why =
       "BAD (the tools do not show it: npu-smi info gave no devices: it did not end within 5000 "
@@ -123,12 +123,12 @@ TEST_F(Book, ANodeWithCardsDoesNotTurnIntoCpuSlots) {
   Probed slots;
   slots.devices.resize(8);
   for (std::uint32_t id = 0; id < 8; ++id) slots.devices[id].id = id;
-  for (int look = 0; look < 3; ++look) EXPECT_FALSE(book_.take(slots));
+  for (int probe = 0; probe < 3; ++probe) EXPECT_FALSE(book_.take(slots));
   EXPECT_EQ(announced(book_), 3U);
   EXPECT_EQ(text(book_.readings()).find("OK"), std::string::npos) << text(book_.readings());
 }
 
-TEST_F(Book, WhatALookDoesNotSayIsKept) {
+TEST_F(Book, WhatAProbeDoesNotReportIsKept) {
   Probed half = cards(3);
   for (Device& device : half.devices) {
     device.addresses.clear();
@@ -136,19 +136,19 @@ TEST_F(Book, WhatALookDoesNotSayIsKept) {
     device.memory_total_mib.reset();
     device.type = DeviceType::AscendOther;
   }
-  for (int look = 0; look < 3; ++look) EXPECT_FALSE(book_.take(half));
+  for (int probe = 0; probe < 3; ++probe) EXPECT_FALSE(book_.take(half));
   EXPECT_EQ(text(book_.readings()), "0:OK; 1:OK; 2:OK; ");
 }
 
 TEST_F(Book, ACardThatWasExchangedIsAnother) {
-  Probed look = cards(3);
-  look.devices[1].bus_id = "0000:41:00.0";
-  EXPECT_FALSE(book_.take(look));
+  Probed probe = cards(3);
+  probe.devices[1].bus_id = "0000:41:00.0";
+  EXPECT_FALSE(book_.take(probe));
   EXPECT_EQ(text(book_.readings()), "0:OK; 1:BAD (the tools do not show it any more); 2:OK; ");
-  EXPECT_TRUE(book_.take(look));
+  EXPECT_TRUE(book_.take(probe));
 }
 
-TEST(DeviceBook, TheFirstDevicesThatAreSeenAreToldAtOnce) {
+TEST(DeviceBook, TheFirstDevicesThatAreSeenAreReportedAtOnce) {
   DeviceBook book;
   EXPECT_FALSE(book.take(failing()));
   book.announce();
@@ -194,7 +194,7 @@ TEST_F(RestoredBook, TellsTheSameUntilAToolAnswers) {
   EXPECT_EQ(text(book_.readings()), "0:OK; 1:OK; 2:OK; ");
 }
 
-TEST_F(RestoredBook, OneLookReplacesThem) {
+TEST_F(RestoredBook, OneProbeReplacesThem) {
   for (const bool this_boot : {true, false}) {
     book_ = DeviceBook();
     restore(cards(3), this_boot);
@@ -205,11 +205,11 @@ TEST_F(RestoredBook, OneLookReplacesThem) {
   }
 }
 
-TEST_F(RestoredBook, OtherFindingsAreTold) {
+TEST_F(RestoredBook, OtherFindingsAreReported) {
   restore(cards(2), true);
-  Probed look = cards(2);
-  look.findings = {"the table may not be whole"};
-  EXPECT_TRUE(book_.take(look));
+  Probed probe = cards(2);
+  probe.findings = {"the table may not be whole"};
+  EXPECT_TRUE(book_.take(probe));
   book_.announce();
   v1::Inventory inventory;
   book_.fill(inventory);
@@ -234,7 +234,7 @@ TEST_F(RestoredBook, OfAnotherBootNothingIsKept) {
   }
 }
 
-TEST(DeviceBook, CpuSlotsAreNotLookedAt) {
+TEST(DeviceBook, CpuSlotsAreNotProbed) {
   DeviceBook book;
   Probed slots;
   slots.devices.resize(2);
@@ -251,12 +251,12 @@ TEST(DeviceBook, CpuSlotsAreNotLookedAt) {
 }
 
 TEST(DeviceBook, WhatToolsSayHasBounds) {
-  Probed look = cards(1);
-  look.devices[0].health.add(HealthLevel::Warning, std::string(10'000, 'x'));
-  for (int pid = 1; pid <= 1'000; ++pid) look.devices[0].occupants.push_back({.pid = pid});
-  for (int at = 0; at < 1'000; ++at) look.findings.push_back(std::string(10'000, 'y'));
+  Probed probe = cards(1);
+  probe.devices[0].health.add(HealthLevel::Warning, std::string(10'000, 'x'));
+  for (int pid = 1; pid <= 1'000; ++pid) probe.devices[0].occupants.push_back({.pid = pid});
+  for (int at = 0; at < 1'000; ++at) probe.findings.push_back(std::string(10'000, 'y'));
   DeviceBook book;
-  EXPECT_TRUE(book.take(look));
+  EXPECT_TRUE(book.take(probe));
   book.announce();
   v1::Inventory inventory;
   book.fill(inventory);

@@ -261,7 +261,7 @@ TEST(Occupants, OursAreNoStrangers) {
 
 // In a container the tool's pids of our own ranks say nothing: a card was a stranger's until the
 // next look, and the job's next attempt waited for that.
-TEST(Occupants, WhatCannotBeToldOnACardOfOurs) {
+TEST(Occupants, WhatIsUnknownOnACardOfOurs) {
   constexpr pid_t kElsewhere = 0x7FFFFFFE;
   const pid_t own = ::getpid();
   struct Row {
@@ -343,17 +343,17 @@ TEST(OwnProcesses, AndWhatTheyHaveStarted) {
 }
 
 // What the tool shows of a rank may be read after its end.
-TEST(OwnProcesses, DevicesOfRunsThatAreOrWereThereDuringALook) {
+TEST(OwnProcesses, DevicesOfRunsThatAreOrWereThereDuringAProbe) {
   OwnProcesses own;
   own.set({}, {1});
-  own.begin_look();
+  own.begin_probe();
   EXPECT_TRUE(own.on_device(1));
   EXPECT_FALSE(own.on_device(2));
   own.set({}, {2});
   own.set({}, {});
   EXPECT_TRUE(own.on_device(1));
   EXPECT_TRUE(own.on_device(2));
-  own.begin_look();
+  own.begin_probe();
   EXPECT_FALSE(own.on_device(1));
   EXPECT_FALSE(own.on_device(2));
 }

@@ -17,30 +17,30 @@ namespace {
 using std::chrono::milliseconds;
 constexpr std::chrono::seconds kPatience(60);
 
-class Looks {
+class Probes {
  public:
-  Prober::OnLook handler() {
-    return [this](Probed look) {
+  Prober::OnProbed handler() {
+    return [this](Probed probed) {
       {
         const std::lock_guard lock(mutex_);
-        looks_.push_back(std::move(look));
+        probes_.push_back(std::move(probed));
       }
       more_.notify_all();
     };
   }
   bool wait_for(std::size_t count) {
     std::unique_lock lock(mutex_);
-    return more_.wait_for(lock, kPatience, [&] { return looks_.size() >= count; });
+    return more_.wait_for(lock, kPatience, [&] { return probes_.size() >= count; });
   }
   std::vector<Probed> all() {
     const std::lock_guard lock(mutex_);
-    return looks_;
+    return probes_;
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable more_;
-  std::vector<Probed> looks_;
+  std::vector<Probed> probes_;
 };
 
 class ProberTest : public testing::Test {
@@ -54,26 +54,26 @@ class ProberTest : public testing::Test {
             .sys = folder_.path() / "sys"};
   }
   Folder folder_;
-  Looks looks_;
+  Probes probes_;
 };
 
-TEST_F(ProberTest, LooksAgainAndAgain) {
-  const auto prober = Prober::start(options(), milliseconds(1), looks_.handler());
+TEST_F(ProberTest, ProbesAgainAndAgain) {
+  const auto prober = Prober::start(options(), milliseconds(1), probes_.handler());
   ASSERT_TRUE(prober) << prober.error().message;
-  EXPECT_TRUE(looks_.wait_for(3));
+  EXPECT_TRUE(probes_.wait_for(3));
   (*prober)->stop();
-  const std::size_t seen = looks_.all().size();
+  const std::size_t seen = probes_.all().size();
   (*prober)->stop();
-  EXPECT_EQ(looks_.all().size(), seen);
-  EXPECT_EQ(looks_.all().front().devices.size(), 2U);
+  EXPECT_EQ(probes_.all().size(), seen);
+  EXPECT_EQ(probes_.all().front().devices.size(), 2U);
 }
 
 TEST_F(ProberTest, OnceWithoutAnInterval) {
-  const auto prober = Prober::start(options(), Duration::zero(), looks_.handler());
+  const auto prober = Prober::start(options(), Duration::zero(), probes_.handler());
   ASSERT_TRUE(prober);
-  EXPECT_TRUE(looks_.wait_for(1));
+  EXPECT_TRUE(probes_.wait_for(1));
   (*prober)->stop();
-  EXPECT_EQ(looks_.all().size(), 1U);
+  EXPECT_EQ(probes_.all().size(), 1U);
 }
 
 // A tool that hangs would have kept the agent from leaving for as long as it may take, and outlived
@@ -83,7 +83,7 @@ TEST_F(ProberTest, StopEndsAToolThatHangs) {
   const std::string pipe = folder_.file("pid");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   ASSERT_EQ(::setenv("MUSTER_PID_FILE", pipe.c_str(), 1), 0);
-  const auto prober = Prober::start(options(), milliseconds(1), looks_.handler());
+  const auto prober = Prober::start(options(), milliseconds(1), probes_.handler());
   ASSERT_TRUE(prober);
   pid_t child = 0;
   std::ifstream(pipe) >> child;  // the tool runs
@@ -92,7 +92,7 @@ TEST_F(ProberTest, StopEndsAToolThatHangs) {
   const auto before = std::chrono::steady_clock::now();
   (*prober)->stop();
   EXPECT_LT(std::chrono::steady_clock::now() - before, kPatience);
-  EXPECT_TRUE(looks_.all().empty());
+  EXPECT_TRUE(probes_.all().empty());
 }
 
 }  // namespace

@@ -95,25 +95,25 @@ TEST(Recorded, EveryBeginningOfATableHasOnlyWholeChips) {
 }
 
 TEST(Recorded, EveryBeginningThroughEveryParser) {
-  std::size_t said = 0;
+  std::size_t values = 0;
   for (const std::string& name : machines()) {
     const Recorded machine(name);
     for (const auto& [title, text] : machine.sections()) {
       for (std::size_t size = 0; size <= text.size(); ++size) {
         const std::string_view cut = std::string_view(text).substr(0, size);
-        said += parse_npu_mapping(cut).size() + parse_npu_list(cut).cards.size() +
+        values += parse_npu_mapping(cut).size() + parse_npu_list(cut).cards.size() +
                 parse_npu_health(cut).status.size() + parse_npu_board(cut).bus_id.size();
-        said += parse_npu_usages(cut).memory_total_mib.value_or(0) > 0 ? 1 : 0;
-        said += parse_npu_super_pod(cut).device_id ? 1 : 0;
-        said += parse_link(cut) ? 1 : 0;
-        said += parse_net_health(cut) ? 1 : 0;
-        said += parse_gpus(cut).devices.size() + parse_gpu_processes(cut).size();
-        said += ranktable::address_of_tool(cut) ? 1 : 0;
-        if (const auto conf = ranktable::addresses_of_conf(cut)) said += conf->size();
+        values += parse_npu_usages(cut).memory_total_mib.value_or(0) > 0 ? 1 : 0;
+        values += parse_npu_super_pod(cut).device_id ? 1 : 0;
+        values += parse_link(cut) ? 1 : 0;
+        values += parse_net_health(cut) ? 1 : 0;
+        values += parse_gpus(cut).devices.size() + parse_gpu_processes(cut).size();
+        values += ranktable::address_of_tool(cut) ? 1 : 0;
+        if (const auto conf = ranktable::addresses_of_conf(cut)) values += conf->size();
       }
     }
   }
-  EXPECT_GT(said, 50'000U) << "the parsers read nothing";
+  EXPECT_GT(values, 50'000U) << "the parsers read nothing";
 }
 
 // Bytes that are no text, in the place of each character of a table.

@@ -256,7 +256,7 @@ std::vector<std::byte> message(const Rule& rule, std::uint16_t flags = 0) {
   return message;
 }
 
-TEST(Routes, RulesThatChooseAnotherTableForAnyPacketAreTold) {
+TEST(Routes, RulesThatChooseAnotherTableForAnyPacketAreReported) {
   struct Row {
     const char* what;
     Rule rule;
@@ -331,13 +331,13 @@ TEST(Routes, NoneInAnEmptyNetwork) {
     const int socket = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
     const std::vector<std::byte> rule = message({}, NLM_F_REQUEST | NLM_F_CREATE | NLM_F_ACK);
     ASSERT_EQ(::send(socket, rule.data(), rule.size(), 0), static_cast<ssize_t>(rule.size()));
-    nlmsgerr said{.error = -1, .msg = {}};
+    nlmsgerr reply{.error = -1, .msg = {}};
     std::array<std::byte, 256> answer{};
     ASSERT_GE(::recv(socket, answer.data(), answer.size(), 0),
-              static_cast<ssize_t>(sizeof(nlmsghdr) + sizeof(said.error)));
+              static_cast<ssize_t>(sizeof(nlmsghdr) + sizeof(reply.error)));
     ::close(socket);
-    std::memcpy(&said.error, answer.data() + sizeof(nlmsghdr), sizeof(said.error));
-    ASSERT_EQ(said.error, 0);
+    std::memcpy(&reply.error, answer.data() + sizeof(nlmsghdr), sizeof(reply.error));
+    ASSERT_EQ(reply.error, 0);
     EXPECT_TRUE(read_routes(network_links()).value().cut) << "a rule chooses another table";
   }).join();
   if (!allowed) GTEST_SKIP() << "this user may make no network of its own";

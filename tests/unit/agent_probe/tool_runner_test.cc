@@ -34,17 +34,17 @@ pid_t pid_in(const std::string& path) {
   return pid;
 }
 
-TEST(ToolRunner, IsLookedAtWhileItRuns) {
+TEST(ToolRunner, IsObservedWhileItRuns) {
   process::ToolRunner tools;
   const Folder folder;
   const std::string gate = folder.file("gate");
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
   ToolLimits limits = patient();
-  limits.look_apart = milliseconds(1);
+  limits.observe_interval = milliseconds(1);
   std::string seen;
-  limits.look = [&](pid_t pid, std::string_view said) {
-    if (!seen.empty() || said.empty()) return;
-    seen = std::to_string(pid) + " " + std::string(said);
+  limits.observe = [&](pid_t pid, std::string_view output) {
+    if (!seen.empty() || output.empty()) return;
+    seen = std::to_string(pid) + " " + std::string(output);
     std::ofstream(gate) << "go\n";
   };
   const auto answers = tools.run(
@@ -175,12 +175,12 @@ TEST(ToolRunner, OneThatDoesNotDie) {
   const Folder folder;
   ASSERT_EQ(::mkfifo(folder.file("release").c_str(), 0600), 0);
   process::ToolRunner tools;
-  const ToolRequest held{(stand_ins() / "held").string(),
+  const ToolRequest unkillable{(stand_ins() / "held").string(),
                          {folder.file("tracer"), folder.file("release")}};
   ToolLimits limits = patient();
   limits.bytes = 64 << 10;
   auto answers =
-      tools.run({held, held}, kEnv,
+      tools.run({unkillable, unkillable}, kEnv,
                 {.each = limits.each, .total = limits.total, .parallel = 1, .bytes = limits.bytes});
   if (answers[0].output == "no ptrace\n") GTEST_SKIP() << "tracing is not allowed here";
   EXPECT_TRUE(answers[0].why.starts_with("it printed more than 64 KiB and does not die (process "))
@@ -188,7 +188,7 @@ TEST(ToolRunner, OneThatDoesNotDie) {
   EXPECT_TRUE(answers[1].why.starts_with("an earlier one of it does not die (process "))
       << answers[1].why;
   EXPECT_EQ(tools.stuck(), 1U);
-  answers = tools.run({held, {"echo", {"others are asked"}}}, kEnv, patient());
+  answers = tools.run({unkillable, {"echo", {"others are asked"}}}, kEnv, patient());
   EXPECT_TRUE(answers[0].why.starts_with("an earlier one of it does not die")) << answers[0].why;
   EXPECT_EQ(answers[1].output, "others are asked\n");
   const pid_t tracer = pid_in(folder.file("tracer"));

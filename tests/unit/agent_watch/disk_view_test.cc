@@ -77,7 +77,7 @@ TEST(DiskView, gives_a_layout_what_it_needs_of_long_headers) {
   watching.set_world_size(4);
   const auto watch = CheckpointWatch::make(watching);
   ASSERT_TRUE(watch.has_value());
-  const auto found = (*watch)->save_dir().look(DiskView());
+  const auto found = (*watch)->save_dir().scan(DiskView());
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].step, 40);
   ASSERT_EQ(found[0].shards.size(), 1U);

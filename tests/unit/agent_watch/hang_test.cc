@@ -81,7 +81,7 @@ class WatchHang : public WatchTest {
                                  "/nfs-"](const std::string& path) -> std::uint64_t {
       return path.starts_with(root) ? static_cast<unsigned char>(path[root.size()]) : 7;
     };
-    options_.hang_after = options_.last_look = 1h;
+    options_.hang_after = options_.last_scan = 1h;
     watching_.set_layout("megatron");
     watching_.set_world_size(1);
     WatchTest::SetUp();
@@ -131,17 +131,17 @@ class WatchHang : public WatchTest {
   // First step, progress, checkpoints, the end of a rank, the sweep: all of it goes on.
   void expect_alive(const Run& run) {
     run.rank->write(line(1));
-    EXPECT_TRUE(comes(run.key, [](const Told& told) {
-      return told.first_steps == std::vector<std::int64_t>{1};
+    EXPECT_TRUE(comes(run.key, [](const Reports& reports) {
+      return reports.first_steps == std::vector<std::int64_t>{1};
     }));
     run.rank->write(line(2));
     EXPECT_TRUE(eventually([&] { return reading(run.key).ranks(0).step() == 2; }));
     write_checkpoint(run.save, 10);
     EXPECT_TRUE(eventually([&] { return sealed(run, 10); }));
     watch_->rank_ended(run.key, RankNo(0), true);
-    EXPECT_TRUE(comes(run.key, [](const Told& told) { return told.ends.size() == 1; }));
+    EXPECT_TRUE(comes(run.key, [](const Reports& reports) { return reports.ends.size() == 1; }));
     watch_->run_swept(run.key);
-    EXPECT_TRUE(comes(run.key, [](const Told& told) { return told.last_looks == 1; }));
+    EXPECT_TRUE(comes(run.key, [](const Reports& reports) { return reports.last_scans == 1; }));
     EXPECT_TRUE(eventually([&] {
       return std::ranges::any_of(watch_->logs(), [&](const LogStatus& log) {
         return log.name.run == run.key && log.ended;
@@ -164,22 +164,22 @@ TEST_F(WatchHang, a_dead_file_system_holds_up_no_other_runs_and_no_logs) {
   ASSERT_TRUE(hangs(2));
   expect_alive(run("good", 'b'));
 
-  for (const Run* held : {&bad, &neighbour}) {
-    held->rank->write(line(1) + "ValueError: no\n");
-    EXPECT_TRUE(comes(held->key, [](const Told& told) { return told.first_steps.size() == 1; }));
-    watch_->rank_ended(held->key, RankNo(0), true);
-    EXPECT_TRUE(comes(held->key, [](const Told& told) {
-      return told.ends.contains(0) && told.ends.at(0).evidence == "ValueError: no";
+  for (const Run* stalled : {&bad, &neighbour}) {
+    stalled->rank->write(line(1) + "ValueError: no\n");
+    EXPECT_TRUE(comes(stalled->key, [](const Reports& reports) { return reports.first_steps.size() == 1; }));
+    watch_->rank_ended(stalled->key, RankNo(0), true);
+    EXPECT_TRUE(comes(stalled->key, [](const Reports& reports) {
+      return reports.ends.contains(0) && reports.ends.at(0).evidence == "ValueError: no";
     }));
-    EXPECT_FALSE(sealed(*held, 5));
+    EXPECT_FALSE(sealed(*stalled, 5));
   }
   disk_->answer();
   EXPECT_TRUE(eventually([&] { return sealed(bad, 5); }));
   EXPECT_TRUE(troubles().empty());
 }
 
-TEST_F(WatchHang, is_said_once_a_file_system) {
-  again([&] { options_.hang_after = options_.last_look = 1ms; });
+TEST_F(WatchHang, is_logged_once_a_file_system) {
+  again([&] { options_.hang_after = options_.last_scan = 1ms; });
   disk_->hang(dir_.path() / "nfs-a");
   const Run one = run("one", 'a');
   ASSERT_TRUE(eventually([&] { return !troubles().empty(); }));
@@ -198,8 +198,8 @@ TEST_F(WatchHang, is_said_once_a_file_system) {
 
 TEST_F(WatchHang, beyond_the_threads_runs_wait_their_turn) {
   again([&] {
-    options_.look_threads = 2;
-    options_.hang_after = options_.last_look = 1ms;
+    options_.scan_threads = 2;
+    options_.hang_after = options_.last_scan = 1ms;
   });
   disk_->hang(dir_.path() / "nfs-a");
   disk_->hang(dir_.path() / "nfs-b");
@@ -211,7 +211,7 @@ TEST_F(WatchHang, beyond_the_threads_runs_wait_their_turn) {
   };
   ASSERT_TRUE(eventually([&] { return std::ranges::any_of(troubles(), of_threads); }));
   third.rank->write(line(1));
-  EXPECT_TRUE(comes(third.key, [](const Told& told) { return told.first_steps.size() == 1; }))
+  EXPECT_TRUE(comes(third.key, [](const Reports& reports) { return reports.first_steps.size() == 1; }))
       << "logs need no such thread";
   write_checkpoint(third.save, 5);
   write_checkpoint(fourth.save, 5);
@@ -221,27 +221,27 @@ TEST_F(WatchHang, beyond_the_threads_runs_wait_their_turn) {
   EXPECT_TRUE(eventually([&] { return sealed(third, 5) && sealed(fourth, 5); }));
 }
 
-TEST_F(WatchHang, the_last_look_begins_after_the_sweep) {
+TEST_F(WatchHang, the_last_scan_begins_after_the_sweep) {
   const Run one = run("one", 'a');
   disk_->hang(one.save);
   write_checkpoint(one.save, 5);
   ASSERT_TRUE(hangs(1)) << "and has seen step 5 at most";
   write_checkpoint(one.save, 10);
   watch_->run_swept(one.key);
-  EXPECT_EQ(told(one.key).last_looks, 0);
+  EXPECT_EQ(reports(one.key).last_scans, 0);
   disk_->answer();
-  ASSERT_TRUE(comes(one.key, [](const Told& told) { return told.last_looks == 1; }));
+  ASSERT_TRUE(comes(one.key, [](const Reports& reports) { return reports.last_scans == 1; }));
   EXPECT_TRUE(sealed(one, 10)) << "at that moment";
 }
 
-TEST_F(WatchHang, a_last_look_that_does_not_come_back_is_waited_for_no_longer) {
-  again([&] { options_.hang_after = options_.last_look = 1ms; });
+TEST_F(WatchHang, a_last_scan_that_does_not_come_back_is_waited_for_no_longer) {
+  again([&] { options_.hang_after = options_.last_scan = 1ms; });
   disk_->hang(dir_.path() / "nfs-a");
   const Run one = run("one", 'a');
   ASSERT_TRUE(hangs(1));
   write_checkpoint(one.save, 5);
   watch_->run_swept(one.key);
-  ASSERT_TRUE(comes(one.key, [](const Told& told) { return told.last_looks == 1; }));
+  ASSERT_TRUE(comes(one.key, [](const Reports& reports) { return reports.last_scans == 1; }));
   const auto of_sweep = [&](const std::string& text) {
     return text ==
            "looking once more for checkpoints of job 'one' attempt 1 before its sweep is told: no "
@@ -252,8 +252,8 @@ TEST_F(WatchHang, a_last_look_that_does_not_come_back_is_waited_for_no_longer) {
   EXPECT_FALSE(sealed(one, 5));
   disk_->answer();
   EXPECT_TRUE(eventually([&] { return sealed(one, 5); })) << "late, but told";
-  EXPECT_TRUE(comes(one.key, [](const Told& told) { return told.shards > 0; }));
-  EXPECT_EQ(told(one.key).last_looks, 1);
+  EXPECT_TRUE(comes(one.key, [](const Reports& reports) { return reports.shards > 0; }));
+  EXPECT_EQ(reports(one.key).last_scans, 1);
 }
 
 TEST_F(WatchHang, stop_waits_for_nobody) {
@@ -278,8 +278,8 @@ TEST_F(WatchHang, a_run_that_hangs_can_be_removed_and_come_again) {
   expect_alive(run("good", 'b'));
   disk_->answer();
   ASSERT_TRUE(hangs(0));
-  EXPECT_EQ(told({JobId("one"), AttemptNo(1)}).last_looks, 0);
-  EXPECT_TRUE(told({JobId("one"), AttemptNo(1)}).ends.empty());
+  EXPECT_EQ(reports({JobId("one"), AttemptNo(1)}).last_scans, 0);
+  EXPECT_TRUE(reports({JobId("one"), AttemptNo(1)}).ends.empty());
   std::filesystem::remove_all(dir_.path() / "one.1");
   expect_alive(run("one", 'a'));
 }
@@ -290,15 +290,15 @@ TEST_F(WatchHang, only_a_rank_that_ended_well_waits_for_the_success_file) {
   const Run well = run("well", 'a', file.string()), failed = run("failed", 'a', file.string());
   ASSERT_TRUE(hangs(2));
   watch_->rank_ended(failed.key, RankNo(0), true);
-  EXPECT_TRUE(comes(failed.key, [](const Told& told) { return told.ends.size() == 1; }));
+  EXPECT_TRUE(comes(failed.key, [](const Reports& reports) { return reports.ends.size() == 1; }));
   std::ofstream(file) << "done";  // after the look that is out
   watch_->rank_ended(well.key, RankNo(0), false);
   expect_alive(run("good", 'b'));
-  EXPECT_TRUE(told(well.key).ends.empty());
+  EXPECT_TRUE(reports(well.key).ends.empty());
   disk_->answer();
-  ASSERT_TRUE(comes(well.key, [](const Told& told) { return told.ends.size() == 1; }));
-  EXPECT_TRUE(told(well.key).ends.at(0).success_seen);
-  EXPECT_FALSE(told(failed.key).ends.at(0).success_seen);
+  ASSERT_TRUE(comes(well.key, [](const Reports& reports) { return reports.ends.size() == 1; }));
+  EXPECT_TRUE(reports(well.key).ends.at(0).success_seen);
+  EXPECT_FALSE(reports(failed.key).ends.at(0).success_seen);
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ TEST(LineScanner, of_a_long_line_the_beginning) {
       plain(text));
   LineScanner scanner;
   scanner.feed(std::string_view(text).substr(0, LineScanner::kMost + 100), [](std::string_view) {});
-  EXPECT_EQ(scanner.held_bytes(), LineScanner::kMost + 100);
+  EXPECT_EQ(scanner.buffered_bytes(), LineScanner::kMost + 100);
 }
 
 }  // namespace

@@ -110,15 +110,15 @@ TEST_F(LogFileTest, a_restart_goes_on_where_the_controller_is) {
   EXPECT_TRUE(gaps_.empty());
 }
 
-TEST_F(LogFileTest, what_was_said_is_remembered_over_a_restart) {
+TEST_F(LogFileTest, what_was_parsed_is_remembered_over_a_restart) {
   const test::Appender rank(log_);
   restart();
   rank.write("step 1\nunfin");
   parse();
-  logs::v1::Parsed said;
-  said.set_step(1);
-  said.set_success_seen(true);
-  ASSERT_TRUE(file_->remember(said, 5).has_value());
+  logs::v1::Parsed parsed;
+  parsed.set_step(1);
+  parsed.set_success_seen(true);
+  ASSERT_TRUE(file_->remember(parsed, 5).has_value());
   restart();
   ASSERT_TRUE(file_->restored().has_value());
   EXPECT_EQ(file_->restored()->step(), 1);
@@ -194,11 +194,11 @@ TEST_F(LogFileTest, the_hard_cap_never_takes_the_newest) {
   parse();
   for (const std::uint64_t want : {400u << 10, 400u << 10, 1u})
     ASSERT_TRUE(file_->give_up(want, 64 << 10).has_value());
-  EXPECT_GE(file_->held_bytes(), 64u << 10);
-  EXPECT_LT(file_->held_bytes(), (64u << 10) + 4096);
+  EXPECT_GE(file_->stored_bytes(), 64u << 10);
+  EXPECT_LT(file_->stored_bytes(), (64u << 10) + 4096);
 }
 
-TEST_F(LogFileTest, a_damaged_cursor_is_set_aside) {
+TEST_F(LogFileTest, a_damaged_cursor_is_renamed) {
   const test::Appender rank(log_);
   restart();
   connect();

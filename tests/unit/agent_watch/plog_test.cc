@@ -36,7 +36,7 @@ class PlogTest : public testing::Test {
   void age(const std::string& name, std::chrono::seconds back) {
     fs::last_write_time(tree_ / name, fs::last_write_time(tree_ / name) - back);
   }
-  FoundEvidence look(bool ended = true) {
+  FoundEvidence scan(bool ended = true) {
     const Now now = system_clock().now();
     reader_.read(buffer_, now, ended);
     return reader_.evidence(now.boot);
@@ -51,11 +51,11 @@ class PlogTest : public testing::Test {
   std::array<char, 64 << 10> buffer_{};
 };
 
-TEST_F(PlogTest, TheBestLineIsToldWithItsFile) {
-  EXPECT_EQ(look().rank, 0) << "there is nothing yet";
+TEST_F(PlogTest, TheBestLineIsReportedWithItsFile) {
+  EXPECT_EQ(scan().rank, 0) << "there is nothing yet";
   write("debug/plog/plog-40112_20260107224103518.log",
         std::string(kPlogNoise) + kPlogSocket + kPlogTable + kPlogSocket);
-  const FoundEvidence found = look();
+  const FoundEvidence found = scan();
   EXPECT_EQ(found.line, "plog-40112_20260107224103518.log: " +
                             std::string(kPlogTable, std::strlen(kPlogTable) - 1));
   EXPECT_EQ(found.kind, v1::EVIDENCE_KIND_CAUSE);
@@ -64,13 +64,13 @@ TEST_F(PlogTest, TheBestLineIsToldWithItsFile) {
 TEST_F(PlogTest, BothFoldersCountAndAConsequenceIsOne) {
   write("run/plog/plog-1_2.log", kPlogSocket);
   write("debug/plog/plog-1_2.log", kPlogNoise);
-  EXPECT_EQ(look().kind, v1::EVIDENCE_KIND_CONSEQUENCE);
+  EXPECT_EQ(scan().kind, v1::EVIDENCE_KIND_CONSEQUENCE);
 }
 
 // CANN gets over much of what it calls an error.
 TEST_F(PlogTest, AnErrorWithoutASignatureIsQuotedButIsNoCause) {
   write("debug/plog/plog-1_2.log", kPlogComplaint);
-  const FoundEvidence found = look();
+  const FoundEvidence found = scan();
   EXPECT_NE(found.line.find("something is odd"), std::string::npos);
   EXPECT_EQ(found.kind, v1::EVIDENCE_KIND_UNSPECIFIED);
 }
@@ -78,23 +78,23 @@ TEST_F(PlogTest, AnErrorWithoutASignatureIsQuotedButIsNoCause) {
 TEST_F(PlogTest, OnlyNewLinesAreRead) {
   const std::string name = "debug/plog/plog-1_2.log", text = kPlogTable;
   write(name, kPlogNoise + text.substr(0, 60));
-  EXPECT_EQ(look(false).rank, 0) << "a line without its end";
+  EXPECT_EQ(scan(false).rank, 0) << "a line without its end";
   write(name, text.substr(60), true);
-  EXPECT_GT(look(false).rank, 0);
+  EXPECT_GT(scan(false).rank, 0);
   write(name, kPlogComplaint, true);
-  EXPECT_NE(look(false).line.find("EI0004"), std::string::npos) << "the better one stays";
+  EXPECT_NE(scan(false).line.find("EI0004"), std::string::npos) << "the better one stays";
   write("debug/plog/plog-1_3.log", "EI0014: " + std::string(200, 'x'));
-  EXPECT_NE(look(true).line.find("EI0014"), std::string::npos)
+  EXPECT_NE(scan(true).line.find("EI0014"), std::string::npos)
       << "its process is gone: it will not get an end any more";
 }
 
 TEST_F(PlogTest, AnotherFileInItsPlaceIsReadFromTheBeginning) {
   const std::string name = "debug/plog/plog-1_2.log";
   write(name, std::string(4000, 'x') + "\n");
-  EXPECT_EQ(look(false).rank, 0);
+  EXPECT_EQ(scan(false).rank, 0);
   fs::remove(tree_ / name);
   write(name, kPlogTable);
-  EXPECT_GT(look(false).rank, 0);
+  EXPECT_GT(scan(false).rank, 0);
 }
 
 // A training complains and goes on; hours later it is killed for something else.
@@ -115,9 +115,9 @@ TEST_F(PlogTest, FarBehindTheEndIsPassedOver) {
   std::string text = kPlogTable;
   while (text.size() < PlogReader::kBehindAtEnd + 4096) text += kPlogNoise;
   write(name, text);
-  EXPECT_EQ(look(true).rank, 0);
+  EXPECT_EQ(scan(true).rank, 0);
   write(name, kPlogSocket, true);
-  EXPECT_GT(look(true).rank, 0);
+  EXPECT_GT(scan(true).rank, 0);
 }
 
 // A file that nobody has written to for long, and then one line: what the rank dies of.
@@ -125,9 +125,9 @@ TEST_F(PlogTest, TheFirstLineAfterALongSilenceCounts) {
   const std::string name = "debug/plog/plog-1_2.log";
   write(name, kPlogNoise);
   age(name, 20min);
-  EXPECT_EQ(look(false).rank, 0);
+  EXPECT_EQ(scan(false).rank, 0);
   write(name, kPlogTable, true);
-  EXPECT_GT(look(true).rank, 0);
+  EXPECT_GT(scan(true).rank, 0);
 }
 
 // After a restart of the agent: not more than a few files' worth, and the newest.
@@ -139,9 +139,9 @@ TEST_F(PlogTest, ManyFilesAtOnceAreNotReadWhole) {
     write(name, text + (i == 0 ? kPlogTable : i == 7 ? kPlogSocket : kPlogNoise));
     age(name, std::chrono::seconds(10 * (8 - i)));
   }
-  EXPECT_NE(look(true).line.find("wait socket establish timeout"), std::string::npos);
+  EXPECT_NE(scan(true).line.find("wait socket establish timeout"), std::string::npos);
   write("debug/plog/plog-1_0.log", kPlogTable, true);
-  EXPECT_NE(look(true).line.find("EI0004"), std::string::npos) << "and what comes then is read";
+  EXPECT_NE(scan(true).line.find("EI0004"), std::string::npos) << "and what comes then is read";
 }
 
 TEST_F(PlogTest, NothingInItLeadsElsewhere) {
@@ -159,7 +159,7 @@ TEST_F(PlogTest, NothingInItLeadsElsewhere) {
   fs::create_directories(elsewhere);
   std::ofstream(elsewhere / "plog-1_2.log") << kPlogTable;
   fs::create_directory_symlink(elsewhere.parent_path(), tree_ / "run");
-  EXPECT_EQ(look().line, "");
+  EXPECT_EQ(scan().line, "");
   PlogReader through_a_link(dir_.path() / "link");
   fs::create_directory_symlink(tree_, dir_.path() / "link");
   write("debug/plog/plog-9_9.log", kPlogTable);
@@ -195,7 +195,7 @@ TEST_F(PlogTest, TheNewestFileLosesItsBeginning) {
   if (left >= before) GTEST_SKIP() << "this file system has no holes";
   EXPECT_LE(left, 256U << 10);
   EXPECT_EQ(size(name), before);
-  EXPECT_GT(look().rank, 0) << "its end is there";
+  EXPECT_GT(scan().rank, 0) << "its end is there";
 }
 
 TEST_F(PlogTest, TooManyFilesGoTheSameWay) {
@@ -219,8 +219,8 @@ class WatchPlogTest : public WatchTest {
     std::ofstream(log(0)) << own_log;
     add({0});
     watch_->rank_ended(run_, RankNo(0), failed);
-    EXPECT_TRUE(comes(run_, [](const Told& told) { return told.ends.contains(0); }));
-    return told(run_).ends[0];
+    EXPECT_TRUE(comes(run_, [](const Reports& reports) { return reports.ends.contains(0); }));
+    return reports(run_).ends[0];
   }
 };
 

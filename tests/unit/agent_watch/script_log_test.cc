@@ -56,7 +56,7 @@ class ScriptLogs : public WatchTest {
     }
   }
   fs::path copy(int rank) {
-    return rundir::RunLayout(run_dir_).log_beside("rank-" + std::to_string(rank));
+    return rundir::RunLayout(run_dir_).node_log("rank-" + std::to_string(rank));
   }
   // Everything of it, the mark of the end included.
   bool ended(int rank) {
@@ -81,7 +81,7 @@ TEST_F(ScriptLogs, AreShippedAndTellTheScriptsSteps) {
   follow(5);
   ASSERT_TRUE(eventually([&] { return step() == 2; }));
   ASSERT_TRUE(
-      comes(run_, [](const Told& to) { return to.first_steps == std::vector<std::int64_t>{1}; }));
+      comes(run_, [](const Reports& to) { return to.first_steps == std::vector<std::int64_t>{1}; }));
   write(file(5), line(3) + "unfinished");
   ASSERT_TRUE(eventually([&] { return step() == 3 && shipped(5) == text_of(file(5)); }));
   EXPECT_TRUE(reading(run_).ranks(0).has_loss());
@@ -110,7 +110,7 @@ TEST_F(ScriptLogs, TheLowestRankThatTellsStepsSpeaks) {
 }
 
 // Killed anywhere: the copy's length is all that is known, and enough.
-TEST_F(ScriptLogs, NothingIsLostOrDoubledOverLivesOfTheAgent) {
+TEST_F(ScriptLogs, NothingIsLostOrDoubledOverIncarnationsOfTheAgent) {
   add({0});
   follow(5);
   std::string all;
@@ -243,7 +243,7 @@ TEST_F(ScriptLogs, OfAFileThatWasThereAndIsAppendedToOnlyWhatIsNewCounts) {
     log.process = process::identify(pid).value_or(process::ProcessId());
     ASSERT_TRUE(watch_->follow(run_, log));
     ASSERT_TRUE(eventually(
-        [&] { return fs::exists(rundir::RunLayout(run_dir_).source_beside(log.name)); }));
+        [&] { return fs::exists(rundir::RunLayout(run_dir_).node_log_source(log.name)); }));
     write(path, line(1));
     EXPECT_TRUE(eventually([&] {
       return shipped(old ? 5 : 6) == (old ? line(1) : line(90) + line(1));
@@ -295,14 +295,14 @@ TEST_F(ScriptLogs, TheRankWhoseEndItWasTellsWhy) {
         "the script's own\nmuster: the script ended with status 0, and rank 5, which the script "
         "had left running, ended with status 1\n");
   watch_->rank_ended(run_, RankNo(0), true);
-  ASSERT_TRUE(comes(run_, [](const Told& to) { return to.ends.contains(0); }));
+  ASSERT_TRUE(comes(run_, [](const Reports& to) { return to.ends.contains(0); }));
   EXPECT_THAT(ends_[0].evidence, StartsWith("rank 5: RuntimeError: CUDA out of memory"));
   EXPECT_EQ(ends_[0].evidence_kind, v1::EVIDENCE_KIND_CAUSE);
   EXPECT_EQ(ends_[0].step, 3);
 }
 
 // Killed from outside it says nothing, and what the others say of it is no cause.
-TEST_F(ScriptLogs, OfARankThatSaysNothingTheWorkersWordIsTold) {
+TEST_F(ScriptLogs, OfARankThatSaysNothingTheWorkersWordIsReported) {
   add({0});
   follow(4);
   follow(5);
@@ -313,7 +313,7 @@ TEST_F(ScriptLogs, OfARankThatSaysNothingTheWorkersWordIsTold) {
       "signal 9";
   write(log(0), "muster: " + word + "\n");
   watch_->rank_ended(run_, RankNo(0), true);
-  ASSERT_TRUE(comes(run_, [](const Told& to) { return to.ends.contains(0); }));
+  ASSERT_TRUE(comes(run_, [](const Reports& to) { return to.ends.contains(0); }));
   EXPECT_EQ(ends_[0].evidence, word);
 }
 
@@ -325,7 +325,7 @@ TEST_F(ScriptLogs, WithoutAWordOfItTheBestLineOfAllCounts) {
   write(file(10), "RuntimeError: CUDA out of memory. Tried to allocate 3 GiB\n");
   write(log(0), "one of them has failed\n");
   watch_->rank_ended(run_, RankNo(0), true);
-  ASSERT_TRUE(comes(run_, [](const Told& to) { return to.ends.contains(0); }));
+  ASSERT_TRUE(comes(run_, [](const Reports& to) { return to.ends.contains(0); }));
   EXPECT_THAT(ends_[0].evidence,
               StartsWith("rank 9: RuntimeError: CUDA out of memory. Tried to allocate 2"));
 }
@@ -337,7 +337,7 @@ TEST_F(ScriptLogs, SuccessIsSeenInThem) {
   write(file(5), "all is done");  // what is there when the script ends, the unfinished line too
   watch_->rank_ended(run_, RankNo(0), false);
   watch_->run_swept(run_);
-  ASSERT_TRUE(comes(run_, [](const Told& to) { return to.ends.contains(0); }));
+  ASSERT_TRUE(comes(run_, [](const Reports& to) { return to.ends.contains(0); }));
   EXPECT_TRUE(ends_[0].success_seen);
   ASSERT_TRUE(eventually([&] { return ended(5); }));
 }
@@ -346,7 +346,7 @@ class HangingScriptLogs : public ScriptLogs {
  protected:
   HangingScriptLogs() {
     options_.hang_after = 50ms;
-    options_.last_look = 200ms;
+    options_.last_scan = 200ms;
     options_.device_of = [](const std::string&) { return 1; };
     options_.open_script_log = [this](const char* path, int flags) {
       if (std::string(path).ends_with("_7.log") && hangs_) {
@@ -371,7 +371,7 @@ TEST_F(HangingScriptLogs, HoldUpNothingElse) {
   ASSERT_TRUE(eventually([&] { return step() == 4; }));
   write(log(0), "RuntimeError: CUDA out of memory\n");
   watch_->rank_ended(run_, RankNo(0), true);
-  ASSERT_TRUE(comes(run_, [](const Told& to) { return to.ends.contains(0); }));
+  ASSERT_TRUE(comes(run_, [](const Reports& to) { return to.ends.contains(0); }));
   EXPECT_THAT(ends_[0].evidence, HasSubstr("CUDA out of memory"));
   watch_->run_swept(run_);
   ASSERT_TRUE(eventually([&] { return ended(5) && ended(7); }));

@@ -25,7 +25,7 @@ std::vector<std::int64_t> counted(const std::vector<std::pair<std::int64_t, std:
   for (const auto& [step, total] : lines) {
     const engine::StepLine line{.step = step, .total = total};
     const StepGuard::Verdict verdict = guard.judge(line, latest);
-    if (verdict == StepGuard::Verdict::Both) count(guard.take_held());
+    if (verdict == StepGuard::Verdict::Both) count(guard.take_pending());
     if (verdict != StepGuard::Verdict::Not) count(line);
   }
   return steps;

@@ -18,7 +18,7 @@ std::optional<bool> log_says(const std::vector<std::string>& lines,
   std::int64_t covers = 0;
   for (const std::string& line : lines) {
     const engine::LogLine found = (*grammar)->read(line);
-    if (found.said == engine::Said::Step) {
+    if (found.kind == engine::LineKind::Step) {
       covers = latest.step >= 0 ? found.step.step - latest.step : 0;
       latest.step = found.step.step;
       latest.total = found.step.total;
@@ -97,11 +97,11 @@ class LastStep : public WatchTest {
     watching_.set_success_last_step(true);
   }
   bool ended(std::uint32_t rank) {
-    return comes(run_, [rank](const Told& told) { return told.ends.contains(rank); });
+    return comes(run_, [rank](const Reports& reports) { return reports.ends.contains(rank); });
   }
 };
 
-TEST_F(LastStep, is_told_of_each_rank_with_how_far_it_came) {
+TEST_F(LastStep, is_reported_of_each_rank_with_how_far_it_came) {
   add({0, 1, 2});
   const test::Appender first(log(0)), last(log(1));
   first.write("[after training is done] datetime: 2024-03-01 11:00:03 \n");
@@ -139,7 +139,7 @@ TEST_F(LastStep, outlives_the_agent) {
   EXPECT_EQ(ends_[0].total, 100);
 }
 
-TEST_F(LastStep, is_looked_for_only_where_it_is_asked_for) {
+TEST_F(LastStep, is_searched_for_only_where_it_is_asked_for) {
   watching_.set_success_last_step(false);
   add({0});
   const test::Appender rank(log(0));

@@ -22,10 +22,10 @@ using namespace std::chrono_literals;
 
 class WatchTest : public testing::Test {
  protected:
-  struct Told {
+  struct Reports {
     std::vector<std::int64_t> first_steps;
     std::map<std::uint32_t, RankEnd> ends;
-    int shards = 0, last_looks = 0;
+    int shards = 0, last_scans = 0;
   };
 
   void SetUp() override {
@@ -37,9 +37,9 @@ class WatchTest : public testing::Test {
     if (watch_) watch_->stop();
   }
   void start() {
-    const auto told = [this](const RunKey& run, const std::function<void(Told&)>& note) {
+    const auto reports = [this](const RunKey& run, const std::function<void(Reports&)>& note) {
       const std::scoped_lock lock(mutex_);
-      note(told_[run]);
+      note(reports_[run]);
     };
     auto watch = Watch::start(
         options_,
@@ -50,17 +50,17 @@ class WatchTest : public testing::Test {
           changed_.notify_all();
         },
         {.on_first_step =
-             [told](const RunKey& run, std::int64_t step) {
-               told(run, [step](Told& to) { to.first_steps.push_back(step); });
+             [reports](const RunKey& run, std::int64_t step) {
+               reports(run, [step](Reports& to) { to.first_steps.push_back(step); });
              },
          .on_rank_end =
-             [told](const RunKey& run, RankNo rank, const RankEnd& end) {
-               told(run, [&](Told& to) { to.ends[rank.value] = end; });
+             [reports](const RunKey& run, RankNo rank, const RankEnd& end) {
+               reports(run, [&](Reports& to) { to.ends[rank.value] = end; });
              },
          .on_shard_finished =
-             [told](const RunKey& run) { told(run, [](Told& to) { ++to.shards; }); },
-         .on_last_look =
-             [told](const RunKey& run) { told(run, [](Told& to) { ++to.last_looks; }); },
+             [reports](const RunKey& run) { reports(run, [](Reports& to) { ++to.shards; }); },
+         .on_last_scan =
+             [reports](const RunKey& run) { reports(run, [](Reports& to) { ++to.last_scans; }); },
          .on_trouble =
              [this](const std::string& text) {
                const std::scoped_lock lock(mutex_);
@@ -86,12 +86,12 @@ class WatchTest : public testing::Test {
     return false;
   }
   // What was told of a run has come to this.
-  [[nodiscard]] bool comes(const RunKey& run, const std::function<bool(const Told&)>& good) {
-    return eventually([&] { return good(told(run)); });
+  [[nodiscard]] bool comes(const RunKey& run, const std::function<bool(const Reports&)>& good) {
+    return eventually([&] { return good(reports(run)); });
   }
-  Told told(const RunKey& run) {
+  Reports reports(const RunKey& run) {
     const std::scoped_lock lock(mutex_);
-    return told_[run];
+    return reports_[run];
   }
   std::vector<std::string> troubles() {
     const std::scoped_lock lock(mutex_);
@@ -125,12 +125,12 @@ class WatchTest : public testing::Test {
   v1::Watching watching_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<RunKey, Told> told_;
+  std::map<RunKey, Reports> reports_;
   std::vector<std::string> troubles_;
   // Of the one run that most tests have:
-  std::vector<std::int64_t>& first_steps_ = told_[run_].first_steps;
-  std::map<std::uint32_t, RankEnd>& ends_ = told_[run_].ends;
-  int& shards_ = told_[run_].shards;
+  std::vector<std::int64_t>& first_steps_ = reports_[run_].first_steps;
+  std::map<std::uint32_t, RankEnd>& ends_ = reports_[run_].ends;
+  int& shards_ = reports_[run_].shards;
   std::unique_ptr<Watch> watch_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_F(WatchTest, steps_are_seen_as_they_are_written_and_the_first_is_told_once) {
+TEST_F(WatchTest, steps_are_seen_as_they_are_written_and_the_first_is_reported_once) {
   add({0, 1});
   const test::Appender rank(log(0));
   rank.write(line(1) + line(2).substr(0, 20));
@@ -148,7 +148,7 @@ TEST_F(WatchTest, unknown_words_are_refused) {
 
 // A rank that met a full disk could not write so much as why it ended: a status without a word was
 // taken for an error of its program.
-TEST_F(WatchTest, a_rank_without_last_words_on_a_full_disk_is_told_as_that) {
+TEST_F(WatchTest, a_rank_without_last_words_on_a_full_disk_is_reported_as_that) {
   watch_->stop();
   std::atomic<std::uint64_t> free = 1ull << 40;
   options_.free_bytes = [&](const std::filesystem::path&) { return free.load(); };
@@ -159,12 +159,12 @@ TEST_F(WatchTest, a_rank_without_last_words_on_a_full_disk_is_told_as_that) {
   telling.write("hello\nRuntimeError: of its own\n");
   before.write("hello\n");
   watch_->rank_ended(run_, RankNo(2), true);
-  ASSERT_TRUE(comes(run_, [](const Told& told) { return told.ends.contains(2); }));
+  ASSERT_TRUE(comes(run_, [](const Reports& reports) { return reports.ends.contains(2); }));
   free = 100;
   watch_->rank_ended(run_, RankNo(0), true);
   watch_->rank_ended(run_, RankNo(1), true);
-  ASSERT_TRUE(comes(run_, [](const Told& told) { return told.ends.size() == 3; }));
-  const Told now = told(run_);
+  ASSERT_TRUE(comes(run_, [](const Reports& reports) { return reports.ends.size() == 3; }));
+  const Reports now = reports(run_);
   EXPECT_EQ(now.ends.at(0).evidence,
             "No space left on device: the disk of '" + (run_dir_ / "logs").string() +
                 "' is full, so that the rank's log may end before it could say why");
@@ -201,8 +201,8 @@ TEST_F(WatchTest, more_logs_than_may_be_open_are_all_read) {
     test::Appender(log(static_cast<int>(rank))).write("RuntimeError: x\n");
     watch_->rank_ended(run_, RankNo(rank), true);
   }
-  ASSERT_TRUE(comes(run_, [](const Told& told) { return told.ends.size() == kRanks; }));
-  for (const auto& [rank, end] : told(run_).ends)
+  ASSERT_TRUE(comes(run_, [](const Reports& reports) { return reports.ends.size() == kRanks; }));
+  for (const auto& [rank, end] : reports(run_).ends)
     EXPECT_EQ(end.evidence, "RuntimeError: x") << rank;
   watch_->stop();  // nothing is being read
   std::size_t open = 0;
@@ -234,7 +234,7 @@ class WatchWithoutInotify : public WatchTest {
 
 // 64 agents on one machine took all inotify instances of their user; the next agent did not start,
 // and a job that was placed on it failed.
-TEST_F(WatchWithoutInotify, logs_are_looked_at_and_one_line_says_so) {
+TEST_F(WatchWithoutInotify, logs_are_scanned_and_one_line_says_so) {
   watch_->stop();
   options_.blind_scan = 1h;  // not what finds the steps
   start();
@@ -317,7 +317,7 @@ TEST_F(WatchTest, checkpoints_are_seen_when_they_are_sealed) {
 
 // A torch script saved step_20.pt, which no layout knows: after its failure it began at step 0, and
 // nothing had said that it would.
-TEST_F(WatchTest, a_file_of_no_checkpoint_that_the_layout_knows_is_told) {
+TEST_F(WatchTest, a_file_of_no_checkpoint_that_the_layout_knows_is_reported) {
   const std::filesystem::path save = dir_.path() / "save";
   watching_.set_layout("megatron");
   watching_.set_save_dir(save.string());
@@ -326,7 +326,7 @@ TEST_F(WatchTest, a_file_of_no_checkpoint_that_the_layout_knows_is_told) {
   add({0});
   std::ofstream(save / "step_20.pt") << "weights";
   watch_->run_swept(run_);
-  ASSERT_TRUE(comes(run_, [](const Told& told) { return told.last_looks == 1; }));
+  ASSERT_TRUE(comes(run_, [](const Reports& reports) { return reports.last_scans == 1; }));
   EXPECT_EQ(reading(run_).unknown_file(), "step_20.pt");
   write_checkpoint(save, 10);
   EXPECT_TRUE(eventually([&] { return reading(run_).unknown_file().empty(); }))
@@ -334,7 +334,7 @@ TEST_F(WatchTest, a_file_of_no_checkpoint_that_the_layout_knows_is_told) {
 }
 
 // `ps` showed step, loss and time left of a training that had hung for an hour as if it went on.
-TEST_F(WatchTest, the_age_of_the_last_step_is_told) {
+TEST_F(WatchTest, the_age_of_the_last_step_is_reported) {
   add({0});
   test::Appender(log(0)).write("compiling\n");
   ASSERT_TRUE(eventually([&] { return reading(run_).ranks(0).log_bytes() > 0; }));
@@ -353,7 +353,7 @@ TEST_F(WatchTest, the_age_of_the_last_step_is_told) {
   EXPECT_TRUE(eventually([&] { return reading(run_).step_age().seconds() >= 3600; }));
 }
 
-TEST_F(WatchWithoutInotify, checkpoints_are_looked_for) {
+TEST_F(WatchWithoutInotify, checkpoints_are_scanned_for) {
   watch_->stop();
   options_.blind_scan = 50ms;
   start();

@@ -30,7 +30,7 @@ class SlowJournal final : public journal::Journal {
     std::unique_lock lock(mutex_);
     ++begun_;
     changed_.notify_all();
-    changed_.wait(lock, [this] { return !held_; });
+    changed_.wait(lock, [this] { return !blocked_; });
     return inner_.append(batch);
   }
   [[nodiscard]] JournalIndex last() const override { return inner_.last(); }
@@ -43,9 +43,9 @@ class SlowJournal final : public journal::Journal {
     return inner_.archived_job(job);
   }
 
-  void hold(bool held) {
+  void hold(bool blocked) {
     const std::lock_guard lock(mutex_);
-    held_ = held;
+    blocked_ = blocked;
     begun_ = 0;
     changed_.notify_all();
   }
@@ -58,7 +58,7 @@ class SlowJournal final : public journal::Journal {
   journal::MemoryJournal inner_{std::make_shared<journal::MemoryDisk>()};
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool held_ = false;
+  bool blocked_ = false;
   int begun_ = 0;
 };
 

@@ -44,7 +44,7 @@ TEST_F(JobRefTest, ArchivedOnesAreFoundByNameAndId) {
   EXPECT_TRUE(resolve_job(ledger_, "0000000000000")->archived);
 }
 
-TEST_F(JobRefTest, AmbiguousAndUnknownAreToldApart) {
+TEST_F(JobRefTest, AmbiguousAndUnknownAreDistinguished) {
   const auto ambiguous = resolve_job(ledger_, "0aaaaaaaaaa");
   ASSERT_FALSE(ambiguous);
   EXPECT_EQ(ambiguous.error().code, ErrorCode::Conflict);

@@ -15,7 +15,7 @@ LogSources two_attempts() {
   return sources;
 }
 
-std::string said(const std::vector<AttemptNo>& chosen, const v1::ReadLogsRequest& request,
+std::string problem_text(const std::vector<AttemptNo>& chosen, const v1::ReadLogsRequest& request,
                  const LogSources& sources = two_attempts()) {
   return missing_logs(sources, chosen, request).value_or("");
 }
@@ -43,42 +43,42 @@ TEST(LogChoice, RanksUnlessOthersAreNamed) {
 
 TEST(MissingCompanions, ANameSaysWhichThereAre) {
   LogSources sources = two_attempts();
-  const auto said = [&](const std::vector<std::string>& names, const std::set<std::string>& there) {
+  const auto problem_text = [&](const std::vector<std::string>& names, const std::set<std::string>& there) {
     v1::ReadLogsRequest request;
     for (const std::string& name : names) request.add_companions(name);
     return missing_companions(sources, there, LogChoice(request)).value_or("");
   };
-  EXPECT_EQ(said({"*", "setup:failed"}, {}), "");
-  EXPECT_EQ(said({"setup"}, {}),
+  EXPECT_EQ(problem_text({"*", "setup:failed"}, {}), "");
+  EXPECT_EQ(problem_text({"setup"}, {}),
             "reading the logs of job 'llama' (01h): it has no log of 'setup'; beside its ranks' "
             "there is none");
-  EXPECT_EQ(said({"scheduler", "setup", "\x1b[2J\n"}, {"setup"}),
+  EXPECT_EQ(problem_text({"scheduler", "setup", "\x1b[2J\n"}, {"setup"}),
             "reading the logs of job 'llama' (01h): it has no log of '?[2J?', 'scheduler'; beside "
             "its ranks' there is that of 'setup'");
-  sources.beside = {"scheduler", "setup"};
-  EXPECT_EQ(said({"setup"}, {}), "") << "it may not have begun";
-  EXPECT_EQ(said({"schedulr"}, {}),
+  sources.node_logs = {"scheduler", "setup"};
+  EXPECT_EQ(problem_text({"setup"}, {}), "") << "it may not have begun";
+  EXPECT_EQ(problem_text({"schedulr"}, {}),
             "reading the logs of job 'llama' (01h): it has no log of 'schedulr'; beside its ranks' "
             "there are those of 'scheduler', 'setup'");
-  EXPECT_LT(said(std::vector<std::string>(1, std::string(1 << 20, 'x')), {}).size(), 300u);
+  EXPECT_LT(problem_text(std::vector<std::string>(1, std::string(1 << 20, 'x')), {}).size(), 300u);
 }
 
 TEST(MissingLogs, WhatIsThereIsNotMissing) {
   v1::ReadLogsRequest request;
-  EXPECT_EQ(said({AttemptNo(2)}, request), "");
+  EXPECT_EQ(problem_text({AttemptNo(2)}, request), "");
   request.add_ranks(7);
-  EXPECT_EQ(said({AttemptNo(2)}, request), "");
+  EXPECT_EQ(problem_text({AttemptNo(2)}, request), "");
   request.set_node("c");
-  EXPECT_EQ(said({AttemptNo(2)}, request), "");
+  EXPECT_EQ(problem_text({AttemptNo(2)}, request), "");
   request.set_node("b");
-  EXPECT_EQ(said({AttemptNo(1), AttemptNo(2)}, request), "")
+  EXPECT_EQ(problem_text({AttemptNo(1), AttemptNo(2)}, request), "")
       << "in one of the chosen attempts is enough";
 }
 
 TEST(MissingLogs, ARankSaysWhichThereAre) {
   v1::ReadLogsRequest request;
   for (const std::uint32_t rank : {3U, 8U, 9U, 12U}) request.add_ranks(rank);
-  EXPECT_EQ(said({AttemptNo(2)}, request),
+  EXPECT_EQ(problem_text({AttemptNo(2)}, request),
             "reading the logs of job 'llama' (01h): it has no ranks 8-9, 12; there are ranks 0-7 "
             "on nodes 'a', 'c' in attempt 2");
 }
@@ -86,12 +86,12 @@ TEST(MissingLogs, ARankSaysWhichThereAre) {
 TEST(MissingLogs, ANodeSaysWhichThereAre) {
   v1::ReadLogsRequest request;
   request.set_node("b");
-  EXPECT_EQ(said({AttemptNo(2)}, request),
+  EXPECT_EQ(problem_text({AttemptNo(2)}, request),
             "reading the logs of job 'llama' (01h): it has no node 'b'; there are ranks 0-7 on "
             "nodes 'a', 'c' in attempt 2");
   request.set_node("d");
   request.add_ranks(99);
-  EXPECT_EQ(said({AttemptNo(1), AttemptNo(2)}, request),
+  EXPECT_EQ(problem_text({AttemptNo(1), AttemptNo(2)}, request),
             "reading the logs of job 'llama' (01h): it has no node 'd' and no rank 99; there are "
             "ranks 0-7 on nodes 'a', 'b', 'c' in attempts 1-2");
 }
@@ -119,7 +119,7 @@ TEST(LogChoice, ARankInsideOfAScriptIsTheLogOfThatName) {
   EXPECT_EQ(choice.companions, (std::set<std::string>{"rank-5", "rank-15"}));
   EXPECT_TRUE(choice.ranks);
   EXPECT_EQ(missing_companions(sources, {}, choice), std::nullopt) << "it may not have begun";
-  EXPECT_EQ(said({AttemptNo(1)}, request, sources),
+  EXPECT_EQ(problem_text({AttemptNo(1)}, request, sources),
             "reading the logs of job 'gpt' (01h): it has no rank 16; there are ranks 0-1 on nodes "
             "'a', 'b' in attempt 1, and inside their scripts ranks 0-15 of "
             "the training");
@@ -138,7 +138,7 @@ TEST(MissingLogs, ARankOfAnotherNode) {
   v1::ReadLogsRequest request;
   request.set_node("a");
   request.add_ranks(5);
-  EXPECT_EQ(said({AttemptNo(1)}, request),
+  EXPECT_EQ(problem_text({AttemptNo(1)}, request),
             "reading the logs of job 'llama' (01h): it has no rank 5 on node 'a'; there are ranks "
             "0-3 in attempt 1");
 }
@@ -146,13 +146,13 @@ TEST(MissingLogs, ARankOfAnotherNode) {
 TEST(MissingLogs, AnAttemptSaysWhichThereAre) {
   v1::ReadLogsRequest request;
   request.set_attempt(7);
-  EXPECT_EQ(said({}, request),
+  EXPECT_EQ(problem_text({}, request),
             "reading the logs of job 'llama' (01h): it has no attempt 7; there are attempts 1-2");
   LogSources one = two_attempts();
   one.attempts.erase(AttemptNo(2));
-  EXPECT_EQ(said({}, request, one),
+  EXPECT_EQ(problem_text({}, request, one),
             "reading the logs of job 'llama' (01h): it has no attempt 7; there is attempt 1");
-  EXPECT_EQ(said({}, request, {.job = JobId("01h"), .name = "llama"}),
+  EXPECT_EQ(problem_text({}, request, {.job = JobId("01h"), .name = "llama"}),
             "reading the logs of job 'llama' (01h): it has no attempt 7; it was not placed yet");
 }
 
@@ -163,7 +163,7 @@ TEST(MissingLogs, AThousandNodesFitOnOneLine) {
         {.node = NodeName("n" + std::to_string(i)), .first = RankNo(i * 2), .count = 1});
   v1::ReadLogsRequest request;
   request.set_node("x");
-  const std::string text = said({AttemptNo(1)}, request, sources);
+  const std::string text = problem_text({AttemptNo(1)}, request, sources);
   EXPECT_LT(text.size(), 400u) << text;
   EXPECT_NE(text.find("and 984 more"), std::string::npos) << text;
   EXPECT_NE(text.find("and more, up to 1998"), std::string::npos) << text;

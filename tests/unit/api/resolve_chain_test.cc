@@ -280,7 +280,7 @@ TEST(Resolve, CheckpointsOfAnotherFormAreRefused) {
 
 TEST(PickCheckpoint, TheNewestThatCountsOrTheOneThatIsAskedFor) {
   NamedJob job = ended("0aaaaaaaaaa01", "base", {{10, 1}, {20, 1}, {40, 2}});
-  job.whole[2].set_aside = true;
+  job.whole[2].quarantined = true;
   v1::StartSpec start;
   start.set_as(v1::START_AS_RESUME);
   EXPECT_EQ((*pick_checkpoint(start, job))->step(), 20);
@@ -319,7 +319,7 @@ TEST(PickCheckpoint, TheNewestThatCountsOrTheOneThatIsAskedFor) {
             none +
                 "; wait until it has saved one, or name the directory that holds the weights "
                 "(start.from: job:base/DIR)");
-  job.whole.push_back({.attempt = AttemptNo(1), .step = 10, .path = "", .set_aside = true});
+  job.whole.push_back({.attempt = AttemptNo(1), .step = 10, .path = "", .quarantined = true});
   start.set_as(v1::START_AS_RESUME);
   EXPECT_EQ(pick_checkpoint(start, job).error().message,
             none +
@@ -331,7 +331,7 @@ TEST(PickCheckpoint, TheNewestThatCountsOrTheOneThatIsAskedFor) {
 // without its optimizer.
 TEST(PickCheckpoint, NothingGoesOnFromWeightsAlone) {
   NamedJob job = ended("0aaaaaaaaaa01", "base", {{10, 1}, {20, 1}});
-  for (core::CheckpointRecord& one : job.whole) one.set_aside = one.weights_alone = true;
+  for (core::CheckpointRecord& one : job.whole) one.quarantined = one.weights_alone = true;
   v1::StartSpec start;
   start.set_as(v1::START_AS_RESUME);
   EXPECT_EQ(pick_checkpoint(start, job).error().message,

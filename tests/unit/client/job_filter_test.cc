@@ -45,7 +45,7 @@ TEST(JobFilter, ByLabelsAllOfThem) {
   EXPECT_FALSE(both.takes(job("a", v1::JOB_PHASE_QUEUED, {{"team", "vision"}, {"urgent", "yes"}})));
 }
 
-TEST(JobFilter, WrongWordsAreToldWithTheNearestOne) {
+TEST(JobFilter, WrongWordsAreRefusedWithTheNearestOne) {
   EXPECT_EQ(job_filter({"runing"}, {}).error().code, ErrorCode::InvalidArgument);
   EXPECT_THAT(job_filter({"runing"}, {}).error().message,
               testing::HasSubstr("did you mean 'running'?"));

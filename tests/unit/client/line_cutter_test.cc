@@ -36,7 +36,7 @@ TEST_F(LineCutterTest, RanksAndAttemptsDoNotMix) {
   EXPECT_EQ(lines_, (std::vector<std::string>{"c", "aA"}));
 }
 
-TEST_F(LineCutterTest, WhatStandsBesideTheRanksIsNobodyElses) {
+TEST_F(LineCutterTest, WhatIsOfNoRankIsNobodyElses) {
   LineCutter cutter;
   const auto of = [&](const LogLabel& log, std::string_view data) {
     cutter.add(log, data, [&](std::string_view line) {

@@ -126,7 +126,7 @@ TEST_F(Since, ADateHereOrWithItsZone) {
   EXPECT_EQ(since("2026-03-01T14:05-0530"), at(kDay, 19h + 35min));
 }
 
-TEST_F(Since, NonsenseIsSaid) {
+TEST_F(Since, NonsenseIsRefused) {
   for (const char* text :
        {"", "soon", "90", "-5m", "25:00", "14:60", "14:5", "2026-02-30", "2026-13-01",
         "2026-03-01T", "2026-03-01T14", "2026-03-01T14:05X", "2026-03-01T14:05+",

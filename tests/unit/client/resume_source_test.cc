@@ -18,7 +18,7 @@ v1::Job job(const std::vector<std::tuple<std::uint32_t, std::int64_t, bool>>& ch
     v1::Checkpoint& one = *job.add_checkpoints();
     one.set_attempt(attempt);
     one.set_step(step);
-    one.set_set_aside(aside);
+    one.set_quarantined(aside);
     one.set_path("/c/attempt-" + std::to_string(attempt) + "/" + std::to_string(step));
   }
   return job;
@@ -29,10 +29,10 @@ std::string chosen(const std::vector<std::tuple<std::uint32_t, std::int64_t, boo
   const auto source = choose_checkpoint(job(checkpoints), "resuming", step);
   if (!source) return source.error().message;
   if (auto there = check_checkpoint(*source); !there) return there.error().message;
-  return source->checkpoint.path + (source->set_aside ? " (set aside)" : "");
+  return source->checkpoint.path + (source->quarantined ? " (set aside)" : "");
 }
 
-TEST(ResumeSource, TheNewestThatWasNotSetAside) {
+TEST(ResumeSource, TheNewestThatIsNotQuarantined) {
   EXPECT_EQ(chosen({{1, 4, false}, {1, 8, false}}), "/c/attempt-1/8");
   EXPECT_EQ(chosen({{1, 4, false}, {2, 4, false}, {1, 8, true}}), "/c/attempt-2/4")
       << "the last attempt's";
@@ -45,7 +45,7 @@ TEST(ResumeSource, OneThatIsAskedForByItsStepIsMeant) {
   EXPECT_EQ(chosen({{1, 8, false}, {2, 8, true}}, 8), "/c/attempt-1/8") << "the sound one of two";
 }
 
-TEST(ResumeSource, WhatIsNotThereIsSaidWithWhatIs) {
+TEST(ResumeSource, WhatIsNotThereIsReportedWithWhatIs) {
   EXPECT_EQ(chosen({{1, 4, false}, {1, 8, true}}, 5),
             "resuming job 'llama' (06f3kq8z2m1ab): it has no whole checkpoint of step 5; the "
             "newest are 4, 8");

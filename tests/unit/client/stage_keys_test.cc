@@ -117,7 +117,7 @@ TEST_F(StageKeys, NameWhatAStageComesBehind) {
   EXPECT_THAT(stages_named(found[1]), ElementsAre("prepare"));
 }
 
-TEST_F(StageKeys, MissingPathsAreTold) {
+TEST_F(StageKeys, MissingPathsAreReported) {
   const std::vector<v1::JobSpec> found =
       stages("start: {from: /nowhere/at/all}\nruntime: {env: {D: '${start.dir}'}}\n");
   EXPECT_THAT(missing_paths(found[0]), ElementsAre("start.from: '/nowhere/at/all'"));

@@ -69,7 +69,7 @@ TEST(SubmitOnce, AnAnswerThatIsLostIsAskedForAgainUnderTheSameId) {
   EXPECT_NE(controller.service.ids().back(), ids[0]) << "another job has another one";
 }
 
-TEST(SubmitOnce, AControllerThatStaysAwayIsSaidToBe) {
+TEST(SubmitOnce, AControllerThatStaysAwayIsReported) {
   Controller controller(100);
   Interrupt interrupt(std::nullopt);
   const auto response = submit_once(controller.session, spec_named("cut-whole2"), interrupt);

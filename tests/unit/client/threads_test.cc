@@ -86,20 +86,20 @@ TEST(Interrupt, FiresOnceTheTimeIsUp) {
   EXPECT_TRUE(interrupt.wait_for(kPatience));
   EXPECT_TRUE(interrupt.timed_out());
   EXPECT_FALSE(interrupt.interrupted());
-  int told = 0;
+  int notified = 0;
   {
-    const Interrupt::OnFire late(interrupt, [&] { ++told; });
+    const Interrupt::OnFire late(interrupt, [&] { ++notified; });
   }
-  EXPECT_EQ(told, 1);
+  EXPECT_EQ(notified, 1);
 }
 
 TEST(Interrupt, FiresOnASignalAndTellsWhoIsThere) {
   Interrupt interrupt(std::nullopt);
   EXPECT_FALSE(interrupt.fired());
-  std::latch told(1);
-  const Interrupt::OnFire there(interrupt, [&] { told.count_down(); });
+  std::latch notified(1);
+  const Interrupt::OnFire there(interrupt, [&] { notified.count_down(); });
   ASSERT_EQ(::kill(::getpid(), SIGTERM), 0);
-  told.wait();
+  notified.wait();
   EXPECT_TRUE(interrupt.interrupted());
   EXPECT_TRUE(interrupt.calls().cancelled());
 }

@@ -22,7 +22,7 @@ class Usage : public testing::Test {
     node->add_subcommand("ls");
     node->add_subcommand("show");
   }
-  std::string said(std::vector<const char*> words) {
+  std::string problem_text(std::vector<const char*> words) {
     words.insert(words.begin(), "muster");
     return unknown_verb(app_, static_cast<int>(words.size()), words.data());
   }
@@ -31,27 +31,27 @@ class Usage : public testing::Test {
 };
 
 TEST_F(Usage, AWordThatIsNoVerbIsNamedWithTheNearestOne) {
-  EXPECT_THAT(said({"rum"}), HasSubstr("'rum' is no verb of 'muster'; did you mean 'muster run'?; "
+  EXPECT_THAT(problem_text({"rum"}), HasSubstr("'rum' is no verb of 'muster'; did you mean 'muster run'?; "
                                        "there are: run, ps, node; see 'muster --help'"));
-  EXPECT_THAT(said({"frobnicate", "--help"}),
+  EXPECT_THAT(problem_text({"frobnicate", "--help"}),
               HasSubstr("'frobnicate' is no verb of 'muster'; there are"));
-  EXPECT_THAT(said({"node", "shwo", "x"}),
+  EXPECT_THAT(problem_text({"node", "shwo", "x"}),
               HasSubstr("'shwo' is no verb of 'muster node'; did you mean 'muster node show'?"));
 }
 
 TEST_F(Usage, WordsOfOtherToolsAreKnownByMeaning) {
-  EXPECT_THAT(said({"squeue"}), HasSubstr("did you mean 'muster ps'?"));
-  EXPECT_THAT(said({"node", "list"}), HasSubstr("did you mean 'muster node ls'?"));
-  EXPECT_THAT(said({"help"}), HasSubstr("did you mean 'muster --help'?"));
+  EXPECT_THAT(problem_text({"squeue"}), HasSubstr("did you mean 'muster ps'?"));
+  EXPECT_THAT(problem_text({"node", "list"}), HasSubstr("did you mean 'muster node ls'?"));
+  EXPECT_THAT(problem_text({"help"}), HasSubstr("did you mean 'muster --help'?"));
 }
 
 TEST_F(Usage, OptionsAndTheirValuesAreNoVerbs) {
-  EXPECT_THAT(said({"--controller", "frob", "ps", "--state", "x"}), IsEmpty());
-  EXPECT_THAT(said({"--controller=frob", "rum"}), HasSubstr("'rum'"));
-  EXPECT_THAT(said({"--help"}), IsEmpty());
-  EXPECT_THAT(said({"node", "--help"}), IsEmpty());
-  EXPECT_THAT(said({"run", "anything", "--help"}), IsEmpty());
-  EXPECT_THAT(said({"--", "frob"}), IsEmpty());
+  EXPECT_THAT(problem_text({"--controller", "frob", "ps", "--state", "x"}), IsEmpty());
+  EXPECT_THAT(problem_text({"--controller=frob", "rum"}), HasSubstr("'rum'"));
+  EXPECT_THAT(problem_text({"--help"}), IsEmpty());
+  EXPECT_THAT(problem_text({"node", "--help"}), IsEmpty());
+  EXPECT_THAT(problem_text({"run", "anything", "--help"}), IsEmpty());
+  EXPECT_THAT(problem_text({"--", "frob"}), IsEmpty());
 }
 
 }  // namespace

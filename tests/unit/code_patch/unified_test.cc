@@ -10,7 +10,7 @@
 namespace muster::code_patch {
 namespace {
 
-std::string told(std::string_view text) {
+std::string summary(std::string_view text) {
   const auto files = read_diff(text);
   if (!files) return files.error().message;
   std::string out;
@@ -28,18 +28,18 @@ std::string told(std::string_view text) {
 
 TEST(Unified, GitAndDiffSayTheSame) {
   const std::string body = "@@ -1,3 +1,4 @@ def f():\n a\n-b\n+B\n+C\n c\n@@ -20 +21 @@\n-x\n+y\n";
-  EXPECT_EQ(told("From 12ab\nSubject: --- not a file\n\ndiff --git a/t/x.py b/t/x.py\nindex 1..2 "
+  EXPECT_EQ(summary("From 12ab\nSubject: --- not a file\n\ndiff --git a/t/x.py b/t/x.py\nindex 1..2 "
                  "100644\n--- a/t/x.py\n+++ b/t/x.py\n" +
                  body + "-- \n2.39\n"),
             "t/x.py +3 -2 @1 @20\n");
-  EXPECT_EQ(told("diff -ru old/t/x.py new/t/x.py\n--- old/t/x.py\t2024-01-01 00:00:00 +0000\n+++ "
+  EXPECT_EQ(summary("diff -ru old/t/x.py new/t/x.py\n--- old/t/x.py\t2024-01-01 00:00:00 +0000\n+++ "
                  "new/t/x.py\t2024-01-02 00:00:00 +0000\n" +
                  body + "Only in new: y\n"),
             "t/x.py +3 -2 @1 @20\n");
-  EXPECT_EQ(told("--- a/x.py.orig\n+++ a/x.py\n@@ -1 +1 @@\n-a\n\\ No newline at end of "
+  EXPECT_EQ(summary("--- a/x.py.orig\n+++ a/x.py\n@@ -1 +1 @@\n-a\n\\ No newline at end of "
                  "file\n+b\n\\ No newline at end of file\n"),
             "x.py +1 -1 @1\n");
-  EXPECT_EQ(told("--- a/x.py\n+++ b/x.py\n@@ -1,3 +1,2 @@\n a\n\n--- b\n--- a/y.py\n+++ b/y.py\n@@ "
+  EXPECT_EQ(summary("--- a/x.py\n+++ b/x.py\n@@ -1,3 +1,2 @@\n a\n\n--- b\n--- a/y.py\n+++ b/y.py\n@@ "
                  "-1 +1 @@\n-a\n+b\n"),
             "x.py +0 -1 @1\ny.py +1 -1 @1\n")
       << "a line '-- b' that goes away is no name of a file";
@@ -47,7 +47,7 @@ TEST(Unified, GitAndDiffSayTheSame) {
 
 TEST(Unified, FilesComeGoAndMove) {
   EXPECT_EQ(
-      told("diff --git a/new.py b/new.py\nnew file mode 100755\nindex 0..1\n--- /dev/null\n+++ "
+      summary("diff --git a/new.py b/new.py\nnew file mode 100755\nindex 0..1\n--- /dev/null\n+++ "
            "b/new.py\n@@ -0,0 +1 @@\n+x\n"
            "diff --git a/old.py b/old.py\ndeleted file mode 100644\nindex 1..0\n--- a/old.py\n+++ "
            "/dev/null\n@@ -1 +0,0 @@\n-x\n"
@@ -59,102 +59,102 @@ TEST(Unified, FilesComeGoAndMove) {
       "+0 -0\np.py from o.py +0 -0\n");
 }
 
-TEST(Unified, WhatIsNeverPutOnIsSaidWithItsLine) {
+TEST(Unified, WhatIsNeverPutOnIsReportedWithItsLine) {
   const auto named = [](const std::string& name) {
     return "--- a/x\n+++ " + name + "\n@@ -1 +1 @@\n-a\n+b\n";
   };
-  EXPECT_EQ(told(named("b/../x")), "line 2: '../x' leaves the code by '..'");
-  EXPECT_EQ(told(named("b/t/../../x")), "line 2: 't/../../x' leaves the code by '..'");
-  EXPECT_EQ(told(named("/etc/passwd")),
+  EXPECT_EQ(summary(named("b/../x")), "line 2: '../x' leaves the code by '..'");
+  EXPECT_EQ(summary(named("b/t/../../x")), "line 2: 't/../../x' leaves the code by '..'");
+  EXPECT_EQ(summary(named("/etc/passwd")),
             "line 2: '/etc/passwd' is absolute: names in a patch are below the code, behind a "
             "first part (a/, b/)");
-  EXPECT_EQ(told(named("b//etc/passwd")),
+  EXPECT_EQ(summary(named("b//etc/passwd")),
             "line 2: '/etc/passwd' is absolute: names in a patch are below the code");
-  EXPECT_EQ(told(named("b/.git/hooks/pre-commit")),
+  EXPECT_EQ(summary(named("b/.git/hooks/pre-commit")),
             "line 2: '.git/hooks/pre-commit' is git's own, which is not in the copy");
-  EXPECT_EQ(told(named("b/t/./x")), "line 2: 't/./x' is not written plainly ('//', '/./')");
-  EXPECT_EQ(told(named("b/a\x1b[2Jx")), "line 2: 'a?[2Jx' has control characters in it");
-  EXPECT_EQ(told(named("x.py")),
+  EXPECT_EQ(summary(named("b/t/./x")), "line 2: 't/./x' is not written plainly ('//', '/./')");
+  EXPECT_EQ(summary(named("b/a\x1b[2Jx")), "line 2: 'a?[2Jx' has control characters in it");
+  EXPECT_EQ(summary(named("x.py")),
             "line 2: 'x.py' has no first part, which is taken off (a/x.py); make the diff with "
             "git, or with diff -u of two directories");
-  EXPECT_EQ(told("--- a/x\r\n+++ b/x\r\n@@ -1 +1 @@\r\n-a\r\n+b\r\n"),
+  EXPECT_EQ(summary("--- a/x\r\n+++ b/x\r\n@@ -1 +1 @@\r\n-a\r\n+b\r\n"),
             "line 1: its lines end in CR and LF, as an editor on Windows leaves them; save it with "
             "LF alone (dos2unix)");
-  EXPECT_EQ(told("diff --git a/s b/s\nnew file mode 120000\nindex 0..1\n--- /dev/null\n+++ b/s\n@@ "
+  EXPECT_EQ(summary("diff --git a/s b/s\nnew file mode 120000\nindex 0..1\n--- /dev/null\n+++ b/s\n@@ "
                  "-0,0 +1 @@\n+/etc\n"),
             "line 2: it makes or changes a symbolic link, which is not put on; have runtime.setup "
             "make it");
   EXPECT_EQ(
-      told("diff --git a/s b/s\nindex 1..2 120000\n--- a/s\n+++ b/s\n@@ -1 +1 @@\n-/a\n+/etc\n"),
+      summary("diff --git a/s b/s\nindex 1..2 120000\n--- a/s\n+++ b/s\n@@ -1 +1 @@\n-/a\n+/etc\n"),
       "line 2: it makes or changes a symbolic link, which is not put on; have runtime.setup make "
       "it");
-  EXPECT_EQ(told("diff --git a/s b/s\nnew file mode 100644\n--- /dev/null\n+++ b/s\nnew file mode "
+  EXPECT_EQ(summary("diff --git a/s b/s\nnew file mode 100644\n--- /dev/null\n+++ b/s\nnew file mode "
                  "120000\n@@ -0,0 +1 @@\n+/etc\n"),
             "line 5: it makes or changes a symbolic link, which is not put on; have runtime.setup "
             "make it")
       << "git takes the last one that it finds before the hunk";
   EXPECT_EQ(
-      told("diff --git a/x b/y\n--- a/x\n+++ b/y\ncopy from x\ncopy to y\n@@ -1 +1 @@\n-a\n+b\n"),
+      summary("diff --git a/x b/y\n--- a/x\n+++ b/y\ncopy from x\ncopy to y\n@@ -1 +1 @@\n-a\n+b\n"),
       "line 4: it copies a file, which is not put on; make the diff without --find-copies");
   EXPECT_EQ(
-      told(
+      summary(
           "diff --git a/sub b/sub\nindex 1..2 160000\n--- a/sub\n+++ b/sub\n@@ -1 +1 @@\n-a\n+b\n"),
       "line 2: it changes a submodule: make the diff inside of that");
-  EXPECT_EQ(told("diff --git a/s b/s\nnew file mode 104755\n"),
+  EXPECT_EQ(summary("diff --git a/s b/s\nnew file mode 104755\n"),
             "line 2: mode '104755' is not that of a file (100644, 100755)");
-  EXPECT_EQ(told("diff --git a/x b/y\nsimilarity index 100%\ncopy from x\ncopy to y\n"),
+  EXPECT_EQ(summary("diff --git a/x b/y\nsimilarity index 100%\ncopy from x\ncopy to y\n"),
             "line 3: it copies a file, which is not put on; make the diff without --find-copies");
-  EXPECT_EQ(told("diff --git a/x b/x\nindex 1..2 100644\nGIT binary patch\nliteral 1\n"),
+  EXPECT_EQ(summary("diff --git a/x b/x\nindex 1..2 100644\nGIT binary patch\nliteral 1\n"),
             "line 3: it changes a binary file, which is not put on; bring that file another way");
-  EXPECT_EQ(told("diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ\n"),
+  EXPECT_EQ(summary("diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ\n"),
             "line 3: it changes a binary file, which is not put on; bring that file another way");
-  EXPECT_EQ(told("diff --git \"a/\\303\\244\" \"b/\\303\\244\"\n").substr(0, 50),
+  EXPECT_EQ(summary("diff --git \"a/\\303\\244\" \"b/\\303\\244\"\n").substr(0, 50),
             "line 1: the name \"a/\\303\\244\" \"b/\\303\\244\" is quot");
 }
 
-TEST(Unified, WhatIsNoDiffIsSaidSo) {
+TEST(Unified, WhatIsNoDiffIsRefused) {
   const std::string none =
       "there is no change to a file in it; a unified diff is wanted, as `git diff` and `diff -ru a "
       "b` make it";
-  EXPECT_EQ(told("hello\n"), none);
-  EXPECT_EQ(told(""), none);
-  EXPECT_EQ(told("1c1\n< a\n---\n> b\n"), none) << "diff without -u";
-  EXPECT_EQ(told("--- a/x\n+++ b/x\n"), "line 2: 'x' has no hunk");
-  EXPECT_EQ(told("--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n-b\n"),
+  EXPECT_EQ(summary("hello\n"), none);
+  EXPECT_EQ(summary(""), none);
+  EXPECT_EQ(summary("1c1\n< a\n---\n> b\n"), none) << "diff without -u";
+  EXPECT_EQ(summary("--- a/x\n+++ b/x\n"), "line 2: 'x' has no hunk");
+  EXPECT_EQ(summary("--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n-b\n"),
             "line 5: hunk 1 of 'x' (line 3) is cut off: 1 old and 2 new lines are missing");
   EXPECT_EQ(
-      told("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n*b\n"),
+      summary("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n*b\n"),
       "line 5: '*b' does not belong into hunk 1 of 'x' (line 3), whose head counts other lines");
-  EXPECT_EQ(told("@@ -1 +1 @@\n-a\n+b\n"),
+  EXPECT_EQ(summary("@@ -1 +1 @@\n-a\n+b\n"),
             "line 1: a hunk without the names of its file (--- and +++) before it");
-  EXPECT_EQ(told("diff --git x.py y.py\nsimilarity index 90%\n"),
+  EXPECT_EQ(summary("diff --git x.py y.py\nsimilarity index 90%\n"),
             "line 1: which file it changes cannot be told; make the diff without --no-prefix");
-  EXPECT_EQ(told("--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n"),
+  EXPECT_EQ(summary("--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n"),
             "line 2: both names are /dev/null");
 }
 
 // They travel in messages that hold nothing else: a name in Latin-1 was passed on as it was, and a
 // long one cut within a letter.
-TEST(Unified, WhatIsToldIsUtf8) {
-  EXPECT_EQ(told("--- a/x\n+++ b/gr\xfc\xdf_/../x\n@@ -1 +1 @@\n-a\n+b\n"),
+TEST(Unified, MessagesAreUtf8) {
+  EXPECT_EQ(summary("--- a/x\n+++ b/gr\xfc\xdf_/../x\n@@ -1 +1 @@\n-a\n+b\n"),
             "line 2: 'gr??_/../x' leaves the code by '..'");
   const std::string message =
-      told("--- a/x\n+++ b/" + std::string(119, 'x') + "\xc3\xa9/../x\n@@ -1 +1 @@\n-a\n+b\n");
+      summary("--- a/x\n+++ b/" + std::string(119, 'x') + "\xc3\xa9/../x\n@@ -1 +1 @@\n-a\n+b\n");
   EXPECT_TRUE(is_utf8(message)) << message;
 }
 
 // Numbers beyond all files, and bytes that are no text: an answer at once, and never a crash.
 TEST(Unified, HostileBytesAreAnswered) {
-  EXPECT_NE(told("--- a/x\n+++ b/x\n@@ -1,18446744073709551615 +1,18446744073709551615 @@\n a\n")
+  EXPECT_NE(summary("--- a/x\n+++ b/x\n@@ -1,18446744073709551615 +1,18446744073709551615 @@\n a\n")
                 .find("is cut off"),
             std::string::npos);
-  EXPECT_EQ(told("--- a/x\n+++ b/x\n@@ -1,99999999999999999999 +1 @@\n a\n"),
+  EXPECT_EQ(summary("--- a/x\n+++ b/x\n@@ -1,99999999999999999999 +1 @@\n a\n"),
             "line 4: 'x' has no hunk");
   std::string many;
   for (std::size_t i = 0; i <= kFilesMax; ++i)
     many += "diff --git a/f" + std::to_string(i) + " b/f" + std::to_string(i) +
             "\nnew file mode 100644\n";
-  EXPECT_NE(told(many).find("it changes more than 10000 files"), std::string::npos);
+  EXPECT_NE(summary(many).find("it changes more than 10000 files"), std::string::npos);
   std::mt19937 random(7);
   const std::string whole =
       "diff --git a/x b/x\nindex 1..2 100644\n--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n-b\n+c\n d\n";

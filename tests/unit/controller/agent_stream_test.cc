@@ -78,7 +78,7 @@ TEST_F(AgentStream, OrdersAreTheSameForTheSameAgentOnAnotherStream) {
   EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(first, response.orders()));
 }
 
-TEST_F(AgentStream, ANameIsHeldByOneInstance) {
+TEST_F(AgentStream, ANameBelongsToOneInstance) {
   HandAgent holder(channel_);
   v1::ConnectResponse response;
   holder.say(HandAgent::hello("n1", "i1"));
@@ -103,9 +103,9 @@ TEST_F(AgentStream, ANameIsHeldByOneInstance) {
 // A state directory was copied (a cloned image, a restored backup): the two agents took turns on
 // the name, and each started what was ordered.
 TEST_F(AgentStream, ACopyOfTheAgentDoesNotTakeItsPlace) {
-  const auto hello = [](const char* life) {
+  const auto hello = [](const char* incarnation) {
     v1::Hello one = HandAgent::hello("n1", "i1");
-    one.set_life(life);
+    one.set_incarnation(incarnation);
     return one;
   };
   HandAgent holder(channel_);
@@ -271,9 +271,9 @@ TEST_F(AgentStream, OfAJournalThatIsBehindNobodyTakesOrders) {
 TEST_F(AgentStream, AnUnknownRunsSweepFreesItsNode) {
   HandAgent agent(channel_);
   v1::Hello hello = HandAgent::hello("n1", "i1");
-  v1::HeldAttempt& held = *hello.add_held();
-  held.set_job_id("0000000000009");
-  held.set_attempt(3);
+  v1::PresentAttempt& present = *hello.add_present();
+  present.set_job_id("0000000000009");
+  present.set_attempt(3);
   agent.say(hello);
   v1::ConnectResponse response;
   ASSERT_TRUE(agent.until(is_welcome, response));

@@ -40,7 +40,7 @@ class HandNodeTest : public ClusterTest {
                         .boot_id = BootId("b1")});
   }
   // Of attempt 1, as n1 tells it.
-  void told(v1::Fact fact, const std::string& id) {
+  void report(v1::Fact fact, const std::string& id) {
     fact.set_job_id(id);
     fact.set_attempt(1);
     put(core::ReportFact{
@@ -49,12 +49,12 @@ class HandNodeTest : public ClusterTest {
   void swept(const std::string& id) {
     v1::Fact fact;
     fact.mutable_swept()->set_reason("ended");
-    told(fact, id);
+    report(fact, id);
   }
   void succeed(const std::string& id) {
     v1::Fact exited;
     exited.mutable_exited()->set_rank(0);
-    told(exited, id);
+    report(exited, id);
     swept(id);
     EXPECT_EQ(job(id).phase(), v1::JOB_PHASE_SUCCEEDED);
   }

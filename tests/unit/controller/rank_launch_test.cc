@@ -43,9 +43,9 @@ class RankLaunch : public ClusterTest {
     ASSERT_TRUE(status.ok()) << status.error_message();
     v1::ConnectResponse order;
     ASSERT_TRUE(agent.until(
-        [](const v1::ConnectResponse& said) {
-          return said.has_orders() && said.orders().orders_size() > 0 &&
-                 said.orders().orders(0).has_run();
+        [](const v1::ConnectResponse& answer) {
+          return answer.has_orders() && answer.orders().orders_size() > 0 &&
+                 answer.orders().orders(0).has_run();
         },
         order));
     launch_ = order.orders().orders(0).run();
@@ -54,7 +54,7 @@ class RankLaunch : public ClusterTest {
     agent.say(hello());
     v1::ConnectResponse welcome;
     ASSERT_TRUE(
-        agent.until([](const v1::ConnectResponse& said) { return said.has_welcome(); }, welcome));
+        agent.until([](const v1::ConnectResponse& answer) { return answer.has_welcome(); }, welcome));
   }
   grpc::Status table(const std::string& job, v1::GetRankTableResponse& response,
                      std::uint32_t attempt = 0) {
@@ -98,21 +98,21 @@ TEST_F(RankLaunch, TheTableIsShownAsTheNodeHasIt) {
   EXPECT_EQ(launch.launch().argv_sources(launch.launch().argv_size() - 1), "engine mindformers");
 }
 
-TEST_F(RankLaunch, WhereThereIsNoTableItIsSaidWhy) {
+TEST_F(RankLaunch, WhereThereIsNoTableTheReasonIsGiven) {
   HandAgent agent(channel_);
   join(agent);
   v1::GetRankTableResponse shown;
-  const auto said = [&](const std::string& job, std::uint32_t attempt = 0) {
+  const auto answer = [&](const std::string& job, std::uint32_t attempt = 0) {
     const grpc::Status status = table(job, shown, attempt);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
     return status.error_message();
   };
-  EXPECT_THAT(said("nobody"), HasSubstr("nobody"));
+  EXPECT_THAT(answer("nobody"), HasSubstr("nobody"));
   placed(agent, mindformers("msrun", 2, v1::LAUNCHER_MSRUN));
-  EXPECT_THAT(said("msrun"), HasSubstr(" attempt 1: it has none: with launch.launcher: msrun ranks "
+  EXPECT_THAT(answer("msrun"), HasSubstr(" attempt 1: it has none: with launch.launcher: msrun ranks "
                                        "find each other by the scheduler"));
-  EXPECT_THAT(said("msrun", 3), HasSubstr("showing the rank table of job '"));
-  EXPECT_THAT(said("msrun", 3), HasSubstr("': it has no attempt 3"));
+  EXPECT_THAT(answer("msrun", 3), HasSubstr("showing the rank table of job '"));
+  EXPECT_THAT(answer("msrun", 3), HasSubstr("': it has no attempt 3"));
   ASSERT_EQ(launch_.companions_size(), 1);
   v1::GetRankLaunchRequest request;
   request.set_job("msrun");

@@ -40,11 +40,11 @@ TEST_F(ReplayTest, SenseIsFolded) {
   submit(kGood, "good");
   place(kGood, 1, 0);
   row(core::NodeStarted{.job = kGood, .attempt = AttemptNo(1), .node = kNode, .pids = {7}});
-  EXPECT_TRUE(replay_.set_aside().empty());
+  EXPECT_TRUE(replay_.unreadable().empty());
   EXPECT_EQ(replay_.ledger().jobs.at(kGood).phase, core::JobPhase::Running);
 }
 
-TEST_F(ReplayTest, NonsenseSetsItsOneJobAside) {
+TEST_F(ReplayTest, NonsenseMakesItsOneJobUnreadable) {
   submit(kGood, "good");
   submit(kBad, "bad");
   place(kBad, 1, 0);
@@ -53,9 +53,9 @@ TEST_F(ReplayTest, NonsenseSetsItsOneJobAside) {
   row(core::JobEnded{.job = kBad, .outcome = core::Outcome::Failed});
   place(kGood, 1, 2);
   core::Ledger& ledger = replay_.ledger();
-  ASSERT_TRUE(replay_.set_aside().contains(kBad));
-  EXPECT_NE(replay_.set_aside().at(kBad).find("row 4"), std::string::npos)
-      << replay_.set_aside().at(kBad);
+  ASSERT_TRUE(replay_.unreadable().contains(kBad));
+  EXPECT_NE(replay_.unreadable().at(kBad).find("row 4"), std::string::npos)
+      << replay_.unreadable().at(kBad);
   EXPECT_EQ(ledger.jobs.at(kGood).phase, core::JobPhase::Launching);
   // Its process may still run there: it holds its device, its name and its orders, so that it can
   // be stopped.
@@ -69,7 +69,7 @@ TEST_F(ReplayTest, NonsenseSetsItsOneJobAside) {
 
 // What its nodes said since is not nonsense: a device is free when it was swept, also for the next
 // start.
-TEST_F(ReplayTest, TheEndOfAJobSetAsideIsFolded) {
+TEST_F(ReplayTest, TheEndOfAnUnreadableJobIsFolded) {
   submit(kBad, "bad");
   place(kBad, 1, 0);
   place(kBad, 3, 1);
@@ -79,7 +79,7 @@ TEST_F(ReplayTest, TheEndOfAJobSetAsideIsFolded) {
   row(core::AttemptEnded{
       .job = kBad, .attempt = AttemptNo(1), .verdict = {}, .fence = "swept", .job_ends = true});
   row(core::JobEnded{.job = kBad, .outcome = core::Outcome::Cancelled});
-  EXPECT_TRUE(replay_.set_aside().contains(kBad));
+  EXPECT_TRUE(replay_.unreadable().contains(kBad));
   EXPECT_EQ(replay_.ledger().jobs.at(kBad).phase, core::JobPhase::Cancelled);
   EXPECT_TRUE(replay_.ledger().device_holders.empty());
 }
@@ -110,9 +110,9 @@ TEST_F(ReplayTest, APlacementBeforeAPredecessorHasSucceededIsNonsense) {
   row(core::JobSubmitted{
       .job = kGood, .request_id = RequestId("r"), .spec = spec, .spec_hash = "h"});
   place(kGood, 1, 0);
-  ASSERT_TRUE(replay_.set_aside().contains(kGood));
+  ASSERT_TRUE(replay_.unreadable().contains(kGood));
   EXPECT_NE(
-      replay_.set_aside().at(kGood).find("placed before job '" + kBad.str() + "' had succeeded"),
+      replay_.unreadable().at(kGood).find("placed before job '" + kBad.str() + "' had succeeded"),
       std::string::npos);
   EXPECT_EQ(replay_.ledger().jobs.at(kGood).phase, core::JobPhase::Queued);
 }
@@ -135,7 +135,7 @@ TEST_F(ReplayTest, EveryKindOfNonsenseIsMet) {
       core::AttemptEnded{.job = kGood, .attempt = first},
       core::AttemptCompleted{.job = kGood, .attempt = second},
       core::AttemptCompleted{.job = kGood, .attempt = first},  // while it is being launched
-      core::CheckpointSetAside{.job = kGood, .attempt = first, .step = 5},
+      core::CheckpointQuarantined{.job = kGood, .attempt = first, .step = 5},
       core::JobEnded{.job = kGood, .outcome = core::Outcome::Succeeded},
       core::LogsCollected{.job = kGood, .attempt = second, .node = kNode},
   };
@@ -157,20 +157,20 @@ TEST_F(ReplayTest, AJobThatEndedBeforeItsAttemptIsNonsense) {
   EXPECT_FALSE(nonsense(replay_.ledger(), ended));
 }
 
-TEST_F(ReplayTest, ACheckpointMayBeSetAsideOnceItWasComplete) {
+TEST_F(ReplayTest, ACheckpointMayBeQuarantinedOnceItWasComplete) {
   submit(kGood, "good");
   place(kGood, 1, 0);
   row(core::CheckpointCompleted{.job = kGood, .attempt = AttemptNo(1), .step = 5});
-  EXPECT_FALSE(nonsense(replay_.ledger(), core::CheckpointSetAside{
+  EXPECT_FALSE(nonsense(replay_.ledger(), core::CheckpointQuarantined{
                                               .job = kGood, .attempt = AttemptNo(1), .step = 5}));
 }
 
-TEST_F(ReplayTest, ADeviceHeldByAnotherAttemptIsNonsense) {
+TEST_F(ReplayTest, ADeviceReservedByAnotherAttemptIsNonsense) {
   submit(kGood, "good");
   submit(kBad, "bad");
   place(kGood, 1, 0);
   place(kBad, 1, 0);
-  EXPECT_TRUE(replay_.set_aside().contains(kBad));
+  EXPECT_TRUE(replay_.unreadable().contains(kBad));
   EXPECT_EQ(replay_.ledger().device_holders.at(kNode).at(0).first, kGood);
 }
 

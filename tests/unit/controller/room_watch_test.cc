@@ -15,7 +15,7 @@ TEST(RoomWatch, GivesRoomUntilTheBallastIsThereAgain) {
     std::mutex mutex;
     std::string why = "the disk is full";
     bool ballast = false;
-    int given = 0, looked_well = 0;
+    int given = 0, found_well = 0;
     std::promise<void> well;
   } disk;
   async::Loop work("work");
@@ -23,7 +23,7 @@ TEST(RoomWatch, GivesRoomUntilTheBallastIsThereAgain) {
                   {.shortage =
                        [&] {
                          const std::scoped_lock lock(disk.mutex);
-                         if (disk.why.empty() && disk.ballast && ++disk.looked_well == 2)
+                         if (disk.why.empty() && disk.ballast && ++disk.found_well == 2)
                            disk.well.set_value();
                          return disk.why;
                        },

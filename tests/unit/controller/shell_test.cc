@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::chrono::seconds kPatience(20);
 
-class HeldJournal final : public journal::Journal {
+class BlockedJournal final : public journal::Journal {
  public:
-  explicit HeldJournal(std::shared_ptr<journal::MemoryDisk> disk)
+  explicit BlockedJournal(std::shared_ptr<journal::MemoryDisk> disk)
       : disk_(disk), inner_(std::move(disk)) {}
 
   Result<void> load(const std::function<void(const journal::Row&)>& each) override {
@@ -31,7 +31,7 @@ class HeldJournal final : public journal::Journal {
     std::unique_lock lock(mutex_);
     ++syncing_;
     changed_.notify_all();
-    changed_.wait(lock, [this] { return !held_; });
+    changed_.wait(lock, [this] { return !blocked_; });
     return inner_.append(batch);
   }
   [[nodiscard]] JournalIndex last() const override { return inner_.last(); }
@@ -39,7 +39,7 @@ class HeldJournal final : public journal::Journal {
   Result<std::vector<journal::ArchivedJob>> archived(const std::optional<JobId>& before,
                                                      std::size_t most) override {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !reading_held_; });
+    changed_.wait(lock, [this] { return !reading_blocked_; });
     return inner_.archived(before, most);
   }
   Result<std::optional<journal::ArchivedJob>> archived_job(const JobId& job) override {
@@ -48,9 +48,9 @@ class HeldJournal final : public journal::Journal {
 
   void hold() { set(true); }
   void let_go() { set(false); }
-  void hold_reading(bool held) {
+  void hold_reading(bool blocked) {
     const std::lock_guard lock(mutex_);
-    reading_held_ = held;
+    reading_blocked_ = blocked;
     changed_.notify_all();
   }
   // Until `count` appends (of this journal's life) have begun.
@@ -65,16 +65,16 @@ class HeldJournal final : public journal::Journal {
   journal::MemoryDisk& disk() { return *disk_; }
 
  private:
-  void set(bool held) {
+  void set(bool blocked) {
     const std::lock_guard lock(mutex_);
-    held_ = held;
+    blocked_ = blocked;
     changed_.notify_all();
   }
   std::shared_ptr<journal::MemoryDisk> disk_;
   journal::MemoryJournal inner_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool held_ = false, reading_held_ = false;
+  bool blocked_ = false, reading_blocked_ = false;
   std::size_t syncing_ = 0;
 };
 
@@ -157,7 +157,7 @@ class ShellTest : public testing::Test {
   }
 
   void make() {
-    journal_ = std::make_unique<HeldJournal>(disk_);
+    journal_ = std::make_unique<BlockedJournal>(disk_);
     Shell::Options options;
     options.version = "test";
     options.new_cluster = ClusterId("cluster");
@@ -201,7 +201,7 @@ class ShellTest : public testing::Test {
   std::optional<std::uint64_t> epochs_lost_ = 0;
   std::shared_ptr<journal::MemoryDisk> disk_ = std::make_shared<journal::MemoryDisk>();
   Trace trace_;
-  std::unique_ptr<HeldJournal> journal_;
+  std::unique_ptr<BlockedJournal> journal_;
   std::unique_ptr<TracingListener> listener_;
   std::unique_ptr<Shell> shell_;
   Shell::Started started_;
@@ -349,7 +349,7 @@ TEST_F(ShellTest, ABatchPlaces64JobsAndTheNextGoesOn) {
                              core::Connected{.node = NodeName("n0"),
                                              .connection = ConnectionId(1),
                                              .instance = InstanceId("i1"),
-                                             .held = {},
+                                             .present = {},
                                              .boot_id = BootId("b1")},
                              shell_->now(), [](const Outcome&, const View&) {});
   EXPECT_TRUE(trace_.wait_for("placed 22")) << "the last of them";
@@ -382,7 +382,7 @@ class ShellWithAJob : public ShellTest {
                                core::Connected{.node = kNode,
                                                .connection = ConnectionId(1),
                                                .instance = InstanceId("i1"),
-                                               .held = {},
+                                               .present = {},
                                                .boot_id = BootId("b1")},
                                shell_->now(),
                                [&](const Outcome&, const View&) { done.set_value(); });
@@ -404,7 +404,7 @@ class ShellWithAJob : public ShellTest {
         shell_->read([&](const View& view) { seen.set_value(view.ledger.jobs.at(JobId(kJob))); }));
     return seen.get_future().get();
   }
-  std::size_t devices_held() {
+  std::size_t devices_reserved() {
     std::promise<std::size_t> seen;
     EXPECT_TRUE(
         shell_->read([&](const View& view) { seen.set_value(view.ledger.device_holders.size()); }));
@@ -430,7 +430,7 @@ TEST_F(ShellWithAJob, AFaultIsDetectedWhenItsWordArrives) {
 // A row that makes no sense, as a broken build may have written it: the job is stopped like any
 // other, everybody is told why, and its device is free once the node has swept it; the next start
 // finds it so.
-TEST_F(ShellWithAJob, AJobSetAsideIsStoppedAndGivesItsDevicesBack) {
+TEST_F(ShellWithAJob, AnUnreadableJobIsStoppedAndGivesItsDevicesBack) {
   shell_->stop();
   shell_.reset();
   const core::Event nonsense{
@@ -439,13 +439,13 @@ TEST_F(ShellWithAJob, AJobSetAsideIsStoppedAndGivesItsDevicesBack) {
   const journal::Row row{.index = JournalIndex(journal_->last().value + 1), .event = nonsense};
   ASSERT_TRUE(journal_->append({&row, 1}));
   make();
-  ASSERT_TRUE(started_.set_aside.contains(JobId(kJob)));
+  ASSERT_TRUE(started_.unreadable.contains(JobId(kJob)));
   core::JobRecord seen = job();
   EXPECT_EQ(seen.phase, core::JobPhase::Draining);
   EXPECT_NE(seen.cancel_reason.find("makes no sense: attempt 9 was never placed"),
             std::string::npos)
       << seen.cancel_reason;
-  EXPECT_EQ(devices_held(), 1u);
+  EXPECT_EQ(devices_reserved(), 1u);
   const std::vector<core::Assignment> orders = [this] {
     std::promise<std::vector<core::Assignment>> found;
     EXPECT_TRUE(shell_->read(
@@ -460,12 +460,12 @@ TEST_F(ShellWithAJob, AJobSetAsideIsStoppedAndGivesItsDevicesBack) {
   fact.mutable_swept()->set_reason("stopped");
   report(std::move(fact), shell_->now());
   EXPECT_EQ(job().phase, core::JobPhase::Cancelled);
-  EXPECT_EQ(devices_held(), 0u);
+  EXPECT_EQ(devices_reserved(), 0u);
 
   const std::uint64_t end = shell_->durable().value;
   make_again();
   EXPECT_EQ(job().phase, core::JobPhase::Cancelled);
-  EXPECT_EQ(devices_held(), 0u);
+  EXPECT_EQ(devices_reserved(), 0u);
   EXPECT_EQ(started_.index.value, end + 1) << "cancelled once";
 }
 

@@ -39,7 +39,7 @@ Connected connected() {
   return {.node = NodeName("n0"),
           .connection = ConnectionId(1),
           .instance = InstanceId("i1"),
-          .held = {},
+          .present = {},
           .boot_id = BootId("b1")};
 }
 void add_node(SmallWorld& world, v1::Inventory inventory) {
@@ -88,7 +88,7 @@ TEST(AmbiguousDevices, ANumberIsChosenAsOftenAsItIsFree) {
       ElementsAre());
 }
 
-TEST(AmbiguousDevices, DevicesWithOneNumberAreLeftOutAndToldOf) {
+TEST(AmbiguousDevices, DevicesWithOneNumberAreLeftOutAndReported) {
   SmallWorld world;
   add_node(world, inventory_of({{0, 0}, {0, 1}, {1, 2}}, "cpu"));
   const v1::Inventory& kept = world.ledger.nodes.at(NodeName("n0")).inventory;

@@ -339,7 +339,7 @@ TEST(CardPlacement, WhatHelpsWithATableIsNamed) {
 }
 
 // An agent without one of them was said not to run runtime.setup, whatever it lacked.
-TEST(CardPlacement, WhatAnAgentCannotDoIsSaidOfEveryFeature) {
+TEST(CardPlacement, WhatAnAgentCannotDoIsReportedOfEveryFeature) {
   v1::JobSpec table = hccl_spec("a", 1, 2, "mindformers"), msrun = table,
               setup = hccl_spec("a", 1, 2), script = setup, vars = setup, image = setup,
               patched = setup;

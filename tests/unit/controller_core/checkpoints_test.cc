@@ -83,7 +83,7 @@ TEST(SuspectCheckpoint, FromDifferentCheckpointsIsNone) {
 
 TEST(SuspectCheckpoint, NeedsAnOlderOneThatCounts) {
   Pair pair;
-  pair.job.checkpoints[0].set_aside = true;
+  pair.job.checkpoints[0].quarantined = true;
   EXPECT_FALSE(pair.suspect());
   pair.job.checkpoints.erase(pair.job.checkpoints.begin());
   EXPECT_FALSE(pair.suspect());
@@ -127,10 +127,10 @@ TEST(SuspectCheckpoint, NotOfAJobThatNeverGoesOn) {
   EXPECT_FALSE(pair.suspect());
 }
 
-TEST(NewestCheckpoint, IsNotOneThatIsSetAside) {
+TEST(NewestCheckpoint, IsNotOneThatIsQuarantined) {
   Pair pair;
   EXPECT_EQ(newest_checkpoint(pair.job)->step, 200);
-  pair.job.checkpoints[1].set_aside = true;
+  pair.job.checkpoints[1].quarantined = true;
   EXPECT_EQ(newest_checkpoint(pair.job)->step, 100);
 }
 
@@ -154,7 +154,7 @@ TEST(Checkpoints, TheLatestOfAJobAreKeptAndTheOneToGoOnFrom) {
   EXPECT_EQ(newest_checkpoint(job)->step, 1'000'000);
   EXPECT_EQ(best_step_of(world.presence, job, *job.current()), 1'000'000);
 
-  world.accept({.events = {CheckpointSetAside{
+  world.accept({.events = {CheckpointQuarantined{
                     .job = JobId("j"), .attempt = AttemptNo(1), .step = 1'000'000}}});
   saved(2'000);
   EXPECT_EQ(job.checkpoints[0].step, 12) << "one that counts no more is as any other";

@@ -124,7 +124,7 @@ TEST(Decide, ARunDirectoryMayGoWhenSweptAndCollected) {
 
 // A setup that failed ended the job before its log was with the controller, and muster run did not
 // show it.
-TEST(Decide, ARankThatNeverRanMayHaveALogBesideIt) {
+TEST(Decide, ARankThatNeverRanMayHaveALogOfItsNode) {
   for (const bool follow : {true, false}) {
     SmallWorld world;
     world.node("n0", 2);

@@ -8,8 +8,8 @@ namespace muster::core {
 namespace {
 
 // A node of cards whose agent looks at them.
-struct Looked : SmallWorld {
-  explicit Looked(std::uint32_t devices) {
+struct Probed : SmallWorld {
+  explicit Probed(std::uint32_t devices) {
     v1::Inventory inventory = SmallWorld::inventory(devices, "n0", "ascend910b");
     inventory.add_features("device-readings");
     put(RegisterNode{.node = NodeName("n0"),
@@ -26,7 +26,7 @@ struct Looked : SmallWorld {
                   .boot_id = BootId("b1")});
   }
   // All devices, well unless told otherwise.
-  static PulseHeard look(std::uint32_t devices) {
+  static PulseHeard probe(std::uint32_t devices) {
     PulseHeard heard{.node = NodeName("n0")};
     for (std::uint32_t id = 0; id < devices; ++id) {
       v1::DeviceReading& reading = *heard.pulse.add_devices();
@@ -82,20 +82,20 @@ TEST(DeviceHealth, WhyOneIsOfNoUse) {
 }
 
 TEST(DeviceHealth, NewWorkGoesToDevicesThatAreWell) {
-  Looked world(4);
-  PulseHeard look = Looked::look(4);
-  look.pulse.mutable_devices(0)->set_health(v1::DEVICE_HEALTH_BAD);
-  occupy(*look.pulse.mutable_devices(2), 4711, "python", "alice");
-  world.tell(look);
+  Probed world(4);
+  PulseHeard probe = Probed::probe(4);
+  probe.pulse.mutable_devices(0)->set_health(v1::DEVICE_HEALTH_BAD);
+  occupy(*probe.pulse.mutable_devices(2), 4711, "python", "alice");
+  world.tell(probe);
   world.submit("j1", SmallWorld::spec("two", 1, 2));
   EXPECT_EQ(world.devices_of("j1"), (std::vector<std::uint32_t>{1, 3}));
 }
 
 TEST(DeviceHealth, AJobWaitsUntilTheDevicesAreWell) {
-  Looked world(2);
-  PulseHeard look = Looked::look(2);
-  occupy(*look.pulse.mutable_devices(1), 4711, "python", "alice");
-  world.tell(look);
+  Probed world(2);
+  PulseHeard probe = Probed::probe(2);
+  occupy(*probe.pulse.mutable_devices(1), 4711, "python", "alice");
+  world.tell(probe);
   world.submit("j1", SmallWorld::spec("two", 1, 2));
   EXPECT_TRUE(world.job("j1").attempts.empty());
   EXPECT_NE(world.why("j1").find(
@@ -104,31 +104,31 @@ TEST(DeviceHealth, AJobWaitsUntilTheDevicesAreWell) {
       << world.why("j1");
   world.tell(PulseHeard{.node = NodeName("n0")});  // without a look: the last one stands
   EXPECT_TRUE(world.job("j1").attempts.empty());
-  world.tell(Looked::look(2));
+  world.tell(Probed::probe(2));
   EXPECT_EQ(world.devices_of("j1"), (std::vector<std::uint32_t>{0, 1}));
 }
 
 TEST(DeviceHealth, WhatRunsIsLeftAlone) {
-  Looked world(1);
-  world.tell(Looked::look(1));
+  Probed world(1);
+  world.tell(Probed::probe(1));
   world.submit("j1", SmallWorld::spec("one", 1, 1));
   world.started("j1", 1, "n0");
-  PulseHeard look = Looked::look(1);
-  look.pulse.mutable_devices(0)->set_health(v1::DEVICE_HEALTH_BAD);
-  world.tell(look);
+  PulseHeard probe = Probed::probe(1);
+  probe.pulse.mutable_devices(0)->set_health(v1::DEVICE_HEALTH_BAD);
+  world.tell(probe);
   EXPECT_EQ(world.job("j1").attempts.back().state, AttemptState::Live);
   EXPECT_EQ(world.job("j1").phase, JobPhase::Running);
 }
 
 // A controller that had just started placed a job on a card in alarm, before the agent's first
 // pulse.
-TEST(DeviceHealth, NothingIsPlacedBeforeTheFirstLookIsHeard) {
-  Looked world(1);
+TEST(DeviceHealth, NothingIsPlacedBeforeTheFirstProbeIsHeard) {
+  Probed world(1);
   world.submit("j1", SmallWorld::spec("one", 1, 1));
   EXPECT_TRUE(world.job("j1").attempts.empty());
   EXPECT_NE(world.why("j1").find("'n0' has not said yet how its devices are"), std::string::npos)
       << world.why("j1");
-  world.tell(Looked::look(1));
+  world.tell(Probed::probe(1));
   EXPECT_EQ(world.job("j1").attempts.size(), 1U);
   world.submit("j2", SmallWorld::spec("two", 1, 1));
   world.connect();
@@ -137,14 +137,14 @@ TEST(DeviceHealth, NothingIsPlacedBeforeTheFirstLookIsHeard) {
 }
 
 TEST(DeviceHealth, ReadingsHaveBounds) {
-  Looked world(1);
-  PulseHeard look = Looked::look(3);
-  v1::DeviceReading& reading = *look.pulse.mutable_devices(0);
+  Probed world(1);
+  PulseHeard probe = Probed::probe(3);
+  v1::DeviceReading& reading = *probe.pulse.mutable_devices(0);
   reading.set_health_text(std::string(511, 'x') + "\xc3\xbc");  // the bound is within a character
   for (int pid = 1; pid < 100; ++pid)
     occupy(reading, static_cast<std::uint64_t>(pid), std::string(1'000, 'n'),
            std::string(1'000, 'u'));
-  world.tell(look);
+  world.tell(probe);
   const auto& kept = world.presence.nodes.at(NodeName("n0")).devices;
   ASSERT_EQ(kept.size(), 1U) << "the others are not on this node";
   EXPECT_EQ(kept.at(0).health_text(), std::string(511, 'x'));

@@ -9,11 +9,11 @@ namespace {
 
 using testing::HasSubstr;
 
-struct ToldSteps {
+struct ReportedSteps {
   std::optional<std::int64_t> step, total;
 };
 
-std::string missing(const std::vector<ToldSteps>& ranks) {
+std::string missing(const std::vector<ReportedSteps>& ranks) {
   JobRecord job;
   job.spec = SmallWorld::spec("a", 1, 2);
   AttemptRecord& attempt = job.attempts.emplace_back();
@@ -32,7 +32,7 @@ std::string missing(const std::vector<ToldSteps>& ranks) {
 
 // One rank prints how many, another the last step: neither alone is seen as the end, and the job
 // was declared failed at step 100 of 100.
-TEST(LastStep, TheLastStepThatIsToldIsReachedWhoeverKnowsTheTotal) {
+TEST(LastStep, TheLastStepThatIsReportedIsReachedWhoeverKnowsTheTotal) {
   EXPECT_EQ(missing({{{}, 100}, {100, {}}}), "");
   EXPECT_EQ(missing({{101, 100}}), "");
   EXPECT_THAT(missing({{{}, 100}, {99, {}}}),

@@ -12,8 +12,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-v1::HeldAttempt held(const std::string& job, std::uint32_t attempt, bool swept) {
-  v1::HeldAttempt one;
+v1::PresentAttempt present(const std::string& job, std::uint32_t attempt, bool swept) {
+  v1::PresentAttempt one;
   one.set_job_id(job);
   one.set_attempt(attempt);
   one.set_swept(swept);
@@ -73,7 +73,7 @@ TEST(LostEnd, ANodesWordMovesTheNextNumberOn) {
     Lossy world;
     EXPECT_EQ(next_attempt(world.job("j1"), world.presence), AttemptNo(2));
     world.node("n1", 2, "b1", "i1",
-               {held("j1", 4, swept), held("j1", 3, true), held("other", 9, true)});
+               {present("j1", 4, swept), present("j1", 3, true), present("other", 9, true)});
     EXPECT_EQ(next_attempt(world.job("j1"), world.presence), AttemptNo(5));
     // Also when the node says no more of it: what was saved and said under that number is there.
     world.node("n1", 2);
@@ -92,7 +92,7 @@ TEST(LostEnd, ANodesWordMovesTheNextNumberOn) {
 TEST(LostEnd, ANumberBeyondReasonIsNotBelieved) {
   Lossy world;
   world.node("n1", 2, "b1", "i1",
-             {held("j1", UINT32_MAX, true), held("j1", kAttemptToldMax + 1, true)});
+             {present("j1", UINT32_MAX, true), present("j1", kAttemptReportedMax + 1, true)});
   EXPECT_EQ(next_attempt(world.job("j1"), world.presence), AttemptNo(2));
 }
 
@@ -115,7 +115,7 @@ TEST(LostEnd, ASecondLossBehindTheFirstCountsBoth) {
   const Ledger before = world.ledger;
   const std::size_t rows = world.journal.size();
   world.restart(3);
-  world.node("n0", 2, "b1", "i1", {held("j1", 1, false)});
+  world.node("n0", 2, "b1", "i1", {present("j1", 1, false)});
   world.node("n1", 2);
   for (std::uint32_t more = 0; more < 3; ++more) {
     world.exited("j1", world.job("j1").current()->number.value, "n0", 0, -1, 9);
@@ -144,7 +144,7 @@ TEST(LostEnd, TheNextAttemptWaitsForEveryNodesWord) {
   for (const std::string_view end : {"word", "death", "grace"}) {
     Lossy world;
     world.restart(3);
-    world.node("n0", 2, "b1", "i1", {held("j1", 1, false)});
+    world.node("n0", 2, "b1", "i1", {present("j1", 1, false)});
     world.exited("j1", 1, "n0", 0, -1, 9);
     world.swept("j1", 1, "n0");
     ASSERT_EQ(world.job("j1").phase, JobPhase::Queued) << end;
@@ -175,7 +175,7 @@ TEST(LostEnd, AfterEveryStartKnownNodesAreHeardFirst) {
     Lossy world;
     world.limits.hear_first = std::chrono::seconds(3);
     world.restart(0);
-    world.node("n0", 2, "b1", "i1", {held("j1", 1, false)});
+    world.node("n0", 2, "b1", "i1", {present("j1", 1, false)});
     world.submit("j2", SmallWorld::spec("other", 1, 1));
     ASSERT_EQ(world.job("j2").phase, JobPhase::Queued) << end;
     EXPECT_THAT(
@@ -212,21 +212,21 @@ TEST(LostEnd, AStartedRunThatANodeDoesNotHaveIsSwept) {
 
 // The word of its ranks' ends came before that of its start, and between the two the journal was
 // cut. Found by the simulator.
-TEST(LostEnd, ARunThatHadEndedBeforeItsStartWasToldIsSwept) {
+TEST(LostEnd, ARunThatHadEndedBeforeItsStartWasReportedIsSwept) {
   Lossy world;
   world.submit("j2", Lossy::short_grace("quick"));
   world.exited("j2", 1, "n0", 0, 0);
   ASSERT_EQ(world.job("j2").phase, JobPhase::Completing);
   world.restart(3);
-  world.node("n0", 2, "b1", "i1", {held("j1", 1, false)});
+  world.node("n0", 2, "b1", "i1", {present("j1", 1, false)});
   EXPECT_EQ(world.job("j2").phase, JobPhase::Succeeded);
   EXPECT_EQ(world.job("j2").attempts.front().parts.front().swept_reason, "forgotten");
 }
 
-TEST(LostEnd, ARunThatIsHeldGoesOn) {
+TEST(LostEnd, ARunThatIsPresentGoesOn) {
   Lossy world;
   world.restart(3);
-  world.node("n0", 2, "b1", "i1", {held("j1", 1, false)});
+  world.node("n0", 2, "b1", "i1", {present("j1", 1, false)});
   EXPECT_EQ(world.job("j1").phase, JobPhase::Running);
   EXPECT_THAT(
       desired(world.ledger, NodeName("n0")),
@@ -261,12 +261,12 @@ TEST(LostEnd, ARunOfAnArchivedJobKeepsItsNode) {
                                        .name = "gone",
                                        .outcome = Outcome::Cancelled,
                                        .ended_at = world.now.wall}}});
-  world.node("n0", 1, "b1", "i1", {held("gone", 1, false)});
+  world.node("n0", 1, "b1", "i1", {present("gone", 1, false)});
   world.submit("j1", SmallWorld::spec("a", 1, 1));
   EXPECT_EQ(world.job("j1").phase, JobPhase::Queued);
   EXPECT_TRUE(may_forget(world.ledger, NodeName("n0"), JobId("gone"), AttemptNo(1)))
       << "the agent does so when it is swept";
-  world.node("n0", 1, "b1", "i1", {held("gone", 1, true)});
+  world.node("n0", 1, "b1", "i1", {present("gone", 1, true)});
   EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
 }
 
@@ -274,7 +274,7 @@ TEST(LostEnd, ARunOfAnArchivedJobKeepsItsNode) {
 // left: the node is free, without another Hello.
 TEST(LostEnd, TheWordThatAnUnknownRunIsSweptFreesTheNode) {
   SmallWorld world;
-  world.node("n0", 1, "b1", "i1", {held("gone", 3, false), held("gone", 4, false)});
+  world.node("n0", 1, "b1", "i1", {present("gone", 3, false), present("gone", 4, false)});
   world.submit("j1", SmallWorld::spec("a", 1, 1));
   const auto say_swept = [&](std::uint32_t attempt, std::uint64_t connection) {
     world.see(SweptHeard{.node = NodeName("n0"),

@@ -154,7 +154,7 @@ TEST(Observe, AFileThatNoLayoutKnowsIsNotedOnceAJob) {
 
 // A node's state disk had turned read-only: `why` said "running on every node", and the silent
 // ranks died when their lease ended, which nothing had shown.
-TEST(Observe, ADiskThatTakesNoWritesIsToldWithTheEndOfTheLease) {
+TEST(Observe, ADiskThatTakesNoWritesIsReportedWithTheEndOfTheLease) {
   Observed world;
   const auto pulse = [&](const std::string& trouble, std::optional<int> lease_left) {
     PulseHeard heard{.node = NodeName("n1"), .connection = ConnectionId(2)};
@@ -205,7 +205,7 @@ TEST(Observe, WhyGivesTheCauseThenTheLineThenWhenAndWhoKnowsMore) {
           "attempt 2, 5s ago; `muster logs j1 --attempt 2 --rank 0` has what it printed before"}));
 }
 
-TEST(Observe, HowFarASetUpHasComeIsTold) {
+TEST(Observe, HowFarASetUpHasComeIsReported) {
   SmallWorld world;
   world.node("n0", 1);
   world.node("n1", 1);

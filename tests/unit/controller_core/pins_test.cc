@@ -67,7 +67,7 @@ v1::JobSpec mindformers(const std::string& name, std::uint32_t nodes, std::uint3
   return spec;
 }
 
-TEST(Pins, AreWhatTheNodeSaidOfItselfAndItsCards) {
+TEST(Pins, AreWhatTheNodeReportedOfItselfAndItsCards) {
   SmallWorld world;
   join(world, "n1", ascend(4, "10.0.0.1"));
   const PlaceResult placed = place_spec(world, SmallWorld::spec("a", 1, 2));
@@ -478,7 +478,7 @@ TEST(HcclPorts, ComeBeforeRankZerosOwn) {
       refused.why,
       HasSubstr("--port-range 20000-20039 has 40, with network.master_port 20008 among them"));
   EXPECT_TRUE(never_fits(world.ledger, world.presence, {.spec = inside}, world.now, world.limits));
-  EXPECT_NE(demands_of(fixed), demands_of(inside))
+  EXPECT_NE(requirements_of(fixed), requirements_of(inside))
       << "else the answer for one would stand for both in the queue";
   world.limits.port_last = 20'071;
   EXPECT_EQ(place_spec(world, inside).nodes.at(0).hccl_port, 20'040) << "the other block";

@@ -127,7 +127,7 @@ TEST(Place, TwoPlacementsOfOneProposalShareNothing) {
 }
 
 // A proposal that is out of date must not be believed: the device might be somebody else's by now.
-TEST(Place, DecideLooksAgain) {
+TEST(Place, DecideChecksAgain) {
   SmallWorld world;
   world.node("n0", 1);
   world.submit("j1", SmallWorld::spec("a", 1, 1));
@@ -141,12 +141,12 @@ TEST(Place, DecideLooksAgain) {
   EXPECT_EQ(world.job("j2").phase, JobPhase::Launching);
 }
 
-v1::HeldAttempt held(const std::string& job, std::uint32_t attempt, bool swept) {
-  v1::HeldAttempt held;
-  held.set_job_id(job);
-  held.set_attempt(attempt);
-  held.set_swept(swept);
-  return held;
+v1::PresentAttempt present(const std::string& job, std::uint32_t attempt, bool swept) {
+  v1::PresentAttempt present;
+  present.set_job_id(job);
+  present.set_attempt(attempt);
+  present.set_swept(swept);
+  return present;
 }
 
 // An older journal was restored: the node runs what it does not name, on devices that it believes
@@ -155,7 +155,7 @@ TEST(Place, ANodeWithARunThatTheLedgerDoesNotKnowGetsNothing) {
   SmallWorld world;
   world.node("n0", 2);
   const PlaceResult before = place_spec(world, SmallWorld::spec("a", 1, 1));
-  world.node("n0", 2, "b1", "i1", {held("gone", 3, false)});
+  world.node("n0", 2, "b1", "i1", {present("gone", 3, false)});
   EXPECT_THAT(place_spec(world, SmallWorld::spec("a", 1, 1)).why,
               HasSubstr("'n0' may still run attempt 3 of job 'gone'"));
   world.submit("j1", SmallWorld::spec("a", 1, 1));
@@ -164,7 +164,7 @@ TEST(Place, ANodeWithARunThatTheLedgerDoesNotKnowGetsNothing) {
                                 .nodes = before.nodes,
                                 .master_port = before.master_port};
   EXPECT_TRUE(decide(world.ledger, world.presence, stolen, world.now, world.limits).events.empty());
-  world.node("n0", 2, "b1", "i1", {held("gone", 3, true)});
+  world.node("n0", 2, "b1", "i1", {present("gone", 3, true)});
   EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
 }
 
@@ -174,8 +174,8 @@ TEST(Place, ARunIsKnownOnTheNodesOfItsAttemptOnly) {
   SmallWorld world;
   world.node("n0", 1);
   world.submit("j1", SmallWorld::spec("a", 1, 1));
-  world.node("n1", 1, "b1", "i1", {held("j1", 1, false)});
-  world.node("n0", 1, "b1", "i1", {held("j1", 1, false)});
+  world.node("n1", 1, "b1", "i1", {present("j1", 1, false)});
+  world.node("n0", 1, "b1", "i1", {present("j1", 1, false)});
   EXPECT_TRUE(world.presence.nodes.at(NodeName("n0")).unknown_runs.empty());
   EXPECT_EQ(world.presence.nodes.at(NodeName("n1")).unknown_runs.size(), 1U);
 }
@@ -197,7 +197,7 @@ TEST(Place, AFixedPortThatIsTakenOnTheFirstNodeMovesRankZero) {
     job.attempts.back().parts.push_back({.placed = placed});
   EXPECT_THAT(names(place(world.ledger, world.presence, job, world.now, world.limits).nodes),
               ElementsAre("n0", "n1"));
-  world.ledger.ports_held[{"n0", 29'500}] = {JobId("other"), AttemptNo(1)};
+  world.ledger.ports_reserved[{"n0", 29'500}] = {JobId("other"), AttemptNo(1)};
   EXPECT_THAT(names(place(world.ledger, world.presence, job, world.now, world.limits).nodes),
               ElementsAre("n1", "n0"));
   // Also to a node that could not start the last attempt.

@@ -321,9 +321,9 @@ TEST(Predecessors, CausesAreBounded) {
   for (int count = 0; count < 600; ++count) reason += "é";
   world.put(CancelJob{.job = JobId("j1"), .reason = reason});
   world.swept("j1", 1, "n0");
-  const std::string& said = world.job("j2").verdict->reason;
-  EXPECT_LT(said.size(), 700U);
-  EXPECT_TRUE(said.ends_with("é...")) << said;
+  const std::string& verdict_reason = world.job("j2").verdict->reason;
+  EXPECT_LT(verdict_reason.size(), 700U);
+  EXPECT_TRUE(verdict_reason.ends_with("é...")) << verdict_reason;
 }
 
 // Each end looks at those that wait for it, and nobody looks at those that wait: a chain of a

@@ -21,7 +21,7 @@ TEST(Propose, FinishedJobsAreInNoListThatIsWalked) {
   EXPECT_TRUE(world.ledger.lingering.empty());
   EXPECT_TRUE(world.ledger.queue.empty());
   EXPECT_TRUE(world.ledger.device_holders.empty());
-  EXPECT_TRUE(world.ledger.ports_held.empty());
+  EXPECT_TRUE(world.ledger.ports_reserved.empty());
   EXPECT_TRUE(world.ledger.node_parts.at(NodeName("n0")).open.empty());
   EXPECT_EQ(desired(world.ledger, NodeName("n0")).size(), kForgetListMax);
   EXPECT_EQ(world.ledger.archivable.size(), 300U);
@@ -231,16 +231,16 @@ TEST(Propose, ATurnPlacesSoManyAndTheNextGoesOnBehindThem) {
 
 // Each of a thousand jobs that no node could ever hold costs a look at every node; with no end to
 // that, and no place kept, the job behind them was either never looked at, or held everybody up.
-TEST(Propose, LooksAreBoundedAndTheOneBehindIsReached) {
+TEST(Propose, ChecksAreBoundedAndTheOneBehindIsReached) {
   Queue world;  // without a node yet: nothing is refused that could never run
   for (std::uint32_t i = 0; i < 20; ++i) world.wait_in_line(fmt::format("wide{:02}", i), 100 + i);
   world.wait_in_line("fits", 2);
   world.join(4);
-  PlacingTurn turn{.looks = 8};
+  PlacingTurn turn{.checks = 8};
   int turns = 1;
   Jobs placed = placed_in(world, turn);
   for (; placed.empty() && turn.cursor; ++turns) {
-    turn = {.looks = 8, .cursor = turn.cursor};
+    turn = {.checks = 8, .cursor = turn.cursor};
     placed = placed_in(world, turn);
   }
   EXPECT_EQ(placed, Jobs{"fits"});
@@ -282,7 +282,7 @@ TEST(Propose, WhoComesBackToTheFrontIsFirst) {
 
 // What came while the look at the queue was under way may be for those that it has passed: it
 // begins anew once it is at the end.
-TEST(Propose, ThoseThatWerePassedAreLookedAtAgainWhenSomethingHasChanged) {
+TEST(Propose, ThoseThatWerePassedAreConsideredAgainWhenSomethingHasChanged) {
   for (const bool changed : {true, false}) {
     Queue world;
     world.wait_in_line("wide", 4);

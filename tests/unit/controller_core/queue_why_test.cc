@@ -17,25 +17,25 @@ std::map<JobId, std::string> why(const SmallWorld& world, const std::vector<std:
   return queue_why(world.ledger, world.presence, {ids.begin(), ids.end()}, world.now, world.limits);
 }
 
-TEST(QueueWhy, TheNextIsToldWhatItNeedsAndTheOthersBehindWhom) {
+TEST(QueueWhy, TheNextShowsWhatItNeedsAndTheOthersBehindWhom) {
   SmallWorld world;
   world.submit("wide", SmallWorld::spec("wide", 3, 1));
   world.node("n0", 2);
   world.submit("runs", SmallWorld::spec("runs", 1, 2));
   for (const char* id : {"second", "third", "fourth"}) world.submit(id, SmallWorld::spec(id, 1, 2));
   ASSERT_EQ(world.job("runs").phase, JobPhase::Launching);
-  const auto told = why(world, {"wide", "second", "third", "fourth"});
-  ASSERT_EQ(told.size(), 4U);
-  EXPECT_THAT(told.at(JobId("wide")), HasSubstr("need 3 nodes"));
-  EXPECT_THAT(told.at(JobId("second")), StartsWith("need 1 node with 2 devices, 0 fit"));
-  EXPECT_EQ(told.at(JobId("third")), "behind 'second' in the queue, 1 ahead");
-  EXPECT_EQ(told.at(JobId("fourth")), "behind 'second' in the queue, 2 ahead");
-  EXPECT_EQ(why(world, {"fourth"}).at(JobId("fourth")), told.at(JobId("fourth")))
+  const auto reasons = why(world, {"wide", "second", "third", "fourth"});
+  ASSERT_EQ(reasons.size(), 4U);
+  EXPECT_THAT(reasons.at(JobId("wide")), HasSubstr("need 3 nodes"));
+  EXPECT_THAT(reasons.at(JobId("second")), StartsWith("need 1 node with 2 devices, 0 fit"));
+  EXPECT_EQ(reasons.at(JobId("third")), "behind 'second' in the queue, 1 ahead");
+  EXPECT_EQ(reasons.at(JobId("fourth")), "behind 'second' in the queue, 2 ahead");
+  EXPECT_EQ(why(world, {"fourth"}).at(JobId("fourth")), reasons.at(JobId("fourth")))
       << "those ahead are not of the list";
 }
 
 // `why` of the third in the queue told the same need and the same nodes twice.
-TEST(QueueWhy, OneReasonIsToldOnce) {
+TEST(QueueWhy, OneReasonIsGivenOnce) {
   SmallWorld world;
   world.node("n0", 2);
   world.submit("runs", SmallWorld::spec("runs", 1, 2));
@@ -49,7 +49,7 @@ TEST(QueueWhy, OneReasonIsToldOnce) {
       "1 job is ahead in the queue (first in, first out); 'second' is next and waits for the same");
 }
 
-TEST(QueueWhy, ManyThatNoNodeCouldHoldAreAllToldSomething) {
+TEST(QueueWhy, ManyThatNoNodeCouldHoldAllGetAReason) {
   SmallWorld world;
   std::vector<std::string> ids;
   for (int count = 0; count < 100; ++count) {
@@ -57,10 +57,10 @@ TEST(QueueWhy, ManyThatNoNodeCouldHoldAreAllToldSomething) {
     world.submit(ids.back(), SmallWorld::spec(ids.back(), 2, 1), ids.back());
   }
   world.node("n0", 1);
-  const auto told = why(world, ids);
-  ASSERT_EQ(told.size(), 100U);
-  EXPECT_THAT(told.at(JobId("wide000")), HasSubstr("need 2 nodes"));
-  EXPECT_EQ(told.at(JobId("wide099")), "waits for other nodes");
+  const auto reasons = why(world, ids);
+  ASSERT_EQ(reasons.size(), 100U);
+  EXPECT_THAT(reasons.at(JobId("wide000")), HasSubstr("need 2 nodes"));
+  EXPECT_EQ(reasons.at(JobId("wide099")), "waits for other nodes");
 }
 
 TEST(QueueWhy, APredecessorIsNamed) {

@@ -5,8 +5,8 @@
 namespace muster::core {
 namespace {
 
-v1::HeldAttempt held(const std::string& job, std::uint32_t attempt) {
-  v1::HeldAttempt one;
+v1::PresentAttempt present(const std::string& job, std::uint32_t attempt) {
+  v1::PresentAttempt one;
   one.set_job_id(job);
   one.set_attempt(attempt);
   return one;
@@ -49,7 +49,7 @@ TEST(RestoredAgent, WhatItHadStartedIsStoppedAndSweptBeforeItStartsAgain) {
 TEST(RestoredAgent, OneThatHoldsItGoesOn) {
   Restored world;
   world.started("j1", 1, "n0");
-  world.node("n0", 1, "b1", "i1", {held("j1", 1)});
+  world.node("n0", 1, "b1", "i1", {present("j1", 1)});
   EXPECT_EQ(world.first().state, AttemptState::Live);
 }
 
@@ -176,8 +176,8 @@ TEST(CopiedAgent, ARestartBehindTheLastWordIsTheSameMachine) {
     const Decision back = world.hello(uptime);
     EXPECT_FALSE(back.refusal) << back.refusal->message;
   }
-  Copied untold;
-  EXPECT_FALSE(untold.hello(std::nullopt).refusal) << "an older agent";
+  Copied no_uptime;
+  EXPECT_FALSE(no_uptime.hello(std::nullopt).refusal) << "an older agent";
 }
 
 }  // namespace

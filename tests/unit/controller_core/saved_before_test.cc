@@ -27,13 +27,13 @@ struct Scripts : SmallWorld {
     see(Connected{.node = NodeName("n0"),
                   .connection = ConnectionId(++connections),
                   .instance = InstanceId("i1"),
-                  .held = {},
+                  .present = {},
                   .boot_id = BootId("b1")});
   }
   static v1::JobSpec script(const std::string& name) {
     v1::JobSpec what = spec(name, 1, 2);
     what.mutable_launch()->set_per(v1::LAUNCH_PER_NODE);
-    what.mutable_launch()->set_adopt(true);
+    what.mutable_launch()->set_intercept(true);
     return what;
   }
   // Later, and the node is still heard.
@@ -72,18 +72,18 @@ struct Scripts : SmallWorld {
 };
 
 TEST(WeightsAlone, NoAttemptGoesOnFromThem) {
-  for (const bool told_first : {true, false}) {
+  for (const bool reported_first : {true, false}) {
     Scripts world;
     world.submit("j1", Scripts::script("finetune"));
     world.started("j1", 1, "n0");
-    if (told_first) world.launched("j1", "/data/ckpt", true);
+    if (reported_first) world.launched("j1", "/data/ckpt", true);
     world.saved("j1", 20);
-    if (!told_first) {
+    if (!reported_first) {
       EXPECT_EQ(newest_checkpoint(world.job("j1"))->step, 20) << "nobody has said it yet";
       world.launched("j1", "/data/ckpt", true);
     }
     EXPECT_FALSE(newest_checkpoint(world.job("j1")));
-    EXPECT_TRUE(world.job("j1").checkpoints.front().set_aside);
+    EXPECT_TRUE(world.job("j1").checkpoints.front().quarantined);
     world.launched("j1", "/data/ckpt", false);
     EXPECT_FALSE(newest_checkpoint(world.job("j1")))
         << "the first word counts, whichever node says another";
@@ -106,7 +106,7 @@ TEST(SavedBefore, ALaterJobGetsWhatAnEarlierOneHasSaved) {
   world.launched("j1", "/data/ckpt");
   world.saved("j1", 10);
   world.saved("j1", 20);
-  world.accept({.events = {CheckpointSetAside{
+  world.accept({.events = {CheckpointQuarantined{
                     .job = JobId("j1"), .attempt = AttemptNo(1), .step = 10, .reason = "torn"}}});
   world.submit("beside", Scripts::script("beside"));  // waits for the devices
   world.later(std::chrono::seconds(1));
@@ -147,7 +147,7 @@ TEST(SavedBefore, TheNewestJobThatHasAnyIsTheOne) {
       << "j3 ended before it had saved";
 }
 
-TEST(SavedBefore, AJobWithoutACheckpointIsToldAsThat) {
+TEST(SavedBefore, AJobWithoutACheckpointIsGivenAsThat) {
   Scripts world;
   world.submit("j1", Scripts::script("j1"));
   world.started("j1", 1, "n0");

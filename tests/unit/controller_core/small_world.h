@@ -76,7 +76,7 @@ struct SmallWorld {
     return inventory;
   }
   void node(const std::string& name, std::uint32_t devices, const std::string& boot = "b1",
-            const std::string& instance = "i1", std::vector<v1::HeldAttempt> held = {}) {
+            const std::string& instance = "i1", std::vector<v1::PresentAttempt> present = {}) {
     const Decision decision = put(RegisterNode{.node = NodeName(name),
                                                .instance = InstanceId(instance),
                                                .boot_id = BootId(boot),
@@ -86,7 +86,7 @@ struct SmallWorld {
       see(Connected{.node = NodeName(name),
                     .connection = ConnectionId(++connections),
                     .instance = InstanceId(instance),
-                    .held = std::move(held),
+                    .present = std::move(present),
                     .boot_id = BootId(boot)});
     }
   }

@@ -82,7 +82,7 @@ TEST(StartPoint, OfTheStepThatIsAskedFor) {
   aside.checkpoint("j1", 1, 100);
   aside.checkpoint("j1", 1, 200);
   aside.accept(
-      {.events = {CheckpointSetAside{.job = JobId("j1"), .attempt = AttemptNo(1), .step = 200}}});
+      {.events = {CheckpointQuarantined{.job = JobId("j1"), .attempt = AttemptNo(1), .step = 200}}});
   aside.exited("j1", 1, "n0", 0, 0);
   aside.swept("j1", 1, "n0");
   EXPECT_EQ(aside.job("j2").start->step, 200);
@@ -267,14 +267,14 @@ TEST(StartPoint, OfAJobThatNeverGoesOnOnlyTheWeightsAreLeft) {
 
 // --- what counts against it ----------------------------------------------------------------------
 
-TEST(StartPoint, IsNeverSetAside) {
+TEST(StartPoint, IsNeverQuarantined) {
   StagesWorld world;
   world.submit("j", from_elsewhere(v1::START_AS_RESUME, 1'000));
   world.breaks("j", 1, -1, 11);
   world.breaks("j", 2, -1, 11);
   world.breaks("j", 3, -1, 11);
   for (const auto& [index, event] : world.journal)
-    EXPECT_FALSE(std::holds_alternative<CheckpointSetAside>(event.body));
+    EXPECT_FALSE(std::holds_alternative<CheckpointQuarantined>(event.body));
   EXPECT_TRUE(world.job("j").current()->resume->from_start);
 }
 
@@ -318,7 +318,7 @@ TEST(StartPoint, IsAnOlderOneToGoBackToWhereTheJobGoesOnFromIt) {
     world.breaks("j", 2, -1, 11);
     world.breaks("j", 3, -1, 11);
     const bool back = as == v1::START_AS_RESUME;
-    EXPECT_EQ(world.job("j").checkpoints[0].set_aside, back);
+    EXPECT_EQ(world.job("j").checkpoints[0].quarantined, back);
     EXPECT_EQ(world.job("j").current()->resume->from_start, back);
   }
 }
@@ -356,7 +356,7 @@ TEST(StartPoint, CaughtUpIsNotBeforeTheStepThatItBeganAt) {
   world.submit("j", from_elsewhere(v1::START_AS_RESUME, 1'000));
   world.breaks("j", 1, -1, 9);
   world.started("j", 2, "n0");
-  const auto told = [&](std::int64_t step) {
+  const auto reported = [&](std::int64_t step) {
     PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
     v1::AttemptReading& reading = *heard.pulse.add_readings();
     reading.set_job_id("j");
@@ -365,14 +365,14 @@ TEST(StartPoint, CaughtUpIsNotBeforeTheStepThatItBeganAt) {
     world.see(heard);
     return world.job("j").current()->caught_up_at.has_value();
   };
-  EXPECT_FALSE(told(3));
-  EXPECT_TRUE(told(1'001));
+  EXPECT_FALSE(reported(3));
+  EXPECT_TRUE(reported(1'001));
 }
 
 // "resumes from step 1000", and then "the incident is over", of a program that does not read
 // ${resume.dir} and had begun at step 0.
-TEST(StartPoint, AFirstStepThatIsNotBehindTheOneHandedOverIsTold) {
-  for (const auto& [as, step, told] :
+TEST(StartPoint, AFirstStepThatIsNotBehindTheOneHandedOverIsReported) {
+  for (const auto& [as, step, reported] :
        {std::tuple(v1::START_AS_RESUME, 2, true), std::tuple(v1::START_AS_RESUME, 1'000, true),
         std::tuple(v1::START_AS_RESUME, 1'001, false),
         std::tuple(v1::START_AS_WEIGHTS, 2, false)}) {
@@ -388,9 +388,9 @@ TEST(StartPoint, AFirstStepThatIsNotBehindTheOneHandedOverIsTold) {
         "attempt 1 did not go on from step 1000: began at {}; the program has to load what lies in "
         "${{resume.dir}} (MUSTER_RESUME_DIR)",
         step);
-    EXPECT_EQ(went_back_text(world.job("j"), *world.job("j").current()), told ? text : "");
+    EXPECT_EQ(went_back_text(world.job("j"), *world.job("j").current()), reported ? text : "");
     const auto why = explain(world.ledger, world.presence, world.job("j"), world.now, world.limits);
-    EXPECT_EQ(why.front(), told ? text : "attempt 1 is running on every node");
+    EXPECT_EQ(why.front(), reported ? text : "attempt 1 is running on every node");
   }
 }
 

@@ -122,7 +122,7 @@ TEST(OwnTable, WaitsForItsOwnDevicesAlone) {
             "devices free ('own' attempt 1)");
 }
 
-TEST(OwnTable, WhatCanNeverBeIsSaid) {
+TEST(OwnTable, WhatCanNeverBeIsReported) {
   SmallWorld world = three_hosts();
   struct Wrong {
     std::vector<Listed> servers;
@@ -178,13 +178,13 @@ TEST(OwnTable, ThatSaysAnotherAddressThanTheCardHasIsRefused) {
           "'n0' says that its card 0 has the address 192.1.0.77, and the table has 192.1.0.0"));
 }
 
-TEST(OwnTable, DemandsNameItByItsHash) {
+TEST(OwnTable, RequirementsNameItByItsHash) {
   v1::JobSpec spec = with_table({{"n0", {{4, 0}}}});
-  const std::string demands = demands_of(spec);
+  const std::string requirements = requirements_of(spec);
   spec.mutable_resources()->mutable_rank_table()->set_content(own_table({{"n0", {{5, 0}}}}));
-  EXPECT_NE(demands_of(spec), demands);
+  EXPECT_NE(requirements_of(spec), requirements);
   spec.mutable_resources()->mutable_rank_table()->set_content(std::string(400'000, ' '));
-  EXPECT_LT(demands_of(spec).size(), 500U);
+  EXPECT_LT(requirements_of(spec).size(), 500U);
 }
 
 }  // namespace

@@ -125,17 +125,17 @@ TEST(TornCheckpoint, NoOtherFailureIsAWord) {
   }
 }
 
-TEST(TornCheckpoint, WithoutAnOlderOneItIsNotSetAside) {
+TEST(TornCheckpoint, WithoutAnOlderOneItIsNotQuarantined) {
   Torn world;
   world.says("n1", {"rank_2"});
-  world.job.checkpoints[0].set_aside = true;
+  world.job.checkpoints[0].quarantined = true;
   ASSERT_TRUE(world.torn());
   EXPECT_FALSE(world.torn()->older);
   world.job.start = ResumePoint{.attempt = AttemptNo(7), .step = 50, .from_start = true};
   EXPECT_FALSE(world.torn()->older) << "weights begin at step 0";
   world.job.spec.mutable_start()->set_as(v1::START_AS_RESUME);
   EXPECT_EQ(world.torn()->older->step, 50);
-  world.job.checkpoints[1].set_aside = true;
+  world.job.checkpoints[1].quarantined = true;
   EXPECT_FALSE(world.torn()) << "it is already";
 }
 
@@ -153,20 +153,20 @@ TEST(TornCheckpoint, NotWhatStartNames) {
 
 struct TornWorld : StagesWorld {
   TornWorld() { submit("j", spec("train", 1, 1)); }
-  void fails(std::uint32_t attempt, const v1::CheckpointLook& look) {
+  void fails(std::uint32_t attempt, const v1::CheckpointReading& reading) {
     v1::Fact what = fact("j", attempt);
     what.mutable_start_failed()->set_why(v1::START_FAILURE_CHECKPOINT);
     what.mutable_start_failed()->set_text("its checkpoint is torn");
-    *what.mutable_start_failed()->mutable_checkpoint() = look;
+    *what.mutable_start_failed()->mutable_checkpoint() = reading;
     report("n0", std::move(what));
     swept("j", attempt, "n0", "never started");
   }
-  static v1::CheckpointLook torn() {
-    v1::CheckpointLook look;
-    look.add_torn("a");
-    look.set_there(1);
-    look.set_needed(1);
-    return look;
+  static v1::CheckpointReading torn() {
+    v1::CheckpointReading reading;
+    reading.add_torn("a");
+    reading.set_there(1);
+    reading.set_needed(1);
+    return reading;
   }
   // Attempt 1 has saved these and died.
   void saved(const std::vector<std::int64_t>& steps) {
@@ -178,7 +178,7 @@ struct TornWorld : StagesWorld {
 };
 
 // Five torn ones in a row cost no attempt: there is a sixth, and it is whole.
-TEST(TornCheckpoints, AreSetAsideOneAfterTheOtherWithoutACharge) {
+TEST(TornCheckpoints, AreQuarantinedOneAfterTheOtherWithoutACharge) {
   TornWorld world;
   world.saved({10, 20, 30, 40, 50, 60, 70});
   for (std::uint32_t attempt = 2; attempt <= 7; ++attempt) {
@@ -199,7 +199,7 @@ TEST(TornCheckpoints, AreSetAsideOneAfterTheOtherWithoutACharge) {
   EXPECT_EQ(world.replayed(), dump(world.ledger));
   world.fails(8, TornWorld::torn());
   EXPECT_EQ(world.job("j").phase, JobPhase::Failed) << "nothing is begun anew by itself";
-  EXPECT_FALSE(world.job("j").checkpoints.front().set_aside);
+  EXPECT_FALSE(world.job("j").checkpoints.front().quarantined);
   EXPECT_THAT(
       world.reason("j"),
       HasSubstr("no older whole one is there to go on from, and it is not begun anew by itself"));
@@ -211,7 +211,7 @@ TEST(TornCheckpoints, TheEventSaysBoth) {
   world.fails(2, TornWorld::torn());
   std::string reason;
   for (const auto& [index, event] : world.journal)
-    if (const auto* aside = std::get_if<CheckpointSetAside>(&event.body)) reason = aside->reason;
+    if (const auto* aside = std::get_if<CheckpointQuarantined>(&event.body)) reason = aside->reason;
   EXPECT_EQ(reason,
             "node 'n0', which wrote it, has read it: a is short or damaged; the job goes on from "
             "step 10 of attempt 1");
@@ -230,24 +230,24 @@ struct LostWorld : TornWorld {
     swept("j", 2, "n0");
     EXPECT_EQ(job("j").current()->number.value, 8U);
   }
-  static v1::CheckpointLook found(
+  static v1::CheckpointReading found(
       const std::vector<std::pair<std::uint32_t, std::int64_t>>& steps) {
-    v1::CheckpointLook look;
+    v1::CheckpointReading reading;
     for (const auto& [attempt, step] : steps) {
-      v1::FoundStep& one = *look.add_found();
+      v1::FoundStep& one = *reading.add_found();
       one.set_attempt(attempt);
       one.set_step(step);
       one.set_path("/save/j");
       one.set_shards(1);
     }
-    return look;
+    return reading;
   }
 };
 
-TEST(LostCheckpoints, AreLookedForBeforeTheNextAttemptAndFiledAsAnyOther) {
+TEST(LostCheckpoints, AreScannedForBeforeTheNextAttemptAndFiledAsAnyOther) {
   LostWorld world;
-  ASSERT_TRUE(looks_first(world.job("j"), *world.job("j").current()));
-  EXPECT_FALSE(looks_first(world.job("j"), world.job("j").attempts[1]));
+  ASSERT_TRUE(scans_first(world.job("j"), *world.job("j").current()));
+  EXPECT_FALSE(scans_first(world.job("j"), world.job("j").attempts[1]));
   world.fails(8, LostWorld::found({{4, 300}, {2, 200}, {1, 10}, {8, 900}, {0, 950}, {9, 960}}));
   EXPECT_EQ(world.job("j").checkpoints.size(), 3U)
       << "step 10 is known, and no attempt to come has written any";
@@ -255,27 +255,27 @@ TEST(LostCheckpoints, AreLookedForBeforeTheNextAttemptAndFiledAsAnyOther) {
   EXPECT_EQ(next.number.value, 9U);
   EXPECT_EQ(next.resume->step, 300);
   EXPECT_EQ(next.resume->attempt.value, 4U);
-  EXPECT_FALSE(looks_first(world.job("j"), next)) << "once";
+  EXPECT_FALSE(scans_first(world.job("j"), next)) << "once";
   EXPECT_FALSE(world.job("j").attempt(AttemptNo(8))->charged);
   EXPECT_EQ(world.replayed(), dump(world.ledger));
 }
 
-TEST(LostCheckpoints, AreLookedForUntilANodeHasLooked) {
+TEST(LostCheckpoints, AreScannedForUntilANodeHasScanned) {
   LostWorld world;
   v1::Fact what = world.fact("j", 8);
   what.mutable_start_failed()->set_why(v1::START_FAILURE_PORT);
   world.report("n0", std::move(what));
   world.swept("j", 8, "n0", "never started");
   ASSERT_EQ(world.job("j").current()->number.value, 9U);
-  EXPECT_TRUE(looks_first(world.job("j"), *world.job("j").current()));
+  EXPECT_TRUE(scans_first(world.job("j"), *world.job("j").current()));
   world.started("j", 9, "n0");
   world.exited("j", 9, "n0", 0, -1, 9);
   world.swept("j", 9, "n0");
-  EXPECT_FALSE(looks_first(world.job("j"), *world.job("j").current()))
+  EXPECT_FALSE(scans_first(world.job("j"), *world.job("j").current()))
       << "attempt 9 has started: there was nothing newer";
 }
 
-TEST(LostCheckpoints, OfAnAttemptThatDoesNotLookNothingIsBelieved) {
+TEST(LostCheckpoints, OfAnAttemptThatDoesNotScanNothingIsBelieved) {
   TornWorld world;
   world.saved({10});
   world.fails(2, LostWorld::found({{1, 300}}));

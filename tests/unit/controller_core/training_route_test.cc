@@ -207,7 +207,7 @@ TEST(TrainingRoute, TheLongestPrefixThenTheSmallestMetric) {
 
 // Of an overlay network, whose routes are in a table that a rule chooses; or of a host with more
 // routes than are told.
-TEST(TrainingRoute, WhereNotAllRoutesAreToldAGatewayIsNotBelieved) {
+TEST(TrainingRoute, WhereNotAllRoutesAreReportedAGatewayIsNotBelieved) {
   const auto node = [](int host) {
     const std::string lan = fmt::format("192.168.{}.2", host),
                       own = fmt::format("100.64.0.{}", host);

@@ -66,7 +66,7 @@ v1::RankExited saying(v1::RankExited exit, const std::string& evidence, v1::Evid
 // Who failed first, of ranks that say why, ranks that only say that a peer is gone, and ranks of
 // which nobody knows what they say.
 TEST(Verdict, AConsequenceIsNeverTheFirstWhileAnotherHasACause) {
-  struct Said {
+  struct ReportedExit {
     std::uint32_t rank;
     v1::RankExited exit;
     v1::EvidenceKind kind;
@@ -74,7 +74,7 @@ TEST(Verdict, AConsequenceIsNeverTheFirstWhileAnotherHasACause) {
   };
   struct Case {
     const char* name;
-    std::vector<Said> said;
+    std::vector<ReportedExit> reported;
     FailureClass cls;
     std::uint32_t rank;
   };
@@ -127,8 +127,8 @@ TEST(Verdict, AConsequenceIsNeverTheFirstWhileAnotherHasACause) {
   };
   for (const Case& one : cases) {
     Running world;
-    for (const Said& said : one.said)
-      world.fact_of_rank(said.rank, saying(said.exit, "a line", said.kind), said.at);
+    for (const ReportedExit& reported : one.reported)
+      world.fact_of_rank(reported.rank, saying(reported.exit, "a line", reported.kind), reported.at);
     const Verdict verdict = world.verdict();
     EXPECT_EQ(verdict.cls, one.cls) << one.name;
     EXPECT_EQ(verdict.rank, RankNo(one.rank)) << one.name;
@@ -397,7 +397,7 @@ TEST(Verdict, OutOfMemoryIsItsOwnClass) {
 
 // "CUDA out of memory" was a user error like any other; only the kernel's killer made it the class.
 TEST(Verdict, WhatTheProgramSaysItRanOutOfIsOutOfMemoryToo) {
-  for (const auto& [line, signal, told] :
+  for (const auto& [line, signal, expected] :
        {std::tuple{"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB "
                    "(train.py:3, in f)",
                    0, "ended with status 1, out of device memory"},
@@ -411,7 +411,7 @@ TEST(Verdict, WhatTheProgramSaysItRanOutOfIsOutOfMemoryToo) {
     world.fact_of_rank(2, exit);
     const Verdict verdict = world.verdict();
     EXPECT_EQ(verdict.cls, FailureClass::Oom) << line;
-    EXPECT_THAT(verdict.reason, testing::EndsWith(told));
+    EXPECT_THAT(verdict.reason, testing::EndsWith(expected));
   }
   Running world;
   v1::RankExited killed = with(0, 9);

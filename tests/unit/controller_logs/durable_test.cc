@@ -18,7 +18,7 @@ namespace {
 
 using DurableTest = LogStoreTest;
 
-TEST_F(DurableTest, synced_is_told_after_a_sync) {
+TEST_F(DurableTest, synced_is_reported_after_a_sync) {
   EXPECT_EQ(append(0, "abc").synced, 0u);
   EXPECT_EQ(synced(), std::vector<LogKey>{key_});
   EXPECT_EQ(store_->state(key_)->synced, 3u);
@@ -235,7 +235,7 @@ TEST_F(DurableTest, an_index_whose_sync_failed_is_written_anew) {
   struct stat old{}, now{};
   ASSERT_EQ(::stat(file(".index").c_str(), &old), 0);
   // so that its inode is not given out again
-  const io::UniqueFd held(::open(file(".index").c_str(), O_RDONLY | O_CLOEXEC));
+  const io::UniqueFd kept(::open(file(".index").c_str(), O_RDONLY | O_CLOEXEC));
   disk.left = 1;
   EXPECT_TRUE(store_->sync().error.has_value());
   EXPECT_FALSE(store_->state(key_)->durable);

@@ -43,7 +43,7 @@ class FullDiskTest : public LogStoreTest {
     }
   }
   [[nodiscard]] std::uint64_t free_bytes() const { return io::room_at(root())->bytes; }
-  [[nodiscard]] std::uint64_t held(const std::string& job) const {
+  [[nodiscard]] std::uint64_t stored(const std::string& job) const {
     struct stat now{};
     const auto path = root() / job / "1" / "rank-0.log";
     return ::stat(path.c_str(), &now) == 0 ? static_cast<std::uint64_t>(now.st_blocks) * 512 : 0;
@@ -88,7 +88,7 @@ TEST_F(FullDiskTest, what_a_stranger_takes_is_not_taken_from_running_jobs_logs_a
     ASSERT_TRUE(added) << added.error().message;
     ASSERT_GE(free_bytes(), 4 * kMiB) << "what comes takes no more than what goes";
   }
-  EXPECT_GT(held("runs"), 8 * kMiB);
+  EXPECT_GT(stored("runs"), 8 * kMiB);
 }
 
 TEST_F(FullDiskTest, what_logs_cannot_give_is_not_taken_in) {
@@ -116,8 +116,8 @@ TEST_F(FullDiskTest, finished_jobs_logs_go_for_whoever_needs_the_room) {
   store_->mark_finished(JobId("second"));
   ASSERT_NO_FATAL_FAILURE(stranger_leaves(8 * kMiB));
   store_->make_room();
-  EXPECT_EQ(held("first"), 0U) << "the one that ended first";
-  EXPECT_GE(held("second"), 12 * kMiB);
+  EXPECT_EQ(stored("first"), 0U) << "the one that ended first";
+  EXPECT_GE(stored("second"), 12 * kMiB);
   EXPECT_GE(free_bytes(), kShare);
 }
 
@@ -131,8 +131,8 @@ TEST_F(FullDiskTest, a_start_knows_finished_jobs_without_the_journal) {
   store_.reset();
   ASSERT_NO_FATAL_FAILURE(stranger_leaves(0));
   reopen(kQuota, kShare);
-  EXPECT_EQ(held("done"), 0U);
-  EXPECT_GE(held("runs"), 16 * kMiB);
+  EXPECT_EQ(stored("done"), 0U);
+  EXPECT_GE(stored("runs"), 16 * kMiB);
   EXPECT_GE(free_bytes(), kShare - kMiB);
 }
 
@@ -144,7 +144,7 @@ TEST_F(FullDiskTest, a_start_that_no_finished_job_can_help_takes_of_the_others_w
   ASSERT_NO_FATAL_FAILURE(stranger_leaves(0));
   reopen(kQuota, kShare);
   EXPECT_GE(free_bytes(), kShare - kMiB);
-  EXPECT_GE(held("runs"), 20 * kMiB);
+  EXPECT_GE(stored("runs"), 20 * kMiB);
 }
 
 TEST_F(FullDiskTest, a_disk_without_inodes_takes_no_new_logs) {
@@ -203,11 +203,11 @@ TEST_F(FullDiskTest, marks_outlive_the_store_in_their_order) {
   EXPECT_EQ(store_->jobs().size(), 3U);
   reopen(3 * kMiB);
   ASSERT_TRUE(add("new", 10));  // over the quota
-  EXPECT_EQ(held("b"), 0U);
-  EXPECT_GE(held("a"), kMiB);
+  EXPECT_EQ(stored("b"), 0U);
+  EXPECT_GE(stored("a"), kMiB);
   ASSERT_TRUE(add("new", kMiB));
-  EXPECT_EQ(held("a"), 0U);
-  EXPECT_GE(held("c"), kMiB) << "it runs after all";
+  EXPECT_EQ(stored("a"), 0U);
+  EXPECT_GE(stored("c"), kMiB) << "it runs after all";
 }
 
 // A log that came when its job had ended made a folder without a mark.
@@ -216,8 +216,8 @@ TEST_F(FullDiskTest, a_late_log_is_marked_as_well) {
   ASSERT_TRUE(add("late", kMiB));
   reopen(kMiB);
   ASSERT_TRUE(add("runs", kMiB));
-  EXPECT_EQ(held("late"), 0U);
-  EXPECT_GE(held("runs"), kMiB);
+  EXPECT_EQ(stored("late"), 0U);
+  EXPECT_GE(stored("runs"), kMiB);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ TEST_F(LogStoreTest, a_log_nobody_has_sent_anything_of_is_empty) {
 
 // Each node has a setup of its own; a process of that name on another one, or rank 0, is somebody
 // else.
-TEST_F(LogStoreTest, logs_beside_the_ranks_have_their_nodes_name) {
+TEST_F(LogStoreTest, node_logs_have_their_nodes_name) {
   const LogKey a{key_.job, key_.attempt, RankNo(0), "setup", NodeName("node.1")},
       b{key_.job, key_.attempt, RankNo(0), "setup", NodeName("node-2")};
   append(0, "rank\n");
@@ -94,7 +94,7 @@ TEST_F(LogStoreTest, gaps_are_kept_and_never_crossed) {
   EXPECT_EQ(whole(), expected + "four\n");
 }
 
-TEST_F(LogStoreTest, a_gap_of_unknown_length_is_told_with_what_follows) {
+TEST_F(LogStoreTest, a_gap_of_unknown_length_is_reported_with_what_follows) {
   append(0, "a");
   append(1, "", Gap{1, 1, "truncated", {}});
   EXPECT_EQ(whole(), "a") << "a follower must not turn in a circle";
@@ -138,7 +138,7 @@ TEST_F(LogStoreTest, tail_reads_no_further_back_than_64_kib_a_line) {
   EXPECT_EQ(store_->tail(key_, 10).value(), kSize - (640 << 10));
 }
 
-TEST_F(LogStoreTest, followers_are_told_and_may_read) {
+TEST_F(LogStoreTest, followers_are_notified_and_may_read) {
   std::string seen;
   store_->on_change([&](const LogKey& key) { seen += store_->read(key, seen.size(), 100)->data; });
   append(0, "a\n");

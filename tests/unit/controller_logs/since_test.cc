@@ -72,7 +72,7 @@ TEST_F(SinceTest, ALineLongerThanAnyIsNotSoughtForEver) {
   EXPECT_EQ(since(10), 100'000u);
 }
 
-TEST_F(SinceTest, LooksBackOnlyToAGap) {
+TEST_F(SinceTest, ScansBackOnlyToAGap) {
   append("one\nhalf", 0);
   ASSERT_TRUE(log_->append(100, "tail\n", Gap{8, 100, "hard cap", at(9)}, at(10)).has_value());
   EXPECT_EQ(since(10), 100u);

@@ -115,7 +115,7 @@ TEST(CodePlace, NamesWithDollarsAndWithoutAName) {
   EXPECT_EQ(code_name(patched_spec("torch", {}, "/srv//x///")), "x");
 }
 
-TEST(CodePlace, ModelArtsIsToldOfTheCopy) {
+TEST(CodePlace, ModelArtsGetsThePathOfTheCopy) {
   auto spec = patched_spec("torch", {});
   spec.set_compat("modelarts");
   EXPECT_EQ(env(copies_planned(request_of(spec)).ranks[3], "MA_JOB_DIR"), "/out/j/code/node-1");

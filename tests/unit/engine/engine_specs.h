@@ -61,7 +61,7 @@ inline std::string env(const RankPlan& rank, const std::string& name) {
 }
 
 // "key: message", one a line.
-inline std::string said(const v1::JobSpec& spec) {
+inline std::string problem_text(const v1::JobSpec& spec) {
   std::string text;
   for (const KeyedProblem& problem : check_launch(spec))
     text += problem.key + ": " + problem.message + "\n";

@@ -90,7 +90,7 @@ TEST(EvidenceKinds, NameTheTroubleAndTheCode) {
   }
 }
 
-TEST(EvidenceKinds, WhatLooksLikeACodeIsNone) {
+TEST(EvidenceKinds, WhatResemblesACodeIsNone) {
   for (const char* line :
        {"错误率: 0.5", "成功: 10 失败: 0", "失败: 0", "uuid E1234: is fine in a name like xEI0006:",
         "see EI0006 in the manual", "model EI00061: weights", "EI006: short", "ei0006: lower",
@@ -99,7 +99,7 @@ TEST(EvidenceKinds, WhatLooksLikeACodeIsNone) {
     EXPECT_EQ(evidence_in(line).rank, 0) << line;
 }
 
-TEST(EvidenceKinds, WhatLooksLikeAnExceptionIsNone) {
+TEST(EvidenceKinds, WhatResemblesAnExceptionIsNone) {
   for (const char* line :
        {"raise ValueError: no", "  ValueError: indented source", "Errors: 0", "my Error", "x.Error",
         "loading ErrorHandler: done", "class ValueError(Exception):", "ValueError is raised",
@@ -184,7 +184,7 @@ TEST(PatternSet, ManyPatternsShareBuckets) {
   }
 }
 
-TEST(PatternSet, EndsWhenToldTo) {
+TEST(PatternSet, EndsWhenAskedTo) {
   const std::vector<std::string_view> patterns = {"abcd"};
   int hits = 0;
   PatternSet(patterns).scan("abcdabcd", [&](std::size_t, std::size_t) { return ++hits > 1; });

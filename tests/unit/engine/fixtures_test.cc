@@ -61,11 +61,11 @@ TEST(Fixtures, SayWhatTheirGoldenFilesSay) {
   ASSERT_GE(all.size(), 13u);
   for (const auto& [name, grammar_name] : all) {
     const auto grammar = row(grammar_name);
-    std::string said;
+    std::string text_read;
     for (const std::string& line : cut(read_text(kLogs / (name + ".log")))) {
       const Evidence evidence = evidence_in(line);
       const std::string text = line_text(grammar->read(line));
-      said += name.starts_with("failures")
+      text_read += name.starts_with("failures")
                   ? fmt::format("{}\n    {}\n", line, evidence_text(evidence))
                   : fmt::format("{}\n    {}\n", line, text);
       // `auto` knows every row's lines; what is no engine's line is no evidence of a death either.
@@ -75,8 +75,8 @@ TEST(Fixtures, SayWhatTheirGoldenFilesSay) {
       }
     }
     const auto golden = kLogs / (name + ".golden");
-    if (std::getenv("MUSTER_REWRITE") != nullptr) std::ofstream(golden, std::ios::binary) << said;
-    EXPECT_EQ(said, read_text(golden)) << golden;
+    if (std::getenv("MUSTER_REWRITE") != nullptr) std::ofstream(golden, std::ios::binary) << text_read;
+    EXPECT_EQ(text_read, read_text(golden)) << golden;
   }
 }
 
@@ -99,15 +99,15 @@ std::string everything() {
 }
 
 // All that is said of a stream, cut into pieces of these sizes (over and over).
-std::string said_of(std::string_view text, const Grammar& grammar,
+std::string read_in_pieces(std::string_view text, const Grammar& grammar,
                     const std::vector<std::size_t>& pieces) {
-  std::string said;
+  std::string text_read;
   agent::LineScanner scanner;
   const auto line = [&](std::string_view one) {
     const LogLine found = grammar.read(one);
     const Evidence evidence = evidence_in(one);
-    if (found.said != Said::Nothing || evidence.rank > 0)
-      said += line_text(found) + " " + evidence_text(evidence) + "\n";
+    if (found.kind != LineKind::Nothing || evidence.rank > 0)
+      text_read += line_text(found) + " " + evidence_text(evidence) + "\n";
   };
   for (std::size_t i = 0; !text.empty(); ++i) {
     const std::string_view piece = text.substr(0, pieces[i % pieces.size()]);
@@ -115,31 +115,31 @@ std::string said_of(std::string_view text, const Grammar& grammar,
     text.remove_prefix(piece.size());
   }
   scanner.finish(line);
-  return said;
+  return text_read;
 }
 
 TEST(Fixtures, CutAtAnyByteTheySayTheSame) {
   const auto grammar = row("auto");
   const std::string corpus =
       read_text(kLogs / "mindformers-r0.8.log") + read_text(kLogs / "noise.log");
-  const std::string whole = said_of(corpus, *grammar, {corpus.size()});
+  const std::string whole = read_in_pieces(corpus, *grammar, {corpus.size()});
   EXPECT_NE(whole.find("step step=6400"), std::string::npos) << whole;
   for (std::size_t at = 1; at < corpus.size(); ++at)
-    ASSERT_EQ(said_of(corpus, *grammar, {at, corpus.size()}), whole) << "cut at " << at;
+    ASSERT_EQ(read_in_pieces(corpus, *grammar, {at, corpus.size()}), whole) << "cut at " << at;
 }
 
 TEST(Fixtures, CutIntoAnyPiecesTheySayTheSame) {
   const auto grammar = row("auto");
   const std::string corpus = everything();
-  const std::string whole = said_of(corpus, *grammar, {corpus.size()});
+  const std::string whole = read_in_pieces(corpus, *grammar, {corpus.size()});
   EXPECT_GT(std::ranges::count(whole, '\n'), 80);
   for (const std::size_t size : {1, 2, 3, 7, 64, 1000, 4096})
-    EXPECT_EQ(said_of(corpus, *grammar, {size}), whole) << size;
+    EXPECT_EQ(read_in_pieces(corpus, *grammar, {size}), whole) << size;
   std::mt19937 random(11);
   for (int round = 0; round < 20; ++round) {
     std::vector<std::size_t> pieces;
     for (int i = 0; i < 50; ++i) pieces.push_back(1 + random() % 300);
-    EXPECT_EQ(said_of(corpus, *grammar, pieces), whole) << round;
+    EXPECT_EQ(read_in_pieces(corpus, *grammar, pieces), whole) << round;
   }
 }
 
@@ -147,7 +147,7 @@ TEST(Fixtures, CutIntoAnyPiecesTheySayTheSame) {
 TEST(Fixtures, AnyEndOfLineSaysTheSame) {
   const auto grammar = row("auto");
   const std::string corpus = everything();
-  const std::string whole = said_of(corpus, *grammar, {corpus.size()});
+  const std::string whole = read_in_pieces(corpus, *grammar, {corpus.size()});
   for (const std::string_view end : {"\r", "\r\n"}) {
     std::string other;
     for (const char c : corpus) {
@@ -156,7 +156,7 @@ TEST(Fixtures, AnyEndOfLineSaysTheSame) {
       else
         other += c;
     }
-    EXPECT_EQ(said_of(other, *grammar, {other.size()}), whole);
+    EXPECT_EQ(read_in_pieces(other, *grammar, {other.size()}), whole);
   }
 }
 

@@ -75,18 +75,18 @@ TEST(Megatron, ALossThatIsMissingOrNoNumberIsNone) {
 TEST(Megatron, TheEndOfATrainingHasAWord) {
   for (const char* engine : {"megatron", "mindspeed-mm", "auto"}) {
     const auto grammar = row(engine);
-    EXPECT_EQ(grammar->read("[after training is done] datetime: 2024-03-01 11:00:03 ").said,
-              Said::TrainingDone);
+    EXPECT_EQ(grammar->read("[after training is done] datetime: 2024-03-01 11:00:03 ").kind,
+              LineKind::TrainingDone);
     EXPECT_EQ(
         grammar->read("[rank0]: [after training is done] datetime: 2026-02-20 09:00:00.654321 ")
-            .said,
-        Said::TrainingDone);
-    EXPECT_EQ(grammar->read("skipping training (--skip-train is on) ...").said,
-              Said::TrainingSkipped);
-    EXPECT_EQ(grammar->read("not skipping training").said, Said::Nothing);
+            .kind,
+        LineKind::TrainingDone);
+    EXPECT_EQ(grammar->read("skipping training (--skip-train is on) ...").kind,
+              LineKind::TrainingSkipped);
+    EXPECT_EQ(grammar->read("not skipping training").kind, LineKind::Nothing);
     const LogLine exiting =
         grammar->read("[exiting program at iteration 1500] datetime: 2024-03-01 11:00:00 ");
-    EXPECT_EQ(exiting.said, Said::Exiting);
+    EXPECT_EQ(exiting.kind, LineKind::Exiting);
     EXPECT_EQ(exiting.step.step, 1500);
     EXPECT_EQ(
         grammar->read("[exiting program after receiving SIGTERM.] datetime: 2024-03-01 11:00:00 ")
@@ -103,13 +103,13 @@ TEST(MindFormers, TheEndOfATrainingHasAWord) {
         "Over!.............",
         "[INFO] 2023-07-11 10:49:26,307 [/w/mindformers/trainer/base_trainer.py:616] "
         "training_process: .........Training Over!............."})
-    EXPECT_EQ(grammar->read(line).said, Said::TrainingDone) << line;
+    EXPECT_EQ(grammar->read(line).kind, LineKind::TrainingDone) << line;
   EXPECT_EQ(grammar
                 ->read("2024-03-19 21:40:07,302 - mindformers[mindformers/run_check.py:80] - INFO "
                        "- Only_save_strategy is True, model.compile() finished, "
                        "system exit! ")
-                .said,
-            Said::StrategySaved);
+                .kind,
+            LineKind::StrategySaved);
 }
 
 TEST(Megatron, OtherLinesAreNoSteps) {
@@ -319,7 +319,7 @@ TEST(MindFormers, ReadsEveryReleasesLine) {
   }
 }
 
-TEST(MindFormers, LooksAlikeAndIsNoStep) {
+TEST(MindFormers, ResemblesAStepAndIsNone) {
   const auto grammar = row("mindformers");
   for (const char* line :
        {"Epoch:[", "Epoch:[1/", "Epoch:[1/2", "Epoch:[1/2]", "Epoch:[1/2], step:[",
@@ -329,7 +329,7 @@ TEST(MindFormers, LooksAlikeAndIsNoStep) {
         "Epoch:[9223372036854775807/1], step:[1/9223372036854775807]",
         "Epoch: 1, step: 20, loss: 2.1", "epoch:[1/2], step:[3/4], loss: 1",
         "epoch: 1 step: 937, loss is 0.53", "| swin | 182.43 samples/s/p      | 233.43 (fps) |"})
-    EXPECT_EQ(grammar->read(line).said, Said::Nothing) << line;
+    EXPECT_EQ(grammar->read(line).kind, LineKind::Nothing) << line;
 }
 
 TEST(MindFormers, RatesTellWhatRemains) {
@@ -346,7 +346,7 @@ TEST(MindFormers, RatesTellWhatRemains) {
   };
   for (const auto& one : cases) {
     const LogLine found = grammar->read(one.line);
-    ASSERT_EQ(found.said, Said::Rate) << one.line;
+    ASSERT_EQ(found.kind, LineKind::Rate) << one.line;
     EXPECT_DOUBLE_EQ(found.step.device_samples_per_second, one.rate);
     EXPECT_DOUBLE_EQ(found.step.remaining_seconds, one.remaining);
     EXPECT_FALSE(grammar->step(one.line));
@@ -354,7 +354,7 @@ TEST(MindFormers, RatesTellWhatRemains) {
   for (const char* line : {"samples/s/p", "samples/s/p  3:18:43", "x samples/s/p  3:18:43 }",
                            "| 8.54 samples/s/p  3:99:43 }", "| 8.54 samples/s/p  3 days }",
                            "| 8.54 samples/s/p  99999999999999999999:00:00 }"})
-    EXPECT_EQ(grammar->read(line).said, Said::Nothing) << line;
+    EXPECT_EQ(grammar->read(line).kind, LineKind::Nothing) << line;
 }
 
 // In sink mode the callback runs once a sink: what a line covers, the end of the sink tells.
@@ -363,19 +363,19 @@ TEST(MindFormers, ASinksEndTellsHowManyStepsItCovers) {
   const LogLine sink = grammar->read(
       "epoch_end: Per sink_size step time: 7518.224 ms, per step time: 1879.556 ms, avg loss: "
       "2.499");
-  ASSERT_EQ(sink.said, Said::EpochEnd);
+  ASSERT_EQ(sink.kind, LineKind::EpochEnd);
   EXPECT_EQ(sink.step.covers, 4);
   EXPECT_DOUBLE_EQ(sink.step.seconds, 1.879556);
   EXPECT_DOUBLE_EQ(sink.step.loss, 2.499);
   EXPECT_EQ(grammar->read("Epoch time: 896140.140 ms, per step time: 477.941 ms, avg loss: 8.112")
                 .step.covers,
             1875);
-  EXPECT_EQ(grammar->read("per step time: 477.941 ms").said, Said::Nothing);
-  EXPECT_EQ(grammar->read("Epoch time: 5 ms, per step time: 0 ms").said, Said::Nothing);
-  EXPECT_EQ(grammar->read("Epoch time: 1e300 ms, per step time: 1e-300 ms").said, Said::Nothing);
+  EXPECT_EQ(grammar->read("per step time: 477.941 ms").kind, LineKind::Nothing);
+  EXPECT_EQ(grammar->read("Epoch time: 5 ms, per step time: 0 ms").kind, LineKind::Nothing);
+  EXPECT_EQ(grammar->read("Epoch time: 1e300 ms, per step time: 1e-300 ms").kind, LineKind::Nothing);
 }
 
-TEST(Losses, ThatAreNoNumberAreToldApartFromNone) {
+TEST(Losses, ThatAreNoNumberDifferFromNone) {
   struct {
     const char* grammar;
     const char* line;
@@ -435,7 +435,7 @@ TEST(Grammar, HostileLinesAreRead) {
   for (const char* name : {"auto", "megatron", "mindspeed-mm", "mindformers"}) {
     const auto grammar = row(name);
     for (const char c : {'7', '\0', '\xff', ' ', '[', '|', 'i'})
-      EXPECT_EQ(grammar->read(std::string(1 << 20, c)).said, Said::Nothing) << name << c;
+      EXPECT_EQ(grammar->read(std::string(1 << 20, c)).kind, LineKind::Nothing) << name << c;
     const std::string digits(1 << 20, '9');
     for (const std::string head : {" iteration ", " iteration 5/", "Epoch:[", "Epoch:[1/",
                                    "Epoch:[1/1], step:[", "step ", "per step time: "})

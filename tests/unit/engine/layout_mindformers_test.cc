@@ -190,7 +190,7 @@ TEST_F(MindFormersTree, WithoutAWorldSizeTheFoldersTell) {
 }
 
 // A node tells of its own ranks; the controller puts them together.
-TEST_F(MindFormersTree, ANodeMayLookAtItsOwnRanksAlone) {
+TEST_F(MindFormersTree, ANodeMayReadItsOwnRanksAlone) {
   use({.world_size = 4, .first_rank = 2, .rank_count = 2});
   save(1, 10, 10, {0, 1, 2, 3});
   const auto found = scan();

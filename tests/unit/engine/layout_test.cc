@@ -297,7 +297,7 @@ TEST_F(MegatronTree, LinksNameTheOneStep) {
 
 // What a program saves that no layout knows: nothing was said, and its next attempt began at step
 // 0.
-TEST(Layouts, AFileThatLooksSavedAndIsNoCheckpointIsNamed) {
+TEST(Layouts, AFileThatSeemsSavedAndIsNoCheckpointIsNamed) {
   const auto unknown = [](const char* layout, const std::map<std::string, std::string>& files) {
     MemoryView view;
     for (const auto& [path, content] : files) view.files["/save/" + path] = content;

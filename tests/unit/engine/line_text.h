@@ -11,33 +11,33 @@
 
 namespace muster::engine {
 
-inline const char* said_text(Said said) {
-  switch (said) {
-    case Said::Nothing: return "-";
-    case Said::Step: return "step";
-    case Said::Rate: return "rate";
-    case Said::EpochEnd: return "epoch-end";
-    case Said::Evaluation: return "evaluation";
-    case Said::LossNotFinite: return "loss-not-finite";
-    case Said::SetUp: return "set-up";
-    case Said::TrainingStarted: return "training-started";
-    case Said::TrainingDone: return "training-done";
-    case Said::TrainingSkipped: return "training-skipped";
-    case Said::Exiting: return "exiting";
-    case Said::StrategySaved: return "strategy-saved";
-    case Said::SaveStarted: return "save-started";
-    case Said::SaveScheduled: return "save-scheduled";
-    case Said::SaveDone: return "save-done";
-    case Said::LoadStarted: return "load-started";
-    case Said::Loaded: return "loaded";
-    case Said::NothingToLoad: return "nothing-to-load";
+inline const char* kind_text(LineKind kind) {
+  switch (kind) {
+    case LineKind::Nothing: return "-";
+    case LineKind::Step: return "step";
+    case LineKind::Rate: return "rate";
+    case LineKind::EpochEnd: return "epoch-end";
+    case LineKind::Evaluation: return "evaluation";
+    case LineKind::LossNotFinite: return "loss-not-finite";
+    case LineKind::SetUp: return "set-up";
+    case LineKind::TrainingStarted: return "training-started";
+    case LineKind::TrainingDone: return "training-done";
+    case LineKind::TrainingSkipped: return "training-skipped";
+    case LineKind::Exiting: return "exiting";
+    case LineKind::StrategySaved: return "strategy-saved";
+    case LineKind::SaveStarted: return "save-started";
+    case LineKind::SaveScheduled: return "save-scheduled";
+    case LineKind::SaveDone: return "save-done";
+    case LineKind::LoadStarted: return "load-started";
+    case LineKind::Loaded: return "loaded";
+    case LineKind::NothingToLoad: return "nothing-to-load";
   }
   return "?";
 }
 
 // Only what the line says: no zeros.
 inline std::string line_text(const LogLine& line) {
-  std::string text = said_text(line.said);
+  std::string text = kind_text(line.kind);
   const StepLine& step = line.step;
   const auto whole = [&](const char* name, std::int64_t value, std::int64_t none = 0) {
     if (value != none) text += fmt::format(" {}={}", name, value);
@@ -67,7 +67,7 @@ inline std::string line_text(const LogLine& line) {
   real("device_samples_per_second", step.device_samples_per_second,
        step.device_samples_per_second != 0);
   real("device_tflops", step.device_tflops, step.device_tflops != 0);
-  real("remaining_seconds", step.remaining_seconds, line.said == Said::Rate);
+  real("remaining_seconds", step.remaining_seconds, line.kind == LineKind::Rate);
   whole("skipped", step.skipped);
   whole("not_finite", step.not_finite);
   if (nan_sign(step)) text += " nan_sign";

@@ -234,7 +234,7 @@ TEST(Megatron, SizesAreRefusedWhereItWouldRefuseThem) {
   struct Row {
     Words given;
     std::uint32_t nodes, devices;
-    const char* said;  // a part; empty = nothing
+    const char* problem_text;  // a part; empty = nothing
   };
   const std::vector<Row> rows = {
       {{"--tensor-model-parallel-size", "8", "--pipeline-model-parallel-size", "2"}, 2, 8, ""},
@@ -264,26 +264,26 @@ TEST(Megatron, SizesAreRefusedWhereItWouldRefuseThem) {
        "cannot be split"},
   };
   for (const Row& row : rows) {
-    const std::string text = said(spec_of("megatron", row.given, row.nodes, row.devices));
-    if (*row.said == '\0')
+    const std::string text = problem_text(spec_of("megatron", row.given, row.nodes, row.devices));
+    if (*row.problem_text == '\0')
       EXPECT_EQ(text, "") << row.given[0] << " " << row.given[1];
     else
-      EXPECT_THAT(text, HasSubstr(row.said));
+      EXPECT_THAT(text, HasSubstr(row.problem_text));
   }
 }
 
 TEST(Megatron, WeightsAloneAreNothingToGoOnFrom) {
   auto spec = spec_of("mindspeed-mm", {"--save", "/x", "--no-save-optim"});
-  EXPECT_THAT(said(spec),
+  EXPECT_THAT(problem_text(spec),
               HasSubstr("launch.args[2]: with --no-save-optim checkpoints hold weights alone"));
   auto script = spec;
   script.mutable_launch()->set_per(v1::LAUNCH_PER_NODE);
-  script.mutable_launch()->set_adopt(true);
-  EXPECT_THAT(said(script), Not(HasSubstr("--no-save-optim")))
+  script.mutable_launch()->set_intercept(true);
+  EXPECT_THAT(problem_text(script), Not(HasSubstr("--no-save-optim")))
       << "a node's script runs as it is; its launcher tells that nothing goes on from what it "
          "saves";
   spec.mutable_resume()->set_enabled(false);
-  EXPECT_EQ(said(spec), "");
+  EXPECT_EQ(problem_text(spec), "");
 }
 
 TEST(Megatron, ALauncherInsideWouldStartAJobADevice) {
@@ -293,20 +293,20 @@ TEST(Megatron, ALauncherInsideWouldStartAJobADevice) {
     auto spec = spec_of("torch", {});
     spec.mutable_launch()->clear_script();
     for (const std::string& word : run) spec.mutable_launch()->add_run(word);
-    EXPECT_THAT(said(spec), HasSubstr("starts ranks itself")) << run[0];
+    EXPECT_THAT(problem_text(spec), HasSubstr("starts ranks itself")) << run[0];
     spec.mutable_launch()->set_per(v1::LAUNCH_PER_ONCE);
-    EXPECT_EQ(said(spec), "") << run[0];
+    EXPECT_EQ(problem_text(spec), "") << run[0];
   }
   auto spec = spec_of("torch", {});
   spec.mutable_launch()->clear_script();
   for (const char* word : {"python3", "train.py", "-m", "torch.distributed.run"})
     spec.mutable_launch()->add_run(word);
-  EXPECT_EQ(said(spec), "") << "an argument of the script";
+  EXPECT_EQ(problem_text(spec), "") << "an argument of the script";
 }
 
 TEST(Hccl, VariablesThatItWouldRefuse) {
   struct Row {
-    const char *name, *value, *said;
+    const char *name, *value, *problem_text;
   };
   for (const Row& row :
        {Row{"HCCL_CONNECT_TIMEOUT", "60", "'60' is refused by HCCL (120..7200, seconds)"},
@@ -321,10 +321,10 @@ TEST(Hccl, VariablesThatItWouldRefuse) {
     for (const char* engine : {"torch", "megatron", "mindspeed-mm"}) {
       auto spec = spec_of(engine, {});
       (*spec.mutable_runtime()->mutable_env())[row.name] = row.value;
-      if (*row.said == '\0')
-        EXPECT_EQ(said(spec), "") << row.name << " " << row.value;
+      if (*row.problem_text == '\0')
+        EXPECT_EQ(problem_text(spec), "") << row.name << " " << row.value;
       else
-        EXPECT_THAT(said(spec), HasSubstr(row.said));
+        EXPECT_THAT(problem_text(spec), HasSubstr(row.problem_text));
     }
   }
   auto spec = spec_of("torch", {});
@@ -332,14 +332,14 @@ TEST(Hccl, VariablesThatItWouldRefuse) {
   env["HCCL_EXEC_TIMEOUT"] = "1836";
   env["HCCL_EVENT_TIMEOUT"] = "1836";
   EXPECT_THAT(
-      said(spec),
+      problem_text(spec),
       HasSubstr("resume.env.HCCL_EVENT_TIMEOUT: 1836 is not more than HCCL_EXEC_TIMEOUT, 1836"));
   env["HCCL_EVENT_TIMEOUT"] = "0";
-  EXPECT_EQ(said(spec), "") << "0: for ever";
+  EXPECT_EQ(problem_text(spec), "") << "0: for ever";
   env.erase("HCCL_EVENT_TIMEOUT");
   env["HCCL_EXEC_TIMEOUT"] = "7200";
   (*spec.mutable_runtime()->mutable_env())["HCCL_EVENT_TIMEOUT"] = "7300";
-  EXPECT_EQ(said(spec), "") << "the one of runtime.env stands on a resume";
+  EXPECT_EQ(problem_text(spec), "") << "the one of runtime.env stands on a resume";
 }
 
 }  // namespace

@@ -120,17 +120,17 @@ TEST(RankTableLaunch, ATableAloneIsThatOfThePlan) {
 
 // The table is not there yet: places in it would tell nobody anything. One line, as a verdict has
 // to be.
-TEST(RankTableLaunch, WhatHcclWouldRefuseIsSaidOfNodesAndDevices) {
+TEST(RankTableLaunch, WhatHcclWouldRefuseIsReportedOfNodesAndDevices) {
   const auto spec = mindformers({}, 2, 4);
   auto request = request_of(spec, 2, {4, 5, 6, 7});
   request.nodes[1].device_ips = request.nodes[0].device_ips;
-  const std::string said = refusal(request);
-  EXPECT_THAT(said, HasSubstr("node 'n2' device 4, device_ip: '192.168.0.14' is there twice, first "
+  const std::string problem_text = refusal(request);
+  EXPECT_THAT(problem_text, HasSubstr("node 'n2' device 4, device_ip: '192.168.0.14' is there twice, first "
                               "at node 'n1' device 4; every card of the cluster has its own "
                               "address; node 'n2' device 5, device_ip: "));
-  EXPECT_THAT(said, testing::EndsWith("; and 1 more"));
-  EXPECT_THAT(said, Not(HasSubstr("\n")));
-  EXPECT_THAT(said, Not(HasSubstr("server_list")));
+  EXPECT_THAT(problem_text, testing::EndsWith("; and 1 more"));
+  EXPECT_THAT(problem_text, Not(HasSubstr("\n")));
+  EXPECT_THAT(problem_text, Not(HasSubstr("server_list")));
 }
 
 // Where the node does not say which model it has, the type that it says is as good.
@@ -232,9 +232,9 @@ TEST(RankTableLaunch, ItsPathIsOneThatHcclOpens) {
   EXPECT_THAT(refusal(request), HasSubstr("at most 4095; choose another output_dir"));
   auto named = spec;
   named.set_output_dir("/data/x.json.d");
-  EXPECT_THAT(said(named), HasSubstr("output_dir: the rank table goes below it"));
+  EXPECT_THAT(problem_text(named), HasSubstr("output_dir: the rank table goes below it"));
   named.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
-  EXPECT_EQ(said(named), "") << "no table, no rule";
+  EXPECT_EQ(problem_text(named), "") << "no table, no rule";
 }
 
 TEST(RankTableLaunch, ServersOfASuperPodGetVersion12) {
@@ -275,7 +275,7 @@ TEST(RankTableLaunch, AnImaginedPlacementHasATableOfTheRightSize) {
 
 TEST(RankTableLaunch, TooManyRanks) {
   const auto spec = mindformers({}, 8193, 8);
-  EXPECT_THAT(said(spec), HasSubstr("resources.nodes: 65544 ranks, and a rank table has at most "
+  EXPECT_THAT(problem_text(spec), HasSubstr("resources.nodes: 65544 ranks, and a rank table has at most "
                                     "65536; use launch.launcher: msrun"));
 }
 
@@ -441,7 +441,7 @@ TEST(Mindformers, AnotherCommandStaysAsItIs) {
   EXPECT_THAT(plan->ranks[1].argv, ElementsAre("bash", "run.sh", "--load_checkpoint", "/x"));
   EXPECT_EQ(plan->ranks[1].cwd, "/srv");
   EXPECT_EQ(env(plan->ranks[1], "RANK_ID"), "1");
-  EXPECT_EQ(said(spec), "");
+  EXPECT_EQ(problem_text(spec), "");
 }
 
 TEST(Mindformers, TheOutputRootIsTheAttemptsByBothOfItsNames) {

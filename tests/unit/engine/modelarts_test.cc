@@ -84,7 +84,7 @@ TEST(ModelArts, WithoutItThereIsNothingOfIt) {
 }
 
 // check_in_modelarts(): it would import the cloud's client library and write to /cache.
-TEST(ModelArts, MindFormersIsNotToldThatItIsInside) {
+TEST(ModelArts, MindFormersDoesNotLearnThatItIsInside) {
   const v1::JobSpec spec = modelarts_spec("mindformers");
   const LaunchPlan plan = planned_whole(request_of(spec));
   for (const std::string_view name : mindformers_cloud())
@@ -156,7 +156,7 @@ TEST(ModelArts, ATableOfTheUsersOwnIsTheOneThatIsConverted) {
   EXPECT_LT(made->content->find("192.1.1.1"), made->content->find("192.1.1.2"));
 }
 
-TEST(ModelArts, WhereNoTableCanBeMadeItIsSaidWithTheWayOut) {
+TEST(ModelArts, WhereNoTableCanBeMadeTheWayOutIsGiven) {
   v1::JobSpec spec = modelarts_spec("command");
   LaunchRequest request = request_of(spec);
   request.nodes[1].device_ips.clear();

@@ -20,7 +20,7 @@ v1::JobSpec script_spec(const std::string& engine = "megatron") {
   spec.mutable_code()->set_at("/home/ada/exp");
   v1::LaunchSpec& launch = *spec.mutable_launch();
   launch.set_per(v1::LAUNCH_PER_NODE);
-  launch.set_adopt(true);
+  launch.set_intercept(true);
   for (const char* word : {"bash", "run.sh", "${node.rank}"}) launch.add_run(word);
   spec.mutable_resources()->set_nodes(2);
   spec.mutable_resources()->set_devices(2);
@@ -83,13 +83,13 @@ TEST(NodeScript, IsOneProcessANodeWithAllOfItsDevices) {
   EXPECT_EQ(plan->watching.world_size(), 4U)
       << "a checkpoint has a shard of every rank of the training";
   const auto launch = node_launch(request, *plan, 1);
-  EXPECT_TRUE(launch.script().adopt());
+  EXPECT_TRUE(launch.script().intercept());
   EXPECT_THAT(launch.make_dirs(), Contains("/out/01j8x4a0b7c2d/logs/attempt-1"));
 }
 
-TEST(NodeScript, WithoutAdoptionNothingOfTheShimIsThere) {
+TEST(NodeScript, WithoutInterceptionNothingOfTheShimIsThere) {
   auto spec = script_spec();
-  spec.mutable_launch()->set_adopt(false);
+  spec.mutable_launch()->set_intercept(false);
   const auto request = script_request(spec);
   const auto plan = plan_launch(request);
   ASSERT_TRUE(plan);
@@ -97,7 +97,7 @@ TEST(NodeScript, WithoutAdoptionNothingOfTheShimIsThere) {
     EXPECT_FALSE(name.starts_with("MUSTER_SHIM_")) << name;
   const auto launch = node_launch(request, *plan, 0);
   EXPECT_TRUE(launch.has_script());
-  EXPECT_FALSE(launch.script().adopt());
+  EXPECT_FALSE(launch.script().intercept());
 }
 
 TEST(NodeScript, WhatTheSpecSaysStands) {
@@ -126,7 +126,7 @@ TEST(NodeScript, MegatronsDirectoriesAreTheAttempts) {
   EXPECT_EQ(env(plan_launch(script_request(torch))->ranks[0], "MUSTER_SHIM_EDITS"), "");
 }
 
-TEST(NodeScript, WhatEarlierJobsHaveSavedIsToldToTheLauncher) {
+TEST(NodeScript, WhatEarlierJobsHaveSavedIsPassedToTheLauncher) {
   const auto spec = script_spec();
   auto request = script_request(spec);
   EXPECT_EQ(env(plan_launch(request)->ranks[0], "MUSTER_SHIM_SAVED"), "(unset)");

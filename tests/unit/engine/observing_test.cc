@@ -71,7 +71,7 @@ TEST(Profile, MindFormersTakesItAsItsOwnOptionAndPairsOfConfigurationKeys) {
   EXPECT_THAT(profile_words(observed_plan(request_of(spec))),
               ElementsAre("--profile", "True", "--profile_start_step", "5", "--profile_stop_step",
                           "8", "--profile_rank_ids", "[0,3]"));
-  EXPECT_EQ(said(spec), "");
+  EXPECT_EQ(problem_text(spec), "");
 }
 
 TEST(Profile, MegatronSaysNothingOfAPlaceWhereItHasNone) {
@@ -89,7 +89,7 @@ TEST(Profile, MegatronSaysNothingOfAPlaceWhereItHasNone) {
   spec.mutable_launch()->add_args("--tensorboard-dir=/tb");
   EXPECT_THAT(profile_words(observed_plan(request)),
               testing::Not(testing::Contains("--tensorboard-dir")));
-  EXPECT_EQ(said(spec), "");
+  EXPECT_EQ(problem_text(spec), "");
 }
 
 TEST(Profile, OnAscendMegatronIsMindSpeeds) {
@@ -105,9 +105,9 @@ TEST(Profile, OnAscendMegatronIsMindSpeeds) {
   EXPECT_THAT(profile_words(observed_plan(request)), ElementsAre("--profile"));
 }
 
-TEST(Profile, MindSpeedMmIsToldByItsToolFile) {
+TEST(Profile, MindSpeedMmIsConfiguredByItsToolFile) {
   const auto spec = profiled("mindspeed-mm", {"--mm-tool", "mm/tools.json"}, 10, 12, {0});
-  EXPECT_EQ(said(spec), "");
+  EXPECT_EQ(problem_text(spec), "");
   EXPECT_TRUE(patches_files(spec));
   const LaunchPlan plan = observed_plan(request_of(spec));
   // the word that names the copy
@@ -149,68 +149,68 @@ TEST(Profile, OffAddsNothing) {
 }
 
 TEST(Profile, WhatNoEngineWouldRecordIsRefused) {
-  EXPECT_THAT(said(profiled("torch")),
+  EXPECT_THAT(problem_text(profiled("torch")),
               HasSubstr("observe.profile: is for engines mindformers, megatron and mindspeed-mm"));
-  EXPECT_THAT(said(profiled("command")),
+  EXPECT_THAT(problem_text(profiled("command")),
               HasSubstr("with command the program itself has to record one"));
-  EXPECT_THAT(said(profiled("mindspeed-mm")),
+  EXPECT_THAT(problem_text(profiled("mindspeed-mm")),
               HasSubstr("observe.profile: needs a file behind --mm-tool in launch.args"));
-  EXPECT_THAT(said(profiled("mindformers", {}, 5)), HasSubstr("observe.profile.stop: is missing"));
-  EXPECT_THAT(said(profiled("mindformers", {}, 0, 5)),
+  EXPECT_THAT(problem_text(profiled("mindformers", {}, 5)), HasSubstr("observe.profile.stop: is missing"));
+  EXPECT_THAT(problem_text(profiled("mindformers", {}, 0, 5)),
               HasSubstr("observe.profile.start: is missing"));
-  EXPECT_THAT(said(profiled("mindformers", {}, 5, 4)),
+  EXPECT_THAT(problem_text(profiled("mindformers", {}, 5, 4)),
               HasSubstr("observe.profile.stop: 4 is before start, 5"));
-  EXPECT_EQ(said(profiled("mindformers", {}, 5, 5)), "");
-  EXPECT_THAT(said(profiled("megatron", {}, 5, 5)),
+  EXPECT_EQ(problem_text(profiled("mindformers", {}, 5, 5)), "");
+  EXPECT_THAT(problem_text(profiled("megatron", {}, 5, 5)),
               HasSubstr("observe.profile.stop: 5 is start: megatron records what is behind start, "
                         "up to stop; give at least 6"));
-  EXPECT_THAT(said(profiled("megatron", {}, 0, 0, {1, 4})),
+  EXPECT_THAT(problem_text(profiled("megatron", {}, 0, 0, {1, 4})),
               HasSubstr("observe.profile.ranks[1]: there is no rank 4: the job has 0..3"));
-  EXPECT_THAT(said(profiled("megatron", {}, 0, 0, {1, 1})),
+  EXPECT_THAT(problem_text(profiled("megatron", {}, 0, 0, {1, 1})),
               HasSubstr("observe.profile.ranks[1]: rank 1 is there twice"));
   EXPECT_THAT(
-      said(profiled("megatron", {"--profile-ranks", "0"})),
+      problem_text(profiled("megatron", {"--profile-ranks", "0"})),
       HasSubstr("launch.args[0]: --profile-ranks: observe.profile says already what is profiled"));
-  EXPECT_THAT(said(profiled("mindformers", {"--profile_stop_step", "4"})),
+  EXPECT_THAT(problem_text(profiled("mindformers", {"--profile_stop_step", "4"})),
               HasSubstr("launch.args[0]: --profile_stop_step: observe.profile says already"));
   auto node = profiled("megatron");
   node.mutable_launch()->set_per(v1::LAUNCH_PER_NODE);
-  EXPECT_THAT(said(node), HasSubstr("observe.profile: is for ranks that muster starts, and with "
+  EXPECT_THAT(problem_text(node), HasSubstr("observe.profile: is for ranks that muster starts, and with "
                                     "launch.per: node the script does"));
   auto other = profiled("mindformers");
   other.mutable_launch()->clear_script();
   other.mutable_launch()->clear_config();
   for (const char* word : {"python", "finetune.py"}) other.mutable_launch()->add_run(word);
-  EXPECT_THAT(said(other), HasSubstr("observe.profile: the command is not run_mindformer.py"));
+  EXPECT_THAT(problem_text(other), HasSubstr("observe.profile: the command is not run_mindformer.py"));
   auto shell = profiled("megatron");
   shell.mutable_launch()->clear_script();
   for (const char* word : {"bash", "train.sh"}) shell.mutable_launch()->add_run(word);
-  EXPECT_THAT(said(shell), HasSubstr("observe.profile: no word of launch.run is a Python script"));
+  EXPECT_THAT(problem_text(shell), HasSubstr("observe.profile: no word of launch.run is a Python script"));
 }
 
 TEST(Profile, OfSeveralMindFormersRanksCannotGoOn) {
   auto spec = profiled("mindformers");
   spec.mutable_resume()->set_enabled(true);
   EXPECT_THAT(
-      said(spec),
+      problem_text(spec),
       HasSubstr("observe.profile: a profile turns sink mode off (up to MindFormers r1.1), and "
                 "without it a later attempt cannot load the ranks' "
                 "parts of a checkpoint; start every attempt from the beginning with resume: none"));
   spec.mutable_observe()->clear_profile();
   spec.mutable_launch()->add_args("--profile");
   spec.mutable_launch()->add_args("True");
-  EXPECT_THAT(said(spec), HasSubstr("launch.args[0]: a profile turns sink mode off"));
+  EXPECT_THAT(problem_text(spec), HasSubstr("launch.args[0]: a profile turns sink mode off"));
   auto one = spec_of("mindformers", {}, 1, 1);
   one.mutable_launch()->set_config("a.yaml");
   one.mutable_observe()->mutable_profile();
-  EXPECT_EQ(said(one), "");
+  EXPECT_EQ(problem_text(one), "");
 }
 
 // --- dump
 
 TEST(Dump, IsAFileOnEveryNodeThatSendsEachAttemptElsewhere) {
   const auto spec = dumped();
-  EXPECT_EQ(said(spec), "");
+  EXPECT_EQ(problem_text(spec), "");
   EXPECT_THAT(features_needed(spec), testing::Contains(kLaunchFiles));
   auto request = request_of(spec);
   request.attempt = 2;
@@ -262,21 +262,21 @@ TEST(Dump, WhereMindSporeTakesNoSuchPathItsOwnIsTheBase) {
 }
 
 TEST(Dump, WhatMindSporeWouldNotStartWithIsRefused) {
-  EXPECT_THAT(said(dumped("{")), HasSubstr("observe.dump: 'dump.json': this is not JSON"));
-  EXPECT_THAT(said(dumped("[]")),
+  EXPECT_THAT(problem_text(dumped("{")), HasSubstr("observe.dump: 'dump.json': this is not JSON"));
+  EXPECT_THAT(problem_text(dumped("[]")),
               HasSubstr("observe.dump: 'dump.json': it has no map 'common_dump_settings'"));
-  EXPECT_THAT(said(dumped(R"({"common_dump_settings": {"iteration": "0"}})")),
+  EXPECT_THAT(problem_text(dumped(R"({"common_dump_settings": {"iteration": "0"}})")),
               HasSubstr("common_dump_settings.net_name is missing"));
-  EXPECT_THAT(said(dumped(R"({"common_dump_settings": {"net_name": "x", "iteration": 0}})")),
+  EXPECT_THAT(problem_text(dumped(R"({"common_dump_settings": {"net_name": "x", "iteration": 0}})")),
               HasSubstr(R"(common_dump_settings.iteration must be a text ("0|5-8", "all"))"));
-  EXPECT_THAT(said(dumped(std::string(kDumpBytesMax + 1, ' '))),
+  EXPECT_THAT(problem_text(dumped(std::string(kDumpBytesMax + 1, ' '))),
               HasSubstr("it has 65537 bytes, at most 65536"));
-  EXPECT_THAT(said(dumped(kDumpJson, "megatron")),
+  EXPECT_THAT(problem_text(dumped(kDumpJson, "megatron")),
               HasSubstr("observe.dump: is MindSpore's, for engine mindformers; megatron has none"));
   auto twice = dumped();
   (*twice.mutable_runtime()->mutable_env())["MINDSPORE_DUMP_CONFIG"] = "/x.json";
   EXPECT_THAT(
-      said(twice),
+      problem_text(twice),
       HasSubstr(
           "runtime.env.MINDSPORE_DUMP_CONFIG: names the dump's file, and so does observe.dump"));
 }
@@ -290,7 +290,7 @@ v1::JobSpec configured(const Words& args = {}) {
 }
 
 // What is looked up in the configuration of a node.
-Words looked_up(const v1::JobSpec& spec) {
+Words read_values(const v1::JobSpec& spec) {
   Words result;
   for (const PatchPlan& file : observed_plan(request_of(spec)).patched)
     if (file.node == 1 && file.path.empty())
@@ -307,19 +307,19 @@ void add_change(v1::JobSpec& spec, const std::string& at, const std::string& val
   one.set_value(value);
 }
 
-TEST(ConfigChecks, SinkModeIsLookedUpWhereAResumeNeedsIt) {
-  EXPECT_THAT(looked_up(configured()),
+TEST(ConfigChecks, SinkModeIsReadWhereAResumeNeedsIt) {
+  EXPECT_THAT(read_values(configured()),
               ElementsAre("/srv/configs/a.yaml runner_config.sink_mode false"));
-  EXPECT_THAT(looked_up(configured({"--sink_mode", "True"})), IsEmpty())
+  EXPECT_THAT(read_values(configured({"--sink_mode", "True"})), IsEmpty())
       << "the command line counts";
-  EXPECT_THAT(looked_up(configured({"--options", "runner_config.sink_mode=True"})), IsEmpty());
-  EXPECT_THAT(looked_up(configured({"--runner_config.sink_mode", "True"})), IsEmpty());
+  EXPECT_THAT(read_values(configured({"--options", "runner_config.sink_mode=True"})), IsEmpty());
+  EXPECT_THAT(read_values(configured({"--runner_config.sink_mode", "True"})), IsEmpty());
   auto never = configured();
   never.mutable_resume()->set_enabled(false);
-  EXPECT_THAT(looked_up(never), IsEmpty());
+  EXPECT_THAT(read_values(never), IsEmpty());
   auto eval = configured();
   eval.mutable_launch()->set_mode(v1::LAUNCH_MODE_EVAL);
-  EXPECT_THAT(looked_up(eval), IsEmpty());
+  EXPECT_THAT(read_values(eval), IsEmpty());
   auto one = spec_of("mindformers", {}, 1, 1);
   one.mutable_launch()->set_config("configs/a.yaml");
   EXPECT_THAT(config_checks(one), IsEmpty());
@@ -328,17 +328,17 @@ TEST(ConfigChecks, SinkModeIsLookedUpWhereAResumeNeedsIt) {
 TEST(ConfigChecks, APatchOfThePlaceIsItsAnswer) {
   auto spec = configured();
   add_change(spec, "runner_config.epochs", "3");
-  EXPECT_THAT(looked_up(spec), ElementsAre("/srv/configs/a.yaml runner_config.sink_mode false"))
+  EXPECT_THAT(read_values(spec), ElementsAre("/srv/configs/a.yaml runner_config.sink_mode false"))
       << "in the file itself: the copy has only other epochs";
   add_change(spec, "runner_config.sink_mode", "True");
-  EXPECT_THAT(looked_up(spec), IsEmpty());
-  EXPECT_EQ(said(spec), "");
+  EXPECT_THAT(read_values(spec), IsEmpty());
+  EXPECT_EQ(problem_text(spec), "");
   add_change(spec, "runner_config.sink_mode", "False");  // the last one counts
-  EXPECT_THAT(said(spec), HasSubstr("launch.patch[2][0]: without sink mode a later attempt cannot "
+  EXPECT_THAT(problem_text(spec), HasSubstr("launch.patch[2][0]: without sink mode a later attempt cannot "
                                     "load the ranks' parts of a checkpoint"));
   auto whole = configured();
   add_change(whole, "runner_config", "{epochs: 2, sink_mode: True}");
-  EXPECT_THAT(looked_up(whole), IsEmpty());
+  EXPECT_THAT(read_values(whole), IsEmpty());
 }
 
 TEST(ConfigChecks, TruthAsYamlWritesIt) {

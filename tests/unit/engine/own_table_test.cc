@@ -99,7 +99,7 @@ struct Asked {
   const char* type;
   std::uint32_t devices;
   std::vector<std::uint32_t> ids;
-  const char* said;  // empty: nothing
+  const char* problem_text;  // empty: nothing
 };
 
 TEST(Cards, OfAChipThatIsNamedAreCheckedAtSubmission) {
@@ -139,11 +139,11 @@ TEST(Cards, OfAChipThatIsNamedAreCheckedAtSubmission) {
     for (const std::uint32_t id : one.ids) spec.mutable_resources()->add_device_ids(id);
     Problems problems;
     check_cards(spec, problems);
-    ASSERT_EQ(problems.empty(), *one.said == 0) << one.engine << " " << one.devices;
+    ASSERT_EQ(problems.empty(), *one.problem_text == 0) << one.engine << " " << one.devices;
     if (problems.empty()) continue;
     EXPECT_EQ(problems[0].key, "resources.devices");
-    EXPECT_EQ(problems[0].message, std::string(one.said) + kEight);
-    EXPECT_THAT(said(spec), HasSubstr("resources.devices: " + problems[0].message))
+    EXPECT_EQ(problems[0].message, std::string(one.problem_text) + kEight);
+    EXPECT_THAT(problem_text(spec), HasSubstr("resources.devices: " + problems[0].message))
         << "check_launch() says it";
     spec.mutable_launch()->set_per(v1::LAUNCH_PER_ONCE);
     problems.clear();

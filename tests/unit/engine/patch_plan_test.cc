@@ -94,7 +94,7 @@ TEST(PatchPlan, OfMindFormersTheConfigurationIsTheCopy) {
       testing::IsSupersetOf(
           {std::string("--config"), std::string("/out/j/work/attempt-1/patched/node-0/0/a.yaml")}));
   EXPECT_THAT(features_needed(spec), ElementsAre("launch-files", "patched-files"));
-  EXPECT_EQ(said(spec), "");
+  EXPECT_EQ(problem_text(spec), "");
 }
 
 // What is not there is then said by its key.
@@ -152,7 +152,7 @@ TEST(PatchPlan, ScriptsGetOtherAssignments) {
 TEST(PatchPlan, WhatNobodyWouldReadIsRefused) {
   auto spec = spec_of("torch", {"--config", "b.yaml"});
   change(*spec.mutable_launch()->mutable_patch(), "a.yaml", {{"x", "1"}});
-  EXPECT_THAT(said(spec), HasSubstr("launch.patch[0]: nothing on the command line names 'a.yaml', "
+  EXPECT_THAT(problem_text(spec), HasSubstr("launch.patch[0]: nothing on the command line names 'a.yaml', "
                                     "so no program would read the copy"));
   const auto refused = plan_launch(request_of(spec));
   ASSERT_FALSE(refused);
@@ -163,11 +163,11 @@ TEST(PatchPlan, TemplatesAreANodes) {
   change(*spec.mutable_launch()->mutable_patch(), "a.yaml",
          {{"x", "${rank}"}, {"y", "${env:X}"}, {"z", "'${out}'"}});
   EXPECT_THAT(
-      said(spec),
+      problem_text(spec),
       HasSubstr(
           "launch.patch[0][0]: '${rank}' has no value here: one copy is for all ranks of a node"));
-  EXPECT_THAT(said(spec), HasSubstr("launch.patch[0][1]: '${env:X}' has no value here"));
-  EXPECT_THAT(said(spec), testing::Not(HasSubstr("[2]")));
+  EXPECT_THAT(problem_text(spec), HasSubstr("launch.patch[0][1]: '${env:X}' has no value here"));
+  EXPECT_THAT(problem_text(spec), testing::Not(HasSubstr("[2]")));
   auto quoted = spec_of("torch", {"--config", "a.yaml"});
   change(*quoted.mutable_launch()->mutable_patch(), "a.yaml", {{"z", "'${out}'"}});
   auto request = request_of(quoted);

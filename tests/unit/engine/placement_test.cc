@@ -41,7 +41,7 @@ TEST(DeviceType, EveryKindOfAscendHasItsVariables) {
     spec.mutable_resources()->set_type(kind);
     spec.mutable_resources()->add_device_ids(1);
     spec.mutable_resources()->add_device_ids(0);
-    EXPECT_THAT(said(spec), testing::HasSubstr("does not ascend")) << kind;
+    EXPECT_THAT(problem_text(spec), testing::HasSubstr("does not ascend")) << kind;
   }
 }
 
@@ -124,7 +124,7 @@ TEST(HcclPort, IsTheNodesUnlessTheSpecHasOne) {
   EXPECT_EQ(env(planned(request).ranks[0], "HCCL_IF_BASE_PORT"), "(unset)");
 }
 
-TEST(Features, AreWhatTheLaunchBrings) {
+TEST(Features, AreWhatTheLaunchNeeds) {
   auto spec = spec_of("mindformers", {});
   EXPECT_THAT(features_needed(spec), ElementsAre("launch-files"));
   spec.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);

@@ -42,7 +42,7 @@ TEST(Plog, RanksOfEnginesOnAscendHaveADirectoryEach) {
   EXPECT_EQ(plan->ranks[3].env.at("ASCEND_PROCESS_LOG_PATH").source, "observe.plog");
 }
 
-TEST(Plog, AScheduleBesideTheRanksHasNone) {
+TEST(Plog, AScheduleOfNoRankHasNone) {
   auto spec = on("ascend", "mindformers");
   spec.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
   const auto plan = plan_launch(request_of(spec));

@@ -173,7 +173,7 @@ TEST_F(Reshard, a_checkpoint_directory_of_its_own) {
 TEST_F(Reshard, every_stage_is_a_sound_spec) {
   of("mindformers", {"--train_dataset_dir", "/data"});
   nodes(1);
-  for (const v1::JobSpec& spec : planned()) EXPECT_EQ(said(spec), "") << spec.name();
+  for (const v1::JobSpec& spec : planned()) EXPECT_EQ(problem_text(spec), "") << spec.name();
 }
 
 TEST_F(Reshard, a_new_parallel_configuration_of_as_many_ranks_is_asked_for) {
@@ -296,7 +296,7 @@ TEST(Strategy, compiles_and_ends) {
   spec.mutable_launch()->set_config("a.yaml");
   spec.mutable_launch()->set_mode(v1::LAUNCH_MODE_STRATEGY);
   spec.mutable_success()->set_rank_file("${save.dir}/strategy/ckpt_strategy_rank_${rank}.ckpt");
-  EXPECT_EQ(said(spec), "");
+  EXPECT_EQ(problem_text(spec), "");
   EXPECT_THAT(features_needed(spec), Contains("rank-files"));
   const LaunchRequest request = request_of(spec);
   const auto plan = plan_launch(request);
@@ -320,13 +320,13 @@ TEST(Strategy, needs_ranks_to_be_split_over_and_muster_to_start_them) {
   v1::JobSpec spec = spec_of("mindformers", {}, 1, 1);
   spec.mutable_launch()->set_config("a.yaml");
   spec.mutable_launch()->set_mode(v1::LAUNCH_MODE_STRATEGY);
-  EXPECT_THAT(said(spec), HasSubstr("launch.mode: strategy with one rank"));
+  EXPECT_THAT(problem_text(spec), HasSubstr("launch.mode: strategy with one rank"));
   spec.mutable_resources()->set_devices(8);
-  EXPECT_EQ(said(spec), "");
+  EXPECT_EQ(problem_text(spec), "");
   spec.mutable_launch()->add_args("--run_mode=finetune");
-  EXPECT_EQ(said(spec), "");
+  EXPECT_EQ(problem_text(spec), "");
   spec.mutable_launch()->set_args(0, "--run_mode=eval");
-  EXPECT_THAT(said(spec), HasSubstr("is not launch.mode"));
+  EXPECT_THAT(problem_text(spec), HasSubstr("is not launch.mode"));
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ TEST(Start, MegatronLoadsWeightsAloneAndBeginsAtIterationNought) {
   for (const char* engine : {"megatron", "mindspeed-mm"}) {
     const auto spec =
         starting(engine, {"--load", "/mine", "--save", "/x", "--ckpt-step", "7", "--finetune"});
-    EXPECT_EQ(said(spec), "");
+    EXPECT_EQ(problem_text(spec), "");
     Words sources;
     EXPECT_THAT(arguments(spec, Begins::Weights, &sources),
                 ElementsAre("--load", "/data/base", "--save", save1, "--finetune",
@@ -98,7 +98,7 @@ TEST(Start, MindFormersLoadsWeightsWithoutResuming) {
   auto spec = starting("mindformers", {"--train_dataset", "/d"});
   spec.mutable_launch()->set_config("run.yaml");
   spec.mutable_launch()->set_mode(v1::LAUNCH_MODE_FINETUNE);
-  EXPECT_EQ(said(spec), "");
+  EXPECT_EQ(problem_text(spec), "");
   const Words first = arguments(spec, Begins::Weights);
   const auto load = std::ranges::find(first, "--load_checkpoint") - first.begin();
   EXPECT_EQ(first.at(load + 1), "/data/base");
@@ -106,17 +106,17 @@ TEST(Start, MindFormersLoadsWeightsWithoutResuming) {
   EXPECT_THAT(first, Not(Contains("--auto_trans_ckpt")));
   EXPECT_THAT(arguments(spec, Begins::Own), Contains("--resume_training"));
   spec.mutable_launch()->set_mode(v1::LAUNCH_MODE_PREDICT);
-  EXPECT_EQ(said(spec), "") << "what is predicted with is weights, too";
+  EXPECT_EQ(problem_text(spec), "") << "what is predicted with is weights, too";
   spec.mutable_launch()->set_mode(v1::LAUNCH_MODE_TRAIN);
   spec.mutable_launch()->add_args("--load_checkpoint");
   spec.mutable_launch()->add_args("/mine");
   EXPECT_THAT(
-      said(spec),
+      problem_text(spec),
       HasSubstr(
           "launch.args[2]: start.from says already what is loaded; leave one of the two out"));
   spec.mutable_launch()->set_args(2, "--resume_training");
   spec.mutable_launch()->set_args(3, "True");
-  EXPECT_THAT(said(spec),
+  EXPECT_THAT(problem_text(spec),
               HasSubstr("launch.args[2]: goes on from a checkpoint, and start.as: weights"));
 }
 
@@ -125,18 +125,18 @@ TEST(Start, OfOtherProgramsTheTemplateAloneSaysWhere) {
   for (const char* engine : {"torch", "command"}) {
     const auto unnamed = starting(engine, {"--lr", "1"});
     EXPECT_THAT(
-        said(unnamed),
+        problem_text(unnamed),
         HasSubstr(std::string("start.from: nothing would read the weights: of engine ") + engine))
         << engine;
-    EXPECT_THAT(said(starting(engine, {"$${start.dir}"})), HasSubstr("nothing would read"));
+    EXPECT_THAT(problem_text(starting(engine, {"$${start.dir}"})), HasSubstr("nothing would read"));
     const auto named = starting(engine, {"--init", "${start.dir}"});
-    EXPECT_EQ(said(named), "");
+    EXPECT_EQ(problem_text(named), "");
     EXPECT_THAT(arguments(named, Begins::Weights), ElementsAre("--init", "/data/base"));
     EXPECT_THAT(arguments(named, Begins::Own), ElementsAre("--init", ""));
     auto variable = starting(engine, {});
     (*variable.mutable_runtime()->mutable_env())["INIT"] = "${start.dir}";
-    EXPECT_EQ(said(variable), "");
-    EXPECT_EQ(said(starting(engine, {}, v1::START_AS_RESUME, "job:base")), "")
+    EXPECT_EQ(problem_text(variable), "");
+    EXPECT_EQ(problem_text(starting(engine, {}, v1::START_AS_RESUME, "job:base")), "")
         << "MUSTER_RESUME_DIR is in every rank's environment";
   }
   const auto own =
@@ -144,31 +144,31 @@ TEST(Start, OfOtherProgramsTheTemplateAloneSaysWhere) {
   EXPECT_THAT(arguments(own, Begins::Weights),
               ElementsAre("--save", "/out/j/checkpoints/attempt-1", "--pretrained-checkpoint",
                           "/data/base"));
-  EXPECT_THAT(said(starting("megatron", {"--lr", "1"})),
+  EXPECT_THAT(problem_text(starting("megatron", {"--lr", "1"})),
               HasSubstr("start.from: nothing would read the weights: the command line is none that "
                         "engine megatron"));
 }
 
 TEST(Start, WhatCannotBeResumedFromIsRefused) {
   EXPECT_THAT(
-      said(starting("megatron", {"--save", "/x"}, v1::START_AS_RESUME, "/d/checkpoint_network")),
+      problem_text(starting("megatron", {"--save", "/x"}, v1::START_AS_RESUME, "/d/checkpoint_network")),
       HasSubstr("start.from: 'checkpoint_network' holds weights alone"));
-  EXPECT_THAT(said(starting("mindformers", {"--config", "a.yaml"}, v1::START_AS_RESUME,
+  EXPECT_THAT(problem_text(starting("mindformers", {"--config", "a.yaml"}, v1::START_AS_RESUME,
                             "stage:pre/output/checkpoint_network")),
               HasSubstr("start.from: 'checkpoint_network' holds weights alone, without optimizer "
                         "and counters; resume from its neighbour 'checkpoint'; or write "
                         "start.as: weights"));
   auto eval = starting("mindformers", {"--config", "a.yaml"}, v1::START_AS_RESUME, "job:base");
   eval.mutable_launch()->set_mode(v1::LAUNCH_MODE_EVAL);
-  EXPECT_THAT(said(eval), HasSubstr("start.as: resume is for modes that train"));
+  EXPECT_THAT(problem_text(eval), HasSubstr("start.as: resume is for modes that train"));
 }
 
 TEST(Start, TheTemplateHasAPlaceAndAKind) {
   EXPECT_THAT(
-      said(spec_of("torch", {"${start.dir}"})),
+      problem_text(spec_of("torch", {"${start.dir}"})),
       HasSubstr(
           "launch.args[0]: '${start.dir}' has no value: the spec names nothing to start from"));
-  EXPECT_THAT(said(starting("torch", {"${start.dir}"}, v1::START_AS_RESUME, "job:base")),
+  EXPECT_THAT(problem_text(starting("torch", {"${start.dir}"}, v1::START_AS_RESUME, "job:base")),
               HasSubstr("launch.args[0]: '${start.dir}' is for start.as: weights"));
 }
 
@@ -210,19 +210,19 @@ TEST(Start, AContainerSeesWhatIsRead) {
   EXPECT_THAT(mounted, ElementsAre("/data/wiki ro", "/data/base ro", "/srv"));
 }
 
-TEST(Start, AScriptsLaunchersAreToldToo) {
+TEST(Start, AScriptsLaunchersGetItToo) {
   auto spec = starting("megatron", {});
   spec.mutable_launch()->set_per(v1::LAUNCH_PER_NODE);
-  spec.mutable_launch()->set_adopt(true);
-  EXPECT_EQ(said(spec), "");
+  spec.mutable_launch()->set_intercept(true);
+  EXPECT_EQ(problem_text(spec), "");
   const auto request = begun(spec, Begins::Weights);
-  EXPECT_THAT(adopted_megatron(request),
+  EXPECT_THAT(intercepted_megatron(request),
               ElementsAre("only-with --save --load", "saves --save --no-save-optim",
                           "set --save /out/j/checkpoints/attempt-1", "put --load /data/base",
                           "drop-value --ckpt-step", "match --finetune --load",
                           "match --no-load-optim --load", "match --no-load-rng --load"));
-  EXPECT_THAT(adopted_mindformers(request), Contains("put --load_checkpoint /data/base"));
-  EXPECT_THAT(adopted_mindformers(request), Not(Contains("put --resume_training True")));
+  EXPECT_THAT(intercepted_mindformers(request), Contains("put --load_checkpoint /data/base"));
+  EXPECT_THAT(intercepted_mindformers(request), Not(Contains("put --resume_training True")));
 }
 
 v1::JobSpec with_input(const std::string& argument) {
@@ -241,7 +241,7 @@ v1::JobSpec with_input(const std::string& argument) {
 TEST(Inputs, AreTemplatesAndVariables) {
   auto spec = with_input("--data=${inputs.data}/x");
   spec.mutable_launch()->add_args("${inputs.vocab}");
-  EXPECT_EQ(said(spec), "");
+  EXPECT_EQ(problem_text(spec), "");
   spec.mutable_inputs(0)->set_path("/data/wiki");
   spec.mutable_inputs(1)->set_path("/out/p/vocab");
   const auto plan = plan_launch(request_of(spec));
@@ -252,10 +252,10 @@ TEST(Inputs, AreTemplatesAndVariables) {
     EXPECT_EQ(rank.env.at("VOCAB").text, "/out/p/vocab");
     EXPECT_EQ(rank.env.at("VOCAB").source, "inputs.vocab");
   }
-  EXPECT_THAT(said(with_input("${inputs.dta}")),
+  EXPECT_THAT(problem_text(with_input("${inputs.dta}")),
               HasSubstr("launch.args[0]: '${inputs.dta}' is no input of this spec; did you mean "
                         "'data'? (inputs: data, vocab)"));
-  EXPECT_THAT(said(spec_of("torch", {"${inputs.data}"})),
+  EXPECT_THAT(problem_text(spec_of("torch", {"${inputs.data}"})),
               HasSubstr("it has none; name the files below inputs"));
   spec.mutable_inputs(1)->clear_path();
   EXPECT_FALSE(plan_launch(request_of(spec))) << "it was never looked up";
@@ -264,19 +264,19 @@ TEST(Inputs, AreTemplatesAndVariables) {
 TEST(Stages, DirectoriesOfThoseBeforeAreTemplates) {
   auto spec = spec_of("torch", {"${stages.prepare.out}/tokens"});
   EXPECT_THAT(
-      said(spec),
+      problem_text(spec),
       HasSubstr(
           "launch.args[0]: '${stages.prepare.out}' names a stage, and this job is in no chain"));
   spec.mutable_stage()->set_name("train");
-  EXPECT_EQ(said(spec), "") << "which are before it is not said yet";
+  EXPECT_EQ(problem_text(spec), "") << "which are before it is not said yet";
   spec.mutable_stage()->set_chain("llama");
-  EXPECT_THAT(said(spec),
+  EXPECT_THAT(problem_text(spec),
               HasSubstr("there is no stage 'prepare' before this one; name it in schedule.after"));
   v1::StageDir& dir = *spec.mutable_stage()->add_dirs();
   dir.set_stage("prepar");
-  EXPECT_THAT(said(spec), HasSubstr("did you mean 'prepar'? (before it: prepar)"));
+  EXPECT_THAT(problem_text(spec), HasSubstr("did you mean 'prepar'? (before it: prepar)"));
   dir.set_stage("prepare");
-  EXPECT_EQ(said(spec), "");
+  EXPECT_EQ(problem_text(spec), "");
   EXPECT_FALSE(plan_launch(request_of(spec))) << "nobody knows where it is";
   dir.set_out("/out/p");
   const auto plan = plan_launch(request_of(spec));

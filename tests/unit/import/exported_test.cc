@@ -11,19 +11,19 @@ using testing::IsEmpty;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
-TEST(Secrets, AreToldByTheirNames) {
+TEST(Secrets, AreRecognizedByTheirNames) {
   for (const char* name :
        {"HF_TOKEN", "WANDB_API_KEY", "PASSWORD", "db_password", "PGPASSWORD",
         "AWS_SECRET_ACCESS_KEY", "S3_ACCESS_KEY_ID", "HFTOKEN", "SSH_AUTH", "MY_CREDENTIALS",
         "TOKENS", "AK", "OBS_SK", "HUAWEICLOUD_SDK_AK", "MINIO_SECRETKEY"})
-    EXPECT_TRUE(looks_secret(name, "x")) << name;
+    EXPECT_TRUE(seems_secret(name, "x")) << name;
   for (const char* name : {"TOKENIZERS_PARALLELISM", "TOKENIZER", "KEYBOARD", "MONKEY",
                            "NCCL_DEBUG", "AUTHOR", "PASSES", "TASK", "MASK_ID", ""})
-    EXPECT_FALSE(looks_secret(name, "x")) << name;
-  EXPECT_TRUE(looks_secret("PROXY", "http://me:word@proxy:3128/x"));
-  EXPECT_TRUE(looks_secret("PROXY", "a https://x http://me:word@proxy"));
-  EXPECT_FALSE(looks_secret("PROXY", "http://proxy:3128/a@b:c"));
-  EXPECT_FALSE(looks_secret("AT", "me:word@proxy"));
+    EXPECT_FALSE(seems_secret(name, "x")) << name;
+  EXPECT_TRUE(seems_secret("PROXY", "http://me:word@proxy:3128/x"));
+  EXPECT_TRUE(seems_secret("PROXY", "a https://x http://me:word@proxy"));
+  EXPECT_FALSE(seems_secret("PROXY", "http://proxy:3128/a@b:c"));
+  EXPECT_FALSE(seems_secret("AT", "me:word@proxy"));
 }
 
 TEST(Exported, IsWhatTheScriptHasChanged) {

@@ -238,33 +238,33 @@ TEST(Imported, RanksOfTorchAndOfAScheduler) {
     EXPECT_THAT(yaml(cluster), HasSubstr(part));
 }
 
-TEST(Imported, WhatOneJobCannotBeIsSaid) {
-  const auto said = [](const Observed& seen) {
+TEST(Imported, WhatOneJobCannotBeIsReported) {
+  const auto problem_text = [](const Observed& seen) {
     const auto imported = import_observed(seen, nowhere);
     return imported ? std::string() : imported.error().message;
   };
-  EXPECT_THAT(said(observed({"bash", "run.sh"}, "true\n", {})),
+  EXPECT_THAT(problem_text(observed({"bash", "run.sh"}, "true\n", {})),
               HasSubstr("it launched nothing that muster sees"));
   Observed failed = observed({"bash", "run.sh"}, "false\n", {});
   failed.how_ended = "status 1";
-  EXPECT_THAT(said(failed), HasSubstr("it ended with status 1 before it launched anything"));
+  EXPECT_THAT(problem_text(failed), HasSubstr("it ended with status 1 before it launched anything"));
   EXPECT_THAT(
-      said(observed({"bash", "run.sh"}, "x\n",
+      problem_text(observed({"bash", "run.sh"}, "x\n",
                     {call({"torchrun", "a.py"}), call({"torchrun", "b.py"})})),
       HasSubstr("it launches 2 times: 'torchrun a.py', 'torchrun b.py'; a job has one launch"));
   EXPECT_THAT(
-      said(observed({"bash", "run.sh"}, "x\n", {call({"torchrun", "--nnodes", "1:4", "a.py"})})),
+      problem_text(observed({"bash", "run.sh"}, "x\n", {call({"torchrun", "--nnodes", "1:4", "a.py"})})),
       HasSubstr("--nnodes 1:4 lets the number of nodes change"));
-  EXPECT_THAT(said(observed({"bash", "run.sh"}, "x\n", {rank(0, 0), rank(0, 1)})),
+  EXPECT_THAT(problem_text(observed({"bash", "run.sh"}, "x\n", {rank(0, 0), rank(0, 1)})),
               HasSubstr("it started rank 0 twice"));
   Captured other = rank(1, 1);
   other.words[2] = "eval.py";
   EXPECT_THAT(
-      said(observed({"bash", "run.sh"}, "x\n", {rank(0, 0), other})),
+      problem_text(observed({"bash", "run.sh"}, "x\n", {rank(0, 0), other})),
       HasSubstr("ranks 0 and 1 are started with different words ('run_mindformer.py', 'eval.py')"));
 }
 
-TEST(Imported, AFailureBehindTheLaunchIsTold) {
+TEST(Imported, AFailureBehindTheLaunchIsReported) {
   Observed seen =
       observed({"bash", "run.sh"}, "torchrun --nproc_per_node gpu a.py\ngrep x nothing\n",
                {call({"torchrun", "--nproc_per_node", "gpu", "a.py"})});

@@ -176,7 +176,7 @@ TEST(Archive, ADamagedEntryHurtsNobodyElse) {
 
 // Whoever reads the archive has a connection of his own, and holds neither an append nor the WAL's
 // beginning anew.
-TEST(Archive, IsReadBesideAppends) {
+TEST(Archive, IsReadDuringAppends) {
   TempDir dir;
   Opened opened = open_journal(dir.path());
   ASSERT_FALSE(opened.error) << opened.error->message;
@@ -228,11 +228,11 @@ TEST(Archive, IsReadBesideAppends) {
 
 TEST(Archive, DropsWhatIsSupersededOrSaysNothing) {
   TempDir dir;
-  for (std::uint64_t life = 1; life <= 50; ++life) {
+  for (std::uint64_t incarnation = 1; incarnation <= 50; ++incarnation) {
     Opened opened = open_journal(dir.path());
     ASSERT_FALSE(opened.error) << opened.error->message;
-    append(*opened.journal, {started(life), registered("n01", "b" + std::to_string(life)),
-                             registered("n02", "b" + std::to_string(life))});
+    append(*opened.journal, {started(incarnation), registered("n01", "b" + std::to_string(incarnation)),
+                             registered("n02", "b" + std::to_string(incarnation))});
   }
   Opened opened = open_journal(dir.path());
   opened.journal.reset();

@@ -30,13 +30,13 @@ FIELDS(NodeStartFailed, a, b, c, d, e, f, g, h, i, j)
 FIELDS(RankExited, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r)
 FIELDS(CompanionExited, a, b, c, d, e, f, g, h, i)
 FIELDS(PredecessorSucceeded, a, b, c, d)
-FIELDS(HeldShards, a, b)
+FIELDS(OwnedShards, a, b)
 FIELDS(ShardHolder, a, b, c)
 FIELDS(NodeSwept, a, b, c, d, e)
 FIELDS(FirstStep, a, b, c, d, e)
 FIELDS(ScriptLaunched, a, b, c, d, e, f, g, h)
 FIELDS(CheckpointCompleted, a, b, c, d, e, f)
-FIELDS(CheckpointSetAside, a, b, c, d)
+FIELDS(CheckpointQuarantined, a, b, c, d)
 FIELDS(AttemptBroke, a, b, c, d, e)
 FIELDS(AttemptEnded, a, b, c, d, e, f, g)
 FIELDS(CaughtUp, a, b, c)
@@ -83,8 +83,8 @@ TEST(Codec, SamplesCoverEveryKindAndSetEveryField) {
     }
     if (const auto* succeeded = std::get_if<core::PredecessorSucceeded>(&event.body)) {
       EXPECT_TRUE(all_set(*succeeded->checkpoint));
-      EXPECT_TRUE(all_set(*succeeded->held));
-      EXPECT_TRUE(all_set(succeeded->held->holders.at(0)));
+      EXPECT_TRUE(all_set(*succeeded->owned));
+      EXPECT_TRUE(all_set(succeeded->owned->holders.at(0)));
     }
     if (const auto* over = std::get_if<core::AttemptEnded>(&event.body)) {
       EXPECT_TRUE(all_set(over->verdict));
@@ -226,7 +226,7 @@ TEST(Codec, TypeNumbersAreForEver) {
       {27, "logs_collected"},
       {28, "job_archived"},
       {29, "tombstone_dropped"},
-      {30, "checkpoint_set_aside"},
+      {30, "checkpoint_quarantined"},
       {31, "companion_exited"},
       {32, "predecessor_succeeded"},
       {33, "attempt_noted"},

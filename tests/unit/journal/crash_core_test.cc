@@ -127,9 +127,9 @@ std::vector<std::vector<Input>> script() {
 }
 
 // --- one life of a controller: the shell's batch, without its loop -------------------------------
-class Life {
+class Incarnation {
  public:
-  explicit Life(const std::filesystem::path& dir) {
+  explicit Incarnation(const std::filesystem::path& dir) {
     limits_.archive_after = Duration::zero();
     auto journal = SqliteJournal::open(options_for(dir));
     if (!journal) throw std::runtime_error(journal.error().message);
@@ -155,7 +155,7 @@ class Life {
                       core::Connected{.node = registered->node,
                                       .connection = ConnectionId(++connections_),
                                       .instance = registered->instance,
-                                      .held = all_of(registered->node),
+                                      .present = all_of(registered->node),
                                       .boot_id = registered->boot_id},
                       now_);
       }
@@ -216,16 +216,16 @@ class Life {
 
  private:
   // Agents lose nothing.
-  [[nodiscard]] std::vector<v1::HeldAttempt> all_of(const NodeName& on) const {
-    std::vector<v1::HeldAttempt> held;
+  [[nodiscard]] std::vector<v1::PresentAttempt> all_of(const NodeName& on) const {
+    std::vector<v1::PresentAttempt> present;
     const auto parts = ledger_.node_parts.find(on);
-    if (parts == ledger_.node_parts.end()) return held;
+    if (parts == ledger_.node_parts.end()) return present;
     for (const auto& [job, attempt] : parts->second.open) {
-      v1::HeldAttempt& one = held.emplace_back();
+      v1::PresentAttempt& one = present.emplace_back();
       one.set_job_id(job.str());
       one.set_attempt(attempt.value);
     }
-    return held;
+    return present;
   }
   void put(const Input& input) {
     core::Decision decision = core::decide(ledger_, presence_, input, now_, limits_);
@@ -276,9 +276,9 @@ Stopped run_until_sync(const std::filesystem::path& dir,
       if (seen == die_at && is_before == before) ::_exit(9);
     });
     try {
-      Life life(dir);
+      Incarnation incarnation(dir);
       for (const auto& batch : batches) {
-        life.batch(batch);
+        incarnation.batch(batch);
         if (::write(pipe[1], "r", 1) != 1) ::_exit(8);
       }
     } catch (...) {
@@ -304,9 +304,9 @@ TEST(CrashOfTheCore, AtAnySyncEndsAsIfNothingHadHappened) {
   std::string undisturbed;
   {
     TempDir dir;
-    Life life(dir.path() / "journal");
-    for (const auto& batch : batches) life.batch(batch);
-    undisturbed = life.projection();
+    Incarnation incarnation(dir.path() / "journal");
+    for (const auto& batch : batches) incarnation.batch(batch);
+    undisturbed = incarnation.projection();
   }
   // The script does what it says.
   for (const char* expected :
@@ -321,11 +321,11 @@ TEST(CrashOfTheCore, AtAnySyncEndsAsIfNothingHadHappened) {
     for (std::uint64_t die_at = 1;; ++die_at) {
       TempDir dir;
       const Stopped stopped = run_until_sync(dir.path() / "journal", batches, die_at, before);
-      Life life(dir.path() / "journal");
+      Incarnation incarnation(dir.path() / "journal");
       // Agents report all that they hold, clients repeat what was not answered: here, everything
       // from the beginning, known or not.
-      for (const auto& batch : batches) life.batch(batch);
-      ASSERT_EQ(life.projection(), undisturbed)
+      for (const auto& batch : batches) incarnation.batch(batch);
+      ASSERT_EQ(incarnation.projection(), undisturbed)
           << "stopped " << (before ? "before" : "after") << " sync " << die_at << ", "
           << stopped.released << " batches released";
       if (!stopped.died) break;

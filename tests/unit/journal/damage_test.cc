@@ -236,7 +236,7 @@ TEST(OldDatabase, UnderANewerHeadIsRefused) {
   EXPECT_FALSE(open_journal(dir.path() / "backup").error);
 }
 
-TEST(OldDatabase, BesideANewerWalIsSoundOrRefused) {
+TEST(OldDatabase, WithANewerWalIsSoundOrRefused) {
   // Somebody puts only journal.db back, and leaves the WAL of a killed controller beside it.
   TempDir dir;
   Opened opened = open_journal(dir.path() / "journal");

@@ -34,15 +34,15 @@ std::vector<std::string> names_in(const std::filesystem::path& dir) {
   return names;
 }
 
-Opened look(const std::filesystem::path& dir) {
+Opened open_read_only(const std::filesystem::path& dir) {
   return open_journal(SqliteOptions{.dir = dir, .read_only = true});
 }
 
-void expect_unchanged_by_a_look(const std::filesystem::path& dir,
+void expect_unchanged_by_reading(const std::filesystem::path& dir,
                                 const std::vector<std::string>& rows) {
   const auto before = everything_of(dir);
   {
-    const Opened opened = look(dir);
+    const Opened opened = open_read_only(dir);
     ASSERT_FALSE(opened.error) << opened.error->message;
     EXPECT_EQ(opened.rows, rows);
     EXPECT_TRUE(opened.journal->archived({}, 10));
@@ -81,10 +81,10 @@ TEST(ReadOnly, AfterAKillWithEverythingInTheWal) {
   copy_dir(dir.path() / "live", dir.path() / "killed");
   std::filesystem::remove(dir.path() / "killed" / "journal.db-shm");
   ASSERT_GT(std::filesystem::file_size(dir.path() / "killed" / "journal.db-wal"), 0u);
-  expect_unchanged_by_a_look(dir.path() / "killed", written.rows);
+  expect_unchanged_by_reading(dir.path() / "killed", written.rows);
   // with the index that the dead process had made
   copy_dir(dir.path() / "live", dir.path() / "killed");
-  expect_unchanged_by_a_look(dir.path() / "killed", written.rows);
+  expect_unchanged_by_reading(dir.path() / "killed", written.rows);
 }
 
 TEST(ReadOnly, AfterAStopInGoodOrder) {
@@ -92,7 +92,7 @@ TEST(ReadOnly, AfterAStopInGoodOrder) {
   Written written(dir.path() / "journal");
   written.opened.journal.reset();
   EXPECT_TRUE(std::filesystem::exists(written.dir / "ballast"));
-  expect_unchanged_by_a_look(written.dir, written.rows);
+  expect_unchanged_by_reading(written.dir, written.rows);
   EXPECT_EQ(open_journal(written.options()).rows, written.rows)
       << "and the next start is none the wiser";
 }
@@ -106,7 +106,7 @@ TEST(ReadOnly, OfABackupOfTheDatabaseAndItsHeadAlone) {
   std::filesystem::create_directory(backup);
   for (const char* file : {"journal.db", "head"})
     std::filesystem::copy_file(written.dir / file, backup / file);
-  expect_unchanged_by_a_look(backup, written.rows);
+  expect_unchanged_by_reading(backup, written.rows);
   EXPECT_EQ(names_in(backup), (std::vector<std::string>{"head", "journal.db"}));
 }
 
@@ -122,7 +122,7 @@ TEST(ReadOnly, OfAnAcceptedLossThatNoStartHasFinished) {
   sql(dir.path() / "done", "PRAGMA journal_mode=DELETE");
   std::filesystem::copy_file(dir.path() / "done" / "journal.db",
                              written.dir / "journal.db.salvaged");
-  expect_unchanged_by_a_look(written.dir, {written.rows.begin(), written.rows.begin() + 3});
+  expect_unchanged_by_reading(written.dir, {written.rows.begin(), written.rows.begin() + 3});
 }
 
 TEST(ReadOnly, ADamagedOneIsRefusedAndStaysAsItIs) {
@@ -140,25 +140,25 @@ TEST(ReadOnly, ADamagedOneIsRefusedAndStaysAsItIs) {
   }
 }
 
-TEST(ReadOnly, NotBesideAControllerAndNoControllerBesideIt) {
+TEST(ReadOnly, NotWithAControllerAndNoControllerWithIt) {
   TempDir dir;
   Written written(dir.path() / "journal");
-  const Opened refused = look(written.dir);
+  const Opened refused = open_read_only(written.dir);
   ASSERT_TRUE(refused.error);
   EXPECT_EQ(refused.error->code, ErrorCode::Conflict);
   EXPECT_THAT(refused.error->message,
               HasSubstr("or somebody else who looks into it has it open; wait for its end, or read "
                         "a copy of the directory"));
   written.opened.journal.reset();
-  const Opened looking = look(written.dir);
-  EXPECT_FALSE(looking.error);
-  EXPECT_EQ(look(written.dir).error.value_or(Error{}).code, ErrorCode::Conflict);
+  const Opened reader = open_read_only(written.dir);
+  EXPECT_FALSE(reader.error);
+  EXPECT_EQ(open_read_only(written.dir).error.value_or(Error{}).code, ErrorCode::Conflict);
   EXPECT_EQ(open_journal(written.options()).error.value_or(Error{}).code, ErrorCode::Conflict);
 }
 
 TEST(ReadOnly, WhereThereIsNoneNoneIsMade) {
   TempDir dir;
-  const Opened opened = look(dir.path());
+  const Opened opened = open_read_only(dir.path());
   ASSERT_TRUE(opened.error);
   EXPECT_EQ(opened.error->code, ErrorCode::NotFound);
   EXPECT_TRUE(names_in(dir.path()).empty());

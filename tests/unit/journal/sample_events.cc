@@ -150,8 +150,8 @@ std::vector<core::Event> one_of_every_kind() {
                                           .path = "/srv/other/a4/iter_8",
                                           .from_start = true,
                                           .shards = 16},
-          .held =
-              core::HeldShards{.attempt = AttemptNo(4),
+          .owned =
+              core::OwnedShards{.attempt = AttemptNo(4),
                                .holders = {{.node = node, .first_rank = RankNo(8), .ranks = 8}}}},
       core::NodeSwept{.job = job,
                       .attempt = attempt,
@@ -173,7 +173,7 @@ std::vector<core::Event> one_of_every_kind() {
                                 .path = "/srv/out/a3/iter_1000",
                                 .bytes = 1ull << 41,
                                 .shards = 16},
-      core::CheckpointSetAside{.job = job,
+      core::CheckpointQuarantined{.job = job,
                                .attempt = attempt,
                                .step = 1'000,
                                .reason = "attempts 4 and 5 failed the same way"},

@@ -26,7 +26,7 @@ TEST(SqliteJournal, IsEmptyAtFirst) {
 TEST(SqliteJournal, GivesBackWhatWasAppended) {
   TempDir dir;
   std::vector<std::string> written;
-  for (int life = 0; life < 3; ++life) {
+  for (int incarnation = 0; incarnation < 3; ++incarnation) {
     Opened opened = open_journal(dir.path());
     ASSERT_FALSE(opened.error) << opened.error->message;
     EXPECT_EQ(opened.rows, written);

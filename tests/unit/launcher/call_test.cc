@@ -19,7 +19,7 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
-std::string told(const std::string& line) {
+std::string call_text(const std::string& line) {
   std::vector<std::string> words = words_of(line);
   const std::string name = words.front();
   words.erase(words.begin());
@@ -49,7 +49,7 @@ TEST(Calls, AreReadAsTheLaunchersReadThem) {
     if (line.starts_with("  ")) continue;
     again += line + "\n";
     if (line.empty() || line.starts_with('#')) continue;
-    again += told(line);
+    again += call_text(line);
     ++calls;
   }
   EXPECT_GE(calls, 20);

@@ -14,7 +14,7 @@
 namespace muster::launcher {
 namespace {
 
-std::string told_of_script(const std::string& script) {
+std::string script_summary(const std::string& script) {
   std::string text;
   for (const Computed& one : computed_from_placement(script))
     text += "  " + std::to_string(one.line) + ": " + one.variable + (one.own ? " (its own)" : "") +
@@ -26,14 +26,14 @@ std::string told_of_script(const std::string& script) {
          "\n";
 }
 
-TEST(Computed, IsToldOfEachScript) {
+TEST(Computed, IsFoundInEachScript) {
   const std::string path = test::checkout("tests/unit/launcher/computed.txt");
   std::ifstream file(path);
   std::string whole, again, script;
   int scripts = 0;
   const auto end = [&] {
     if (script.empty()) return;
-    again += told_of_script(script);
+    again += script_summary(script);
     script.clear();
     ++scripts;
   };

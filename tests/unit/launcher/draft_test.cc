@@ -26,8 +26,8 @@ std::string drafted(const std::string& line) {
   std::istringstream yaml(to_yaml(draft));
   std::string text;
   for (std::string each; std::getline(yaml, each);) text += "  " + each + "\n";
-  if (const std::string told = options_told(launch->wanted); !told.empty())
-    text += "  told: " + told + "\n";
+  if (const std::string given = options_given(launch->wanted); !given.empty())
+    text += "  told: " + given + "\n";
   return text;
 }
 

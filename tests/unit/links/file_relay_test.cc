@@ -15,9 +15,9 @@ namespace {
 
 class Service final : public v1::AgentService::CallbackService {
  public:
-  FileRelay::Taker* BringFiles(grpc::CallbackServerContext*,
-                               const v1::BringFilesRequest* request) override {
-    return relay_.bring([this, number = request->number()](const FileTransferPtr& transfer) {
+  FileRelay::Taker* FetchFiles(grpc::CallbackServerContext*,
+                               const v1::FetchFilesRequest* request) override {
+    return relay_.fetch([this, number = request->number()](const FileTransferPtr& transfer) {
       if (number > 0)
         return FileRelay::refuse(transfer, {grpc::StatusCode::OUT_OF_RANGE, "no such directory"});
       ticket_.set_value(
@@ -44,9 +44,9 @@ class Relay : public testing::Test {
   void TearDown() override { server_->Shutdown(); }
 
   void ask(std::uint32_t number = 0) {
-    v1::BringFilesRequest request;
+    v1::FetchFilesRequest request;
     request.set_number(number);
-    reader_ = taker_->BringFiles(&asking_, request);
+    reader_ = taker_->FetchFiles(&asking_, request);
   }
   // A sender that has shown its ticket.
   void send(const std::string& node = "n1") {
@@ -74,7 +74,7 @@ class Relay : public testing::Test {
   // All bytes that come, and how it ends.
   std::string come() {
     std::string bytes;
-    v1::BringFilesResponse response;
+    v1::FetchFilesResponse response;
     while (reader_->Read(&response)) {
       bytes += response.part().data();
       if (response.part().has_end()) bytes += "<end>";
@@ -87,7 +87,7 @@ class Relay : public testing::Test {
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::AgentService::Stub> taker_, giver_;
   grpc::ClientContext asking_, sending_;
-  std::unique_ptr<grpc::ClientReader<v1::BringFilesResponse>> reader_;
+  std::unique_ptr<grpc::ClientReader<v1::FetchFilesResponse>> reader_;
   std::unique_ptr<grpc::ClientWriter<v1::SendFilesRequest>> writer_;
   v1::SendFilesResponse response_;
   grpc::Status ended_;
@@ -159,7 +159,7 @@ TEST_F(Relay, TheEndOfTheAttemptEndsBoth) {
   ask();
   send();
   EXPECT_TRUE(write("half"));
-  v1::BringFilesResponse first;
+  v1::FetchFilesResponse first;
   EXPECT_TRUE(reader_->Read(&first));
   service_.relay_.drop({JobId("j"), AttemptNo(2)});
   EXPECT_TRUE(write("more"));
@@ -174,7 +174,7 @@ TEST_F(Relay, OneThatAskedAndWentEndsTheSending) {
   ask();
   send();
   EXPECT_TRUE(write("half"));
-  v1::BringFilesResponse first;
+  v1::FetchFilesResponse first;
   EXPECT_TRUE(reader_->Read(&first))
       << "the ticket has been looked at; without it nobody waits for the files any more";
   asking_.TryCancel();
@@ -182,7 +182,7 @@ TEST_F(Relay, OneThatAskedAndWentEndsTheSending) {
   EXPECT_EQ(writer_->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
-TEST_F(Relay, WhatIsRefusedIsToldAtOnce) {
+TEST_F(Relay, WhatIsRefusedIsReportedAtOnce) {
   ask(1);
   EXPECT_EQ(come(), "");
   EXPECT_EQ(ended_.error_code(), grpc::StatusCode::OUT_OF_RANGE);

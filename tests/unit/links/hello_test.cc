@@ -36,7 +36,7 @@ TEST(Hello, AnAgentThatFitsIsTaken) {
 
 // An older copy of the whole directory is sound; only its agents know better. What it has written
 // since hides nothing.
-TEST(Hello, WhoWasToldMoreThanTheJournalHasGivesItAway) {
+TEST(Hello, WhoKnowsMoreThanTheJournalHasGivesItAway) {
   struct Case {
     std::uint64_t epoch, acked;
     bool welcomed, behind;
@@ -110,7 +110,7 @@ TEST(Hello, WhatNoControllerCanHaveReachedIsNotBelieved) {
     return judged(one);
   };
   for (const std::uint64_t far :
-       {std::uint64_t{1} << 63, ~std::uint64_t{0}, 3 + core::kToldBeyondMost + 1'000}) {
+       {std::uint64_t{1} << 63, ~std::uint64_t{0}, 3 + core::kReachBeyondMost + 1'000}) {
     for (const Judged& found : {says(far, 0), says(2, far)}) {
       EXPECT_EQ(found.behind, "") << far;
       EXPECT_EQ(found.status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
@@ -119,7 +119,7 @@ TEST(Hello, WhatNoControllerCanHaveReachedIsNotBelieved) {
           << found.status.error_message();
     }
   }
-  EXPECT_NE(says(3 + core::kToldBeyondMost, 0).behind, "");
+  EXPECT_NE(says(3 + core::kReachBeyondMost, 0).behind, "");
 }
 
 // It is kept for good, and every answer that shows the node has it.

@@ -270,11 +270,11 @@ class HubTest : public testing::Test {
     if (!taken) return "overloaded";
     return refusal.get_future().get();
   }
-  // What `look` makes of a moment at which all is durable.
-  template <class Look>
-  auto seen(Look look) {
-    std::promise<decltype(look(std::declval<const View&>()))> made;
-    EXPECT_TRUE(controller_->shell->read([&](const View& view) { made.set_value(look(view)); }));
+  // What `query` makes of a moment at which all is durable.
+  template <class Query>
+  auto seen(Query query) {
+    std::promise<decltype(query(std::declval<const View&>()))> made;
+    EXPECT_TRUE(controller_->shell->read([&](const View& view) { made.set_value(query(view)); }));
     return made.get_future().get();
   }
 

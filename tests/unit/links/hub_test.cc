@@ -55,8 +55,8 @@ TEST_F(HubTest, WhatANewerAgentSaysGoesNoFurther) {
   ASSERT_NO_THROW(restart());
   HandAgent again(address_);
   const JournalIndex before = controller_->shell->durable();
-  hello.add_held()->set_job_id("one");
-  hello.mutable_held(0)->set_attempt(1);
+  hello.add_present()->set_job_id("one");
+  hello.mutable_present(0)->set_attempt(1);
   ASSERT_TRUE(again.connect(hello));
   EXPECT_EQ(controller_->shell->durable(), before)
       << "nothing of the node has changed, and nothing is registered anew";
@@ -133,8 +133,8 @@ TEST_F(HubTest, WhatItsHelloHoldsIsNotOrderedAgain) {
   submit(command("one", 1));
   ASSERT_TRUE(agent.order("one", v1::Order::kRun));
   v1::Hello hello = HandAgent::hello(2);
-  hello.add_held()->set_job_id("one");
-  hello.mutable_held(0)->set_attempt(1);
+  hello.add_present()->set_job_id("one");
+  hello.mutable_present(0)->set_attempt(1);
   HandAgent again(address_);
   ASSERT_TRUE(again.connect(hello));
   const auto nothing = again.orders();
@@ -205,7 +205,7 @@ TEST_F(HubTest, WhatWasStartedIsNeverOrderedAgain) {
 }
 
 // One Hello of anybody with the token, and nobody was welcomed any more.
-TEST_F(HubTest, AStrangerWhoWasToldMoreIsRefusedAlone) {
+TEST_F(HubTest, AStrangerWhoKnowsMoreIsRefusedAlone) {
   v1::Hello stranger = HandAgent::hello(1, "stranger");
   stranger.set_cluster_id("cluster");
   stranger.set_highest_epoch(std::uint64_t{1} << 63);
@@ -402,17 +402,17 @@ TEST_F(HubTest, AgentsGetInHoweverManyClientsWait) {
 // A Hello is kept whole, and what it holds is looked through each time its node is told anything.
 TEST_F(HubTest, AHelloHasABound) {
   v1::Hello many = HandAgent::hello(1);
-  for (int i = 0; i < 16'385; ++i) many.add_held()->set_job_id(std::to_string(i));
+  for (int i = 0; i < 16'385; ++i) many.add_present()->set_job_id(std::to_string(i));
   HandAgent first(address_);
   EXPECT_FALSE(first.connect(many));
   EXPECT_THAT(first.status().error_message(),
               HasSubstr("it holds 16385 run directories, at most 16384 are taken"));
   v1::Hello longer = HandAgent::hello(1);
-  longer.add_held()->set_job_id(std::string(3 << 20, 'x'));
+  longer.add_present()->set_job_id(std::string(3 << 20, 'x'));
   HandAgent second(address_);
   EXPECT_FALSE(second.connect(longer));
   EXPECT_THAT(second.status().error_message(), HasSubstr("bytes, at most 2097152 are taken"));
-  longer.mutable_held(0)->set_job_id(std::string(300, 'x'));
+  longer.mutable_present(0)->set_job_id(std::string(300, 'x'));
   HandAgent third(address_);
   EXPECT_FALSE(third.connect(longer));
 }

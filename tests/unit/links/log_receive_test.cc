@@ -113,7 +113,7 @@ TEST_F(LogReceiveTest, AnAgentBeginsAgainWhenTheDiskDidNotTakeItsBytes) {
 }
 
 // One of a node's processes beside the ranks: under the name that the stream said hello with.
-TEST_F(LogReceiveTest, ALogBesideTheRanksIsItsNodes) {
+TEST_F(LogReceiveTest, ALogOfNoRankIsItsNodes) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kPatience);
   const auto stream = stub_->PushLogs(&context);

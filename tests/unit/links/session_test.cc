@@ -55,9 +55,9 @@ class SlowHub final : public v1::AgentService::CallbackService, public SessionOw
     const SessionPtr session = asked_;
     lock.unlock();
     const auto until = std::chrono::steady_clock::now() + kPatience;
-    while (!session->said_all() && std::chrono::steady_clock::now() < until)
+    while (!session->half_closed() && std::chrono::steady_clock::now() < until)
       std::this_thread::yield();
-    return session->said_all() ? session : nullptr;
+    return session->half_closed() ? session : nullptr;
   }
   // The session whose Hello came; null: none did.
   SessionPtr asked() {
@@ -153,10 +153,10 @@ class SessionTest : public testing::Test {
       return {response.has_fact_ack()    ? "fact ack"
               : response.has_pulse_ack() ? "pulse ack"
                                          : "no orders"};
-    std::vector<std::string> said;
+    std::vector<std::string> texts;
     for (const v1::Order& order : response.orders().orders())
-      said.push_back((order.has_run() ? "run " : "stop ") + order.job_id());
-    return said;
+      texts.push_back((order.has_run() ? "run " : "stop ") + order.job_id());
+    return texts;
   }
 
   std::filesystem::path dir_;
@@ -167,7 +167,7 @@ class SessionTest : public testing::Test {
   std::unique_ptr<grpc::ClientReaderWriter<v1::ConnectRequest, v1::ConnectResponse>> stream_;
 };
 
-TEST_F(SessionTest, ARefusalReachesAnAgentThatHasSaidAll) {
+TEST_F(SessionTest, ARefusalReachesAnAgentThatHasClosedItsHalf) {
   say_hello_and_nothing_more();
   const SessionPtr session = hub_.half_closed();
   ASSERT_NE(session, nullptr);
@@ -250,7 +250,7 @@ TEST_F(SessionTest, StopsGoFirstAndEachLaunchInAMessageOfItsOwn) {
   EXPECT_EQ(next_orders(), (std::vector<std::string>{"stop old", "run b"}));
 }
 
-TEST_F(SessionTest, NothingToStopIsSaidWithTheLaunchOrByItself) {
+TEST_F(SessionTest, NothingToStopIsSentWithTheLaunchOrByItself) {
   const SessionPtr session = accepted();
   ASSERT_NE(session, nullptr);
   session->send({.standing = {}, .runs = {}, .running = {}});
@@ -288,13 +288,13 @@ TEST_F(SessionTest, AcknowledgementsPassBetweenLaunches) {
   session->ack(v1::FactAck());
   session->ack(v1::PulseAck());
   const std::vector<std::string> expected = {"run a", "fact ack", "run b", "pulse ack", "run c"};
-  std::vector<std::string> said;
+  std::vector<std::string> texts;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const auto orders = next_orders();
     ASSERT_EQ(orders.size(), 1u);
-    said.push_back(orders[0]);
+    texts.push_back(orders[0]);
   }
-  EXPECT_EQ(said, expected);
+  EXPECT_EQ(texts, expected);
 }
 
 // What an agent reports is read as fast as it comes, and waits here for the disk: one that reports
@@ -325,10 +325,10 @@ TEST_F(SessionTest, WhatAnAgentDoesNotSupportIsHandedOver) {
   request.mutable_unsupported()->set_job_id("j");
   request.mutable_unsupported()->set_attempt(3);
   ASSERT_TRUE(stream_->Write(request));
-  const auto told = hub_.wait_unsupported();
-  ASSERT_TRUE(told);
-  EXPECT_EQ(told->job_id(), "j");
-  EXPECT_EQ(told->attempt(), 3u);
+  const auto reported = hub_.wait_unsupported();
+  ASSERT_TRUE(reported);
+  EXPECT_EQ(reported->job_id(), "j");
+  EXPECT_EQ(reported->attempt(), 3u);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ class OneLog final : public agent::LogSource {
  public:
   std::vector<agent::LogStatus> logs() override {
     const std::scoped_lock lock(mutex_);
-    ++looks_;
+    ++reads_;
     changed_.notify_all();
     return named_ ? std::vector{agent::LogStatus{.name = kLog}} : std::vector<agent::LogStatus>();
   }
@@ -29,19 +29,19 @@ class OneLog final : public agent::LogSource {
     std::function<void()> wake;
     std::unique_lock lock(mutex_);
     named_ = named;
-    const auto before = looks_;
+    const auto before = reads_;
     wake = wake_;
     lock.unlock();
     wake();
     lock.lock();
-    return changed_.wait_for(lock, std::chrono::seconds(10), [&] { return looks_ > before; });
+    return changed_.wait_for(lock, std::chrono::seconds(10), [&] { return reads_ > before; });
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   bool named_ = true;
-  std::uint64_t looks_ = 0;
+  std::uint64_t reads_ = 0;
   std::function<void()> wake_;
 };
 

@@ -112,8 +112,8 @@ class Shipping {
   [[nodiscard]] std::filesystem::path log(std::uint32_t rank) const {
     return run_dir() / "logs" / ("rank-" + std::to_string(rank) + ".log");
   }
-  [[nodiscard]] std::filesystem::path beside(const std::string& companion) const {
-    return rundir::RunLayout(run_dir()).log_beside(companion);
+  [[nodiscard]] std::filesystem::path node_log(const std::string& companion) const {
+    return rundir::RunLayout(run_dir()).node_log(companion);
   }
   [[nodiscard]] logs::LogKey key(std::uint32_t rank) const {
     return {run_.first, run_.second, RankNo(rank)};

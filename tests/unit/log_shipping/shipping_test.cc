@@ -86,19 +86,19 @@ TEST(LogShipping, a_sync_that_fails_is_tried_again) {
   ASSERT_TRUE(
       both.eventually([&] { return both.complete(0) && both.watch_->logs_complete(both.run()); }));
   EXPECT_GE(both.store_->syncs_, 2);
-  const auto said = [&](const std::string& text) {
+  const auto times_logged = [&](const std::string& text) {
     const std::scoped_lock lock(both.mutex_);
     return std::ranges::count(both.troubles_, text);
   };
-  ASSERT_TRUE(both.eventually([&] { return said("making logs durable: works again") == 1; }));
+  ASSERT_TRUE(both.eventually([&] { return times_logged("making logs durable: works again") == 1; }));
   EXPECT_EQ(
-      said("making logs durable: syncing: Input/output error; agents keep theirs, trying again"),
+      times_logged("making logs durable: syncing: Input/output error; agents keep theirs, trying again"),
       1);
 }
 
 // Both sides are told of a durable log at once; what the agent had sent by then is no breach of the
 // order.
-TEST(LogShipping, the_end_of_a_durable_log_may_be_told_again) {
+TEST(LogShipping, the_end_of_a_durable_log_may_be_reported_again) {
   Shipping both(1);
   both.start_controller();
   both.start_agent();

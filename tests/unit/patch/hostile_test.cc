@@ -42,7 +42,7 @@ TEST(HostileFiles, ManyLaughsAsAValueOfJsonAreRefused) {
 }
 
 // A map that merges the one before it twice, sixty times over: each is looked at once.
-TEST(HostileFiles, MergesOfMergesAreLookedAtOnce) {
+TEST(HostileFiles, MergesOfMergesAreVisitedOnce) {
   std::string text = "m0: &m0 {deep: {x: 1}}\n";
   for (int i = 1; i <= 60; ++i)
     text += fmt::format("m{0}: &m{0} {{<<: [*m{1}, *m{1}]}}\n", i, i - 1);
@@ -55,7 +55,7 @@ TEST(HostileFiles, MergesOfMergesAreLookedAtOnce) {
 }
 
 // Ten thousand items that all merge one map of ten thousand keys.
-TEST(HostileFiles, ItemsThatShareALargeMapAreFoundInOneLook) {
+TEST(HostileFiles, ItemsThatShareALargeMapAreFoundInOneVisit) {
   std::string text = "big: &big\n";
   for (int i = 0; i < 10'000; ++i) text += fmt::format("  k{}: {}\n", i, i);
   text += "list:\n";
@@ -65,7 +65,7 @@ TEST(HostileFiles, ItemsThatShareALargeMapAreFoundInOneLook) {
             std::string::npos);
 }
 
-TEST(HostileFiles, BoundsAreSaid) {
+TEST(HostileFiles, BoundsAreReported) {
   const std::vector<Change> change = {{"a", "1"}};
   EXPECT_EQ(why(changed_file("a.yaml", std::string(kFileBytesMax + 1, 'x'), change)),
             "changing 'a.yaml': it has 4194305 bytes, at most 4194304");

@@ -13,7 +13,7 @@ std::vector<std::string> misses(std::string_view text, const std::vector<Change>
   return found;
 }
 
-TEST(NearMiss, AKeyThatIsAddedBesideOneOfNearlyItsNameIsTold) {
+TEST(NearMiss, AKeyThatIsAddedNextToOneOfNearlyItsNameIsReported) {
   constexpr std::string_view kText =
       "parallel_config:\n  model_parallel: 1\n  pipeline_stage: 1\nseed: 0\n";
   EXPECT_THAT(misses(kText, {{"parallel_config.model_paralel", "2"}}),

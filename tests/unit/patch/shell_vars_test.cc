@@ -122,7 +122,7 @@ TEST(ShellVariables, WhatIsNeverClosedIsRefused) {
         << script;
 }
 
-TEST(ShellVariables, WhatNothingAssignsIsSaidWithTheNearest) {
+TEST(ShellVariables, WhatNothingAssignsIsReportedWithTheNearest) {
   EXPECT_EQ(
       replaced("NNODES=1\necho NODES=2\n", {{"NNODE", "2"}}),
       "refused: replacing 'NNODE=' in 'run.sh': nothing in it assigns that; nearest: 'NNODES'");

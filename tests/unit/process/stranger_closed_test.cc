@@ -12,7 +12,7 @@
 #include <array>
 #include <chrono>
 
-#include "common/process/cookie.h"
+#include "common/process/process_tag.h"
 
 namespace muster::process {
 namespace {

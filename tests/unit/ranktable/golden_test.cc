@@ -70,7 +70,7 @@ TEST(Golden, EveryTableIsMadeAgainByteForByteAndReadBack) {
     EXPECT_EQ(table_text(*read), expected);
     for (const Chip chip : {Chip::A910, Chip::A910B, Chip::A910_93}) {
       const Judgement judgement = judge(expected, chip);
-      EXPECT_EQ(judgement.verdict, Verdict::Acceptable) << said(judgement.findings);
+      EXPECT_EQ(judgement.verdict, Verdict::Acceptable) << problem_text(judgement.findings);
       EXPECT_EQ(judgement.ranks, table.rank_count());
     }
     ++seen;

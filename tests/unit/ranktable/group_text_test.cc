@@ -85,16 +85,16 @@ TEST(GroupText, FollowsTheRanksAndNotTheFile) {
 }
 
 TEST(GroupText, RefusesWhatTheFormHasNoPlaceFor) {
-  const auto said_of = [](const RankTable& table) {
+  const auto problem_text_of = [](const RankTable& table) {
     return group_list_text(table, "p").error().message;
   };
-  EXPECT_EQ(said_of(sample(2, 2, Version::SuperPods)), "a group list has no place for super-pods");
-  EXPECT_EQ(said_of(sample(1, 9)),
+  EXPECT_EQ(problem_text_of(sample(2, 2, Version::SuperPods)), "a group list has no place for super-pods");
+  EXPECT_EQ(problem_text_of(sample(1, 9)),
             "device 8 of server '10.20.0.0': a group list has devices 0 to 7 only");
   RankTable mixed = sample(2, 2);
   std::swap(mixed.servers[0].devices[0].rank_id, mixed.servers[1].devices[1].rank_id);
-  EXPECT_NE(said_of(mixed).find("are mixed with those of other servers"), std::string::npos)
-      << said_of(mixed);
+  EXPECT_NE(problem_text_of(mixed).find("are mixed with those of other servers"), std::string::npos)
+      << problem_text_of(mixed);
 }
 
 }  // namespace

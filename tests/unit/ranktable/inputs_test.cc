@@ -127,7 +127,7 @@ constexpr const char* kCloud =
 GroupList cloud() {
   Findings found;
   GroupList list = read_group_list(*read_json(kCloud), found);
-  EXPECT_EQ(said(found), "");
+  EXPECT_EQ(problem_text(found), "");
   return list;
 }
 
@@ -156,7 +156,7 @@ std::string verdict(std::string text, std::string_view what = "", std::string_vi
   const std::size_t at = text.find(what);
   EXPECT_NE(at, std::string::npos);
   const Judgement judgement = judge(text.replace(at, what.size(), by), std::nullopt);
-  return fmt::format("{}\n{}", to_string(judgement.verdict), said(judgement.findings));
+  return fmt::format("{}\n{}", to_string(judgement.verdict), problem_text(judgement.findings));
 }
 
 TEST(GroupList, ItsRules) {
@@ -206,7 +206,7 @@ constexpr const char* kLab =
 TEST(GroupList, TheLabFormHasRankIds) {
   Findings found;
   const GroupList list = read_group_list(*read_json(kLab), found);
-  EXPECT_EQ(said(found), "");
+  EXPECT_EQ(problem_text(found), "");
   EXPECT_EQ(
       table_text(*as_launcher_reads(list), Layout::Launcher),
       R"({"status": "completed", "version": "1.0", "server_count": "1", "server_list": [{"server_id": "10.0.0.1", "device": [{"device_id": "0", "device_ip": "1.1.1.0", "rank_id": "0"}, {"device_id": "1", "device_ip": "1.1.1.1", "rank_id": "1"}]}]})");

@@ -22,7 +22,7 @@ std::string with(std::string text, std::string_view what, std::string_view by) {
 
 std::string verdict(const std::string& text, std::optional<Chip> chip = std::nullopt) {
   const Judgement judgement = judge(text, chip);
-  const std::string findings = said(judgement.findings);
+  const std::string findings = problem_text(judgement.findings);
   return fmt::format("{}{}{}", to_string(judgement.verdict), findings.empty() ? "" : "\n",
                      findings);
 }
@@ -193,36 +193,36 @@ TEST(Read, SuperPods) {
             "then read without super-pods");
 }
 
-TEST(Json, WhatIsNoneIsSaidWithItsPlace) {
-  const auto said = [](std::string_view text) {
+TEST(Json, WhatIsNoneIsReportedWithItsPosition) {
+  const auto problem_text = [](std::string_view text) {
     const auto json = read_json(text);
     return json ? "read" : json.error().message;
   };
-  EXPECT_EQ(said(""), "it is empty");
-  EXPECT_EQ(said(" \n"), "it is empty");
-  EXPECT_EQ(said("{\n  \"a\": \n"),
+  EXPECT_EQ(problem_text(""), "it is empty");
+  EXPECT_EQ(problem_text(" \n"), "it is empty");
+  EXPECT_EQ(problem_text("{\n  \"a\": \n"),
             "this is not JSON: line 3, column 1: syntax error while parsing value - unexpected end "
             "of input; expected '[', '{', or a literal");
-  EXPECT_EQ(said("{\"a\": NaN}"),
+  EXPECT_EQ(problem_text("{\"a\": NaN}"),
             "this is not JSON: line 1, column 7: syntax error while parsing value - invalid "
             "literal; last read: '\"a\": N'");
-  EXPECT_EQ(said("[1e999]"), "this is not JSON: number overflow parsing '1e999'");
-  EXPECT_EQ(said("{\"a\": 1, \"a\": 2}"),
+  EXPECT_EQ(problem_text("[1e999]"), "this is not JSON: number overflow parsing '1e999'");
+  EXPECT_EQ(problem_text("{\"a\": 1, \"a\": 2}"),
             "key 'a' is twice in one object, and readers disagree on which of them counts");
-  EXPECT_EQ(said("[1] []").substr(0, 36), "this is not JSON: line 1, column 5: ");
-  EXPECT_EQ(said("[\"\xff\"]").substr(0, 17), "this is not JSON:");
-  EXPECT_EQ(said(std::string(16, '[') + std::string(16, ']')), "read");
-  EXPECT_EQ(said(std::string(17, '[') + std::string(17, ']')),
+  EXPECT_EQ(problem_text("[1] []").substr(0, 36), "this is not JSON: line 1, column 5: ");
+  EXPECT_EQ(problem_text("[\"\xff\"]").substr(0, 17), "this is not JSON:");
+  EXPECT_EQ(problem_text(std::string(16, '[') + std::string(16, ']')), "read");
+  EXPECT_EQ(problem_text(std::string(17, '[') + std::string(17, ']')),
             "it is nested deeper than 16 levels");
-  EXPECT_EQ(said(std::string(1 << 20, '[')), "it is nested deeper than 16 levels");
-  EXPECT_EQ(said(std::string(kTextBytesMax + 1, ' ')), "it is longer than 32 MiB");
+  EXPECT_EQ(problem_text(std::string(1 << 20, '[')), "it is nested deeper than 16 levels");
+  EXPECT_EQ(problem_text(std::string(kTextBytesMax + 1, ' ')), "it is longer than 32 MiB");
   std::string many = "[1";
   for (std::size_t i = 1; i < kJsonValuesMax; ++i) many += ",1";
-  EXPECT_EQ(said(many + "]"), "it has more than 1000000 values");
+  EXPECT_EQ(problem_text(many + "]"), "it has more than 1000000 values");
   std::string keys = "{\"k\":1";
   for (int i = 0; i < 256; ++i) keys += fmt::format(",\"k{}\":1", i);
-  EXPECT_EQ(said(keys + "}"), "one object has more than 256 keys");
-  EXPECT_EQ(said("[" + std::string(100'000, '9') + "]"),
+  EXPECT_EQ(problem_text(keys + "}"), "one object has more than 256 keys");
+  EXPECT_EQ(problem_text("[" + std::string(100'000, '9') + "]"),
             "this is not JSON: number overflow parsing '" + std::string(175, '9') + "...");
 }
 

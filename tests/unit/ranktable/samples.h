@@ -46,7 +46,7 @@ inline RankTable sample(std::size_t servers, std::size_t devices,
   return table;
 }
 
-inline std::string said(const Findings& findings) {
+inline std::string problem_text(const Findings& findings) {
   std::string text = to_text(findings.problems, findings.left_out);
   for (const Finding& note : findings.notes)
     text += fmt::format("{}note: {}{}{}", text.empty() ? "" : "\n", note.where,

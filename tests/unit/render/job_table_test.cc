@@ -100,7 +100,7 @@ TEST(JobTable, WhyAJobWaitsStandsBehindIt) {
 }
 
 // A training that hung for an hour stood there with its time left, as if it went on.
-TEST(JobTable, HowLongNothingHasSteppedIsSaid) {
+TEST(JobTable, HowLongNothingHasSteppedIsShown) {
   v1::Job one = running("runs", "01kd0000000gh");
   one.mutable_progress()->set_step_seconds(0.5);
   one.mutable_progress()->mutable_at()->set_seconds(kNow - 3);

@@ -56,7 +56,7 @@ TEST(LaunchText, SaysWhereEveryWordComesFrom) {
             "/usr/bin/python3 -u a.py --lr '1 e' --save\n");
 }
 
-TEST(LaunchText, WhatTheNodeAloneKnowsIsSaidToBeSo) {
+TEST(LaunchText, WhatTheNodeAloneKnowsIsMarkedSo) {
   v1::RankLaunch launch = answer().launch();
   launch.mutable_env(0)->set_value("(run directory)/plog/rank-3");
   EXPECT_NE(launch_text(launch, Style())
@@ -65,7 +65,7 @@ TEST(LaunchText, WhatTheNodeAloneKnowsIsSaidToBeSo) {
             std::string::npos);
 }
 
-TEST(LaunchText, OneSourceIsNotSaid) {
+TEST(LaunchText, OneSourceIsNotShown) {
   v1::RankLaunch launch = answer().launch();
   for (std::string& source : *launch.mutable_argv_sources()) source = "launch.run[7]";
   EXPECT_EQ(launch_text(launch, Style()).find("# launch.run"), std::string::npos);

@@ -67,7 +67,7 @@ TEST_F(LiveViewTest, SaysHowItStands) {
   *saved.mutable_at() = stamp_at(66s);
   v1::Checkpoint& aside = *running.add_checkpoints();
   aside.set_step(150);
-  aside.set_set_aside(true);
+  aside.set_quarantined(true);
   view_.set_job(running);
   view_.set_progress(reading_of(1, 100, 4.8121), kSubmitted + 60s);
   view_.set_progress(reading_of(1, 152, 2.3145), kSubmitted + 70s);

@@ -149,7 +149,7 @@ TEST_F(RpcFiles, EndpointFileComesBackAndIsPrivate) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
-TEST_F(RpcFiles, EndpointFileThatIsNoneIsToldApart) {
+TEST_F(RpcFiles, EndpointFileThatIsNoneIsDistinguished) {
   EXPECT_EQ(read_endpoint_file(dir_ / "none").error().code, ErrorCode::NotFound);
   for (const char* text : {"", "{", "[]", "{\"address\": 7}", "{\"address\": \"nowhere\"}"}) {
     std::ofstream(dir_ / "bad") << text;

@@ -61,17 +61,17 @@ TEST(RankLog, TellsItsRank) {
   }
 }
 
-TEST(LogBeside, TellsItsName) {
+TEST(NodeLog, TellsItsName) {
   const RunLayout run("/r");
-  EXPECT_EQ(run.log_beside("setup"), run.setup_log());
-  EXPECT_EQ(run.log_beside("scheduler"), run.companion_log("scheduler"));
-  EXPECT_EQ(run.cursor_beside("setup"), "/r/logs/setup.cursor");
-  EXPECT_EQ(run.cursor_beside("scheduler"), "/r/logs/companion-scheduler.cursor");
+  EXPECT_EQ(run.node_log("setup"), run.setup_log());
+  EXPECT_EQ(run.node_log("scheduler"), run.companion_log("scheduler"));
+  EXPECT_EQ(run.node_log_cursor("setup"), "/r/logs/setup.cursor");
+  EXPECT_EQ(run.node_log_cursor("scheduler"), "/r/logs/companion-scheduler.cursor");
   for (const char* name : {"setup", "scheduler", "A_9-z"})
-    EXPECT_EQ(name_of_log_beside(run.log_beside(name).filename().string()), name);
+    EXPECT_EQ(name_of_node_log(run.node_log(name).filename().string()), name);
   for (const char* name : {"", "companion-.log", "companion-a b.log", "companion-x.cursor",
                            "setup.cursor", "rank-0.log", "worker.log"}) {
-    EXPECT_FALSE(name_of_log_beside(name)) << name;
+    EXPECT_FALSE(name_of_node_log(name)) << name;
   }
 }
 

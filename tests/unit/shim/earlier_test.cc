@@ -41,17 +41,17 @@ class EarlierJobs : public testing::Test {
     return line("10", (dir_ / "saved/iter_0000010").string()) +
            line("20", (dir_ / "saved/iter_0000020").string());
   }
-  [[nodiscard]] Result<LoadAnswer> answer(const ScriptSaid& said, const std::string& lines) const {
-    return answer_load(said, lines, (dir_ / "links").string());
+  [[nodiscard]] Result<LoadAnswer> answer(const ScriptOptions& given, const std::string& lines) const {
+    return answer_load(given, lines, (dir_ / "links").string());
   }
   fs::path dir_, before_;
 };
 
 TEST_F(EarlierJobs, AreAnsweredWithLinksToWhatTheyHaveSaved) {
-  for (const char* said : {"./ckpt", "ckpt/", "../code/ckpt"}) {
-    const auto found = answer({.save = "", .weights_alone = false, .load = said}, lines());
+  for (const char* given : {"./ckpt", "ckpt/", "../code/ckpt"}) {
+    const auto found = answer({.save = "", .weights_alone = false, .load = given}, lines());
     ASSERT_TRUE(found) << found.error().message;
-    EXPECT_EQ(found->dir, (dir_ / "links/j1").string()) << said;
+    EXPECT_EQ(found->dir, (dir_ / "links/j1").string()) << given;
     EXPECT_THAT(found->notice, HasSubstr("job j1 would have saved there"));
     EXPECT_THAT(found->notice, HasSubstr("(step 20, 10)"));
   }
@@ -62,10 +62,10 @@ TEST_F(EarlierJobs, AreAnsweredWithLinksToWhatTheyHaveSaved) {
 }
 
 TEST_F(EarlierJobs, AnotherDirectoryIsTheScriptsOwn) {
-  for (const char* said : {"", "/data/weights", "./ckpt2"}) {
-    const auto found = answer({.save = "./ckpt", .weights_alone = false, .load = said}, lines());
+  for (const char* given : {"", "/data/weights", "./ckpt2"}) {
+    const auto found = answer({.save = "./ckpt", .weights_alone = false, .load = given}, lines());
     ASSERT_TRUE(found);
-    EXPECT_THAT(found->dir, IsEmpty()) << said;
+    EXPECT_THAT(found->dir, IsEmpty()) << given;
   }
   EXPECT_THAT(answer({.load = "./ckpt"}, "")->dir, IsEmpty());
   EXPECT_THAT(answer({.load = "./ckpt"}, "\n\t\t\t\nx\ty\tz\tw\n")->dir, IsEmpty()) << "any bytes";
@@ -73,7 +73,7 @@ TEST_F(EarlierJobs, AnotherDirectoryIsTheScriptsOwn) {
 
 // Two jobs with one code directory, whose scripts save where they load, as the engines' own
 // examples do.
-TEST_F(EarlierJobs, WhoSavesWhereItLoadsIsToldAndBeginsWithoutThem) {
+TEST_F(EarlierJobs, WhoSavesWhereItLoadsIsWarnedAndBeginsWithoutThem) {
   const auto own = answer({.save = "ckpt", .weights_alone = false, .load = "./ckpt"}, lines());
   ASSERT_TRUE(own);
   EXPECT_THAT(own->dir, IsEmpty());
@@ -94,7 +94,7 @@ TEST_F(EarlierJobs, WithoutACheckpointTheLaunchStops) {
   EXPECT_THAT(begins->dir, IsEmpty());
 }
 
-TEST_F(EarlierJobs, WhatIsNotOnThisNodeIsTold) {
+TEST_F(EarlierJobs, WhatIsNotOnThisNodeIsReported) {
   const auto gone = answer({.save = "", .weights_alone = false, .load = "ckpt"},
                            line("30", (dir_ / "saved/iter_0000030").string()));
   ASSERT_FALSE(gone);

@@ -56,21 +56,21 @@ TEST(Edits, OnlyWhereTheyAreMeant) {
       ElementsAre("../run_mindformer.py", "--output_dir", "/o"));
 }
 
-TEST(Edits, WhatTheScriptSaysOfDirectoriesIsTold) {
+TEST(Edits, WhatTheScriptSaysOfDirectoriesIsReturned) {
   const char* const edits =
       "only-with --save --load\nsaves --save --no-save-optim\nloads --load\nset --save /out";
   const Words program = {"t.py", "--save", "/a", "--load=/b", "--save", "/c"};
-  const ScriptSaid said = said_by_script(edits, program);
-  EXPECT_EQ(said.save, "/c") << "the last one counts";
-  EXPECT_EQ(said.load, "/b");
-  EXPECT_FALSE(said.weights_alone);
+  const ScriptOptions given = script_options(edits, program);
+  EXPECT_EQ(given.save, "/c") << "the last one counts";
+  EXPECT_EQ(given.load, "/b");
+  EXPECT_FALSE(given.weights_alone);
   EXPECT_EQ(edited(edits, {"t.py", "--save", "/a"}), (Words{"t.py", "--save", "/out"}))
       << "the two lines change nothing";
-  EXPECT_TRUE(said_by_script(edits, {"t.py", "--save", "/a", "--no-save-optim"}).weights_alone);
-  EXPECT_EQ(said_by_script(edits, {"t.py", "--lr", "1"}).save, "");
-  EXPECT_EQ(said_by_script("only-script x.py\nsaves --save --f", {"t.py", "--save", "/a"}).save,
+  EXPECT_TRUE(script_options(edits, {"t.py", "--save", "/a", "--no-save-optim"}).weights_alone);
+  EXPECT_EQ(script_options(edits, {"t.py", "--lr", "1"}).save, "");
+  EXPECT_EQ(script_options("only-script x.py\nsaves --save --f", {"t.py", "--save", "/a"}).save,
             "");
-  EXPECT_EQ(said_by_script("", {}).save, "");
+  EXPECT_EQ(script_options("", {}).save, "");
 }
 
 TEST(Edits, WhatIsNoneIsRefused) {

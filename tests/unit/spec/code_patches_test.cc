@@ -26,59 +26,59 @@ Parsed with_patches(const std::string& patches, const std::map<std::string, std:
                     options);
 }
 
-std::string patches_said(const Parsed& result) { return format(result.problems, "job.yaml"); }
+std::string patch_problems(const Parsed& result) { return format(result.problems, "job.yaml"); }
 
-TEST(CodePatches, AreReadBesideTheSpec) {
+TEST(CodePatches, AreReadNextToTheSpec) {
   const auto result =
       with_patches("[fixes/a.diff, /srv/b.diff]",
                    {{"/home/u/job/fixes/a.diff", kDiff}, {"/srv/b.diff", kDiff + "x"}});
-  EXPECT_EQ(patches_said(result), "");
+  EXPECT_EQ(patch_problems(result), "");
   ASSERT_EQ(result.spec.code().patches_size(), 2);
   EXPECT_EQ(result.spec.code().patches(0).name(), "fixes/a.diff");
   EXPECT_EQ(result.spec.code().patches(0).content(), kDiff);
   EXPECT_EQ(result.spec.code().patches(1).content(), kDiff + "x");
-  EXPECT_EQ(patches_said(with_patches("a.diff", {{"/home/u/job/a.diff", kDiff}})), "")
+  EXPECT_EQ(patch_problems(with_patches("a.diff", {{"/home/u/job/a.diff", kDiff}})), "")
       << "one is as good as a list of one";
   EXPECT_EQ(with_patches("[]", {}).spec.code().patches_size(), 0);
-  EXPECT_EQ(patches_said(with_patches("builtin:node-local-index", {}, "megatron")), "");
+  EXPECT_EQ(patch_problems(with_patches("builtin:node-local-index", {}, "megatron")), "");
 }
 
 TEST(CodePatches, WhatIsWrongHasItsPlace) {
-  EXPECT_EQ(patches_said(with_patches("[a.diff]", {})),
+  EXPECT_EQ(patch_problems(with_patches("[a.diff]", {})),
             "job.yaml:4:18: code.patches[0]: 'a.diff': no such file\n");
-  EXPECT_EQ(patches_said(with_patches(
+  EXPECT_EQ(patch_problems(with_patches(
                 "[a.diff, b.diff]",
                 {{"/home/u/job/a.diff", kDiff},
                  {"/home/u/job/b.diff", "--- a/x\n+++ b/../y\n@@ -1 +1 @@\n-a\n+b\n"}})),
             "job.yaml:4:26: code.patches[1]: 'b.diff': line 2: '../y' leaves the code by '..'\n");
-  EXPECT_EQ(patches_said(with_patches("[a.diff]", {{"/home/u/job/a.diff", ""}})),
+  EXPECT_EQ(patch_problems(with_patches("[a.diff]", {{"/home/u/job/a.diff", ""}})),
             "job.yaml:4:18: code.patches[0]: 'a.diff' is empty\n");
-  EXPECT_EQ(patches_said(with_patches("[\"\"]", {})),
+  EXPECT_EQ(patch_problems(with_patches("[\"\"]", {})),
             "job.yaml:4:18: code.patches[0]: is empty (a file | list of files, each a unified diff "
             "relative to the spec's directory, or builtin:NAME; at most 64)\n");
-  EXPECT_EQ(patches_said(with_patches("{a: b}", {})).substr(0, 53),
+  EXPECT_EQ(patch_problems(with_patches("{a: b}", {})).substr(0, 53),
             "job.yaml:4:17: code.patches: must not be a map (a fil");
-  EXPECT_EQ(patches_said(with_patches("[[a]]", {})),
+  EXPECT_EQ(patch_problems(with_patches("[[a]]", {})),
             "job.yaml:4:18: code.patches[0]: must be one file's name\n");
-  EXPECT_EQ(patches_said(with_patches(
+  EXPECT_EQ(patch_problems(with_patches(
                 "[a.diff]", {{"/home/u/job/a.diff", std::string(kCodePatchBytesMax + 1, 'x')}})),
             "job.yaml:4:18: code.patches[0]: 'a.diff': it is too big\n");
-  EXPECT_EQ(patches_said(with_patches("[a.diff]", {{"//a.diff", kDiff}, {"/a.diff", kDiff}},
+  EXPECT_EQ(patch_problems(with_patches("[a.diff]", {{"//a.diff", kDiff}, {"/a.diff", kDiff}},
                                       "command", "/")),
             "job.yaml:4:17: code.patches: are put on a copy of the code, and there is no directory "
             "of it: name it with code.from or code.at\n");
 }
 
 TEST(CodePatches, BuiltinsAreKnownByNameAndEngine) {
-  EXPECT_EQ(patches_said(with_patches("[builtin:node-local-index]", {})),
+  EXPECT_EQ(patch_problems(with_patches("[builtin:node-local-index]", {})),
             "job.yaml:4:18: code.patches[0]: 'builtin:node-local-index' is for engine megatron: "
             "every node builds "
             "the index files of its data sets, and the C++ helpers, on its own disk\n");
-  EXPECT_EQ(patches_said(with_patches("[builtin:node-local-indx]", {}, "megatron")),
+  EXPECT_EQ(patch_problems(with_patches("[builtin:node-local-indx]", {}, "megatron")),
             "job.yaml:4:18: code.patches[0]: 'builtin:node-local-indx' is none of muster's own; "
             "did you mean "
             "'builtin:node-local-index'? (builtin:node-local-index)\n");
-  EXPECT_EQ(patches_said(with_patches("[builtin:node-local-index, builtin:node-local-index]", {},
+  EXPECT_EQ(patch_problems(with_patches("[builtin:node-local-index, builtin:node-local-index]", {},
                                       "megatron")),
             "job.yaml:4:44: code.patches[1]: 'builtin:node-local-index' is there twice\n");
 }
@@ -117,11 +117,11 @@ TEST(CodePatches, BoundsHoldForTheApiToo) {
   EXPECT_EQ(problems(spec), "code.patches[0]: has no name (a file, or builtin:NAME)\n");
 }
 
-TEST(CodePatches, TooManyFilesAreSaidOnce) {
+TEST(CodePatches, TooManyFilesAreReportedOnce) {
   std::string list = "[";
   for (int i = 0; i < 80; ++i) list += "a.diff,";
   const auto result = with_patches(list + "]", {{"/home/u/job/a.diff", kDiff}});
-  EXPECT_EQ(patches_said(result).substr(patches_said(result).find("code.patches")),
+  EXPECT_EQ(patch_problems(result).substr(patch_problems(result).find("code.patches")),
             "code.patches: has more than 64 patches\n");
 }
 

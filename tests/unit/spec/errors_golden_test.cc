@@ -17,11 +17,11 @@ namespace muster::spec {
 namespace {
 
 const std::string kPath = test::checkout("tests/golden/spec-errors.txt");
-constexpr std::string_view kTitle = "== ", kSaid = "-- said\n";
+constexpr std::string_view kTitle = "== ", kProblemText = "-- said\n";
 constexpr std::string_view kBase = "name: base\nengine: torch\nlaunch: {script: train.py}\n";
 
 struct Case {
-  std::string title, input, said;
+  std::string title, input, problem_text;
 };
 
 struct Golden {
@@ -38,8 +38,8 @@ Golden read_golden() {
     if (line.starts_with(kTitle)) {
       golden.cases.push_back({.title = line.substr(kTitle.size())});
       to = &golden.cases.back().input;
-    } else if (line + "\n" == kSaid) {
-      to = &golden.cases.back().said;
+    } else if (line + "\n" == kProblemText) {
+      to = &golden.cases.back().problem_text;
     } else {
       *to += line + "\n";
     }
@@ -72,8 +72,8 @@ std::string say(const std::string& input) {
   if (text.empty() || text == "\n")
     text = options.set.empty() && options.env.empty() ? "" : std::string(kBase);
   const Parsed parsed = parse_yaml(unescaped(text), options);
-  const std::string said = format(parsed.problems, "job.yaml");
-  return said.empty() ? "nothing\n" : said;
+  const std::string problem_text = format(parsed.problems, "job.yaml");
+  return problem_text.empty() ? "nothing\n" : problem_text;
 }
 
 TEST(SpecErrors, SayWhatTheGoldenFileSays) {
@@ -81,12 +81,12 @@ TEST(SpecErrors, SayWhatTheGoldenFileSays) {
   ASSERT_GT(golden.cases.size(), 40u) << kPath;
   std::string rewritten = golden.head;
   for (const Case& one : golden.cases) {
-    const std::string said = say(one.input);
-    const std::string want = one.said.substr(0, one.said.find_last_not_of('\n') + 1) + "\n";
+    const std::string problem_text = say(one.input);
+    const std::string want = one.problem_text.substr(0, one.problem_text.find_last_not_of('\n') + 1) + "\n";
     if (std::getenv("MUSTER_REWRITE") == nullptr) {
-      EXPECT_EQ(said, want) << "case: " << one.title << "\n" << one.input;
+      EXPECT_EQ(problem_text, want) << "case: " << one.title << "\n" << one.input;
     }
-    rewritten += fmt::format("{}{}\n{}{}{}\n", kTitle, one.title, one.input, kSaid, said);
+    rewritten += fmt::format("{}{}\n{}{}{}\n", kTitle, one.title, one.input, kProblemText, problem_text);
   }
   if (std::getenv("MUSTER_REWRITE") != nullptr) std::ofstream(kPath) << rewritten;
 }

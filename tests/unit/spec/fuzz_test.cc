@@ -46,7 +46,7 @@ void resolve(v1::JobSpec& spec, const std::vector<v1::JobSpec>& stages) {
   for (v1::InputSpec& input : *spec.mutable_inputs()) input.set_path("/o/" + input.name());
 }
 
-void look_at_plan(const v1::JobSpec& spec, const std::string& text) {
+void check_plan(const v1::JobSpec& spec, const std::string& text) {
   engine::LaunchRequest request{
       .spec = &spec, .job_id = "j", .master_port = 1, .out_dir = "/o", .save_dir = "/o/s"};
   if (spec.has_start()) request.start_dir = "/o/start";
@@ -56,16 +56,16 @@ void look_at_plan(const v1::JobSpec& spec, const std::string& text) {
   EXPECT_TRUE(plan.has_value()) << text << (plan ? "" : plan.error().message);
 }
 
-void look(const std::string& text) {
+void check(const std::string& text) {
   Parsed parsed = parse_yaml(text, {.base_dir = "/w"});
   for (const Problem& problem : parsed.problems) EXPECT_FALSE(problem.message.empty());
   EXPECT_LE(parsed.problems.size(), 100u);
   if (!parsed.problems.empty()) return;
-  if (parsed.stages.empty()) look_at_plan(parsed.spec, text);
+  if (parsed.stages.empty()) check_plan(parsed.spec, text);
   const std::vector<v1::JobSpec> stages = parsed.stages;
   for (v1::JobSpec& stage : parsed.stages) {
     resolve(stage, stages);
-    look_at_plan(stage, text);
+    check_plan(stage, text);
   }
 }
 
@@ -122,7 +122,7 @@ TEST(Fuzz, MutatedSpecsAreAnswered) {
         }
       }
     }
-    look(text);
+    check(text);
   }
 }
 
@@ -193,7 +193,7 @@ TEST(Fuzz, HostileSpecsAreBounded) {
   };
   for (const auto& [what, text] : cases) {
     const auto start = std::chrono::steady_clock::now();
-    look(text);
+    check(text);
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     EXPECT_LT(seconds, 30) << what;

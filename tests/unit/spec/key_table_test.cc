@@ -183,8 +183,8 @@ TEST(Explain, HasWordsForEveryKey) {
 
 // Every misspelt key is told the right one: a letter dropped, doubled or exchanged with its
 // neighbour.
-TEST(KeyTable, AMisspeltKeyIsToldTheRightOne) {
-  int asked = 0, told = 0;
+TEST(KeyTable, AMisspeltKeyGetsTheRightOne) {
+  int asked = 0, corrected = 0;
   for (const KeyRow& row : key_table()) {
     const std::string word(leaf(row.key));
     if (word.size() < 5) continue;
@@ -200,12 +200,12 @@ TEST(KeyTable, AMisspeltKeyIsToldTheRightOne) {
       for (const std::string& wrong : {dropped, doubled, swapped}) {
         if (wrong == word) continue;
         ++asked;
-        told += engine::nearest(wrong, here) == word ? 1 : 0;
+        corrected += engine::nearest(wrong, here) == word ? 1 : 0;
       }
     }
   }
   EXPECT_GT(asked, 800);
-  EXPECT_EQ(told, asked);
+  EXPECT_EQ(corrected, asked);
 }
 
 // docs/job-spec.md has a heading or a table row that starts with `key` for every key, and for no

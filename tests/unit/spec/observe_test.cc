@@ -30,7 +30,7 @@ v1::ObserveSpec read_observe(const std::string& observe) {
   return parsed.spec.observe();
 }
 
-std::string observe_said(const std::string& observe) {
+std::string observe_problems(const std::string& observe) {
   return format(parse_yaml(kObserveHead + observe, observe_options()).problems, "job.yaml");
 }
 
@@ -49,36 +49,36 @@ TEST(ObserveProfile, OffOnOrWhich) {
 }
 
 TEST(ObserveProfile, EveryProblemHasItsPlace) {
-  EXPECT_EQ(observe_said("observe: {profile: on}\n").substr(0, 52),
+  EXPECT_EQ(observe_problems("observe: {profile: on}\n").substr(0, 52),
             "job.yaml:5:20: observe.profile: 'on' is not accepted");
-  EXPECT_EQ(observe_said("observe: {profile: {}}\n"),
+  EXPECT_EQ(observe_problems("observe: {profile: {}}\n"),
             "job.yaml:5:20: observe.profile: is an empty map (false | true | {start: , stop: , "
             "ranks: })\n");
-  EXPECT_EQ(observe_said("observe:\n  profile: {start: 0, stop: 3}\n").substr(0, 37),
+  EXPECT_EQ(observe_problems("observe:\n  profile: {start: 0, stop: 3}\n").substr(0, 37),
             "job.yaml:6:20: observe.profile.start:");
-  EXPECT_EQ(observe_said("observe:\n  profile: {start: 5, stop: 3}\n"),
+  EXPECT_EQ(observe_problems("observe:\n  profile: {start: 5, stop: 3}\n"),
             "job.yaml:6:29: observe.profile.stop: 3 is before start, 5\n");
-  EXPECT_EQ(observe_said("observe:\n  profile: {ranks: [0, 99]}\n"),
+  EXPECT_EQ(observe_problems("observe:\n  profile: {ranks: [0, 99]}\n"),
             "job.yaml:6:24: observe.profile.ranks[1]: there is no rank 99: the job has 0..7\n");
-  EXPECT_EQ(observe_said("observe:\n  profile: {ranks: [zero]}\n").substr(0, 38),
+  EXPECT_EQ(observe_problems("observe:\n  profile: {ranks: [zero]}\n").substr(0, 38),
             "job.yaml:6:21: observe.profile.ranks[0");
   EXPECT_EQ(
-      observe_said("observe:\n  profile: {ranks: 0}\n"),
+      observe_problems("observe:\n  profile: {ranks: 0}\n"),
       "job.yaml:6:20: observe.profile.ranks: must be a list of ranks (list of ranks | null)\n");
-  EXPECT_NE(observe_said("observe:\n  profile: {stat: 5, stop: 6}\n")
+  EXPECT_NE(observe_problems("observe:\n  profile: {stat: 5, stop: 6}\n")
                 .find("job.yaml:6:13: observe.profile.stat: unknown key; did you mean '"),
             std::string::npos);
 }
 
-TEST(ObserveDump, IsReadBesideTheSpec) {
+TEST(ObserveDump, IsReadNextToTheSpec) {
   const v1::ObserveSpec observe = read_observe("observe: {dump: d/dump.json}\n");
   EXPECT_EQ(observe.dump().name(), "d/dump.json");
   EXPECT_EQ(observe.dump().config(), kDumpFile);
   EXPECT_FALSE(read_observe("observe: {dump: null}\n").has_dump());
-  EXPECT_EQ(observe_said("observe: {dump: other.json}\n"),
+  EXPECT_EQ(observe_problems("observe: {dump: other.json}\n"),
             "job.yaml:5:17: observe.dump: 'other.json': there is no such file\n");
   EXPECT_EQ(
-      observe_said("observe: {dump: ''}\n"),
+      observe_problems("observe: {dump: ''}\n"),
       "job.yaml:5:17: observe.dump: is empty (a file, relative to the spec's directory | null)\n");
 }
 

@@ -44,12 +44,12 @@ struct Disk {
     };
     return options;
   }
-  [[nodiscard]] std::string said(const std::string& text) const {
+  [[nodiscard]] std::string problem_text(const std::string& text) const {
     return format(parse_yaml(text, options()).problems, "job.yaml");
   }
 };
 
-TEST(OwnTable, IsReadBesideTheSpecAndSaysHowManyThereAre) {
+TEST(OwnTable, IsReadNextToTheSpecAndSaysHowManyThereAre) {
   const Disk disk{.files = {{"/home/ada/exp/t/hccl.json", two_by_two()}}};
   const Parsed parsed =
       parse_yaml(std::string(kHead) + "resources: {rank_table: ./t/hccl.json}\n", disk.options());
@@ -61,10 +61,10 @@ TEST(OwnTable, IsReadBesideTheSpecAndSaysHowManyThereAre) {
   v1::JobSpec again = parsed.spec;
   EXPECT_TRUE(complete(again).empty());
   EXPECT_EQ(
-      disk.said(std::string(kHead) +
+      disk.problem_text(std::string(kHead) +
                 "resources: {rank_table: t/hccl.json, nodes: 2, devices: 2, type: ascend910}\n"),
       "");
-  EXPECT_EQ(disk.said(std::string(kHead) + "resources: {rank_table: null}\n"), "");
+  EXPECT_EQ(disk.problem_text(std::string(kHead) + "resources: {rank_table: null}\n"), "");
 }
 
 TEST(OwnTable, EveryProblemHasItsPlace) {
@@ -90,7 +90,7 @@ TEST(OwnTable, EveryProblemHasItsPlace) {
       }};
   struct Wrong {
     const char* resources;
-    const char* said;  // begins so
+    const char* problem_text;  // begins so
     const char* head = kHead;
   };
   for (const Wrong& one : {
@@ -149,11 +149,11 @@ TEST(OwnTable, EveryProblemHasItsPlace) {
                  "go up in another order than its devices",
                  "name: x\nengine: torch\nlaunch: {script: a.py}\n"},
        }) {
-    EXPECT_THAT(disk.said(one.head + std::string("resources: ") + one.resources + "\n"),
-                testing::StartsWith(one.said))
+    EXPECT_THAT(disk.problem_text(one.head + std::string("resources: ") + one.resources + "\n"),
+                testing::StartsWith(one.problem_text))
         << one.resources;
   }
-  EXPECT_EQ(disk.said(std::string(kHead) + "resources: {rank_table: /t/down.json}\n"), "")
+  EXPECT_EQ(disk.problem_text(std::string(kHead) + "resources: {rank_table: /t/down.json}\n"), "")
       << "by a table each rank is told its device";
 }
 

@@ -69,7 +69,7 @@ TEST(SetOver, DevicesAsANumberTakeThePlaceOfNamedOnes) {
   EXPECT_EQ(spec.resources().device_ids_size(), 0);
 }
 
-TEST(SetOver, EveryProblemIsSaid) {
+TEST(SetOver, EveryProblemIsReported) {
   v1::JobSpec spec = job();
   EXPECT_EQ(set(spec, {{"resource.nodes", "1"}}),
             "resource: unknown key; did you mean 'resources'?\n");

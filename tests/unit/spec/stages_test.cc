@@ -180,7 +180,7 @@ TEST(StageOrder, KeepsTheOrderOfTheSpecAsFarAsItCan) {
   EXPECT_THAT(order_stages({{2}, {0}, {}, {1}}).order, ElementsAre(2u, 0u, 1u, 3u));
   const StageOrder round = order_stages({{}, {0, 3}, {1}, {2}, {3}});
   EXPECT_THAT(round.order, ElementsAre(0u));
-  EXPECT_THAT(round.circle, ElementsAre(1u, 2u, 3u, 1u));
+  EXPECT_THAT(round.cycle, ElementsAre(1u, 2u, 3u, 1u));
   const auto before = stages_before({{}, {0}, {1}, {}}, {0, 1, 2, 3});
   EXPECT_THAT(before[2], ElementsAre(0u, 1u));
   EXPECT_THAT(before[3], IsEmpty());

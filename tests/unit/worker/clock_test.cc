@@ -33,7 +33,7 @@ class SetClock final : public Clock {
 };
 
 // A worker in a child of this process, for it needs a clock of ours.
-pid_t mind(const RunUnderTest& test) {
+pid_t supervise(const RunUnderTest& test) {
   EXPECT_TRUE(rundir::write_launch(test.run, test.launch));
   const pid_t pid = ::fork();  // tidy: allow (the worker is single-threaded, and so is this test)
   if (pid != 0) return pid;
@@ -62,7 +62,7 @@ TEST(SetClockTest, ALeaseThatIsGoodStaysGoodAndTheGraceOfAStopIsKept) {
   test.shell("trap '' TERM; touch ready; exec " + RunUnderTest::program("stub_trainer").string() +
              " --block");
   test.lease_for(std::chrono::minutes(10));
-  const pid_t worker = mind(test);
+  const pid_t worker = supervise(test);
   ASSERT_TRUE(test.wait_for(Event::kStarted));
   ASSERT_TRUE(test.wait_for_file(test.dir / "ready"));
   ASSERT_EQ(::kill(worker, SIGTERM), 0);
@@ -79,7 +79,7 @@ TEST(SetClockTest, ALeaseThatRunsOutEndsTheRanks) {
   RunUnderTest test;
   test.stub({"--block"});
   test.lease_for(milliseconds(1500));  // a start takes less, also on a busy machine
-  EXPECT_EQ(end_of(mind(test)), 0);
+  EXPECT_EQ(end_of(supervise(test)), 0);
   const auto events = test.events();
   ASSERT_EQ(kinds(events), "RSQEW");
   EXPECT_EQ(first(events, Event::kStopRequested)->stop_requested().why(),

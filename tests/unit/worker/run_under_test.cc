@@ -13,7 +13,7 @@
 
 #include "common/io/file.h"
 #include "common/io/unique_fd.h"
-#include "common/process/cookie.h"
+#include "common/process/process_tag.h"
 #include "common/process/spawn.h"
 
 namespace muster::worker {

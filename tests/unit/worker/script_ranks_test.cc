@@ -28,7 +28,7 @@ class ScriptRanksSeen : public testing::Test {
     test_.shell(line);
     test_.start();
   }
-  [[nodiscard]] bool told(std::size_t count) const {
+  [[nodiscard]] bool reported(std::size_t count) const {
     return test_.wait_for(Event::kScriptRankSeen, count);
   }
   // Rank and log of each, in order.
@@ -56,7 +56,7 @@ class ScriptRanksSeen : public testing::Test {
 
 TEST_F(ScriptRanksSeen, WhileTheScriptWaitsForThem) {
   start("for i in 4 5; do RANK_ID=$i sleep 1000 > log_$i.txt 2>&1 & done; wait");
-  ASSERT_TRUE(told(2));
+  ASSERT_TRUE(reported(2));
   auto found = ranks();
   std::ranges::sort(found);
   EXPECT_THAT(found, ElementsAre(Pair(4, path("log_4.txt")), Pair(5, path("log_5.txt"))));
@@ -73,7 +73,7 @@ TEST_F(ScriptRanksSeen, WhenTheScriptHasEnded) {
   start(
       "for i in 3 1 2; do (export RANK=$i; mkdir -p rank_$i; cd rank_$i; env > env.log; exec sleep "
       "1000 > train.log 2>&1) & done; exit 0");
-  ASSERT_TRUE(told(3));
+  ASSERT_TRUE(reported(3));
   auto found = ranks();
   std::ranges::sort(found);
   EXPECT_THAT(found,
@@ -86,9 +86,9 @@ TEST_F(ScriptRanksSeen, WhenTheScriptHasEnded) {
 TEST_F(ScriptRanksSeen, LongAfterTheScriptsStart) {
   make_fifo("gate");
   start("RANK=1 sleep 1000 > first & read x < gate; RANK=2 sleep 1000 > second & wait");
-  ASSERT_TRUE(told(1));
+  ASSERT_TRUE(reported(1));
   std::ofstream(test_.dir / "gate") << "go\n";
-  ASSERT_TRUE(told(2));
+  ASSERT_TRUE(reported(2));
   EXPECT_THAT(ranks(), ElementsAre(Pair(1, path("first")), Pair(2, path("second"))));
   end();
 }
@@ -99,7 +99,7 @@ TEST_F(ScriptRanksSeen, TheOutermostProcessIsTheRank) {
   start(
       "RANK=3 sh -c '{ read x < up; exec sleep 1000; } > cache & sleep 1000' > rank3.log & echo > "
       "up; RANK=4 sleep 1000 > rank4.log & wait");
-  ASSERT_TRUE(told(2));
+  ASSERT_TRUE(reported(2));
   EXPECT_THAT(ranks(), ElementsAre(Pair(3, path("rank3.log")), Pair(4, path("rank4.log"))));
   end();
 }
@@ -108,7 +108,7 @@ TEST_F(ScriptRanksSeen, WithoutAFileOfItsOwnThereIsNone) {
   start(
       "RANK=4 sleep 1000 & RANK=1 sleep 1000 > /dev/null & RANK=2 sleep 1000 | cat > piped & "
       "RANK=3 sleep 1000 > gone & rm -f gone; wait");
-  ASSERT_TRUE(told(4));
+  ASSERT_TRUE(reported(4));
   for (const auto& [rank, log] : ranks())
     EXPECT_EQ(log, rank == 3 && !log.empty() ? path("gone") : "") << "rank " << rank;
   end();
@@ -118,13 +118,13 @@ TEST_F(ScriptRanksSeen, WithoutAFileOfItsOwnThereIsNone) {
 TEST_F(ScriptRanksSeen, TheScriptsOwnRankIsNobodyElses) {
   test_.launch.add_env("RANK=0");
   start("sleep 1000 > helper & RANK=1 sleep 1000 > rank1.log & wait");
-  ASSERT_TRUE(told(1));
+  ASSERT_TRUE(reported(1));
   EXPECT_THAT(ranks(), ElementsAre(Pair(1, path("rank1.log"))));
   end();
 }
 
 // It waits for them and gives up: their files tell why.
-TEST_F(ScriptRanksSeen, ThoseThatEndWithTheScriptAreToldBeforeItsEnd) {
+TEST_F(ScriptRanksSeen, ThoseThatEndWithTheScriptAreReportedBeforeItsEnd) {
   make_fifo("up");
   // no exec behind "up": in the middle of one a process has no environment to be read
   make_fifo("never");
@@ -136,7 +136,7 @@ TEST_F(ScriptRanksSeen, ThoseThatEndWithTheScriptAreToldBeforeItsEnd) {
   EXPECT_EQ(exit_of(test_.events(), 0)->code(), 3);
 }
 
-TEST_F(ScriptRanksSeen, OrdinaryRanksAreNotLookedAt) {
+TEST_F(ScriptRanksSeen, OrdinaryRanksAreNotScanned) {
   test_.launch.set_scripts(false);
   make_fifo("up");
   start("RANK=5 sh -c 'read x < up; exec sleep 1000' > log5 & echo > up; exit 0");

@@ -74,7 +74,7 @@ TEST_F(Script, ADescendantsBadEndIsItsOwn) {
   EXPECT_THAT(test_.log(0), HasSubstr("which the script had left running, ended with status 7"));
 }
 
-TEST_F(Script, ADescendantThatIsKilledIsToldAsThat) {
+TEST_F(Script, ADescendantThatIsKilledIsReportedAsThat) {
   start("sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 1000' & exit 0");
   ASSERT_TRUE(test_.wait_for_file(test_.dir / "pid"));
   ASSERT_TRUE(script_gone());
@@ -121,7 +121,7 @@ TEST_F(Script, AnOrphansEndBeforeTheScriptsOwnIsNobodysBusiness) {
 
 // What a launcher inside says of itself goes on to the agent: where it would have saved, where its
 // ranks' logs are, and which of them ended the script.
-TEST_F(Script, WhatALaunchInsideSaysIsTold) {
+TEST_F(Script, WhatALaunchInsideSaysIsReported) {
   const std::string report = test_.run.shim_report().string();
   start(
       "printf 'begin 77 1\\nsaves 4 2 alone /data/ckpt\\nlog 4 /out/rank_4.log\\nlog 5 "
@@ -220,7 +220,7 @@ TEST_F(Script, ALauncherThatWasKilledWithTheScriptIsNotItsReason) {
   EXPECT_EQ(test_.log(0), "");
 }
 
-TEST_F(Script, ALauncherThatWasKilledIsToldAsThat) {
+TEST_F(Script, ALauncherThatWasKilledIsReportedAsThat) {
   start("echo 'begin 7 1' > job.1/launches; exit 0");
   EXPECT_EQ(test_.wait_worker(), 0);
   ASSERT_NE(ended(), nullptr);
@@ -281,7 +281,7 @@ TEST_F(Script, HasTheShimFirstOnItsPath) {
       << "an environment may hide them";
 }
 
-TEST_F(Script, WhoCalledALauncherIsToldNothing) {
+TEST_F(Script, WhoCalledALauncherGetsNoOutput) {
   test_.launch.set_shim_dir((test_.dir / "shim").string());
   start("printf 'begin 7 1\\nend 7 0 0 \\n' > job.1/launches; exit 0");
   EXPECT_EQ(test_.wait_worker(), 0);

@@ -90,7 +90,7 @@ TEST_F(Setup, RunsFirstAndItsEnvironmentIsEverybodysBelowTheOrders) {
             fs::perms::owner_read | fs::perms::owner_write);
 }
 
-TEST_F(Setup, ProgramsAreLookedForOnThePathThatItLeft) {
+TEST_F(Setup, ProgramsAreSearchedForOnThePathThatItLeft) {
   setup(
       "mkdir -p venv/bin locked\nprintf '#!/bin/sh\\necho \"$0\" \"$@\"\\n' > "
       "venv/bin/python3\nchmod 755 venv/bin/python3\n"
@@ -116,7 +116,7 @@ TEST_F(Setup, AProgramThatIsNotOnThatPathIsASentence) {
 
 // "it ended with status 3", of a dozen commands.
 TEST_F(Setup, TheCommandThatEndedItIsNamed) {
-  for (const auto& [commands, told] :
+  for (const auto& [commands, expected] :
        {std::pair{"echo looking; [ -d /nowhere ]",
                   "'echo looking; [ -d /nowhere ]' ended with status 1: looking"},
         {"echo one\necho two\nexit 3\n: > never", "'exit 3' ended with status 3: two"},
@@ -143,7 +143,7 @@ TEST_F(Setup, TheCommandThatEndedItIsNamed) {
     const auto events = test.events();
     ASSERT_NE(first(events, Event::kStartFailed), nullptr);
     EXPECT_EQ(first(events, Event::kStartFailed)->start_failed().text(),
-              std::string("running runtime.setup: ") + told);
+              std::string("running runtime.setup: ") + expected);
     EXPECT_FALSE(fs::exists(test.dir / "never"));
   }
 }

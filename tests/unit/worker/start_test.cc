@@ -84,7 +84,7 @@ TEST(Start, ARankGetsItsEnvironmentDirectoryLogAndNothingElse) {
                              "\n/dev/null\n0 1 2 3 SigBlk:\t0000000000000000\n0022\nerr\n");
 }
 
-TEST(Start, ARankRunsOnItsOwnProcessorsAndIsTold) {
+TEST(Start, ARankRunsOnItsOwnProcessorsAndKnowsThem) {
   const auto allowed = process::allowed_cpus();
   ASSERT_TRUE(allowed);
   const std::string last = process::cpu_list_text({allowed->back()}),

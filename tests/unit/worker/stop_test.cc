@@ -15,7 +15,7 @@
 #include <sstream>
 
 #include "common/process/cgroup.h"
-#include "common/process/cookie.h"
+#include "common/process/process_tag.h"
 #include "common/process/spawn.h"
 #include "tests/unit/process/stranger.h"
 #include "tests/unit/worker/run_under_test.h"
@@ -86,7 +86,7 @@ TEST(Stop, WhoIgnoresTermIsKilledAfterTheGrace) {
 
 // Rank 0 was killed from outside, and a peer that fell over it was seen first: the stop that
 // followed was taken for the reason of rank 0's end, 360 ms into a grace of 10 s.
-TEST(Stop, AKillThatIsNotMustersIsToldApart) {
+TEST(Stop, AKillThatIsNotMustersIsDistinguished) {
   RunUnderTest test;
   test.launch.set_stop_grace_ms(3000);
   for (const char* ready : {"ready0", "ready1", "ready2"})
@@ -287,7 +287,7 @@ TEST(Sweep, Cgroup) {
   EXPECT_FALSE(fs::exists(test.run.worker_log()));
 }
 
-TEST(Sweep, AMissingCgroupIsSaidAndDoneWithout) {
+TEST(Sweep, AMissingCgroupIsReportedAndDoneWithout) {
   RunUnderTest test;
   test.launch.set_cgroup("/no/such/cgroup");
   test.shell(kTwoDaemons);

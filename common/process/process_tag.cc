@@ -1,4 +1,4 @@
-#include "common/process/cookie.h"
+#include "common/process/process_tag.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -22,21 +22,21 @@ namespace {
 
 constexpr std::uint64_t kKernelThread = 0x00200000;  // PF_KTHREAD
 // an exec takes less; a longer one is met by the next look
-constexpr long kLookAgainNs = 1'000'000;
+constexpr long kScanAgainNs = 1'000'000;
 constexpr long kClosedAgainNs = 250'000'000;  // what is closed to us may be for long
 
-enum class Look : std::uint8_t { Carries, Clean, Empty, Closed, Unknown };
+enum class Check : std::uint8_t { Carries, Clean, Empty, Closed, Unknown };
 
 // Of one whose environment could not be read. Any other error, such as having no descriptor left
 // for the look, says nothing of who carries what, and must never be taken for clean.
-Look without_environment(int error) {
-  if (error == ENOENT || error == ESRCH) return Look::Clean;
-  return error == EACCES || error == EPERM ? Look::Closed : Look::Unknown;
+Check without_environment(int error) {
+  if (error == ENOENT || error == ESRCH) return Check::Clean;
+  return error == EACCES || error == EPERM ? Check::Closed : Check::Unknown;
 }
 
 // Whether "\0NAME=value\0" is in the environment; Unknown: `error` says why. `room` is reused from
 // process to process.
-Look look_at(int proc, const char* pid, std::string_view wanted, std::string& room, int& error) {
+Check examine(int proc, const char* pid, std::string_view wanted, std::string& room, int& error) {
   const auto without = [&error](int number) {
     error = number;
     return without_environment(number);
@@ -54,18 +54,18 @@ Look look_at(int proc, const char* pid, std::string_view wanted, std::string& ro
     if (count == 0) break;
     used += static_cast<std::size_t>(count);
   }
-  if (used == 0) return Look::Empty;
+  if (used == 0) return Check::Empty;
   const char* const end = room.data() + used;
   for (const char* at = room.data(); at < end;) {
     const auto* hit = static_cast<const char*>(
         ::memmem(at, static_cast<std::size_t>(end - at), wanted.data(), wanted.size()));
-    if (hit == nullptr) return Look::Clean;
+    if (hit == nullptr) return Check::Clean;
     const char* behind = hit + wanted.size();
     if ((hit == room.data() || hit[-1] == '\0') && (behind == end || *behind == '\0'))
-      return Look::Carries;
+      return Check::Carries;
     at = hit + 1;
   }
-  return Look::Clean;
+  return Check::Clean;
 }
 
 // An environment that read empty has these reasons: a kernel thread, a zombie, a program started
@@ -81,8 +81,8 @@ bool in_between(const ProcStat& stat) {
 // An exec lays both ends of the environment at one place before it knows the second: for a moment
 // that looks like none.
 bool stays_with_none(pid_t pid) {
-  constexpr int kLooks = 4;
-  for (int look = 0; look < kLooks; ++look) {
+  constexpr int kChecks = 4;
+  for (int check = 0; check < kChecks; ++check) {
     ::sched_yield();
     const auto stat = read_stat(pid);
     if (!stat || !started_with_none(*stat)) return false;
@@ -137,7 +137,7 @@ struct Emptieds {
   // maybe: the leader is gone, others must say whose the session is
   std::vector<Emptied> surely, maybe;
 
-  void look_at(const Family& family, pid_t pid, const ProcStat& stat) {
+  void examine(const Family& family, pid_t pid, const ProcStat& stat) {
     if (family.since == 0 || stat.start_time < family.since || stat.state == 'Z' ||
         stat.state == 'X')
       return;
@@ -153,7 +153,7 @@ struct Emptieds {
     };
     for (const Emptied& one : surely) take(one);
     for (const Emptied& one : maybe) {
-      if (family.held.contains(one.session) || scan.sessions.contains(one.session)) take(one);
+      if (family.known_sessions.contains(one.session) || scan.sessions.contains(one.session)) take(one);
     }
   }
 };
@@ -191,22 +191,22 @@ Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, st
     if (entry == nullptr) break;
     if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
     int error = 0;
-    const Look look = look_at(::dirfd(proc.get()), entry->d_name, wanted, room, error);
-    if (family == nullptr && (look == Look::Clean || look == Look::Closed)) continue;
+    const Check check = examine(::dirfd(proc.get()), entry->d_name, wanted, room, error);
+    if (family == nullptr && (check == Check::Clean || check == Check::Closed)) continue;
     const auto pid = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
     if (pid == own) continue;
     const auto stat = read_stat(pid);
     if (!stat && stat.error().code == ErrorCode::NotFound) continue;
     if (!stat) return fail(Error(stat.error()));
-    if (look == Look::Clean) {
-      emptieds.look_at(*family, pid, *stat);
+    if (check == Check::Clean) {
+      emptieds.examine(*family, pid, *stat);
       continue;
     }
-    if (look == Look::Unknown) {
+    if (check == Check::Unknown) {
       if (!in_between(*stat) || stat->start_time < since) continue;
       return fail_errno(std::string("looking into process ") + entry->d_name, error);
     }
-    if (look == Look::Closed) {
+    if (check == Check::Closed) {
       if (stat->state == 'Z' || stat->state == 'X') continue;
       const auto user = user_of(pid);
       if (!user) ++scan.unsettled;
@@ -215,7 +215,7 @@ Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, st
       const Kin kin = kin_of(*family, *line, *stat);
       if (kin == Kin::Family) scan.found.push_back({.pid = pid, .start_time = stat->start_time});
       if (kin == Kin::Unknown) scan.closed.push_back(pid);
-    } else if (look == Look::Carries) {
+    } else if (check == Check::Carries) {
       if (stat->state == 'Z' || stat->state == 'X') continue;
       scan.found.push_back({.pid = pid, .start_time = stat->start_time});
       scan.sessions.insert(stat->session);
@@ -223,7 +223,7 @@ Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, st
                (in_between(*stat) || (started_with_none(*stat) && !stays_with_none(pid)))) {
       ++scan.unsettled;
     } else if (family != nullptr) {
-      emptieds.look_at(*family, pid, *stat);
+      emptieds.examine(*family, pid, *stat);
     }
   }
   if (family != nullptr) emptieds.settle(*family, scan);
@@ -253,7 +253,7 @@ Result<CookieSweep::Progress> CookieSweep::step() {
     auto scan = scan_cookie(name_, value_, since_, family_ ? &*family_ : nullptr);
     if (!scan) return fail(std::move(scan.error()));
     closed_ = std::move(scan->closed);
-    if (family_) family_->held = std::move(scan->sessions);
+    if (family_) family_->known_sessions = std::move(scan->sessions);
     bool fresh = false;
     for (const auto& process : scan->found) {
       if (killed_.contains(process)) continue;  // dies, and is waited for
@@ -280,7 +280,7 @@ Result<CookieSweep::Progress> CookieSweep::step() {
         const bool soon = scan->unsettled > 0 || !scan->found.empty();
         const itimerspec again{
             .it_interval = {},
-            .it_value = {.tv_sec = 0, .tv_nsec = soon ? kLookAgainNs : kClosedAgainNs}};
+            .it_value = {.tv_sec = 0, .tv_nsec = soon ? kScanAgainNs : kClosedAgainNs}};
         ::timerfd_settime(timer_.get(), 0, &again, nullptr);
       }
       return Progress::Waiting;

@@ -1,4 +1,4 @@
-#include "common/engine/bring.h"
+#include "common/engine/fetches.h"
 
 #include <fmt/format.h>
 
@@ -26,56 +26,56 @@ class StageDirs final : public TemplateValues {
   const LaunchRequest& request_;
 };
 
-void add_shards(std::vector<v1::Bring>& all, const LaunchRequest& request, std::size_t node) {
+void add_shards(std::vector<v1::Fetch>& all, const LaunchRequest& request, std::size_t node) {
   const v1::JobSpec& spec = *request.spec;
   if (request.resume_source.empty() || spec.checkpoint().layout() != kRankDirs) return;
   const NodeSlot& own = request.nodes[node];
   const bool every = spec.launch().per() == v1::LAUNCH_PER_ONCE;
-  for (const HeldOn& held : request.resume_held) {
-    if (held.node == own.name) continue;
-    v1::Bring bring;
-    bring.set_node(held.node);
-    bring.set_path(request.resume_source);
-    bring.set_layout(std::string(kRankDirs));
-    bring.set_step(request.resume_step);
+  for (const ShardOwner& owner : request.resume_owners) {
+    if (owner.node == own.name) continue;
+    v1::Fetch fetch;
+    fetch.set_node(owner.node);
+    fetch.set_path(request.resume_source);
+    fetch.set_layout(std::string(kRankDirs));
+    fetch.set_step(request.resume_step);
     if (!every) {
       const std::uint32_t end = own.first_rank + own.rank_count;
       for (std::uint32_t rank = own.first_rank; rank < end; ++rank)
-        if (held.ranks.count == 0 ||
-            (rank >= held.ranks.first && rank - held.ranks.first < held.ranks.count))
-          bring.add_only(fmt::format("rank_{}", rank));
-      if (bring.only().empty()) continue;
+        if (owner.ranks.count == 0 ||
+            (rank >= owner.ranks.first && rank - owner.ranks.first < owner.ranks.count))
+          fetch.add_only(fmt::format("rank_{}", rank));
+      if (fetch.only().empty()) continue;
     }
-    all.push_back(std::move(bring));
+    all.push_back(std::move(fetch));
   }
 }
 
-void add_dirs(std::vector<v1::Bring>& all, const LaunchRequest& request, std::size_t node) {
-  for (const v1::BringSpec& wanted : request.spec->brings()) {
+void add_dirs(std::vector<v1::Fetch>& all, const LaunchRequest& request, std::size_t node) {
+  for (const v1::FetchSpec& wanted : request.spec->fetches()) {
     auto parsed = Template::parse(wanted.dir());
     auto dir = parsed ? parsed->expand(StageDirs(request), 4096) : fail(parsed.error());
     if (!dir) continue;  // checked when the job was submitted
-    const std::vector<HeldOn>* nodes = &request.resume_held;
+    const std::vector<ShardOwner>* nodes = &request.resume_owners;
     if (!wanted.stage().empty()) {
-      const auto stage = request.stages_held.find(wanted.stage());
-      if (stage == request.stages_held.end()) continue;
+      const auto stage = request.stage_owners.find(wanted.stage());
+      if (stage == request.stage_owners.end()) continue;
       nodes = &stage->second.nodes;
       *dir += fmt::format("/attempt-{}{}{}", stage->second.attempt,
                           wanted.below().empty() ? "" : "/", wanted.below());
     }
-    for (const HeldOn& held : *nodes) {
-      if (held.node == request.nodes[node].name) continue;
-      v1::Bring& bring = all.emplace_back();
-      bring.set_node(held.node);
-      bring.set_path(*dir);
+    for (const ShardOwner& owner : *nodes) {
+      if (owner.node == request.nodes[node].name) continue;
+      v1::Fetch& fetch = all.emplace_back();
+      fetch.set_node(owner.node);
+      fetch.set_path(*dir);
     }
   }
 }
 
 }  // namespace
 
-std::vector<v1::Bring> brings(const LaunchRequest& request, std::size_t node) {
-  std::vector<v1::Bring> all;
+std::vector<v1::Fetch> fetches(const LaunchRequest& request, std::size_t node) {
+  std::vector<v1::Fetch> all;
   if (request.spec->checkpoint().storage() != v1::CHECKPOINT_STORAGE_LOCAL) return all;
   add_shards(all, request, node);
   add_dirs(all, request, node);

@@ -1,7 +1,7 @@
 // An agent had an inotify instance for its run directories, and a user has 128 of them: with 64
 // agents on one machine the next one did not start. Exits are heard by a bell in the run directory,
 // of which there are as many as runs.
-#include "common/rundir/bell.h"
+#include "common/rundir/wake_fifo.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -40,7 +40,7 @@ TEST_F(BellTest, IsHeardOnceHoweverOftenItWasRung) {
   worker->ring();
   worker->ring();
   EXPECT_TRUE(rung(*agent));
-  agent->hush();
+  agent->drain();
   EXPECT_FALSE(rung(*agent));
 }
 
@@ -68,7 +68,7 @@ TEST_F(BellTest, AFullBellNeverHoldsTheWorker) {
   ASSERT_TRUE(worker && agent);
   for (int i = 0; i < 200'000; ++i) worker->ring();
   EXPECT_TRUE(rung(*agent));
-  agent->hush();
+  agent->drain();
   EXPECT_FALSE(rung(*agent));
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class BringFiles : public HubTest {
+class FetchFiles : public HubTest {
  protected:
   // Goes on from a checkpoint whose shards n2 has; it is placed on n1.
   static v1::JobSpec going_on(const std::string& name) {
@@ -24,17 +24,17 @@ class BringFiles : public HubTest {
     v1::ShardHolder& holder = *point.add_holders();
     holder.set_node("n2");
     holder.set_ranks(8);
-    spec.add_brings()->set_dir("/out/old/checkpoints/attempt-2/strategy");
+    spec.add_fetches()->set_dir("/out/old/checkpoints/attempt-2/strategy");
     return spec;
   }
-  static v1::Hello hello(const std::string& node, bool brings) {
+  static v1::Hello hello(const std::string& node, bool fetches) {
     v1::Hello hello = HandAgent::hello(node == "n1" ? 1 : 0, node);
     hello.set_instance("i-" + node);
-    if (brings) hello.mutable_inventory()->add_features("bring-files");
+    if (fetches) hello.mutable_inventory()->add_features("fetch-files");
     return hello;
   }
-  static v1::BringFilesRequest request(const std::string& node, std::uint32_t number) {
-    v1::BringFilesRequest request;
+  static v1::FetchFilesRequest request(const std::string& node, std::uint32_t number) {
+    v1::FetchFilesRequest request;
     request.set_cluster_id("cluster");
     request.set_node(node);
     request.set_instance("i-" + node);
@@ -43,11 +43,11 @@ class BringFiles : public HubTest {
     request.set_number(number);
     return request;
   }
-  grpc::Status asked(const v1::BringFilesRequest& request) {
+  grpc::Status asked(const v1::FetchFilesRequest& request) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kPatience);
-    const auto reader = stub_->BringFiles(&context, request);
-    v1::BringFilesResponse response;
+    const auto reader = stub_->FetchFiles(&context, request);
+    v1::FetchFilesResponse response;
     while (reader->Read(&response)) {
     }
     return reader->Finish();
@@ -57,23 +57,23 @@ class BringFiles : public HubTest {
       v1::AgentService::NewStub(rpc::make_channel({.address = address_}));
 };
 
-TEST_F(BringFiles, ANodeGetsWhatItsOwnOrderNames) {
+TEST_F(FetchFiles, ANodeGetsWhatItsOwnOrderNames) {
   HandAgent n1(address_), n2(address_);
   ASSERT_TRUE(n1.connect(hello("n1", true)));
   ASSERT_TRUE(n2.connect(hello("n2", true)));
   submit(going_on("job"));
   const auto order = n1.order("job", v1::Order::kRun);
   ASSERT_TRUE(order);
-  ASSERT_EQ(order->run().brings_size(), 2);
-  EXPECT_EQ(order->run().brings(0).path(), "/out/old/checkpoints/attempt-2");
-  EXPECT_EQ(order->run().brings(0).step(), 40);
-  EXPECT_EQ(order->run().brings(1).path(), "/out/old/checkpoints/attempt-2/strategy");
+  ASSERT_EQ(order->run().fetches_size(), 2);
+  EXPECT_EQ(order->run().fetches(0).path(), "/out/old/checkpoints/attempt-2");
+  EXPECT_EQ(order->run().fetches(0).step(), 40);
+  EXPECT_EQ(order->run().fetches(1).path(), "/out/old/checkpoints/attempt-2/strategy");
 
   grpc::ClientContext asking, sending;
-  const auto reader = stub_->BringFiles(&asking, request("n1", 1));
+  const auto reader = stub_->FetchFiles(&asking, request("n1", 1));
   const auto wanted = n2.wanted();
   ASSERT_TRUE(wanted);
-  EXPECT_EQ(wanted->what().SerializeAsString(), order->run().brings(1).SerializeAsString());
+  EXPECT_EQ(wanted->what().SerializeAsString(), order->run().fetches(1).SerializeAsString());
   EXPECT_EQ(wanted->user(), "");
   v1::SendFilesResponse none;
   const auto writer = stub_->SendFiles(&sending, &none);
@@ -84,12 +84,12 @@ TEST_F(BringFiles, ANodeGetsWhatItsOwnOrderNames) {
   ASSERT_TRUE(writer->Write(part));
   part.mutable_part()->mutable_end();
   ASSERT_TRUE(writer->Write(part));
-  v1::BringFilesResponse response;
+  v1::FetchFilesResponse response;
   ASSERT_TRUE(reader->Read(&response));
   EXPECT_TRUE(response.part().has_end());
   EXPECT_TRUE(reader->Finish().ok());
 
-  for (v1::BringFilesRequest other : {request("n2", 0), request("n1", 2), request("n1", 0)}) {
+  for (v1::FetchFilesRequest other : {request("n2", 0), request("n1", 2), request("n1", 0)}) {
     if (other.node() == "n1" && other.number() == 0) other.set_instance("another");
     const grpc::Status refused = asked(other);
     EXPECT_THAT(refused.error_message(),
@@ -99,7 +99,7 @@ TEST_F(BringFiles, ANodeGetsWhatItsOwnOrderNames) {
   }
 }
 
-TEST_F(BringFiles, WhoWaitsForANodeWhoseStreamIsReplacedIsTold) {
+TEST_F(FetchFiles, WhoWaitsForANodeWhoseStreamIsReplacedIsNotified) {
   HandAgent n1(address_), n2(address_), again(address_);
   ASSERT_TRUE(n1.connect(hello("n1", true)));
   ASSERT_TRUE(n2.connect(hello("n2", true)));
@@ -107,16 +107,16 @@ TEST_F(BringFiles, WhoWaitsForANodeWhoseStreamIsReplacedIsTold) {
   ASSERT_TRUE(n1.order("job", v1::Order::kRun));
   grpc::ClientContext asking;
   asking.set_deadline(std::chrono::system_clock::now() + kPatience);
-  const auto reader = stub_->BringFiles(&asking, request("n1", 1));
+  const auto reader = stub_->FetchFiles(&asking, request("n1", 1));
   ASSERT_TRUE(n2.wanted());
   ASSERT_TRUE(again.connect(hello("n2", true)));
-  v1::BringFilesResponse response;
+  v1::FetchFilesResponse response;
   EXPECT_FALSE(reader->Read(&response));
   EXPECT_THAT(reader->Finish().error_message(),
               HasSubstr("the node's agent has gone before it sent any"));
 }
 
-TEST_F(BringFiles, ANodeThatIsAwayOrTooOldIsNamed) {
+TEST_F(FetchFiles, ANodeThatIsAwayOrTooOldIsNamed) {
   HandAgent n1(address_);
   ASSERT_TRUE(n1.connect(hello("n1", true)));
   submit(going_on("job"));

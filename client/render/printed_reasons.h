@@ -11,7 +11,7 @@
 
 namespace muster::render {
 
-class Told {
+class PrintedReasons {
  public:
   // bytes of a reason: a shorter one is clearer said again
   static constexpr std::size_t kLong = 80;
@@ -26,7 +26,7 @@ class Told {
   void pass();
 
  private:
-  void said(std::string text);
+  void remember(std::string text);
   std::deque<std::string> lines_;  // the last ones; of a line that nothing may refer to, nothing
 };
 

@@ -1,4 +1,4 @@
-#include "controller/shell/pulse_merge.h"
+#include "controller/shell/heartbeat_merge.h"
 
 #include <gtest/gtest.h>
 
@@ -81,18 +81,18 @@ TEST(PulseMerge, WhatPilesUpIsBounded) {
 }
 
 // Both were acknowledged: the agent says it once.
-TEST(PulseMerge, ALookAtTheDevicesIsKeptUntilThereIsANewerOne) {
-  const auto look = [](v1::DeviceHealth health) {
+TEST(PulseMerge, AProbeOfTheDevicesIsKeptUntilThereIsANewerOne) {
+  const auto with_health = [](v1::DeviceHealth health) {
     v1::Pulse pulse;
     pulse.add_devices()->set_health(health);
     return pulse;
   };
   v1::Pulse newest;
-  take_over(newest, look(v1::DEVICE_HEALTH_BAD));
+  take_over(newest, with_health(v1::DEVICE_HEALTH_BAD));
   ASSERT_EQ(newest.devices_size(), 1);
   EXPECT_EQ(newest.devices(0).health(), v1::DEVICE_HEALTH_BAD);
-  newest = look(v1::DEVICE_HEALTH_OK);
-  take_over(newest, look(v1::DEVICE_HEALTH_BAD));
+  newest = with_health(v1::DEVICE_HEALTH_OK);
+  take_over(newest, with_health(v1::DEVICE_HEALTH_BAD));
   ASSERT_EQ(newest.devices_size(), 1);
   EXPECT_EQ(newest.devices(0).health(), v1::DEVICE_HEALTH_OK);
 }

@@ -18,7 +18,7 @@
 
 namespace muster::agent {
 
-class LookThreads {
+class ScanThreads {
  public:
   using Work = std::move_only_function<void()>;
   enum class LaneKind : std::uint8_t { Run, Device };
@@ -28,10 +28,10 @@ class LookThreads {
     friend auto operator<=>(const Lane&, const Lane&) = default;
   };
 
-  explicit LookThreads(std::size_t most);
-  ~LookThreads() { close(); }
-  LookThreads(const LookThreads&) = delete;
-  LookThreads& operator=(const LookThreads&) = delete;
+  explicit ScanThreads(std::size_t most);
+  ~ScanThreads() { close(); }
+  ScanThreads(const ScanThreads&) = delete;
+  ScanThreads& operator=(const ScanThreads&) = delete;
 
   void run(Lane lane, Work work);
   // A piece of its work is on a thread.

@@ -1,7 +1,7 @@
 // Companions and setup through the whole host: order, record, worker, what is seen and told of it.
 #include <algorithm>
 
-#include "agent/host/companion_log.h"
+#include "agent/host/auxiliary_log.h"
 #include "common/rundir/event_log.h"
 #include "common/rundir/records.h"
 #include "tests/unit/agent_host/support.h"
@@ -22,7 +22,7 @@ class Companions : public ::testing::Test {
     return launch;
   }
   static bool over(const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }
-  static const v1::CompanionExited* told(const std::vector<v1::Fact>& facts) {
+  static const v1::CompanionExited* reported_exit(const std::vector<v1::Fact>& facts) {
     const auto found = std::ranges::find_if(facts, &v1::Fact::has_companion_exited);
     return found == facts.end() ? nullptr : &found->companion_exited();
   }
@@ -30,20 +30,20 @@ class Companions : public ::testing::Test {
   TempDir dir_;
 };
 
-TEST_F(Companions, ABadEndIsToldWithWhatItsLogSays) {
+TEST_F(Companions, ABadEndIsReportedWithWhatItsLogSays) {
   std::vector<v1::Fact> facts;
   {
-    HostLife life(dir_.path() / "state");
-    life.perform(StartRun{
+    HostIncarnation agent(dir_.path() / "state");
+    agent.perform(StartRun{
         .run = kRun,
         .launch =
             with_companion("exec sleep 60",
                            "echo 'RuntimeError: Bind to 10.0.0.1:8118 failed'; echo end; exit 3")});
-    ASSERT_TRUE(life.wait_for(over));
-    facts = facts_of(kRun, life.seen());
-    EXPECT_TRUE(life.troubles().empty()) << life.troubles().front();
+    ASSERT_TRUE(agent.wait_for(over));
+    facts = facts_of(kRun, agent.seen());
+    EXPECT_TRUE(agent.troubles().empty()) << agent.troubles().front();
   }
-  const v1::CompanionExited* exited = told(facts);
+  const v1::CompanionExited* exited = reported_exit(facts);
   ASSERT_NE(exited, nullptr);
   EXPECT_EQ(exited->name(), "scheduler");
   EXPECT_EQ(exited->code(), 3);
@@ -57,8 +57,8 @@ TEST_F(Companions, ABadEndIsToldWithWhatItsLogSays) {
   std::filesystem::remove(
       rundir::RunLayout(rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second))
           .companion_log("scheduler"));
-  HostLife life(dir_.path() / "state");
-  const auto again = facts_of(kRun, life.seen());
+  HostIncarnation agent(dir_.path() / "state");
+  const auto again = facts_of(kRun, agent.seen());
   ASSERT_EQ(again.size(), facts.size());
   for (std::size_t i = 0; i < facts.size(); ++i)
     EXPECT_EQ(again[i].SerializeAsString(), facts[i].SerializeAsString());
@@ -70,11 +70,11 @@ TEST_F(Companions, AnAgentOfTheReleaseBeforeReadsItsEvidence) {
   const rundir::RunLayout layout(
       rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second));
   {
-    HostLife life(dir_.path() / "state");
-    life.perform(StartRun{
+    HostIncarnation agent(dir_.path() / "state");
+    agent.perform(StartRun{
         .run = kRun,
         .launch = with_companion("exec sleep 60", "echo 'RuntimeError: of the log'; exit 3")});
-    ASSERT_TRUE(life.wait_for(over));
+    ASSERT_TRUE(agent.wait_for(over));
   }
   rundir::MarkReader reader(layout.mark());
   const auto read = reader.read();
@@ -92,11 +92,11 @@ TEST_F(Companions, AnOldMarkOfItsEvidenceIsRead) {
   const rundir::RunLayout layout(
       rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second));
   {
-    HostLife life(dir_.path() / "state");
-    life.perform(StartRun{
+    HostIncarnation agent(dir_.path() / "state");
+    agent.perform(StartRun{
         .run = kRun,
         .launch = with_companion("exec sleep 60", "echo 'RuntimeError: of the log'; exit 3")});
-    ASSERT_TRUE(life.wait_for(over));
+    ASSERT_TRUE(agent.wait_for(over));
   }
   std::filesystem::remove(layout.mark());
   {
@@ -107,9 +107,9 @@ TEST_F(Companions, AnOldMarkOfItsEvidenceIsRead) {
     mark.mutable_evidence()->set_line("scheduler\nRuntimeError: of the mark");
     ASSERT_TRUE(marks->append({mark}));
   }
-  HostLife life(dir_.path() / "state");
-  const auto facts = facts_of(kRun, life.seen());
-  const v1::CompanionExited* exited = told(facts);
+  HostIncarnation agent(dir_.path() / "state");
+  const auto facts = facts_of(kRun, agent.seen());
+  const v1::CompanionExited* exited = reported_exit(facts);
   ASSERT_NE(exited, nullptr);
   EXPECT_EQ(exited->evidence(), "RuntimeError: of the mark");
 }
@@ -117,15 +117,15 @@ TEST_F(Companions, AnOldMarkOfItsEvidenceIsRead) {
 // What the watch has to follow, also after a restart of the agent.
 TEST_F(Companions, TheOrderKeepsTheNamesOfTheLogsAlone) {
   {
-    HostLife life(dir_.path() / "state");
+    HostIncarnation agent(dir_.path() / "state");
     v1::NodeLaunch launch = with_companion("true", "true");
     launch.mutable_setup()->add_commands("true");
-    life.perform(StartRun{.run = kRun, .launch = std::move(launch)});
-    ASSERT_TRUE(life.wait_for(over));
+    agent.perform(StartRun{.run = kRun, .launch = std::move(launch)});
+    ASSERT_TRUE(agent.wait_for(over));
   }
-  HostLife life(dir_.path() / "state");
-  life.on_loop([&] {
-    const v1::NodeLaunch* order = life.host().order(kRun);
+  HostIncarnation agent(dir_.path() / "state");
+  agent.on_loop([&] {
+    const v1::NodeLaunch* order = agent.host().order(kRun);
     ASSERT_NE(order, nullptr);
     EXPECT_EQ(companion_logs(*order), (std::vector<std::string>{"scheduler", "setup"}));
     EXPECT_EQ(
@@ -135,48 +135,48 @@ TEST_F(Companions, TheOrderKeepsTheNamesOfTheLogsAlone) {
 
 TEST_F(Companions, AGoodEndAndAStopAreNoFacts) {
   {
-    HostLife life(dir_.path() / "good");
-    life.perform(
+    HostIncarnation agent(dir_.path() / "good");
+    agent.perform(
         StartRun{.run = kRun, .launch = with_companion("true", "echo $MS_ROLE $RANK; exit 0")});
-    ASSERT_TRUE(life.wait_for(over));
-    EXPECT_EQ(told(facts_of(kRun, life.seen())), nullptr);
-    ASSERT_EQ(life.seen().companion_exits.size(), 1U);
-    EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).companion_log("scheduler")), "MS_SCHED\n")
+    ASSERT_TRUE(agent.wait_for(over));
+    EXPECT_EQ(reported_exit(facts_of(kRun, agent.seen())), nullptr);
+    ASSERT_EQ(agent.seen().companion_exits.size(), 1U);
+    EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).companion_log("scheduler")), "MS_SCHED\n")
         << "the ranks' variables are not its own";
-    EXPECT_EQ(life.seen().swept_reason, "ended");
+    EXPECT_EQ(agent.seen().swept_reason, "ended");
   }
-  HostLife life(dir_.path() / "stopped");
-  life.perform(StartRun{.run = kRun, .launch = with_companion("exec sleep 60", "exec sleep 60")});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started; }));
-  life.perform(SignalStop{.run = kRun});
-  ASSERT_TRUE(life.wait_for(over));
-  EXPECT_EQ(told(facts_of(kRun, life.seen())), nullptr);
+  HostIncarnation agent(dir_.path() / "stopped");
+  agent.perform(StartRun{.run = kRun, .launch = with_companion("exec sleep 60", "exec sleep 60")});
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.started; }));
+  agent.perform(SignalStop{.run = kRun});
+  ASSERT_TRUE(agent.wait_for(over));
+  EXPECT_EQ(reported_exit(facts_of(kRun, agent.seen())), nullptr);
 }
 
 TEST_F(Companions, NamesThatAreNoNamesAreRefused) {
   for (const std::string& name :
        {std::string(), std::string("../x"), std::string("a b"), std::string(65, 'x')}) {
     const TempDir dir;
-    HostLife life(dir.path() / "state");
+    HostIncarnation agent(dir.path() / "state");
     v1::NodeLaunch launch = with_companion("true", "true");
     launch.mutable_companions(0)->set_name(name);
-    life.perform(StartRun{.run = kRun, .launch = launch});
-    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
-    EXPECT_EQ(life.seen().refused->first, v1::START_FAILURE_LAUNCH);
-    EXPECT_EQ(life.seen().refused->second,
+    agent.perform(StartRun{.run = kRun, .launch = launch});
+    ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
+    EXPECT_EQ(agent.seen().refused->first, v1::START_FAILURE_LAUNCH);
+    EXPECT_EQ(agent.seen().refused->second,
               "starting companion '" + name +
                   "': its name may have 1 to 64 letters, digits, '-' and '_'");
   }
 }
 
 TEST_F(Companions, AProgramThatIsNotThereIsRefusedByName) {
-  HostLife life(dir_.path() / "state",
+  HostIncarnation agent(dir_.path() / "state",
                 [](HostOptions& options) { options.path = "/usr/bin:/bin"; });
   v1::NodeLaunch launch = with_companion("true", "true");
   launch.mutable_companions(0)->set_argv(0, "no-such-program");
-  life.perform(StartRun{.run = kRun, .launch = launch});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
-  EXPECT_EQ(life.seen().refused->second,
+  agent.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
+  EXPECT_EQ(agent.seen().refused->second,
             "starting companion 'scheduler': executing 'no-such-program': there is no "
             "'no-such-program' on PATH '/usr/bin:/bin'");
 }
@@ -184,7 +184,7 @@ TEST_F(Companions, AProgramThatIsNotThereIsRefusedByName) {
 class SetupOfARun : public Companions {};
 
 TEST_F(SetupOfARun, TheOrderIsOverWhatItLeftAndTheBaseBelow) {
-  HostLife life(dir_.path() / "state",
+  HostIncarnation agent(dir_.path() / "state",
                 [](HostOptions& options) { options.path = "/usr/bin:/bin:/agents"; });
   v1::NodeLaunch launch = with_companion(
       "printf '%s\\n' \"$PATH\" \"$A\" \"$B\" \"$LANG\" \"$PYTHONUNBUFFERED\"", "echo $A; exit 0");
@@ -193,53 +193,53 @@ TEST_F(SetupOfARun, TheOrderIsOverWhatItLeftAndTheBaseBelow) {
   for (const char* command :
        {"a=(setup)", "export A=${a[0]} B=setup LANG=de_DE", "export PATH=/venv:$PATH"})
     launch.mutable_setup()->add_commands(command);
-  life.perform(StartRun{.run = kRun, .launch = launch});
-  ASSERT_TRUE(life.wait_for(over));
-  EXPECT_FALSE(life.seen().start_failed) << *life.seen().start_failed;
-  EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).rank_log(0)),
+  agent.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(agent.wait_for(over));
+  EXPECT_FALSE(agent.seen().start_failed) << *agent.seen().start_failed;
+  EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).rank_log(0)),
             "/venv:/usr/bin:/bin:/agents\nsetup\norder\nde_DE\n1\n");
-  EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).companion_log("scheduler")), "setup\n");
+  EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).companion_log("scheduler")), "setup\n");
 }
 
-TEST_F(SetupOfARun, MayBringTheScriptAndTheDirectoryThatRanksNeed) {
-  HostLife life(dir_.path() / "state");
+TEST_F(SetupOfARun, MayProvideTheScriptAndTheDirectoryThatRanksNeed) {
+  HostIncarnation agent(dir_.path() / "state");
   v1::NodeLaunch launch = shell_launch(dir_.path() / "clone", "", 1);
   launch.mutable_ranks(0)->clear_argv();
   for (const char* word : {"sh", "train.sh"}) launch.mutable_ranks(0)->add_argv(word);
   launch.mutable_setup()->set_cwd(dir_.path().string());
   launch.mutable_setup()->add_commands("mkdir clone");
   launch.mutable_setup()->add_commands("echo 'echo trained' > clone/train.sh");
-  life.perform(StartRun{.run = kRun, .launch = launch});
-  ASSERT_TRUE(life.wait_for(over));
-  EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).rank_log(0)), "trained\n");
+  agent.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(agent.wait_for(over));
+  EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).rank_log(0)), "trained\n");
 }
 
 TEST_F(SetupOfARun, ABadEndIsAFailureOfTheLaunch) {
-  HostLife life(dir_.path() / "state");
+  HostIncarnation agent(dir_.path() / "state");
   v1::NodeLaunch launch = shell_launch(dir_.path(), "true");
   launch.mutable_setup()->add_commands("echo no licence >&2; exit 4");
-  life.perform(StartRun{.run = kRun, .launch = launch});
-  ASSERT_TRUE(life.wait_for(over));
-  const auto facts = facts_of(kRun, life.seen());
+  agent.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(agent.wait_for(over));
+  const auto facts = facts_of(kRun, agent.seen());
   const auto failed = std::ranges::find_if(facts, &v1::Fact::has_start_failed);
   ASSERT_NE(failed, facts.end());
   EXPECT_EQ(failed->start_failed().why(), v1::START_FAILURE_LAUNCH);
   EXPECT_EQ(failed->start_failed().text(),
             "running runtime.setup: 'exit 4' ended with status 4: no licence");
-  EXPECT_FALSE(life.seen().setting_up);
+  EXPECT_FALSE(agent.seen().setting_up);
 }
 
 TEST_F(SetupOfARun, IsSeenWhileItRunsAndEndsWithAStop) {
-  HostLife life(dir_.path() / "state");
+  HostIncarnation agent(dir_.path() / "state");
   v1::NodeLaunch launch = shell_launch(dir_.path(), "true");
   launch.mutable_setup()->add_commands("sleep 60");
-  life.perform(StartRun{.run = kRun, .launch = launch});
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.setting_up; }));
-  life.perform(SignalStop{.run = kRun});
-  ASSERT_TRUE(life.wait_for(over));
-  EXPECT_FALSE(life.seen().setting_up);
-  EXPECT_EQ(life.seen().swept_reason, "stopped");
-  EXPECT_TRUE(life.seen().exits.empty());
+  agent.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.setting_up; }));
+  agent.perform(SignalStop{.run = kRun});
+  ASSERT_TRUE(agent.wait_for(over));
+  EXPECT_FALSE(agent.seen().setting_up);
+  EXPECT_EQ(agent.seen().swept_reason, "stopped");
+  EXPECT_TRUE(agent.seen().exits.empty());
 }
 
 // The run directory is closed to him: script and environment are handed to him open.
@@ -247,16 +247,16 @@ TEST_F(SetupOfARun, OfAnotherUser) {
   if (::geteuid() != 0)
     GTEST_SKIP() << "only root starts processes as another user; this is user " << ::geteuid();
   std::filesystem::permissions(dir_.path(), static_cast<std::filesystem::perms>(0755));
-  HostLife life(dir_.path() / "state");
+  HostIncarnation agent(dir_.path() / "state");
   v1::NodeLaunch launch = with_companion("echo $WHO", "id -un; exit 0");
   launch.set_user("nobody");
   launch.mutable_setup()->set_cwd(dir_.path().string());
   launch.mutable_setup()->add_commands("export WHO=$(id -un)");
-  life.perform(StartRun{.run = kRun, .launch = launch});
-  ASSERT_TRUE(life.wait_for(over));
-  EXPECT_FALSE(life.seen().start_failed) << *life.seen().start_failed;
-  EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).rank_log(0)), "nobody\n");
-  EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).companion_log("scheduler")), "nobody\n");
+  agent.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(agent.wait_for(over));
+  EXPECT_FALSE(agent.seen().start_failed) << *agent.seen().start_failed;
+  EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).rank_log(0)), "nobody\n");
+  EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).companion_log("scheduler")), "nobody\n");
 }
 
 // A power cut took the launch record, the exits were with the controller already: it waited for
@@ -284,23 +284,23 @@ TEST(LostRecord, LogsOfTheRanksThatLeftATraceAreStillNamed) {
                              "companion-scheduler.log", "companion-.log", "setup.cursor"})
       std::ofstream(layout.logs() / name) << "line\n";
 
-    HostLife life(dir.path() / "state");
-    const Self self{.instance = life.state().identity().instance, .boot_id = *process::boot_id()};
-    life.on_loop([&] {
-      EXPECT_EQ(life.host().order(kRun), nullptr) << "not before it is over";
-      for (const Action& action : reconcile(self, nullptr, life.host().seen(), true))
-        life.host().perform(action);
+    HostIncarnation agent(dir.path() / "state");
+    const Self self{.instance = agent.state().identity().instance, .boot_id = *process::boot_id()};
+    agent.on_loop([&] {
+      EXPECT_EQ(agent.host().order(kRun), nullptr) << "not before it is over";
+      for (const Action& action : reconcile(self, nullptr, agent.host().seen(), true))
+        agent.host().perform(action);
     });
-    EXPECT_EQ(life.seen().swept_reason, "rebooted");
-    EXPECT_EQ(life.seen().ranks, (std::vector<std::uint32_t>{4, 5, 6, 7}))
+    EXPECT_EQ(agent.seen().swept_reason, "rebooted");
+    EXPECT_EQ(agent.seen().ranks, (std::vector<std::uint32_t>{4, 5, 6, 7}))
         << "and those between them";
-    life.on_loop([&] {
-      ASSERT_NE(life.host().order(kRun), nullptr);
-      EXPECT_EQ(life.host().order(kRun)->watching().grammar(), "none");
-      EXPECT_EQ(companion_logs(*life.host().order(kRun)),
+    agent.on_loop([&] {
+      ASSERT_NE(agent.host().order(kRun), nullptr);
+      EXPECT_EQ(agent.host().order(kRun)->watching().grammar(), "none");
+      EXPECT_EQ(companion_logs(*agent.host().order(kRun)),
                 (std::vector<std::string>{"scheduler", "setup"}));
     });
-    EXPECT_EQ(facts_of(kRun, life.seen()).size(), 5U)
+    EXPECT_EQ(facts_of(kRun, agent.seen()).size(), 5U)
         << "one exit, three that nobody saw, the sweep";
   }
 }
@@ -322,25 +322,25 @@ TEST(LostRecord, NamesOfLogsHaveBounds) {
     claim.set_boot_id("another-boot");
     ASSERT_TRUE(rundir::write_claim(layout, claim));
     for (const std::string& name : names) std::ofstream(layout.logs() / name) << "";
-    HostLife life(dir.path() / "state");
-    life.perform(MarkSwept{.run = kRun, .reason = "rebooted"});
-    EXPECT_EQ(life.seen().ranks, ranks);
+    HostIncarnation agent(dir.path() / "state");
+    agent.perform(MarkSwept{.run = kRun, .reason = "rebooted"});
+    EXPECT_EQ(agent.seen().ranks, ranks);
   }
 }
 
 TEST(LostRecord, WithoutATraceThereIsNothingToName) {
   const TempDir dir;
-  HostLife life(dir.path() / "state");
-  life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_GONE, .text = "gone"});
-  life.on_loop([&] {
+  HostIncarnation agent(dir.path() / "state");
+  agent.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_GONE, .text = "gone"});
+  agent.on_loop([&] {
     for (const Action& action :
-         reconcile({.instance = life.state().identity().instance, .boot_id = *process::boot_id()},
-                   nullptr, life.host().seen(), false))
-      life.host().perform(action);
+         reconcile({.instance = agent.state().identity().instance, .boot_id = *process::boot_id()},
+                   nullptr, agent.host().seen(), false))
+      agent.host().perform(action);
   });
-  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
-  life.on_loop([&] { EXPECT_EQ(life.host().order(kRun), nullptr); });
-  EXPECT_TRUE(life.seen().ranks.empty());
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
+  agent.on_loop([&] { EXPECT_EQ(agent.host().order(kRun), nullptr); });
+  EXPECT_TRUE(agent.seen().ranks.empty());
 }
 
 }  // namespace

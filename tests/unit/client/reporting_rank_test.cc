@@ -1,4 +1,4 @@
-#include "client/commands/spokesman.h"
+#include "client/commands/reporting_rank.h"
 
 #include <gtest/gtest.h>
 
@@ -94,8 +94,8 @@ TEST_F(SpokesmanTest, ANewAttemptHasItsOwn) {
   EXPECT_EQ(spokesman_.not_shown(), 3u);
 }
 
-TEST_F(SpokesmanTest, WhatIsHeldIsBounded) {
-  const std::size_t many = Spokesman::kHeldLinesMost + 10;
+TEST_F(SpokesmanTest, WhatIsBufferedIsBounded) {
+  const std::size_t many = Spokesman::kBufferedLinesMost + 10;
   for (std::size_t i = 0; i < many; ++i) line(1, 1, std::to_string(i));
   EXPECT_EQ(spokesman_.not_shown(), many);
   heard(reading(1, 1));
@@ -106,7 +106,7 @@ TEST_F(SpokesmanTest, WhatIsHeldIsBounded) {
   const std::string megabyte(1 << 20, 'x');
   for (int i = 0; i < 10; ++i) long_lines.on_line(1, 1, megabyte);
   EXPECT_LE(long_lines.on_progress(reading(1, 1)).size() * megabyte.size(),
-            Spokesman::kHeldBytesMost);
+            Spokesman::kBufferedBytesMost);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "agent/host/companion_log.h"
+#include "agent/host/auxiliary_log.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

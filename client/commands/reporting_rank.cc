@@ -1,4 +1,4 @@
-#include "client/commands/spokesman.h"
+#include "client/commands/reporting_rank.h"
 
 #include <utility>
 
@@ -12,18 +12,18 @@ std::vector<Spokesman::Line> Spokesman::on_progress(const v1::Progress& progress
   rank_ = progress.spokesman();
   std::vector<Line> shown;
   std::deque<Line> still;
-  held_bytes_ = 0;
-  for (Line& line : held_) {
+  buffered_bytes_ = 0;
+  for (Line& line : buffered_) {
     if (line.rank == *rank_) {
       shown.push_back(std::move(line));
     } else if (line.rank < *rank_ || line.attempt > attempt_) {
-      held_bytes_ += line.text.size();
+      buffered_bytes_ += line.text.size();
       still.push_back(std::move(line));
     } else {
       ++dropped_;
     }
   }
-  held_ = std::move(still);
+  buffered_ = std::move(still);
   return shown;
 }
 
@@ -34,15 +34,15 @@ bool Spokesman::on_line(std::uint32_t attempt, std::uint32_t rank, std::string_v
     ++dropped_;
     return false;
   }
-  held_.push_back({.attempt = attempt, .rank = rank, .text = std::string(text)});
-  held_bytes_ += text.size();
-  while (held_.size() > kHeldLinesMost || held_bytes_ > kHeldBytesMost) drop_oldest();
+  buffered_.push_back({.attempt = attempt, .rank = rank, .text = std::string(text)});
+  buffered_bytes_ += text.size();
+  while (buffered_.size() > kBufferedLinesMost || buffered_bytes_ > kBufferedBytesMost) drop_oldest();
   return false;
 }
 
 void Spokesman::drop_oldest() {
-  held_bytes_ -= held_.front().text.size();
-  held_.pop_front();
+  buffered_bytes_ -= buffered_.front().text.size();
+  buffered_.pop_front();
   ++dropped_;
 }
 

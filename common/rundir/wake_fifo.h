@@ -26,7 +26,7 @@ class Bell {
   void ring() const;
   // Takes all rings so far. Before the files are read: a ring that comes later is then about what
   // the reading may have missed.
-  void hush() const;
+  void drain() const;
 
  private:
   explicit Bell(io::UniqueFd fd) : fd_(std::move(fd)) {}

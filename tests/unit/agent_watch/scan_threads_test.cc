@@ -1,4 +1,4 @@
-#include "agent/watch/look_threads.h"
+#include "agent/watch/scan_threads.h"
 
 #include <gtest/gtest.h>
 
@@ -11,15 +11,15 @@ namespace muster::agent {
 namespace {
 
 using namespace std::chrono_literals;
-using Lane = LookThreads::Lane;
+using Lane = ScanThreads::Lane;
 
-constexpr Lane kOne{LookThreads::LaneKind::Device, 1}, kTwo{LookThreads::LaneKind::Device, 2},
-    kRun{LookThreads::LaneKind::Run, 1};
+constexpr Lane kOne{ScanThreads::LaneKind::Device, 1}, kTwo{ScanThreads::LaneKind::Device, 2},
+    kRun{ScanThreads::LaneKind::Run, 1};
 
 // A piece of work that says when it has begun and ends when it is let go.
 class Piece {
  public:
-  LookThreads::Work work() {
+  ScanThreads::Work work() {
     return [begun = begun_, go = go_->get_future().share(), ended = ended_]() {
       begun->set_value();
       go.wait();
@@ -39,8 +39,8 @@ class Piece {
   std::future<void> begun_future_ = begun_->get_future(), ended_future_ = ended_->get_future();
 };
 
-TEST(LookThreads, a_lane_is_in_order_and_holds_up_no_other) {
-  LookThreads threads(4);
+TEST(ScanThreads, a_lane_is_in_order_and_holds_up_no_other) {
+  ScanThreads threads(4);
   Piece first, second, other, run;
   threads.run(kOne, first.work());
   ASSERT_TRUE(first.begins());
@@ -57,8 +57,8 @@ TEST(LookThreads, a_lane_is_in_order_and_holds_up_no_other) {
   for (Piece* piece : {&first, &second, &other, &run}) EXPECT_TRUE(piece->ends());
 }
 
-TEST(LookThreads, beyond_the_bound_lanes_wait_and_take_turns) {
-  LookThreads threads(1);
+TEST(ScanThreads, beyond_the_bound_lanes_wait_and_take_turns) {
+  ScanThreads threads(1);
   Piece hung, waits, behind;
   threads.run(kOne, hung.work());
   ASSERT_TRUE(hung.begins());
@@ -74,12 +74,12 @@ TEST(LookThreads, beyond_the_bound_lanes_wait_and_take_turns) {
   EXPECT_TRUE(behind.ends());
 }
 
-TEST(LookThreads, close_drops_what_has_not_begun_and_waits_for_nobody) {
+TEST(ScanThreads, close_drops_what_has_not_begun_and_waits_for_nobody) {
   Piece hung;
   const auto dropped = std::make_shared<std::promise<void>>();
   std::future<void> future = dropped->get_future();
   {
-    LookThreads threads(1);
+    ScanThreads threads(1);
     threads.run(kOne, hung.work());
     ASSERT_TRUE(hung.begins());
     auto kept = dropped;

@@ -28,7 +28,7 @@ namespace muster::client {
 
 class Spokesman {
  public:
-  static constexpr std::size_t kHeldLinesMost = 4096, kHeldBytesMost = 4 << 20;
+  static constexpr std::size_t kBufferedLinesMost = 4096, kBufferedBytesMost = 4 << 20;
 
   struct Line {
     std::uint32_t attempt = 0, rank = 0;
@@ -41,15 +41,15 @@ class Spokesman {
   // Whether to show it now.
   bool on_line(std::uint32_t attempt, std::uint32_t rank, std::string_view text);
   // Lines that were not shown, those held included.
-  [[nodiscard]] std::uint64_t not_shown() const { return dropped_ + held_.size(); }
+  [[nodiscard]] std::uint64_t not_shown() const { return dropped_ + buffered_.size(); }
 
  private:
   void drop_oldest();
 
   std::optional<std::uint32_t> rank_;  // of attempt_ or an earlier one
   std::uint32_t attempt_ = 0;          // of the latest reading
-  std::deque<Line> held_;
-  std::size_t held_bytes_ = 0;
+  std::deque<Line> buffered_;
+  std::size_t buffered_bytes_ = 0;
   std::uint64_t dropped_ = 0;
 };
 

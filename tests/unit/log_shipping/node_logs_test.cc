@@ -7,14 +7,14 @@ namespace muster::test {
 namespace {
 
 // Training was over, the run directory gone, and with it what the setup and the scheduler had said.
-TEST(BesideRanks, TheyArriveUnderTheirNodesName) {
+TEST(NodeLogs, TheyArriveUnderTheirNodesName) {
   Shipping both(2, {"setup", "scheduler"});
   both.start_controller();
   both.start_agent();
-  Appender(both.beside("setup")).write("CANN 8.0\n");
+  Appender(both.node_log("setup")).write("CANN 8.0\n");
   Appender(both.log(0)).write("step 1\n");
   ASSERT_TRUE(both.eventually([&] { return both.kept(both.key("setup")) == "CANN 8.0\n"; }));
-  Appender(both.beside("scheduler")).write("the cluster is built\n");
+  Appender(both.node_log("scheduler")).write("the cluster is built\n");
   both.watch_->run_swept(both.run());
   ASSERT_TRUE(both.eventually([&] {
     return both.complete(0) && both.complete(1) && both.watch_->logs_complete(both.run());
@@ -25,13 +25,13 @@ TEST(BesideRanks, TheyArriveUnderTheirNodesName) {
 }
 
 // The directory goes when the controller has the ends of all ranks.
-TEST(BesideRanks, NoRankIsCompleteBeforeThem) {
+TEST(NodeLogs, NoRankIsCompleteBeforeThem) {
   Shipping both(1, {"setup", "scheduler"});
   both.chunk_ = 1000;
   both.start_controller();
   std::unique_lock slow(both.store_->disk_);
   both.start_agent();
-  Appender(both.beside("setup")).write(std::string(100'000, 's'));
+  Appender(both.node_log("setup")).write(std::string(100'000, 's'));
   Appender(both.log(0)).write("short\n");
   both.watch_->run_swept(both.run());
   ASSERT_TRUE(both.eventually([&] {
@@ -50,12 +50,12 @@ TEST(BesideRanks, NoRankIsCompleteBeforeThem) {
 }
 
 // A controller of before would take their bytes for rank 0's, and forgets the run without them.
-TEST(BesideRanks, ToAControllerThatDoesNotTakeThemNothingIsSaid) {
+TEST(NodeLogs, ToAControllerThatDoesNotTakeThemNothingIsSent) {
   Shipping both(1, {"setup"});
   both.takes_companions_ = false;
   both.start_controller();
   both.start_agent();
-  Appender(both.beside("setup")).write("hidden\n");
+  Appender(both.node_log("setup")).write("hidden\n");
   Appender(both.log(0)).write("step 1\n");
   both.watch_->run_swept(both.run());
   ASSERT_TRUE(both.eventually([&] { return both.complete(0); }));
@@ -63,7 +63,7 @@ TEST(BesideRanks, ToAControllerThatDoesNotTakeThemNothingIsSaid) {
   EXPECT_EQ(both.store_->list(both.run().first), std::vector{both.key(0)});
   // It was upgraded.
   both.takes_companions_ = true;
-  both.push_->look_again();
+  both.push_->check_again();
   ASSERT_TRUE(both.eventually([&] { return both.watch_->logs_complete(both.run()); }));
   EXPECT_EQ(both.kept(both.key("setup")), "hidden\n");
 }
@@ -104,7 +104,7 @@ class OldController final : public v1::AgentService::Service {
   bool ended_ = false;
 };
 
-TEST(BesideRanks, TheirBytesNeverBecomeRankZeros) {
+TEST(NodeLogs, TheirBytesNeverBecomeRankZeros) {
   Shipping both(1, {"setup"});
   OldController service;
   grpc::ServerBuilder builder;
@@ -113,25 +113,25 @@ TEST(BesideRanks, TheirBytesNeverBecomeRankZeros) {
   const auto server = builder.BuildAndStart();
   ASSERT_TRUE(server);
   both.start_agent();
-  Appender(both.beside("setup")).write("setup\n");
+  Appender(both.node_log("setup")).write("setup\n");
   Appender(both.log(0)).write("rank\n");
   both.watch_->run_swept(both.run());
   ASSERT_TRUE(both.eventually(
       [&] { return std::ranges::all_of(both.watch_->logs(), &agent::LogStatus::ended); }));
   both.takes_companions_ = false;  // the control stream is there, too, now
-  both.push_->look_again();
+  both.push_->check_again();
   EXPECT_EQ(service.bytes_at_the_end(), "rank\n");
   both.stop_agent();
   server->Shutdown(std::chrono::system_clock::now());
 }
 
-TEST(BesideRanks, NoByteIsLostOrDoubledByCuts) {
+TEST(NodeLogs, NoByteIsLostOrDoubledByCuts) {
   for (unsigned seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE(seed);
     Shipping both(1, {"setup"});
     both.chunk_ = 700;
     std::mt19937 random(seed);
-    const Appender setup(both.beside("setup"));
+    const Appender setup(both.node_log("setup"));
     std::string truth;
     both.start_controller();
     both.start_agent();
@@ -163,9 +163,9 @@ TEST(BesideRanks, NoByteIsLostOrDoubledByCuts) {
 }
 
 // A setup that fills the disk gives its oldest lines up first, as a rank does, and a gap says so.
-TEST(BesideRanks, TheHardCapTakesTheirOldestBytes) {
+TEST(NodeLogs, TheHardCapTakesTheirOldestBytes) {
   Shipping both(1, {"setup"});
-  const Appender setup(both.beside("setup"));
+  const Appender setup(both.node_log("setup"));
   const std::string old(600'000, 'o'), recent(100'000, 'n');
   setup.write(old + recent);
   agent::WatchOptions options;
@@ -189,7 +189,7 @@ TEST(BesideRanks, TheHardCapTakesTheirOldestBytes) {
 }
 
 // One that the controller does not want holds nothing up.
-TEST(BesideRanks, ANameThatIsNoneIsLeft) {
+TEST(NodeLogs, ANameThatIsNoneIsLeft) {
   Shipping both(1, {"setup"}, "no node");
   both.start_controller();
   both.start_agent();

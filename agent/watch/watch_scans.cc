@@ -1,4 +1,4 @@
-// Looks that may hang: each is work of one lane (look_threads.h), brings a value back through the
+// Looks that may hang: each is work of one lane (scan_threads.h), brings a value back through the
 // inbox, and is booked here, on the watch's thread.
 #include <fmt/format.h>
 #include <unistd.h>
@@ -31,34 +31,34 @@ struct FileWatch::SavesSeen {
 
 // As long as its file system is not known a look has a lane of its own: `own` is a number that no
 // other one has.
-LookThreads::Lane FileWatch::lane_of(const Look& look, Inotify::Owner own) {
-  return look.device != 0 ? LookThreads::Lane{LookThreads::LaneKind::Device, look.device}
-                          : LookThreads::Lane{LookThreads::LaneKind::Run, own};
+ScanThreads::Lane FileWatch::lane_of(const Scan& scan, Inotify::Owner own) {
+  return scan.device != 0 ? ScanThreads::Lane{ScanThreads::LaneKind::Device, scan.device}
+                          : ScanThreads::Lane{ScanThreads::LaneKind::Run, own};
 }
 
-void FileWatch::send(Look& look, Inotify::Owner own, LookThreads::Work work) {
-  look.out = true;
-  look.since = system_clock().now().boot;
-  look.told = false;
-  looks_.run(lane_of(look, own), std::move(work));
+void FileWatch::send(Scan& scan, Inotify::Owner own, ScanThreads::Work work) {
+  scan.out = true;
+  scan.since = system_clock().now().boot;
+  scan.reported = false;
+  scans_.run(lane_of(scan, own), std::move(work));
 }
 
-void FileWatch::came_back(Look& look, Inotify::Owner own, std::uint64_t device) {
-  if (look.told) {  // it answers: the next time that it does not is news
-    hangs_told_.erase(lane_of(look, own));
-    if (device != 0) hangs_told_.erase({LookThreads::LaneKind::Device, device});
+void FileWatch::came_back(Scan& scan, Inotify::Owner own, std::uint64_t device) {
+  if (scan.reported) {  // it answers: the next time that it does not is news
+    hangs_reported_.erase(lane_of(scan, own));
+    if (device != 0) hangs_reported_.erase({ScanThreads::LaneKind::Device, device});
     threads_troubled_ = false;
   }
-  look.out = false;
-  look.device = device;
+  scan.out = false;
+  scan.device = device;
 }
 
 // --- checkpoints ---------------------------------------------------------------------------------
 
-void FileWatch::look_at_saves(const RunPtr& run, BootTime now) {
+void FileWatch::scan_saves(const RunPtr& run, BootTime now) {
   run->scan_due = false;
   run->scan_sure_at = now + kScanSure;
-  if (run->last_look == WatchedRun::LastLook::Due) run->last_look = WatchedRun::LastLook::Out;
+  if (run->last_scan == WatchedRun::LastScan::Due) run->last_scan = WatchedRun::LastScan::Out;
   // Owns all that it touches: `this` is only handed on to the watch's thread, which an inbox that
   // is closed does not reach.
   send(run->saves, run->owner + 1,
@@ -70,7 +70,7 @@ void FileWatch::look_at_saves(const RunPtr& run, BootTime now) {
          SavesSeen seen;
          seen.device = device ? device(dir.path) : device_of(dir.path);
          seen.network = is_network_file_system(dir.path);
-         seen.found = dir.look(*files);
+         seen.found = dir.scan(*files);
          seen.unknown = dir.unknown(*files, seen.found);
          seen.dirs = Inotify::ask(instance, dir.dirs(*files, seen.found));
          seen.took = system_clock().now().boot - begun;
@@ -108,34 +108,34 @@ void FileWatch::saves_seen(const RunPtr& run, SavesSeen seen) {
     const std::scoped_lock lock(mutex_);
     news = run->checkpoints->accept(std::move(seen.found), ++mark_);
     run->checkpoints->accept_unknown(std::move(seen.unknown), now,
-                                     run->last_look == WatchedRun::LastLook::Out);
+                                     run->last_scan == WatchedRun::LastScan::Out);
   }
   if (news && callbacks_.on_shard_finished)
-    tell(run, [told = callbacks_.on_shard_finished, key = run->key] { told(key); });
-  if (run->last_look == WatchedRun::LastLook::Out) tell_last_look(run);
+    tell(run, [callback = callbacks_.on_shard_finished, key = run->key] { callback(key); });
+  if (run->last_scan == WatchedRun::LastScan::Out) report_last_scan(run);
   // Nobody asks what a slow file system cost when a sweep waits.
-  if (run->last_look == WatchedRun::LastLook::Due) run->scan_at = now;
+  if (run->last_scan == WatchedRun::LastScan::Due) run->scan_at = now;
 }
 
-void FileWatch::last_look_due(const RunPtr& run) {
-  run->last_look = WatchedRun::LastLook::Due;
-  if (!run->checkpoints) return tell_last_look(run);
-  run->last_look_until = system_clock().now().boot + options_.last_look;
+void FileWatch::last_scan_due(const RunPtr& run) {
+  run->last_scan = WatchedRun::LastScan::Due;
+  if (!run->checkpoints) return report_last_scan(run);
+  run->last_scan_until = system_clock().now().boot + options_.last_scan;
   run->scan_due = true;
   run->scan_at = {};
 }
 
-void FileWatch::tell_last_look(const RunPtr& run) {
-  run->last_look = WatchedRun::LastLook::Told;
-  if (callbacks_.on_last_look)
-    tell(run, [told = callbacks_.on_last_look, key = run->key] { told(key); });
+void FileWatch::report_last_scan(const RunPtr& run) {
+  run->last_scan = WatchedRun::LastScan::Reported;
+  if (callbacks_.on_last_scan)
+    tell(run, [callback = callbacks_.on_last_scan, key = run->key] { callback(key); });
 }
 
 // --- success files -------------------------------------------------------------------------------
 
 // A rank that ends while a look is out waits for the next one: it may have written the file after
 // the look.
-void FileWatch::look_for_success(const RunPtr& run) {
+void FileWatch::check_success(const RunPtr& run) {
   if (run->success.out) return;
   run->success_out = std::exchange(run->success_due, {});
   // of those that wait; of nobody, the first: it tells the file system
@@ -165,63 +165,63 @@ void FileWatch::success_seen(const RunPtr& run, const std::vector<bool>& there,
     ended[i].second.success_seen = there[i];
     tell_rank_end(run, ended[i].first, std::move(ended[i].second));
   }
-  if (!run->success_due.empty()) look_for_success(run);
+  if (!run->success_due.empty()) check_success(run);
 }
 
 // --- those that do not come back -----------------------------------------------------------------
 
-BootTime FileWatch::looks_until() {
+BootTime FileWatch::scans_until() {
   BootTime until = BootTime::max();
   for (const RunPtr& run : all_runs()) {
     if (!run->begun) continue;
-    for (const Look* look : {&run->saves, &run->success}) {
-      if (look->out && !look->told) until = std::min(until, look->since + options_.hang_after);
+    for (const Scan* scan : {&run->saves, &run->success}) {
+      if (scan->out && !scan->reported) until = std::min(until, scan->since + options_.hang_after);
     }
     for (const WatchedRank* log : run->logs) {
       const ScriptSource* const source = log->source.get();
       if (source == nullptr || source->over) continue;
-      if (source->look.out && !source->look.told)
-        until = std::min(until, source->look.since + options_.hang_after);
+      if (source->scan.out && !source->scan.reported)
+        until = std::min(until, source->scan.since + options_.hang_after);
       if (source->over_by != BootTime{}) until = std::min(until, source->over_by);
     }
-    if (run->last_look == WatchedRun::LastLook::Due || run->last_look == WatchedRun::LastLook::Out)
-      until = std::min(until, run->last_look_until);
+    if (run->last_scan == WatchedRun::LastScan::Due || run->last_scan == WatchedRun::LastScan::Out)
+      until = std::min(until, run->last_scan_until);
   }
   return until;
 }
 
-void FileWatch::mind_looks(BootTime now) {
+void FileWatch::check_scans(BootTime now) {
   for (const RunPtr& run : all_runs()) {
     if (!run->begun) continue;
     if (run->checkpoints)
-      mind(*run, run->saves, run->owner + 1, now, "looking for checkpoints in",
+      check_scan(*run, run->saves, run->owner + 1, now, "looking for checkpoints in",
            run->checkpoints->save_dir().path);
-    mind(*run, run->success, run->owner, now, "looking for success file", run->any_success_file());
-    mind_script_logs(run, now);
+    check_scan(*run, run->success, run->owner, now, "looking for success file", run->any_success_file());
+    check_script_logs(run, now);
     const bool waits =
-        run->last_look == WatchedRun::LastLook::Due || run->last_look == WatchedRun::LastLook::Out;
-    if (!waits || now < run->last_look_until) continue;
+        run->last_scan == WatchedRun::LastScan::Due || run->last_scan == WatchedRun::LastScan::Out;
+    if (!waits || now < run->last_scan_until) continue;
     say(
         fmt::format("looking once more for checkpoints of job '{}' attempt {} before its sweep is "
                     "told: no answer from '{}' for {} ms; what was saved last is "
                     "told when it answers",
                     run->key.first.str(), run->key.second.value, run->checkpoints->save_dir().path,
-                    options_.last_look / std::chrono::milliseconds(1)));
-    tell_last_look(run);
+                    options_.last_scan / std::chrono::milliseconds(1)));
+    report_last_scan(run);
   }
 }
 
-void FileWatch::mind(const WatchedRun& run, Look& look, Inotify::Owner own, BootTime now,
+void FileWatch::check_scan(const WatchedRun& run, Scan& scan, Inotify::Owner own, BootTime now,
                      const char* doing, const std::string& path) {
-  if (!look.out || look.told || now < look.since + options_.hang_after) return;
-  const LookThreads::Lane lane = lane_of(look, own);
-  const bool begun = looks_.at_work(lane);
-  const std::string why = begun ? std::string() : looks_.why_waiting();
+  if (!scan.out || scan.reported || now < scan.since + options_.hang_after) return;
+  const ScanThreads::Lane lane = lane_of(scan, own);
+  const bool begun = scans_.at_work(lane);
+  const std::string why = begun ? std::string() : scans_.why_waiting();
   if (!begun && why.empty()) {
-    look.since = now;
+    scan.since = now;
     return;
   }
-  look.told = true;
+  scan.reported = true;
   const std::string what = fmt::format("{} '{}' for job '{}' attempt {}", doing, path,
                                        run.key.first.str(), run.key.second.value);
   const auto waited = options_.hang_after / std::chrono::milliseconds(1);
@@ -232,7 +232,7 @@ void FileWatch::mind(const WatchedRun& run, Look& look, Inotify::Owner own, Boot
         waited, why));
     return;
   }
-  if (!hangs_told_.insert(lane).second) return;
+  if (!hangs_reported_.insert(lane).second) return;
   say(
       fmt::format("{}: no answer for {} ms; runs of that file system wait for it, all else goes "
                   "on; is its server there?",

@@ -9,35 +9,35 @@
 
 namespace muster::core {
 
-std::string demands_of(const v1::JobSpec& spec) {
-  std::string demands;
+std::string requirements_of(const v1::JobSpec& spec) {
+  std::string requirements;
   for (const std::string_view feature : engine::features_needed(spec))
-    demands.append(feature).push_back(' ');
-  if (engine::makes_rank_table(spec)) demands += "table ";
-  if (const auto joined = engine::binding_chip(spec, ranktable::Chip::A910B)) demands += "halves ";
-  if (engine::is_hccl_group(spec)) demands += "hccl ";
+    requirements.append(feature).push_back(' ');
+  if (engine::makes_rank_table(spec)) requirements += "table ";
+  if (const auto joined = engine::binding_chip(spec, ranktable::Chip::A910B)) requirements += "halves ";
+  if (engine::is_hccl_group(spec)) requirements += "hccl ";
   // a fixed port of rank 0's may lie where they would; an idle node of `launch.per: once` needs
   // none
   if (engine::wants_hccl_port(spec)) {
-    demands += "ports ";
+    requirements += "ports ";
     if (spec.network().master_port() != 0)
-      demands += std::to_string(spec.network().master_port()) + " ";
-    if (spec.launch().per() == v1::LAUNCH_PER_ONCE) demands += "once ";
+      requirements += std::to_string(spec.network().master_port()) + " ";
+    if (spec.launch().per() == v1::LAUNCH_PER_ONCE) requirements += "once ";
   }
-  demands += spec.network().interface();
-  demands.push_back('\0');
+  requirements += spec.network().interface();
+  requirements.push_back('\0');
   v1::ResourceSpec resources = spec.resources();
   // The user's own table may be long, and every line of the queue is named by what it demands.
   if (resources.has_rank_table())
     resources.mutable_rank_table()->set_content(
         sha256_hex(spec.resources().rank_table().content()));
-  google::protobuf::io::StringOutputStream stream(&demands);
+  google::protobuf::io::StringOutputStream stream(&requirements);
   google::protobuf::io::CodedOutputStream coded(&stream);
   // the labels of `select` are a map, whose order is otherwise any
   coded.SetSerializationDeterministic(true);
   resources.SerializeToCodedStream(&coded);
   coded.Trim();
-  return demands;
+  return requirements;
 }
 
 }  // namespace muster::core

@@ -13,9 +13,9 @@
 namespace muster::engine {
 
 // Of the checkpoint that it goes on from, what the node's own ranks load, or all of it where the
-// job is one process (launch.per: once); then what spec.brings names. Only for checkpoints with a
+// job is one process (launch.per: once); then what spec.fetches names. Only for checkpoints with a
 // directory a rank (layout "mindformers"): of the others it cannot be told who reads what, and
 // nothing is brought.
-std::vector<v1::Bring> brings(const LaunchRequest& request, std::size_t node);
+std::vector<v1::Fetch> fetches(const LaunchRequest& request, std::size_t node);
 
 }  // namespace muster::engine

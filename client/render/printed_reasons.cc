@@ -1,11 +1,11 @@
-#include "client/render/told.h"
+#include "client/render/printed_reasons.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace muster::render {
 
-std::string Told::once(std::string_view text) {
+std::string PrintedReasons::once(std::string_view text) {
   std::string shown(text);
   bool is_long = false;
   const auto is_above = [this](std::string_view part) {
@@ -25,13 +25,13 @@ std::string Told::once(std::string_view text) {
     }
   }
   if (is_long && shown == text) lines_.clear();  // another reason: from here on it is the one above
-  said(std::string(text));
+  remember(std::string(text));
   return shown;
 }
 
-void Told::pass() { said({}); }
+void PrintedReasons::pass() { remember({}); }
 
-void Told::said(std::string text) {
+void PrintedReasons::remember(std::string text) {
   lines_.push_back(std::move(text));
   if (lines_.size() > kLines) lines_.pop_front();
 }

@@ -42,7 +42,7 @@ struct Family {
   // start time of the run's first process; 0: not known, and all are strangers
   std::uint64_t since = 0;
   // numbers of their sessions that the look before this one found members of
-  std::set<pid_t> held{};
+  std::set<pid_t> known_sessions{};
 };
 
 struct CookieScan {

@@ -1,4 +1,4 @@
-#include "common/process/cookie.h"
+#include "common/process/process_tag.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // checkpoint.storage: local: which directories of other nodes each node's start brings.
-#include "common/engine/bring.h"
+#include "common/engine/fetches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,12 +16,12 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-std::vector<std::string> told(const LaunchRequest& request, std::size_t node) {
+std::vector<std::string> listed(const LaunchRequest& request, std::size_t node) {
   std::vector<std::string> all;
-  for (const v1::Bring& bring : brings(request, node)) {
-    const std::vector<std::string> only(bring.only().begin(), bring.only().end());
-    all.push_back(fmt::format("{} {}{}{}", bring.node(), bring.path(),
-                              bring.layout().empty() ? "" : fmt::format(" step {}", bring.step()),
+  for (const v1::Fetch& fetch : fetches(request, node)) {
+    const std::vector<std::string> only(fetch.only().begin(), fetch.only().end());
+    all.push_back(fmt::format("{} {}{}{}", fetch.node(), fetch.path(),
+                              fetch.layout().empty() ? "" : fmt::format(" step {}", fetch.step()),
                               only.empty() ? "" : fmt::format(" {}", fmt::join(only, " "))));
   }
   return all;
@@ -34,44 +34,44 @@ v1::JobSpec own_disks() {
   return spec;
 }
 
-TEST(Bring, EachNodeGetsTheShardsOfItsOwnRanksThatOthersHave) {
+TEST(Fetch, EachNodeGetsTheShardsOfItsOwnRanksThatOthersHave) {
   v1::JobSpec spec = own_disks();
   LaunchRequest request = request_of(spec);
   resume_at(request, 8);
-  request.resume_held = {{.node = "n9", .ranks = {.first = 0, .count = 1}},
+  request.resume_owners = {{.node = "n9", .ranks = {.first = 0, .count = 1}},
                          {.node = "n2", .ranks = {.first = 1, .count = 2}},
                          {.node = "n8", .ranks = {.first = 3, .count = 1}}};
   const std::string from = request.resume_source;
-  EXPECT_THAT(told(request, 0),
+  EXPECT_THAT(listed(request, 0),
               ElementsAre("n9 " + from + " step 8 rank_0", "n2 " + from + " step 8 rank_1"));
-  EXPECT_THAT(told(request, 1), ElementsAre("n8 " + from + " step 8 rank_3"))
+  EXPECT_THAT(listed(request, 1), ElementsAre("n8 " + from + " step 8 rank_3"))
       << "rank 2's is its own";
-  request.resume_held = {{.node = "n7", .ranks = {}}};
-  EXPECT_THAT(told(request, 1), ElementsAre("n7 " + from + " step 8 rank_2 rank_3"))
+  request.resume_owners = {{.node = "n7", .ranks = {}}};
+  EXPECT_THAT(listed(request, 1), ElementsAre("n7 " + from + " step 8 rank_2 rank_3"))
       << "one that has them all";
   const auto plan = plan_launch(request);
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
   const v1::NodeLaunch launch = node_launch(request, *plan, 1);
-  EXPECT_EQ(launch.brings_size(), 1);
+  EXPECT_EQ(launch.fetches_size(), 1);
   EXPECT_EQ(launch.resume().first_rank(), 2U);
   EXPECT_EQ(launch.resume().ranks(), 2U);
   spec.mutable_checkpoint()->set_storage(v1::CHECKPOINT_STORAGE_SHARED);
-  EXPECT_THAT(told(request, 1), IsEmpty());
-  EXPECT_EQ(node_launch(request, *plan, 1).brings_size(), 0);
+  EXPECT_THAT(listed(request, 1), IsEmpty());
+  EXPECT_EQ(node_launch(request, *plan, 1).fetches_size(), 0);
   EXPECT_EQ(node_launch(request, *plan, 1).resume().ranks(), 0U) << "all have to be there";
 }
 
-TEST(Bring, NothingIsBroughtToAFirstStartNorOfOtherLayouts) {
+TEST(Fetch, NothingIsFetchedForAFirstStartNorOfOtherLayouts) {
   v1::JobSpec spec = own_disks();
   LaunchRequest request = request_of(spec);
-  request.resume_held = {{.node = "n9", .ranks = {}}};
-  EXPECT_THAT(told(request, 0), IsEmpty());
+  request.resume_owners = {{.node = "n9", .ranks = {}}};
+  EXPECT_THAT(listed(request, 0), IsEmpty());
   resume_at(request, 8);
   spec.mutable_checkpoint()->set_layout("megatron");
-  EXPECT_THAT(told(request, 0), IsEmpty());
+  EXPECT_THAT(listed(request, 0), IsEmpty());
 }
 
-TEST(Bring, TheTransformGetsAllOfBothSizes) {
+TEST(Fetch, TheTransformGetsAllOfBothSizes) {
   v1::JobSpec before = own_disks();
   ResumeAsk ask{.before = &before,
                 .job_id = "01j8x4a0b7c2d",
@@ -97,18 +97,18 @@ TEST(Bring, TheTransformGetsAllOfBothSizes) {
   LaunchRequest request = request_of(transform, 1, {0});
   resume_at(request, 40);
   request.resume_source = ask.checkpoint.save_dir;
-  request.resume_held = {{.node = "n1", .ranks = {.first = 0, .count = 2}},
+  request.resume_owners = {{.node = "n1", .ranks = {.first = 0, .count = 2}},
                          {.node = "n2", .ranks = {.first = 2, .count = 2}}};
-  request.stages_held["strategy"] = {.attempt = 3,
+  request.stage_owners["strategy"] = {.attempt = 3,
                                      .nodes = {{.node = "n4", .ranks = {.first = 0, .count = 2}}}};
-  EXPECT_THAT(told(request, 0), ElementsAre("n2 /out/j/checkpoints/attempt-2 step 40",
+  EXPECT_THAT(listed(request, 0), ElementsAre("n2 /out/j/checkpoints/attempt-2 step 40",
                                             "n2 /out/j/checkpoints/attempt-2/strategy",
                                             "n4 /out/s/checkpoints/attempt-3/strategy"));
   leave_chain(transform);
-  EXPECT_EQ(transform.brings_size(), 0);
+  EXPECT_EQ(transform.fetches_size(), 0);
 }
 
-TEST(Bring, OfStorageThatIsSharedNoChainBringsAnything) {
+TEST(Fetch, OfStorageThatIsSharedNoChainFetchesAnything) {
   v1::JobSpec before = own_disks();
   before.mutable_checkpoint()->clear_storage();
   ResumeAsk ask{
@@ -120,7 +120,7 @@ TEST(Bring, OfStorageThatIsSharedNoChainBringsAnything) {
   ask.after.mutable_resources()->set_nodes(1);
   const auto specs = plan_resume(ask);
   ASSERT_TRUE(specs.has_value());
-  for (const v1::JobSpec& spec : *specs) EXPECT_EQ(spec.brings_size(), 0);
+  for (const v1::JobSpec& spec : *specs) EXPECT_EQ(spec.fetches_size(), 0);
 }
 
 }  // namespace

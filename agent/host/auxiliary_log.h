@@ -11,7 +11,7 @@
 
 namespace muster::agent {
 
-// Names of the logs, as in RunLayout::log_beside.
+// Names of the logs, as in RunLayout::node_log.
 std::vector<std::string> companion_logs(const v1::NodeLaunch& order);
 
 // The files of ranks that a node's script writes, as the watch follows them: opened with the rights

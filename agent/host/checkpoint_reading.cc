@@ -1,4 +1,4 @@
-#include "agent/host/checkpoint_look.h"
+#include "agent/host/checkpoint_reading.h"
 
 #include <fmt/format.h>
 
@@ -38,33 +38,33 @@ std::optional<engine::FoundCheckpoint> find_step(const engine::CheckpointLayout&
   }
 }
 
-v1::CheckpointLook look_of(const std::vector<engine::FoundShard>& shards, std::size_t needed) {
-  v1::CheckpointLook look;
+v1::CheckpointReading reading_of(const std::vector<engine::FoundShard>& shards, std::size_t needed) {
+  v1::CheckpointReading reading;
   std::vector<std::string> names;
   for (const engine::FoundShard& shard : shards) {
     names.push_back(shard.name + "\n");
-    if (!shard.finished && look.torn_size() < kTornMost) look.add_torn(shard.name);
+    if (!shard.finished && reading.torn_size() < kTornMost) reading.add_torn(shard.name);
   }
   std::ranges::sort(names);
   std::string all;
   for (const std::string& name : names) all += name;
-  look.set_there(static_cast<std::uint32_t>(shards.size()));
-  look.set_needed(static_cast<std::uint32_t>(needed));
-  look.set_names_sha256(sha256_hex(all));
-  return look;
+  reading.set_there(static_cast<std::uint32_t>(shards.size()));
+  reading.set_needed(static_cast<std::uint32_t>(needed));
+  reading.set_names_sha256(sha256_hex(all));
+  return reading;
 }
 
-std::string torn_text(const v1::CheckpointLook& look, std::size_t whole) {
-  std::string text = fmt::format("torn: {} of its {} shards are whole", whole, look.needed());
-  if (!look.torn().empty())
+std::string torn_text(const v1::CheckpointReading& reading, std::size_t whole) {
+  std::string text = fmt::format("torn: {} of its {} shards are whole", whole, reading.needed());
+  if (!reading.torn().empty())
     text +=
-        fmt::format("; short or damaged: {}{}", look.torn(0),
-                    look.torn_size() > 1 ? fmt::format(" and {} more", look.torn_size() - 1) : "");
-  if (look.there() < look.needed())
+        fmt::format("; short or damaged: {}{}", reading.torn(0),
+                    reading.torn_size() > 1 ? fmt::format(" and {} more", reading.torn_size() - 1) : "");
+  if (reading.there() < reading.needed())
     text += fmt::format(
         "; not there: {}; keep checkpoints on a file system that every node sees, or say "
         "checkpoint.storage: local",
-        look.needed() - look.there());
+        reading.needed() - reading.there());
   return text;
 }
 
@@ -89,7 +89,7 @@ std::optional<std::uint32_t> attempt_of(const engine::FileView::Entry& entry) {
 // since, or lie on a disk of another node. The tracker is not asked: the attempt that ended may
 // have torn it while it saved the next step.
 Result<engine::LinkPlan> plan_resume_links(const v1::ResumeLinks& resume,
-                                           v1::CheckpointLook& look) {
+                                           v1::CheckpointReading& reading) {
   // checkpoint.storage: local: on a disk of its own a node has a part of them
   const std::uint32_t all = resume.ranks() > 0 ? 0 : resume.shards();
   auto layout = engine::make_layout(
@@ -137,20 +137,20 @@ Result<engine::LinkPlan> plan_resume_links(const v1::ResumeLinks& resume,
       static_cast<std::size_t>(std::ranges::count_if(step->shards, &engine::FoundShard::finished));
   if (finished >= needed) return plan;
   if (!trouble.empty()) return gone();
-  const v1::CheckpointLook read = look_of(step->shards, needed);
+  const v1::CheckpointReading read = reading_of(step->shards, needed);
   if (resume.given()) {
     return fail(ErrorCode::NotFound,
                 fmt::format("start.from: the checkpoint of step {} in '{}' is {}; name a step that "
                             "is whole, or another directory",
                             resume.step(), resume.source(), torn_text(read, finished)));
   }
-  look = read;
+  reading = read;
   return fail(ErrorCode::DataLoss,
               fmt::format("{}: its checkpoint is {}", doing(), torn_text(read, finished)));
 }
 
-std::string look_for_newer(const v1::NodeLaunch& order, v1::CheckpointLook& look) {
-  const v1::LookFirst& first = order.look_first();
+std::string find_newer(const v1::NodeLaunch& order, v1::CheckpointReading& reading) {
+  const v1::ScanFirst& first = order.scan_first();
   const v1::Watching& watching = order.watching();
   const auto layout = engine::make_layout(
       watching.layout(), {.world_size = watching.world_size(), .shards = watching.shards()});
@@ -175,7 +175,7 @@ std::string look_for_newer(const v1::NodeLaunch& order, v1::CheckpointLook& look
   std::ranges::sort(found, std::greater{},
                     [](const v1::FoundStep& one) { return std::tuple(one.step(), one.attempt()); });
   found.resize(std::min(found.size(), kFoundMost));
-  for (const v1::FoundStep& one : found) *look.add_found() = one;
+  for (const v1::FoundStep& one : found) *reading.add_found() = one;
   return fmt::format(
       "looking for checkpoints that the journal has lost: '{}' holds step {} of attempt {}, whole "
       "and newer than {}",

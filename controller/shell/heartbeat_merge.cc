@@ -1,4 +1,4 @@
-#include "controller/shell/pulse_merge.h"
+#include "controller/shell/heartbeat_merge.h"
 
 #include <algorithm>
 #include <map>

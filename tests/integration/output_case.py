@@ -23,7 +23,7 @@ class Case(unittest.TestCase):
     maxDiff = None
     golden = None  # golden.Golden
 
-    def said(self, cluster, title, done, code):
+    def check_output(self, cluster, title, done, code):
         self.assertEqual(done.code, code, str(done))
         text = f"$ {' '.join(done.command)}\nexit {done.code}\n{done.out}{done.err}"
         self.golden.check(self, title, replaced(cluster, text))

@@ -1,4 +1,4 @@
-#include "agent/watch/look_threads.h"
+#include "agent/watch/scan_threads.h"
 
 #include <pthread.h>
 
@@ -11,7 +11,7 @@
 
 namespace muster::agent {
 
-struct LookThreads::State {
+struct ScanThreads::State {
   explicit State(std::size_t most) : most(most) {}
   struct Queue {
     std::deque<Work> work;
@@ -26,9 +26,9 @@ struct LookThreads::State {
   std::error_code refused;  // a thread was wanted last, and the system had none
 };
 
-LookThreads::LookThreads(std::size_t most) : state_(std::make_shared<State>(most)) {}
+ScanThreads::ScanThreads(std::size_t most) : state_(std::make_shared<State>(most)) {}
 
-void LookThreads::serve(const std::shared_ptr<State>& state) {
+void ScanThreads::serve(const std::shared_ptr<State>& state) {
   std::unique_lock lock(state->mutex);
   while (!state->closed && !state->waiting.empty()) {
     const Lane lane = state->waiting.front();
@@ -55,7 +55,7 @@ void LookThreads::serve(const std::shared_ptr<State>& state) {
 }
 
 // With the lock held.
-void LookThreads::begin_thread(const std::shared_ptr<State>& state) {
+void ScanThreads::begin_thread(const std::shared_ptr<State>& state) {
   if (state->threads >= state->most) return;
   try {
     std::thread([state] {
@@ -69,7 +69,7 @@ void LookThreads::begin_thread(const std::shared_ptr<State>& state) {
   }
 }
 
-void LookThreads::run(Lane lane, Work work) {
+void ScanThreads::run(Lane lane, Work work) {
   const std::scoped_lock lock(state_->mutex);
   if (state_->closed) return;
   State::Queue& queue = state_->lanes[lane];
@@ -80,13 +80,13 @@ void LookThreads::run(Lane lane, Work work) {
   begin_thread(state_);
 }
 
-bool LookThreads::at_work(Lane lane) const {
+bool ScanThreads::at_work(Lane lane) const {
   const std::scoped_lock lock(state_->mutex);
   const auto found = state_->lanes.find(lane);
   return found != state_->lanes.end() && found->second.at_work;
 }
 
-std::string LookThreads::why_waiting() const {
+std::string ScanThreads::why_waiting() const {
   const std::scoped_lock lock(state_->mutex);
   if (state_->refused) return "no thread is to be had: " + state_->refused.message();
   if (state_->threads < state_->most) return {};
@@ -94,12 +94,12 @@ std::string LookThreads::why_waiting() const {
          " threads for such looks wait for file systems that do not answer";
 }
 
-void LookThreads::kick() {
+void ScanThreads::kick() {
   const std::scoped_lock lock(state_->mutex);
   if (!state_->closed && !state_->waiting.empty()) begin_thread(state_);
 }
 
-void LookThreads::close() {
+void ScanThreads::close() {
   std::map<Lane, State::Queue> dropped;
   const std::scoped_lock lock(state_->mutex);
   state_->closed = true;

@@ -1,4 +1,4 @@
-#include "common/rundir/bell.h"
+#include "common/rundir/wake_fifo.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -17,7 +17,7 @@ std::optional<Bell> Bell::open(const RunLayout& run) {
 
 void Bell::ring() const { (void)!::write(fd_.get(), "", 1); }
 
-void Bell::hush() const {
+void Bell::drain() const {
   std::array<char, 4096> rings;
   while (::read(fd_.get(), rings.data(), rings.size()) > 0) {
   }
