@@ -18,7 +18,7 @@ Result<std::string> dump_journal(const std::filesystem::path& state_dir) {
     return fail(std::move(loaded.error()).in("dumping the journal"));
   std::string text;
   for (const auto& [job, why] : replay.unreadable())
-    text += "set aside: job '" + job.str() + "': " + why + "\n";
+    text += "unreadable: job '" + job.str() + "': " + why + "\n";
   return text + core::dump(replay.ledger());
 }
 

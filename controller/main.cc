@@ -162,7 +162,7 @@ int run(const Config& config) {
     started->unreadable.clear();  // nothing is done about them now
   }
   for (const auto& [job, why] : started->unreadable)
-    log::error("a job was set aside and is being stopped, the others go on",
+    log::error("a job is unreadable and is being stopped, the others go on",
                {{"job", job.str()}, {"why", why}});
 
   LogsCollected collected(shell, **store, work);

@@ -19,7 +19,7 @@ namespace muster::agent {
 namespace {
 
 // Another node has found the checkpoint torn, and the job is stopped for that: this one's look,
-// which is under way, is the second word that sets it aside.
+// which is under way, is the second word that quarantines it.
 constexpr Duration kReadPatience = std::chrono::seconds(2);
 
 std::string name_of(const RunKey& run) {

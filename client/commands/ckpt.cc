@@ -51,7 +51,7 @@ void print_checkpoints(const Context& context, const v1::Job& job) {
                       .rows = {}};
   for (const auto& checkpoint : job.checkpoints()) {
     table.rows.push_back(
-        {fmt::format("{}{}", checkpoint.step(), checkpoint.quarantined() ? " (set aside)" : ""),
+        {fmt::format("{}{}", checkpoint.step(), checkpoint.quarantined() ? " (quarantined)" : ""),
          fmt::format("{}", checkpoint.attempt()), fmt::format("{}", checkpoint.shards()),
          render::bytes_text(checkpoint.bytes()),
          render::duration_text(now - render::wall_time(checkpoint.at())), checkpoint.path()});
@@ -228,7 +228,7 @@ void add_ckpt(CLI::App& app, Context& context, int& exit) {
   command->require_subcommand(1);
   CLI::App* ls = command->add_subcommand("ls", "List the complete ones, oldest first");
   ls->footer(
-      "-o name prints their directories; 'set aside': its files are torn, or two attempts that "
+      "-o name prints their directories; 'quarantined': its files are torn, or two attempts that "
       "went on from it failed alike, and no other does so; 'muster "
       "resume JOB --from STEP' "
       "does");

@@ -130,7 +130,7 @@ void add_resume(CLI::App& app, Context& context, int& exit) {
   command
       ->add_option("--from", options->from,
                    "latest, or the step of a checkpoint ('muster ckpt ls' lists them), one that "
-                   "was set aside, too")
+                   "was quarantined, too")
       ->type_name("STEP")
       ->capture_default_str();
   add_number_option(*command, "--nodes", options->nodes,

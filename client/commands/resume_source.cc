@@ -28,7 +28,7 @@ const v1::Attempt* attempt_of(const v1::Job& job, std::uint32_t number) {
 }
 
 // Of several of a step the last attempt's: the others were given up. One that is asked for by its
-// step is meant, though it was set aside; the controller chooses the same (resolve_chain.cc).
+// step is meant, though it was quarantined; the controller chooses the same (resolve_chain.cc).
 const v1::Checkpoint* choose(const v1::Job& job, std::optional<std::int64_t> step) {
   const v1::Checkpoint* best = nullptr;
   const auto rank = [](const v1::Checkpoint& one) {
@@ -117,7 +117,7 @@ Result<ResumeSource> choose_checkpoint(v1::Job job, const std::string& doing,
 
 void print_quarantined(const Context& context, const ResumeSource& source) {
   const std::string line = fmt::format(
-      "muster: the checkpoint of step {} was set aside ('muster events {}' says how); it is taken "
+      "muster: the checkpoint of step {} was quarantined ('muster events {}' says how); it is taken "
       "because it was asked for",
       source.checkpoint.step, source.job.id());
   fmt::print(stderr, "{}\n", context.err.paint(render::Tint::Warn, line));
@@ -134,7 +134,7 @@ Result<void> check_checkpoint(const ResumeSource& source) {
   if (!source.job.checkpoints().empty())
     return fail(
         wrong(source.job, source.doing, ErrorCode::Unsatisfiable,
-              fmt::format("all its whole checkpoints (steps {}) were set aside: they hold weights "
+              fmt::format("all its whole checkpoints (steps {}) were quarantined: they hold weights "
                           "alone, are torn, or two attempts that went on from each failed alike; "
                           "'muster events {}' says which; of torn ones that are mended name the "
                           "step to load all the same, from weights a new job begins with start: "

@@ -21,13 +21,13 @@ struct ResumeSource {
 // `from`: "latest" or a step. Errors: no such job, no checkpoint of that step.
 Result<ResumeSource> resume_source(const Session& session, const std::string& doing,
                                    const std::string& job, const std::string& from);
-// The same of a job that is known; without a step the newest that is not set aside. Pure.
+// The same of a job that is known; without a step the newest that is not quarantined. Pure.
 Result<ResumeSource> choose_checkpoint(v1::Job job, const std::string& doing,
                                        std::optional<std::int64_t> step);
 // Error: it has none. Pure.
 Result<void> check_checkpoint(const ResumeSource& source);
 
-// On stderr: that it is one which was set aside.
+// On stderr: that it is one which was quarantined.
 void print_quarantined(const Context& context, const ResumeSource& source);
 
 // With all of its checkpoints: an answer holds the newest thousand. `name_prefix`: to be shown

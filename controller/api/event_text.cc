@@ -111,8 +111,8 @@ struct Sayer {
                                                 e.step, plural(e.shards, "shard"), e.bytes)};
   }
   EventText operator()(const core::CheckpointQuarantined& e) const {
-    return {"checkpoint-set-aside",
-            with_reason(fmt::format("checkpoint of step {} (attempt {}) is set aside", e.step,
+    return {"checkpoint-quarantined",
+            with_reason(fmt::format("checkpoint of step {} (attempt {}) is quarantined", e.step,
                                     e.attempt.value),
                         e.reason)};
   }

@@ -255,7 +255,7 @@ Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start
   }
   const std::string missing =
       fmt::format("start.from: {} has no whole checkpoint{}{}; ", job_text(job),
-                  aside ? " but such as were set aside" : "", ended ? ", and has ended" : "");
+                  aside ? " but such as were quarantined" : "", ended ? ", and has ended" : "");
   const std::string wait = ended ? "" : "wait until it has saved one, or ";
   if (start.as() != v1::START_AS_RESUME)
     return fail(

@@ -237,7 +237,7 @@ class Folder {
       return one.attempt == event.attempt && one.step == event.step;
     });
     MUSTER_ASSERT(known != job.checkpoints.end(),
-                  "a checkpoint is set aside that its job does not have");
+                  "a checkpoint is quarantined that its job does not have");
     known->quarantined = true;
   }
 

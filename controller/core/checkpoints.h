@@ -8,16 +8,16 @@
 
 namespace muster::core {
 
-// The newest by (step, attempt) over all attempts that is not set aside (as those that hold weights
+// The newest by (step, attempt) over all attempts that is not quarantined (as those that hold weights
 // alone are); where there is none, what the job starts with (start_point.h). A spec that does not
 // resume has but the weights that it starts with.
 std::optional<ResumePoint> newest_checkpoint(const JobRecord& job);
 
-// The checkpoint that this attempt, which ends with this verdict, gives reason to set aside: the
+// The checkpoint that this attempt, which ends with this verdict, gives reason to quarantined: the
 // newest one, when it and the attempt before it both went on from that, failed the same way within
 // limits.suspect_steps of it, by something that a checkpoint can cause, and an older one is there
 // to go on from: of its own, or the one that it starts with and goes on from, which itself is never
-// set aside. Nothing: none.
+// quarantined. Nothing: none.
 std::optional<ResumePoint> suspect_checkpoint(const JobRecord& job, const AttemptRecord& attempt,
                                               const Verdict& verdict, std::int64_t best_step,
                                               const Limits& limits);
@@ -31,7 +31,7 @@ std::optional<ResumePoint> suspect_checkpoint(const JobRecord& job, const Attemp
 struct TornCheckpoint {
   ResumePoint point;
   std::string seen;  // who says what of it
-  // to go on from, when it is set aside; nothing: there is none, and it is not set aside to begin
+  // to go on from, when it is quarantined; nothing: there is none, and it is not quarantined to begin
   // anew
   std::optional<ResumePoint> older;
 };

@@ -52,7 +52,7 @@ struct Limits {
   Duration start_pause = std::chrono::seconds(10), start_pause_max = std::chrono::minutes(5);
   // starts of a job in a row that ports of muster's own choice may cost before they are charged
   std::uint32_t taken_ports_max = 8;
-  // two equal failures within so many steps of the checkpoint both went on from set it aside
+  // two equal failures within so many steps of the checkpoint both went on from quarantine it
   std::int64_t suspect_steps = 5;
 };
 

@@ -25,7 +25,7 @@ inline constexpr std::size_t kSavedCheckpointsMax = 8;  // of one job; the newes
 // An absolute path without control bytes, of a length that paths can have.
 bool can_be_passed_on(std::string_view path);
 
-// Whole checkpoints that this job has, newest first, those set aside left out unless for being
+// Whole checkpoints that this job has, newest first, those quarantined left out unless for being
 // weights alone. With a directory and without a checkpoint: one entry without a path. Neither its
 // script nor its command line has named a directory: nothing.
 std::vector<SavedBefore> saved_by(const JobRecord& job);

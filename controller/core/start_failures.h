@@ -10,14 +10,14 @@
 //               the spec fixes, as disk. On rank 0's node nobody tells that one from a port for
 //               HCCL
 //   checkpoint  the one to resume from was read on the node, and is torn: where the node's word is
-//               enough (checkpoints.h) it is set aside, and the next attempt goes on from an older
+//               enough (checkpoints.h) it is quarantined, and the next attempt goes on from an older
 //               one, at once, in place. Where it is not, as disk. Or newer ones than the ledger's
 //               were found: the next attempt goes on from these
 //   disk, node  the node's: at once elsewhere; on the node itself after a pause, so that a disk
 //               that stays full is not asked again and again
 //
 // Every one is charged, and five in a row without a new best step end the job; but a checkpoint
-// that is set aside for being torn, or found, costs nothing, nor a port that muster chose itself
+// that is quarantined for being torn, or found, costs nothing, nor a port that muster chose itself
 // before Limits::taken_ports_max starts in a row were lost to such. Avoiding such a node is what
 // recovery.avoid_failed_node stands for; it has no value but true yet.
 #pragma once

@@ -1,6 +1,6 @@
 // What a job starts with (spec.start), as far as the controller can name it: a checkpoint that no
 // attempt of this job has written. It stands in for a checkpoint of its own until there is one
-// (checkpoints.h), and is never set aside. Pure.
+// (checkpoints.h), and is never quarantined. Pure.
 //
 // Of another job, or of a directory, the submission says it (start.point). Of a stage of the same
 // chain ("stage:S") the end of that stage does: the PredecessorSucceeded of the job that waits
@@ -22,7 +22,7 @@ std::optional<JobId> starts_behind(const v1::JobSpec& spec);
 
 // What the success of that job tells.
 struct StageStart {
-  // its newest whole one that is not set aside, or that of start.step, whatever was made of it
+  // its newest whole one that is not quarantined, or that of start.step, whatever was made of it
   std::optional<ResumePoint> checkpoint;
   // why the job cannot be placed without one; empty: it can, as resume-or-scratch
   std::string missing;

@@ -33,7 +33,7 @@ Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& j
               const AttemptRecord& attempt, Now now, const Limits& limits);
 
 // Why no other attempt may follow this one, which is charged; nothing: it may. `attempt` is the
-// current one, not yet folded as ended. When a checkpoint is set aside for it (checkpoints.h), the
+// current one, not yet folded as ended. When a checkpoint is quarantined for it (checkpoints.h), the
 // same user error twice is not the end: the next attempt goes on from an older one, and if it fails
 // so too, that is. Nor is it when the second of the two got further than the job ever was.
 std::optional<std::string> gives_up(const JobRecord& job, const AttemptRecord& attempt,

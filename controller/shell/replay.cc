@@ -108,7 +108,7 @@ std::optional<std::string> nonsense(const core::Ledger& ledger, const core::Even
   if (const auto* aside = std::get_if<core::CheckpointQuarantined>(&body)) {
     if (core::has_checkpoint(job, number, aside->step)) return std::nullopt;
     return "step " + std::to_string(aside->step) + " of " + attempt_text(number) +
-           " set aside, but it was never complete";
+           " quarantined, but it was never complete";
   }
   const core::AttemptRecord* attempt = job.attempt(number);
   if (attempt == nullptr) return attempt_text(number) + " was never placed";

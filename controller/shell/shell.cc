@@ -94,7 +94,7 @@ void Shell::cancel_unreadable(Batch& batch, const std::map<JobId, std::string>& 
     const auto job = ledger_.jobs.find(id);
     if (job == ledger_.jobs.end() || core::is_final(job->second.phase)) continue;
     accept(batch,
-           core::CancelJob{.job = id, .reason = "set aside at the controller's start: " + why},
+           core::CancelJob{.job = id, .reason = "unreadable at the controller's start: " + why},
            now_);
   }
 }

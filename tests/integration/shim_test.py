@@ -243,7 +243,7 @@ class Shim(EngineTest):
         self.assertEqual({option(start["argv"], "--load") for start in record.starts(2).values()}, {"/nowhere/of/weights"})
         self.assertEqual(record.events("loaded", 2), {})
         kept = json.loads(self.cluster.muster("ckpt", "ls", job, "-o", "json"))["items"]
-        self.assertTrue(kept and all(item.get("setAside") for item in kept), kept)
+        self.assertTrue(kept and all(item.get("quarantined") for item in kept), kept)
         self.assertIn("--no-save-optim: checkpoints hold weights alone", self.logs(job))
 
     def assert_placed(self, job, attempt):

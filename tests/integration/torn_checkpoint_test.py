@@ -2,7 +2,7 @@
 """Checkpoints that were whole once, and are torn, or forgotten, when a job wants to go on from them.
 
 The newest one is truncated, emptied, or a shard's directory of it removed, while older whole ones lie beside it; then a rank is killed. Five starts went from
-the torn one, each blamed on the node, and after 155 s the job had failed. It is set aside now, and the older one taken at once, by one start a torn checkpoint.
+the torn one, each blamed on the node, and after 155 s the job had failed. It is quarantined now, and the older one taken at once, by one start a torn checkpoint.
 
 The controller's directory is put back from a copy that knows no checkpoint: training went on from the beginning, over whole steps on disk.
 
@@ -76,7 +76,7 @@ class TornCheckpoint(unittest.TestCase):
         self.kill(ranks)
         cluster.wait(job)
         shown, events = cluster.show(job), cluster.events(job)
-        aside = [event["text"] for event in events if event["type"] == "checkpoint-set-aside"]
+        aside = [event["text"] for event in events if event["type"] == "checkpoint-quarantined"]
         story = cluster.story(job)
         self.assertGreaterEqual(len(aside), 1, story)
         oldest = int(paths[0].rpartition("_")[2])
@@ -88,8 +88,8 @@ class TornCheckpoint(unittest.TestCase):
             self.assertEqual(attempt["verdict"]["class"], "launch", story)
             self.assertFalse(attempt["verdict"].get("node"), "no node is blamed\n" + story)
             self.assertIn("is torn: node", attempt["verdict"]["reason"].replace("nodes", "node"))
-        self.assertNotIn("(set aside)", "".join(line for line in cluster.muster("ckpt", "ls", job).splitlines(True) if line.startswith(f"{oldest} ")))
-        self.assertIn("(set aside)", cluster.muster("ckpt", "ls", job))
+        self.assertNotIn("(quarantined)", "".join(line for line in cluster.muster("ckpt", "ls", job).splitlines(True) if line.startswith(f"{oldest} ")))
+        self.assertIn("(quarantined)", cluster.muster("ckpt", "ls", job))
         trace.losses()  # every attempt agrees on every step: from another state it would not
 
     def test_on_the_node_that_wrote_it(self):

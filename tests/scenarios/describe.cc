@@ -89,7 +89,7 @@ class Describer {
   }
   std::string operator()(const core::CheckpointQuarantined& event) const {
     return head(event) +
-           fmt::format("checkpoint of step {} is set aside: {}", event.step, event.reason);
+           fmt::format("checkpoint of step {} is quarantined: {}", event.step, event.reason);
   }
   std::string operator()(const core::AttemptBroke& event) const {
     return head(event) + "broke: " + event.cause;

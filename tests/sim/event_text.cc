@@ -75,7 +75,7 @@ struct Text {
     return fmt::format("checkpoint: {} step {}", run(event), event.step);
   }
   std::string operator()(const core::CheckpointQuarantined& event) const {
-    return fmt::format("checkpoint set aside: {} step {}: {}", run(event), event.step,
+    return fmt::format("checkpoint quarantined: {} step {}: {}", run(event), event.step,
                        event.reason);
   }
   std::string operator()(const core::AttemptBroke& event) const {

@@ -100,19 +100,19 @@ class CheckpointsAreTrue : public Invariant {
   // Only for what two attempts truly did that went on from it: ranks of theirs that failed by
   // themselves. And never the last one.
   void check_quarantined(const core::CheckpointQuarantined& aside, const core::JobRecord& job) {
-    ++world_.coverage.seen["checkpoint set aside"];
+    ++world_.coverage.seen["checkpoint quarantined"];
     const auto counts = std::ranges::count_if(
         job.checkpoints, [](const core::CheckpointRecord& known) { return !known.quarantined; });
     const bool older = job.start && core::goes_on_from_start(job.spec);
     if (counts < (older ? 1 : 2))
-      return broken(fmt::format("{} has {} checkpoints that count, and one is set aside",
+      return broken(fmt::format("{} has {} checkpoints that count, and one is quarantined",
                                 aside.job.str(), counts));
     for (const core::AttemptRecord* attempt : {job.current(), job.before(*job.current())}) {
       const AttemptNo number = attempt == nullptr ? AttemptNo() : attempt->number;
       if (attempt == nullptr || !attempt->resume || attempt->resume->from_start ||
           attempt->resume->attempt != aside.attempt || attempt->resume->step != aside.step)
         return broken(
-            fmt::format("step {} of {} is set aside, but attempt {} did not go on from it",
+            fmt::format("step {} of {} is quarantined, but attempt {} did not go on from it",
                         aside.step, aside.job.str(), number.value));
       const auto truth = world_.watch.book().attempts.find({aside.job, number});
       const bool failed = truth != world_.watch.book().attempts.end() &&
@@ -121,7 +121,7 @@ class CheckpointsAreTrue : public Invariant {
                                    death.second.cause == DeathCause::PeerLost;
                           });
       if (!failed)
-        return broken(fmt::format("step {} of {} is set aside, but no rank of attempt {} failed",
+        return broken(fmt::format("step {} of {} is quarantined, but no rank of attempt {} failed",
                                   aside.step, aside.job.str(), number.value));
     }
   }

@@ -285,7 +285,7 @@ TEST(PickCheckpoint, TheNewestThatCountsOrTheOneThatIsAskedFor) {
   start.set_as(v1::START_AS_RESUME);
   EXPECT_EQ((*pick_checkpoint(start, job))->step(), 20);
   start.set_step(40);
-  EXPECT_EQ((*pick_checkpoint(start, job))->step(), 40) << "set aside, and yet asked for by name";
+  EXPECT_EQ((*pick_checkpoint(start, job))->step(), 40) << "quarantined, and yet asked for by name";
   job.whole.push_back({.attempt = AttemptNo(1), .step = 40, .path = "/sound"});
   EXPECT_EQ((*pick_checkpoint(start, job))->path(), "/sound")
       << "of two of a step the one that was not";
@@ -323,7 +323,7 @@ TEST(PickCheckpoint, TheNewestThatCountsOrTheOneThatIsAskedFor) {
   start.set_as(v1::START_AS_RESUME);
   EXPECT_EQ(pick_checkpoint(start, job).error().message,
             none +
-                " but such as were set aside; name one of them with start.step, or write start.as: "
+                " but such as were quarantined; name one of them with start.step, or write start.as: "
                 "resume-or-scratch to begin anew");
 }
 

@@ -29,7 +29,7 @@ std::string chosen(const std::vector<std::tuple<std::uint32_t, std::int64_t, boo
   const auto source = choose_checkpoint(job(checkpoints), "resuming", step);
   if (!source) return source.error().message;
   if (auto there = check_checkpoint(*source); !there) return there.error().message;
-  return source->checkpoint.path + (source->quarantined ? " (set aside)" : "");
+  return source->checkpoint.path + (source->quarantined ? " (quarantined)" : "");
 }
 
 TEST(ResumeSource, TheNewestThatIsNotQuarantined) {
@@ -41,7 +41,7 @@ TEST(ResumeSource, TheNewestThatIsNotQuarantined) {
 // It said that there was no checkpoint of that step, with the very step before its eyes in `ckpt
 // ls`.
 TEST(ResumeSource, OneThatIsAskedForByItsStepIsMeant) {
-  EXPECT_EQ(chosen({{1, 4, false}, {1, 8, true}}, 8), "/c/attempt-1/8 (set aside)");
+  EXPECT_EQ(chosen({{1, 4, false}, {1, 8, true}}, 8), "/c/attempt-1/8 (quarantined)");
   EXPECT_EQ(chosen({{1, 8, false}, {2, 8, true}}, 8), "/c/attempt-1/8") << "the sound one of two";
 }
 

@@ -1,4 +1,4 @@
-// A sound record that makes no sense is left out and sets its one job aside; the rest starts. What
+// A sound record that makes no sense is left out and makes its one job unreadable; the rest starts. What
 // makes sense of that job stays.
 #include "controller/shell/replay.h"
 
@@ -73,7 +73,7 @@ TEST_F(ReplayTest, TheEndOfAnUnreadableJobIsFolded) {
   submit(kBad, "bad");
   place(kBad, 1, 0);
   place(kBad, 3, 1);
-  row(core::CancelRequested{.job = kBad, .reason = "set aside"});
+  row(core::CancelRequested{.job = kBad, .reason = "unreadable"});
   row(core::AttemptBroke{.job = kBad, .attempt = AttemptNo(1), .cause = "cancel was asked for"});
   row(core::NodeSwept{.job = kBad, .attempt = AttemptNo(1), .node = kNode, .reason = "stopped"});
   row(core::AttemptEnded{

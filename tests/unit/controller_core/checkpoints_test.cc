@@ -1,4 +1,4 @@
-// When a checkpoint is set aside; the stories are tests/scenarios/27.
+// When a checkpoint is quarantined; the stories are tests/scenarios/27.
 #include "controller/core/checkpoints.h"
 
 #include <gtest/gtest.h>

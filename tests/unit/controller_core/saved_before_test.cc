@@ -117,7 +117,7 @@ TEST(SavedBefore, ALaterJobGetsWhatAnEarlierOneHasSaved) {
   world.ends("beside");
   world.submit("later", Scripts::script("later"));
   EXPECT_THAT(world.given("later"), ElementsAre(Scripts::checkpoint("/data/ckpt", "j1", 20)))
-      << "what was set aside is not among them";
+      << "what was quarantined is not among them";
   world.ends("later");
   // It stays known when the job is archived, and with its tombstone it goes.
   world.later(world.limits.archive_after + std::chrono::seconds(1));

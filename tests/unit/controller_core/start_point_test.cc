@@ -76,7 +76,7 @@ TEST(StartPoint, OfTheStepThatIsAskedFor) {
   EXPECT_EQ(missing.job("j2").phase, JobPhase::Cancelled);
   EXPECT_THAT(missing.reason("j2"),
               HasSubstr("has succeeded without a whole checkpoint of step 150; "));
-  // One that is asked for by its number is meant, though it was set aside.
+  // One that is asked for by its number is meant, though it was quarantined.
   StartWorld aside(v1::START_AS_RESUME, 200);
   aside.started("j1", 1, "n0");
   aside.checkpoint("j1", 1, 100);

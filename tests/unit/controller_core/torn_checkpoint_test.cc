@@ -1,4 +1,4 @@
-// Whose word that a checkpoint is torn sets it aside, and what is found when the journal has lost
+// Whose word that a checkpoint is torn quarantines it, and what is found when the journal has lost
 // its records; the stories are tests/scenarios/69 and 70.
 #include <gmock/gmock.h>
 
@@ -139,7 +139,7 @@ TEST(TornCheckpoint, WithoutAnOlderOneItIsNotQuarantined) {
   EXPECT_FALSE(world.torn()) << "it is already";
 }
 
-// The start of a job that begins with another's checkpoint: that one is not the job's to set aside.
+// The start of a job that begins with another's checkpoint: that one is not the job's to quarantined.
 TEST(TornCheckpoint, NotWhatStartNames) {
   Torn world;
   world.says("n0", {"rank_0"});
