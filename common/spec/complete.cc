@@ -285,7 +285,7 @@ class Completer {
     if (!launch.run().empty() && launch.run(0).empty())
       problem("launch.run[0]", "is empty: the first word is the program");
     if (launch.per() != v1::LAUNCH_PER_NODE && launch.has_intercept())
-      problem("launch.adopt", "is for launch.per: node; leave it out");
+      problem("launch.intercept", "is for launch.per: node; leave it out");
     else if (launch.per() == v1::LAUNCH_PER_NODE && !launch.has_intercept())
       launch.set_intercept(true);
     if (!launch.has_lockstep())

@@ -47,7 +47,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"launch.config", Special, "null", "a path, below the code directory unless absolute | null", "", "mindformers: its configuration, for --config", "config_file config_path yaml_config"},
     {"launch.mode", Choice, "train", "train | finetune | eval | predict | strategy", "", "mindformers: what it is asked for, for --run_mode; strategy: compile, save each rank's strategy file, end"},
     {"launch.launcher", Choice, "auto", "auto | ranktable | msrun", "env", "mindformers: how ranks find each other; auto: by a rank table; msrun: MindSpore's scheduler"},
-    {"launch.adopt", Choice, "auto", "auto | off", "", "with per: node: muster answers a torchrun or msrun that the script calls; off: the script's own does"},
+    {"launch.intercept", Choice, "auto", "auto | off", "", "with per: node: muster answers a torchrun or msrun that the script calls; off: the script's own does"},
     {"launch.args", Special, "\"\"", "text, split like a shell's words | list of words | map: true gives `--key`, a list repeats it, null and false drop it", "", "arguments of launch.script; templates are filled in", "arguments argv params parameters options script_args"},
     {"launch.patch", Special, "{}", "{FILE: {PLACE: value}}; PLACE is a.b.c, a.list[2] or list[type=NAME].key", "", "changes to YAML and JSON files, on a copy that the ranks get instead"},
     {"launch.vars", TextMap, "{}", "NAME: text", "", "NAME= assignments of the shell script, replaced in a copy that is run instead"},

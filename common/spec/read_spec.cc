@@ -64,7 +64,7 @@ const std::map<std::string_view, SetText>& text_setters() {
        [](v1::JobSpec& spec, const std::string& text) {
          spec.mutable_launch()->set_launcher(launcher(text));
        }},
-      {"launch.adopt",
+      {"launch.intercept",
        [](v1::JobSpec& spec, const std::string& text) {
          if (text == "off") spec.mutable_launch()->set_intercept(false);
        }},

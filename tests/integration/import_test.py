@@ -246,7 +246,7 @@ class Import(unittest.TestCase):
         plan = self.muster("plan", path, code=0).out
         self.assertIn("# " + warning, plan)
         self.assertNotIn(warning, self.muster("plan", path, "--set", "launch.vars={NNODES: '${nodes}'}", code=0).out)
-        self.assertNotIn(warning, self.muster("plan", path, "--set", "launch.adopt=off", code=0).out)
+        self.assertNotIn(warning, self.muster("plan", path, "--set", "launch.intercept=off", code=0).out)
         self.run_to_its_end(path, "--set", "resources.nodes=2")
         log = self.muster("logs", "-f", "more", "--rank", "all", code=0).out
         for rank in range(4):

@@ -1,10 +1,10 @@
-// What every rank of an adopted launch gets: its number, its environment and its command line, from
+// What every rank of an intercepted launch gets: its number, its environment and its command line, from
 // the node's place in the job (variables that muster set for the script), the launcher's options
 // and the environment that the script has made. Pure.
 //
 // The job's placement decides how many ranks there are, their numbers and the master; what the
 // script says of these is replaced, and told in notice(). What the script exports goes to every
-// rank, less what is the shim's own: a launcher that a rank itself calls is not adopted again.
+// rank, less what is the shim's own: a launcher that a rank itself calls is not intercepted again.
 #pragma once
 
 #include <cstdint>

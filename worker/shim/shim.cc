@@ -186,7 +186,7 @@ int run_shim(std::string_view name, int argc, char** argv) {
   }
   const auto place = read_place(environment);
   if (!place) return become(name, environment, argv);
-  const auto call = launcher::parse_call(launcher, words, "; launch.adopt: off calls the real one");
+  const auto call = launcher::parse_call(launcher, words, "; launch.intercept: off calls the real one");
   if (!call) return refuse(environment, kUsage, call.error().message);
   if (call->has("help")) return become(name, environment, argv);
   return launch(*call, *place, environment, std::move(python));

@@ -30,7 +30,7 @@ std::string call_text(const std::string& line) {
     launcher = python.launcher;
     words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(python.rest));
   }
-  const auto call = parse_call(launcher, words, "; launch.adopt: off calls the real one");
+  const auto call = parse_call(launcher, words, "; launch.intercept: off calls the real one");
   if (!call) return "  refused: " + call.error().message + "\n";
   std::string text = "  " + std::string(name_of(launcher)) + "\n";
   for (const auto& [option, value] : call->options)

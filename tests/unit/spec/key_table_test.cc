@@ -66,7 +66,7 @@ TEST(KeyTable, KnowsEveryKeyOfTheDesign) {
                           "launch.config",
                           "launch.mode",
                           "launch.launcher",
-                          "launch.adopt",
+                          "launch.intercept",
                           "launch.args",
                           "launch.patch",
                           "launch.vars",
