@@ -51,7 +51,7 @@ Agent::Agent(async::Loop& loop, StateDir state, AgentOptions options)
       state_(std::make_shared<StateDir>(std::move(state))),
       identity_(state_->identity()),
       stored_epoch_(identity_.highest_epoch),
-      pulse_timer_(loop, "pulse"),
+      heartbeat_timer_(loop, "heartbeat"),
       gather_timer_(loop, "gather facts"),
       evidence_timer_(loop, "evidence bound"),
       retry_timer_(loop, "retry actions"),
@@ -100,7 +100,7 @@ Result<void> Agent::open() {
            [this](const RunKey& run, std::int64_t step) {
              if (stopped_) return;
              host_->note_first_step(run, step);
-             pulse_soon();
+             heartbeat_soon();
            },
        .on_rank_end =
            [this](const RunKey& run, RankNo rank, const RankEnd& end) {
@@ -108,13 +108,13 @@ Result<void> Agent::open() {
              host_->note_rank_end(run, rank.value, end.evidence, end.success_seen,
                                   end.evidence_kind, end.step, end.total);
              // the last loss, before the job has ended and nobody listens
-             if (end.step && all_ended(host_->seen(run))) pulse();
+             if (end.step && all_ended(host_->seen(run))) heartbeat();
              // also when the disk did not take the mark: the fact must not wait for it
              run_changed(run);
              if (const auto at = watched_.find(run); at != watched_.end())
                at->second.asked[rank.value] = ExitWait();
            },
-       .on_shard_finished = [this](const RunKey&) { pulse_soon(); },
+       .on_shard_finished = [this](const RunKey&) { heartbeat_soon(); },
        .on_last_scan = [this](const RunKey& run) { last_scan(run); },
        .on_trouble = [](const std::string& text) { log::warn(text); }});
   if (!watch) return fail(std::move(watch).error());
@@ -139,7 +139,7 @@ void Agent::stop() {
   std::promise<void> closed;
   loop_.post("stop", [this, &closed] {
     stopped_ = true;
-    for (async::Timer* timer : {&pulse_timer_, &gather_timer_, &evidence_timer_, &retry_timer_,
+    for (async::Timer* timer : {&heartbeat_timer_, &gather_timer_, &evidence_timer_, &retry_timer_,
                                 &identity_timer_, &first_probe_timer_, &network_timer_}) {
       timer->cancel();
     }
@@ -268,7 +268,7 @@ void Agent::last_scan(const RunKey& run) {
   const auto watched = watched_.find(run);
   if (stopped_ || watched == watched_.end()) return;
   watched->second.swept_waits = {};
-  pulse();
+  heartbeat();
   run_changed(run);
 }
 

@@ -5,7 +5,7 @@
 //           log push -> devices that an earlier life announced, or the first look at them -> link
 //   turn:   something changed -> facts of that run go out -> reconcile -> actions -> (their effects
 //           are changes)
-//   look:   now and then, by a thread of its own: readings go with the next pulse; other devices,
+//   look:   now and then, by a thread of its own: readings go with the next heartbeat; other devices,
 //           with a new Hello
 //   news:   of the kernel's network interfaces and routes: other ones, with a new Hello
 //   stop:   prober, link, log push, watch, host. Workers and ranks stay; a later start adopts them.
@@ -13,7 +13,7 @@
 // Bounds: an exit waits at most 1 s for its evidence or last step (milliseconds where machine and
 // file system do as they should), a good one whose success is looked for until 10 s go by in which
 // nothing of the run's logs was read, a sweep at most 15 s for the last look at the run's
-// checkpoints. Nothing polls here: the pulse is the only timer of an idle agent, a retry timer runs
+// checkpoints. Nothing polls here: the heartbeat is the only timer of an idle agent, a retry timer runs
 // only while an action is outstanding.
 #pragma once
 
@@ -149,11 +149,11 @@ class Agent {
   Result<void> on_welcome(const v1::Welcome& welcome, BootTime hello_sent);
   void on_orders(v1::Orders orders);
   void on_fact_ack(const v1::FactAck& ack);
-  void on_pulse_ack(const v1::PulseAck& ack);
+  void on_heartbeat_ack(const v1::HeartbeatAck& ack);
   void on_down();
   bool on_refused(const Error& error, bool other_cluster);
-  void pulse();
-  void pulse_soon();
+  void heartbeat();
+  void heartbeat_soon();
   void see_epoch(Epoch epoch);
   void epoch_stored(Epoch epoch);
   void obey(v1::Orders orders);
@@ -213,20 +213,20 @@ class Agent {
   std::string refused_orders_;    // said once a cause
   std::set<RunKey> unsupported_;  // told to this controller
 
-  Duration pulse_interval_ = std::chrono::seconds(1);
-  struct PulseSent {
+  Duration heartbeat_interval_ = std::chrono::seconds(1);
+  struct HeartbeatSent {
     BootTime at{};
     std::uint64_t mark = 0;  // of its readings
     std::uint64_t probed = 0;  // at the devices
   };
-  std::uint64_t pulse_number_ = 0;
+  std::uint64_t heartbeat_number_ = 0;
   std::uint64_t readings_acked_ = 0;  // mark; 0 with each connection
   BootTime pulsed_at_{};
-  std::map<std::uint64_t, PulseSent> pulses_sent_;  // of this connection, not acknowledged yet
-  // whose shards were too many for a pulse, and the log says so
+  std::map<std::uint64_t, HeartbeatSent> heartbeats_sent_;  // of this connection, not acknowledged yet
+  // whose shards were too many for a heartbeat, and the log says so
   std::set<RunKey> trimmed_;
 
-  async::Timer pulse_timer_, gather_timer_, evidence_timer_, retry_timer_, identity_timer_,
+  async::Timer heartbeat_timer_, gather_timer_, evidence_timer_, retry_timer_, identity_timer_,
       first_probe_timer_, network_timer_;
 
   std::mutex log_hello_mutex_;

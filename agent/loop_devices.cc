@@ -96,7 +96,7 @@ void Agent::on_probed(probe::Probed probed) {
     announce_devices();
     link_->say_hello_again();
   }
-  pulse_soon();
+  heartbeat_soon();
 }
 
 void Agent::announce_devices() {

@@ -13,21 +13,21 @@
 namespace muster::agent {
 namespace {
 
-constexpr Duration kPulseGap = std::chrono::milliseconds(20);  // between two pulses out of turn
+constexpr Duration kHeartbeatGap = std::chrono::milliseconds(20);  // between two heartbeats out of turn
 constexpr Duration kIdentityGap = std::chrono::seconds(1);
-constexpr std::size_t kPulsesRemembered = 256;
+constexpr std::size_t kHeartbeatsRemembered = 256;
 constexpr Duration kDiskProbeInterval = std::chrono::seconds(5);
 
 Duration to_duration(const google::protobuf::Duration& duration) {
   return std::chrono::seconds(duration.seconds()) + std::chrono::nanoseconds(duration.nanos());
 }
 
-v1::AttemptReading& reading_of(v1::Pulse& pulse, const RunKey& run) {
-  for (v1::AttemptReading& reading : *pulse.mutable_readings()) {
+v1::AttemptReading& reading_of(v1::Heartbeat& heartbeat, const RunKey& run) {
+  for (v1::AttemptReading& reading : *heartbeat.mutable_readings()) {
     if (reading.job_id() == run.first.str() && reading.attempt() == run.second.value)
       return reading;
   }
-  v1::AttemptReading& reading = *pulse.add_readings();
+  v1::AttemptReading& reading = *heartbeat.add_readings();
   reading.set_job_id(run.first.str());
   reading.set_attempt(run.second.value);
   return reading;
@@ -47,7 +47,7 @@ void Agent::start_link() {
           .on_orders = [this](v1::Orders orders) { on_orders(std::move(orders)); },
           .on_files_wanted = [this](v1::FilesWanted wanted) { files_->send(std::move(wanted)); },
           .on_fact_ack = [this](const v1::FactAck& ack) { on_fact_ack(ack); },
-          .on_pulse_ack = [this](const v1::PulseAck& ack) { on_pulse_ack(ack); },
+          .on_heartbeat_ack = [this](const v1::HeartbeatAck& ack) { on_heartbeat_ack(ack); },
           .on_down = [this] { on_down(); },
           .on_refused = [this](const Error& error,
                                bool other_cluster) { return on_refused(error, other_cluster); }});
@@ -152,17 +152,17 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
     takes_companion_logs_ = has_feature(welcome, kCompanionLogs);
   }
   if (log_push_) log_push_->check_again();
-  if (const Duration interval = to_duration(welcome.pulse_interval()); interval > Duration::zero())
-    pulse_interval_ = interval;
+  if (const Duration interval = to_duration(welcome.heartbeat_interval()); interval > Duration::zero())
+    heartbeat_interval_ = interval;
   refused_orders_.clear();
   unsupported_.clear();
-  pulses_sent_.clear();
+  heartbeats_sent_.clear();
   readings_acked_ = 0;
   probe_acked_ = 0;
   host_->renew_leases(hello_sent);
   outbox_.reconnected();
   // before the facts: a sweep among them must not come before the checkpoints that its run left
-  pulse();
+  heartbeat();
   for (const auto& [run, seen] : host_->seen()) gather(run, seen);
   flush();
   return {};
@@ -171,7 +171,7 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
 // Log push waits with the control stream, instead of knocking at the same closed door as often
 // again.
 void Agent::on_down() {
-  pulse_timer_.cancel();
+  heartbeat_timer_.cancel();
   const std::lock_guard lock(log_hello_mutex_);
   log_hello_.reset();
 }
@@ -266,36 +266,36 @@ void Agent::store_identity(bool now) {
   identity_timer_.arm(kIdentityGap, [this] { store_identity(true); });
 }
 
-void Agent::on_pulse_ack(const v1::PulseAck& ack) {
-  const auto sent = pulses_sent_.find(ack.number());
-  if (sent == pulses_sent_.end() || Epoch(ack.epoch()) < identity_.highest_epoch) return;
+void Agent::on_heartbeat_ack(const v1::HeartbeatAck& ack) {
+  const auto sent = heartbeats_sent_.find(ack.number());
+  if (sent == heartbeats_sent_.end() || Epoch(ack.epoch()) < identity_.highest_epoch) return;
   readings_acked_ = std::max(readings_acked_, sent->second.mark);
   probe_acked_ = std::max(probe_acked_, sent->second.probed);
   host_->renew_leases(sent->second.at);
-  pulses_sent_.erase(pulses_sent_.begin(), std::next(sent));
+  heartbeats_sent_.erase(heartbeats_sent_.begin(), std::next(sent));
 }
 
-void Agent::pulse() {
+void Agent::heartbeat() {
   if (stopped_ || !link_ || !link_->up()) return;
   const Now now = options_.clock->now();
-  v1::Pulse pulse;
-  pulse.set_number(++pulse_number_);
+  v1::Heartbeat heartbeat;
+  heartbeat.set_number(++heartbeat_number_);
   const auto ns = now.wall.time_since_epoch().count();
-  pulse.mutable_sent_at()->set_seconds(ns / 1'000'000'000);
-  pulse.mutable_sent_at()->set_nanos(static_cast<std::int32_t>(ns % 1'000'000'000));
+  heartbeat.mutable_sent_at()->set_seconds(ns / 1'000'000'000);
+  heartbeat.mutable_sent_at()->set_nanos(static_cast<std::int32_t>(ns % 1'000'000'000));
   Readings seen = watch_->readings(readings_acked_);
   std::set<RunKey> watched;
   for (v1::AttemptReading& reading : seen.readings) {
     const RunKey key(JobId(reading.job_id()), AttemptNo(reading.attempt()));
     const RunSeen* run = host_->seen(key);
     reading.set_setting_up(run != nullptr && run->setting_up);
-    *pulse.add_readings() = std::move(reading);
+    *heartbeat.add_readings() = std::move(reading);
     watched.insert(key);
   }
   // its image is on its way: nothing of it is watched yet
   for (const auto& [run, state] : host_->seen()) {
     if (!state.setting_up || watched.contains(run)) continue;
-    v1::AttemptReading& reading = *pulse.add_readings();
+    v1::AttemptReading& reading = *heartbeat.add_readings();
     reading.set_job_id(run.first.str());
     reading.set_attempt(run.second.value);
     reading.set_setting_up(true);
@@ -303,9 +303,9 @@ void Agent::pulse() {
   }
   if (probes_ > probe_acked_) {
     for (v1::DeviceReading& reading : devices_.readings())
-      *pulse.add_devices() = std::move(reading);
+      *heartbeat.add_devices() = std::move(reading);
   }
-  for (const RunKey& run : trim_pulse(pulse, kPulseBytesMost)) {
+  for (const RunKey& run : trim_heartbeat(heartbeat, kHeartbeatBytesMost)) {
     if (!trimmed_.insert(run).second) continue;
     log::warn(
         "leaving out checkpoints: the shards in a save directory are too many for a message; none "
@@ -313,21 +313,21 @@ void Agent::pulse() {
         {{"job", run.first.str()}, {"attempt", run.second.value}});
   }
   probe_disk();
-  if (disk_error_ != 0) pulse.set_disk_trouble(disk_text());
+  if (disk_error_ != 0) heartbeat.set_disk_trouble(disk_text());
   // a lease is renewed in its own room
   const bool full = disk_error_ == ENOSPC || disk_error_ == EDQUOT;
   for (const auto& [run, state] : host_->seen()) {
     if (const auto left = host_->lease_left(run, disk_error_ == 0 || full)) {
-      reading_of(pulse, run)
+      reading_of(heartbeat, run)
           .mutable_lease_left()
           ->set_seconds(std::chrono::duration_cast<std::chrono::seconds>(*left).count());
     }
   }
-  pulses_sent_[pulse_number_] = {.at = now.boot, .mark = seen.mark, .probed = probes_};
-  if (pulses_sent_.size() > kPulsesRemembered) pulses_sent_.erase(pulses_sent_.begin());
+  heartbeats_sent_[heartbeat_number_] = {.at = now.boot, .mark = seen.mark, .probed = probes_};
+  if (heartbeats_sent_.size() > kHeartbeatsRemembered) heartbeats_sent_.erase(heartbeats_sent_.begin());
   pulsed_at_ = now.boot;
-  link_->send_pulse(std::move(pulse));
-  pulse_timer_.arm(pulse_interval_, [this] { this->pulse(); });
+  link_->send_heartbeat(std::move(heartbeat));
+  heartbeat_timer_.arm(heartbeat_interval_, [this] { this->heartbeat(); });
 }
 
 // A look may hang as the disk does, so it is not this loop's.
@@ -346,7 +346,7 @@ void Agent::probe_disk() {
         log::warn("writing to the state directory " + disk_text() +
                   "; ends of ranks that need room there are not seen before it takes writes");
       }
-      pulse_soon();
+      heartbeat_soon();
     });
   });
 }
@@ -355,11 +355,11 @@ std::string Agent::disk_text() const {
   return fail_errno("'" + options_.host.layout.root().string() + "'", disk_error_).error().message;
 }
 
-// Something a person waits for was seen: out of turn, but a burst of it is one pulse.
-void Agent::pulse_soon() {
+// Something a person waits for was seen: out of turn, but a burst of it is one heartbeat.
+void Agent::heartbeat_soon() {
   if (stopped_ || !link_ || !link_->up()) return;
   const Duration since = options_.clock->now().boot - pulsed_at_;
-  pulse_timer_.arm(std::max(Duration::zero(), kPulseGap - since), [this] { pulse(); });
+  heartbeat_timer_.arm(std::max(Duration::zero(), kHeartbeatGap - since), [this] { heartbeat(); });
 }
 
 }  // namespace muster::agent

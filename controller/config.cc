@@ -75,7 +75,7 @@ Result<void> check_listen(const Config& config) {
 CommandLine parse_command_line(int argc, const char* const* argv) {
   CommandLine line;
   Config& config = line.config;
-  std::string archive_after = "10m", archive_keep = "90d", pulse_interval = "1s",
+  std::string archive_after = "10m", archive_keep = "90d", heartbeat_interval = "1s",
               port_range = "20000-29999";
   CLI::App app(kAbout, "muster-controller");
   app.footer(kFooter);
@@ -130,7 +130,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
          "one comes. 7d or more")
       ->capture_default_str()
       ->type_name("TIME");
-  option("--pulse-interval", pulse_interval, "MUSTER_CONTROLLER_PULSE_INTERVAL",
+  option("--heartbeat-interval", heartbeat_interval, "MUSTER_CONTROLLER_HEARTBEAT_INTERVAL",
          "How often an agent says that it is there; silent after 3.2 of them")
       ->capture_default_str()
       ->type_name("TIME");
@@ -183,11 +183,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
                "muster-controller: --archive-keep must be 7d or more: so long a finished job is "
                "known by its id\n");
   config.archive_keep = *keep;
-  auto pulse = parse_duration(pulse_interval);
-  if (!pulse) return wrong(std::move(pulse.error()).in("--pulse-interval"));
-  if (*pulse < std::chrono::milliseconds(10) || *pulse > std::chrono::minutes(1))
-    return end(kUsage, "muster-controller: --pulse-interval must be 10ms..1m\n");
-  config.pulse_interval = *pulse;
+  auto heartbeat = parse_duration(heartbeat_interval);
+  if (!heartbeat) return wrong(std::move(heartbeat.error()).in("--heartbeat-interval"));
+  if (*heartbeat < std::chrono::milliseconds(10) || *heartbeat > std::chrono::minutes(1))
+    return end(kUsage, "muster-controller: --heartbeat-interval must be 10ms..1m\n");
+  config.heartbeat_interval = *heartbeat;
   auto ports = parse_port_range(port_range);
   if (!ports) return wrong(ports.error());
   std::tie(config.port_first, config.port_last) = *ports;

@@ -24,7 +24,7 @@ struct Config {
   bool accept_loss = false;
   Duration archive_after = std::chrono::minutes(10);
   Duration archive_keep = std::chrono::hours(24 * 90);
-  Duration pulse_interval = std::chrono::seconds(1);
+  Duration heartbeat_interval = std::chrono::seconds(1);
   std::uint16_t port_first = 20'000, port_last = 29'999;
   std::filesystem::path dump;  // not empty: print the ledger of this state directory and end
 

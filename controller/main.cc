@@ -138,7 +138,7 @@ int run(const Config& config) {
   };
   options.describe = describe;
   options.on_fatal = [](const Error& error) { die(error); };
-  options.limits.silent_after = config.pulse_interval * 16 / 5;
+  options.limits.silent_after = config.heartbeat_interval * 16 / 5;
   options.limits.hear_first =
       std::min<Duration>(options.limits.silent_after, std::chrono::seconds(5));
   options.limits.archive_after = config.archive_after;
@@ -173,7 +173,7 @@ int run(const Config& config) {
                 .on_trouble = [](const std::string& line) { log::warn(line); }});
   Hub hub(shell, **store, work, collected, clock,
           {.version = std::string(version()),
-           .pulse_interval = config.pulse_interval,
+           .heartbeat_interval = config.heartbeat_interval,
            .cluster_out = cluster_out,
            .on_behind = [&](const Error& error) { mark_behind(shell, **journal, error); }},
           [&](grpc::CallbackServerContext* context) { return receiver->push_logs(context); });

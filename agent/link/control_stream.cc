@@ -24,21 +24,21 @@ std::shared_ptr<ControlStream> ControlStream::open(async::Loop& loop, async::Gat
   return stream;
 }
 
-void ControlStream::send(v1::ConnectRequest request, bool behind_pulse) {
+void ControlStream::send(v1::ConnectRequest request, bool behind_heartbeat) {
   if (ended_) return;
   make_sendable(request);
-  if (behind_pulse && pulse_) {
-    queue_.push_back(std::move(*pulse_));
-    pulse_.reset();
+  if (behind_heartbeat && heartbeat_) {
+    queue_.push_back(std::move(*heartbeat_));
+    heartbeat_.reset();
   }
   queue_.push_back(std::move(request));
   write_next();
 }
 
-void ControlStream::send_pulse(v1::ConnectRequest pulse) {
+void ControlStream::send_heartbeat(v1::ConnectRequest heartbeat) {
   if (ended_) return;
-  make_sendable(pulse);
-  pulse_ = std::move(pulse);
+  make_sendable(heartbeat);
+  heartbeat_ = std::move(heartbeat);
   write_next();
 }
 
@@ -47,9 +47,9 @@ void ControlStream::write_next() {
   if (!queue_.empty()) {
     outgoing_ = std::move(queue_.front());
     queue_.pop_front();
-  } else if (pulse_) {
-    outgoing_ = std::move(*pulse_);
-    pulse_.reset();
+  } else if (heartbeat_) {
+    outgoing_ = std::move(*heartbeat_);
+    heartbeat_.reset();
   } else {
     return;
   }

@@ -32,11 +32,11 @@ class ControlStream final : public grpc::ClientBidiReactor<v1::ConnectRequest, v
                                              const rpc::Endpoint& endpoint, Handlers handlers);
 
   // What is sent goes through make_sendable() first.
-  // In order. Nothing is lost but with the stream. `behind_pulse`: a pulse that waits goes before
+  // In order. Nothing is lost but with the stream. `behind_heartbeat`: a heartbeat that waits goes before
   // it; else it overtakes that one.
-  void send(v1::ConnectRequest request, bool behind_pulse = false);
-  // Latest wins: a pulse that waits behind a slow stream is replaced.
-  void send_pulse(v1::ConnectRequest pulse);
+  void send(v1::ConnectRequest request, bool behind_heartbeat = false);
+  // Latest wins: a heartbeat that waits behind a slow stream is replaced.
+  void send_heartbeat(v1::ConnectRequest heartbeat);
   // Ends it; on_done follows.
   void close();
 
@@ -61,7 +61,7 @@ class ControlStream final : public grpc::ClientBidiReactor<v1::ConnectRequest, v
   // The loop's.
   Handlers handlers_;
   std::deque<v1::ConnectRequest> queue_;
-  std::optional<v1::ConnectRequest> pulse_;
+  std::optional<v1::ConnectRequest> heartbeat_;
   v1::ConnectRequest outgoing_;  // gRPC's while writing_
   bool writing_ = false;
   bool ended_ = false;  // no further operation may be started

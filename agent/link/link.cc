@@ -128,8 +128,8 @@ void Link::on_message(v1::ConnectResponse message) {
     case v1::ConnectResponse::kFactAck:
       if (welcomed_) handlers_.on_fact_ack(message.fact_ack());
       return;
-    case v1::ConnectResponse::kPulseAck:
-      if (welcomed_) handlers_.on_pulse_ack(message.pulse_ack());
+    case v1::ConnectResponse::kHeartbeatAck:
+      if (welcomed_) handlers_.on_heartbeat_ack(message.heartbeat_ack());
       return;
     case v1::ConnectResponse::kFilesWanted:
       if (welcomed_ && handlers_.on_files_wanted)
@@ -186,7 +186,7 @@ void Link::send_facts(v1::Facts facts) {
   if (!welcomed_ || !stream_) return;
   v1::ConnectRequest request;
   // A sweep lets the next attempt be placed, from the newest checkpoint that the controller knows:
-  // the pulse that tells of it must not come behind.
+  // the heartbeat that tells of it must not come behind.
   const bool swept =
       std::ranges::any_of(facts.facts(), [](const v1::Fact& fact) { return fact.has_swept(); });
   *request.mutable_facts() = std::move(facts);
@@ -200,11 +200,11 @@ void Link::send_unsupported(v1::Unsupported unsupported) {
   stream_->send(std::move(request));
 }
 
-void Link::send_pulse(v1::Pulse pulse) {
+void Link::send_heartbeat(v1::Heartbeat heartbeat) {
   if (!welcomed_ || !stream_) return;
   v1::ConnectRequest request;
-  *request.mutable_pulse() = std::move(pulse);
-  stream_->send_pulse(std::move(request));
+  *request.mutable_heartbeat() = std::move(heartbeat);
+  stream_->send_heartbeat(std::move(request));
 }
 
 }  // namespace muster::agent

@@ -1,6 +1,6 @@
 // The agent's line to its controller: one control stream at a time, opened again for ever (50 ..
 // 500 ms, drawn: common/rpc/backoff.h; a refusal: slowly). Keeps the order of agent_service.proto:
-// Hello first, then nothing until Welcome, then facts and pulses.
+// Hello first, then nothing until Welcome, then facts and heartbeats.
 //
 // Strand: everything on the loop it is made with. Says one line a cause: unreachable, refused, back
 // again.
@@ -49,7 +49,7 @@ struct LinkHandlers {
   std::function<void(v1::Orders)> on_orders;
   std::function<void(v1::FilesWanted)> on_files_wanted;
   std::function<void(const v1::FactAck&)> on_fact_ack;
-  std::function<void(const v1::PulseAck&)> on_pulse_ack;
+  std::function<void(const v1::HeartbeatAck&)> on_heartbeat_ack;
   std::function<void()> on_down;  // after a Welcome only
   // Either side refused, because they are of two clusters or for another reason; true: do not try
   // again (the handler ends the agent).
@@ -75,7 +75,7 @@ class Link {
   [[nodiscard]] bool up() const { return welcomed_; }
   // Dropped when not up: what is to be said is said again after the next Welcome.
   void send_facts(v1::Facts facts);
-  void send_pulse(v1::Pulse pulse);
+  void send_heartbeat(v1::Heartbeat heartbeat);
   void send_unsupported(v1::Unsupported unsupported);
 
  private:

@@ -46,12 +46,12 @@ void make_sendable(Message& message) {
   }
 }
 
-std::vector<RunKey> trim_pulse(v1::Pulse& pulse, std::size_t most) {
+std::vector<RunKey> trim_heartbeat(v1::Heartbeat& heartbeat, std::size_t most) {
   std::vector<RunKey> trimmed;
-  for (std::size_t size = pulse.ByteSizeLong(); size > most;) {
+  for (std::size_t size = heartbeat.ByteSizeLong(); size > most;) {
     v1::AttemptReading* longest = nullptr;
     std::size_t bytes = 0;
-    for (v1::AttemptReading& reading : *pulse.mutable_readings()) {
+    for (v1::AttemptReading& reading : *heartbeat.mutable_readings()) {
       if (reading.shards().empty()) continue;
       if (const std::size_t has = reading.ByteSizeLong(); has > bytes) {
         longest = &reading;
@@ -61,7 +61,7 @@ std::vector<RunKey> trim_pulse(v1::Pulse& pulse, std::size_t most) {
     if (longest == nullptr) break;
     longest->clear_shards();
     trimmed.emplace_back(JobId(longest->job_id()), AttemptNo(longest->attempt()));
-    size = pulse.ByteSizeLong();
+    size = heartbeat.ByteSizeLong();
   }
   return trimmed;
 }

@@ -7,7 +7,7 @@
 namespace muster::agent {
 namespace {
 
-// A line of many bytes may name any number; a sample's fields are what a pulse has.
+// A line of many bytes may name any number; a sample's fields are what a heartbeat has.
 std::uint32_t to_count(std::int64_t value) {
   return static_cast<std::uint32_t>(
       std::clamp<std::int64_t>(value, 0, std::numeric_limits<std::uint32_t>::max()));

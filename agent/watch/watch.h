@@ -93,7 +93,7 @@ struct WatchCallbacks {
   std::function<void(const RunKey&, std::int64_t step)> on_first_step;
   // the answer to rank_ended
   std::function<void(const RunKey&, RankNo, const RankEnd&)> on_rank_end;
-  // a shard more is finished, or a checkpoint sealed: send a pulse now
+  // a shard more is finished, or a checkpoint sealed: send a heartbeat now
   std::function<void(const RunKey&)> on_shard_finished;
   // The answer to run_swept: all checkpoints it left are in readings(). Or its file system hangs
   // (`last_scan`, and on_trouble says so): then they are when it answers, told by
@@ -142,7 +142,7 @@ class Watch : public LogSource {
   [[nodiscard]] virtual bool logs_complete(const RunKey& run) = 0;
 
   // One reading a run: every rank's latest, and the samples and shards that came after mark
-  // `since`. Give the mark of the newest acknowledged pulse, 0 in the first pulse of a connection
+  // `since`. Give the mark of the newest acknowledged heartbeat, 0 in the first heartbeat of a connection
   // (a controller that was restarted knows nothing: all shards of the two newest steps, all samples
   // not yet acknowledged). Samples below `since` are forgotten; more than 1,000 are thinned, the
   // older ones first.

@@ -10,7 +10,7 @@
 namespace muster::render {
 namespace {
 
-constexpr Duration kStillLeast = std::chrono::seconds(10);  // a checkpoint's time, a slow pulse's
+constexpr Duration kStillLeast = std::chrono::seconds(10);  // a checkpoint's time, a slow heartbeat's
 constexpr double kStillSteps = 5;
 
 bool is_current(const v1::Job& job) { return job.progress().attempt() == job.attempt(); }

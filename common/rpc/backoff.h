@@ -13,7 +13,7 @@
 //                      of a core as long as the outage lasts. A host that answers nothing is tried
 //                      less often: each try takes up to 2 s.
 //   when it is back    the agents arrive spread over those 500 ms. An agent costs the controller
-//                      about 1 ms (two streams, Hello, the first pulse): 64 agents are attached
+//                      about 1 ms (two streams, Hello, the first heartbeat): 64 agents are attached
 //                      half a second after listen on two cores that are busy with other things.
 //                      2,000 are 4,000 connects/s and 2 s of CPU: four cores have them all within
 //                      the second; with fewer the later ones wait in their connect, of which the

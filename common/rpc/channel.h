@@ -37,7 +37,7 @@ void tune_server(grpc::ServerBuilder& builder);
 
 inline constexpr int kMessageBytesMax = 16 << 20;  // of an answer
 // Of a request: the longest that clients and agents send is a chain of stages
-// (spec::kChainBytesMax), and a pulse (agent/link/sendable.h), 8 MiB each.
+// (spec::kChainBytesMax), and a heartbeat (agent/link/sendable.h), 8 MiB each.
 inline constexpr int kRequestBytesMax = 9 << 20;
 // Of one connection at a time. A caller beyond it waits at its own end until one of its calls is
 // over; an agent has a connection of its own a stream.

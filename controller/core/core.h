@@ -30,7 +30,7 @@ namespace muster::core {
 struct Limits {
   std::uint32_t queued_jobs_max = 100'000;
   std::uint16_t port_first = 20'000, port_last = 29'999;
-  // without a word; pulses come each second
+  // without a word; heartbeats come each second
   Duration silent_after = std::chrono::milliseconds(3'200);
   // over orphan_grace, before the fence trusts it
   Duration grace_margin = std::chrono::seconds(5);

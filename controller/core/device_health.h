@@ -12,7 +12,7 @@
 namespace muster::core {
 
 // The agent looks at its devices (Inventory.features) and has not said yet, on this connection, how
-// they are. It does so with its first pulse.
+// they are. It does so with its first heartbeat.
 [[nodiscard]] bool awaits_probe(const NodeRecord& node, const NodeSeen& seen);
 
 // Why the device gets no new work: it is bad, or processes that are not muster's are on it.

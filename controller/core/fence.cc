@@ -35,7 +35,7 @@ PartCheck check_part(const Ledger& ledger, const Presence& presence, const JobRe
   const NodeName& node = part.placed.node;
   if (ledger.dead_nodes.contains(node)) return {.liveness = PartLiveness::Dead};
   const BootTime silent_at = last_word(presence, node) + limits.silent_after;
-  // The agent counts from the sending of a pulse that was acknowledged, so never later than the
+  // The agent counts from the sending of a heartbeat that was acknowledged, so never later than the
   // controller counts from its acknowledgement. One that an earlier life of this controller sent
   // was sent before this one listened.
   const auto seen = presence.nodes.find(node);

@@ -144,12 +144,12 @@ struct Disconnected {
   NodeName node;
   ConnectionId connection;
 };
-struct PulseHeard {
+struct HeartbeatHeard {
   NodeName node;
   ConnectionId connection;
-  v1::Pulse pulse;
+  v1::Heartbeat heartbeat;
 };
-struct PulseAcked {
+struct HeartbeatAcked {
   NodeName node;
   ConnectionId connection;
 };
@@ -162,6 +162,6 @@ struct SweptHeard {
   JobId job;
   AttemptNo attempt;
 };
-using Observation = std::variant<Connected, Disconnected, PulseHeard, PulseAcked, SweptHeard>;
+using Observation = std::variant<Connected, Disconnected, HeartbeatHeard, HeartbeatAcked, SweptHeard>;
 
 }  // namespace muster::core

@@ -165,18 +165,18 @@ class Observer {
     if (seen != nullptr) seen->connection = ConnectionId();
   }
 
-  void operator()(const PulseHeard& from) {
+  void operator()(const HeartbeatHeard& from) {
     NodeSeen* seen = on_connection(from.node, from.connection);
     if (seen == nullptr) return;
     heard_now(*seen, now_);
-    seen->disk_trouble = without_controls(shortened(from.pulse.disk_trouble(), kDiskTextBytes));
-    for (const v1::AttemptReading& reading : from.pulse.readings())
+    seen->disk_trouble = without_controls(shortened(from.heartbeat.disk_trouble(), kDiskTextBytes));
+    for (const v1::AttemptReading& reading : from.heartbeat.readings())
       fold_reading(from.node, reading);
-    if (!from.pulse.devices().empty()) fold_devices(from.node, *seen, from.pulse);
+    if (!from.heartbeat.devices().empty()) fold_devices(from.node, *seen, from.heartbeat);
     prune();
   }
 
-  void operator()(const PulseAcked& from) {
+  void operator()(const HeartbeatAcked& from) {
     NodeSeen* seen = on_connection(from.node, from.connection);
     if (seen != nullptr) seen->last_ack_sent = now_.boot;
   }
@@ -242,13 +242,13 @@ class Observer {
   }
 
   // All of them come at once; of a device that the node never announced there is nothing to know.
-  void fold_devices(const NodeName& name, NodeSeen& seen, const v1::Pulse& pulse) const {
+  void fold_devices(const NodeName& name, NodeSeen& seen, const v1::Heartbeat& heartbeat) const {
     const auto node = ledger_.nodes.find(name);
     if (node == ledger_.nodes.end()) return;
     std::set<std::uint32_t> announced;
     for (const v1::Device& device : node->second.inventory.devices()) announced.insert(device.id());
     seen.devices.clear();
-    for (const v1::DeviceReading& reading : pulse.devices()) {
+    for (const v1::DeviceReading& reading : heartbeat.devices()) {
       if (announced.contains(reading.id())) seen.devices[reading.id()] = bounded(reading);
     }
   }
@@ -279,7 +279,7 @@ class Observer {
       if (checkpoint.complete() && !has_checkpoint(job->second, attempt->number, shard.step())) {
         presence_.whole.insert({id, attempt->number, shard.step()});
       }
-      // at once: one pulse may tell of any number
+      // at once: one heartbeat may tell of any number
       if (seen.checkpoints.size() > kCheckpointsKept) {
         presence_.whole.erase({id, attempt->number, seen.checkpoints.begin()->first});
         seen.checkpoints.erase(seen.checkpoints.begin());
@@ -313,7 +313,7 @@ class Observer {
   }
 
   // The ledger is the judge of what may go; walking it now and then, when the map has doubled,
-  // keeps a pulse cheap.
+  // keeps a heartbeat cheap.
   void prune() {
     std::erase_if(presence_.whole, [&](const auto& key) {
       const auto& [id, number, step] = key;

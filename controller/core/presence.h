@@ -1,4 +1,4 @@
-// Presence: what can be seen now. Never journaled, lost with the process, rebuilt within a pulse by
+// Presence: what can be seen now. Never journaled, lost with the process, rebuilt within a heartbeat by
 // the agents that reconnect.
 // Owned by the shell's strand. observe() (core.h) is the only writer.
 #pragma once
@@ -60,7 +60,7 @@ struct NodeSeen {
   InstanceId instance;
   BootTime last_heard{};  // arrival, stamped in the gRPC callback
   WallTime last_heard_wall{};
-  // last PulseAck: from here the agent's orphan grace counts at the latest
+  // last HeartbeatAck: from here the agent's orphan grace counts at the latest
   BootTime last_ack_sent{};
   bool heard = false;  // since this controller started
   BootTime connected_at{};

@@ -30,9 +30,9 @@ std::set<core::AttemptKey> keys_of(const std::vector<core::Assignment>& assignme
 }
 
 // An agent of this release says no more; ranks and shards are bounded where they are kept.
-void bound_pulse(v1::Pulse& pulse) {
+void bound_heartbeat(v1::Heartbeat& heartbeat) {
   constexpr int kSamples = 1'000;
-  auto& readings = *pulse.mutable_readings();
+  auto& readings = *heartbeat.mutable_readings();
   if (readings.size() > kPresentMost) readings.DeleteSubrange(kPresentMost, readings.size() - kPresentMost);
   for (v1::AttemptReading& reading : readings) {
     auto& samples = *reading.mutable_samples();
@@ -252,9 +252,9 @@ grpc::Status Hub::other_incarnation(Peer& holder, const v1::Hello& hello, Now ar
   const auto seen = view.presence.nodes.find(holder.session->node());
   if (seen == view.presence.nodes.end()) return grpc::Status::OK;
   const BootTime heard = seen->second.last_heard;
-  // One that is well is heard within a pulse.
-  const Duration patience = std::max(std::min(3 * options_.pulse_interval, kHolderHeardMost),
-                                     options_.pulse_interval * 6 / 5);
+  // One that is well is heard within a heartbeat.
+  const Duration patience = std::max(std::min(3 * options_.heartbeat_interval, kHolderHeardMost),
+                                     options_.heartbeat_interval * 6 / 5);
   if (arrived.boot - heard > patience) return grpc::Status::OK;
   if (holder.contender != hello.incarnation()) {
     holder.contender = hello.incarnation();
@@ -292,8 +292,8 @@ void Hub::welcome(const SessionPtr& session, ConnectionId connection, const View
   welcome.set_epoch(view.ledger.epoch.value);
   welcome.set_version(options_.version);
   welcome.add_features("companion-logs");
-  *welcome.mutable_pulse_interval() =
-      google::protobuf::util::TimeUtil::NanosecondsToDuration(options_.pulse_interval.count());
+  *welcome.mutable_heartbeat_interval() =
+      google::protobuf::util::TimeUtil::NanosecondsToDuration(options_.heartbeat_interval.count());
   welcomed_.insert(session->instance());
   session->accept(connection, std::move(welcome));
   peers_[session->node()].welcomed = true;
@@ -342,18 +342,18 @@ void Hub::on_facts(const SessionPtr& session, v1::Facts facts, Now arrived) {
   }
 }
 
-void Hub::on_pulse(const SessionPtr& session, v1::Pulse pulse, Now arrived) {
-  bound_pulse(pulse);
-  v1::PulseAck ack;
-  ack.set_number(pulse.number());
+void Hub::on_heartbeat(const SessionPtr& session, v1::Heartbeat heartbeat, Now arrived) {
+  bound_heartbeat(heartbeat);
+  v1::HeartbeatAck ack;
+  ack.set_number(heartbeat.number());
   ack.set_epoch(epoch_.load(std::memory_order_acquire));
   const NodeName& node = session->node();
   const ConnectionId connection = session->connection();
   shell_.observe(
-      core::PulseHeard{.node = node, .connection = connection, .pulse = std::move(pulse)}, arrived);
-  // Before the ack leaves, and with the pulse's arrival: the agent counts its grace from the
+      core::HeartbeatHeard{.node = node, .connection = connection, .heartbeat = std::move(heartbeat)}, arrived);
+  // Before the ack leaves, and with the heartbeat's arrival: the agent counts its grace from the
   // sending, which is earlier still.
-  shell_.observe(core::PulseAcked{.node = node, .connection = connection}, arrived);
+  shell_.observe(core::HeartbeatAcked{.node = node, .connection = connection}, arrived);
   session->ack(std::move(ack));
 }
 
@@ -380,26 +380,26 @@ void Hub::on_gone(const SessionPtr& session, Now at) {
 // Short jobs may end faster than their Forgets are sent, and standing orders name only the newest:
 // what a node still has and no order of it mentions is looked at again, once all that is known of
 // it is durable.
-void Hub::find_leftovers(const core::PulseHeard& pulse) {
-  const auto peer = peers_.find(pulse.node);
-  if (peer == peers_.end() || peer->second.connection != pulse.connection) return;
+void Hub::find_leftovers(const core::HeartbeatHeard& heartbeat) {
+  const auto peer = peers_.find(heartbeat.node);
+  if (peer == peers_.end() || peer->second.connection != heartbeat.connection) return;
   std::set<core::AttemptKey>& seen = peer->second.seen;
   seen.clear();
-  for (const v1::AttemptReading& reading : pulse.pulse.readings())
+  for (const v1::AttemptReading& reading : heartbeat.heartbeat.readings())
     seen.emplace(JobId(reading.job_id()), AttemptNo(reading.attempt()));
   const std::set<core::AttemptKey> sent = keys_of(peer->second.sent);
   if (std::ranges::all_of(seen, [&](const core::AttemptKey& key) { return sent.contains(key); }))
     return;
-  // refused: with the next pulse
-  (void)ask(0, [this, node = pulse.node](const View& view) { tell(node, view, false); });
+  // refused: with the next heartbeat
+  (void)ask(0, [this, node = heartbeat.node](const View& view) { tell(node, view, false); });
 }
 
-void Hub::on_pulse(const core::PulseHeard& pulse, const core::Presence& presence) {
-  find_leftovers(pulse);
-  const auto peer = peers_.find(pulse.node);
+void Hub::on_heartbeat(const core::HeartbeatHeard& heartbeat, const core::Presence& presence) {
+  find_leftovers(heartbeat);
+  const auto peer = peers_.find(heartbeat.node);
   const std::set<core::AttemptKey> sent =
       peer == peers_.end() ? std::set<core::AttemptKey>() : keys_of(peer->second.sent);
-  for (const v1::AttemptReading& reading : pulse.pulse.readings()) {
+  for (const v1::AttemptReading& reading : heartbeat.heartbeat.readings()) {
     if (reading.samples().empty()) continue;
     const JobId job(reading.job_id());
     const AttemptNo attempt(reading.attempt());

@@ -11,7 +11,7 @@
 // that the journal is older than it must be: it is refused, the shell is paused and the daemon told
 // (on_behind). From then on nobody is welcomed or given orders, and no fact is acknowledged: its
 // agent says it again to the next controller. Who is connected stays, and its leases are renewed.
-// Pulses are answered at once, without any sync: presence is not durable. Losing a connection is
+// Heartbeats are answered at once, without any sync: presence is not durable. Losing a connection is
 // observed at once. The stream of a node that is declared dead is ended: a new Hello alone takes
 // the node back. A part that was started is never ordered to run again, but stopped where its agent
 // does not hold it. What an agent sends of fields unknown here goes no further. A part that cannot
@@ -44,7 +44,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
  public:
   struct Options {
     std::string version;
-    Duration pulse_interval = std::chrono::seconds(1);
+    Duration heartbeat_interval = std::chrono::seconds(1);
     std::string cluster_out;
     // Once, on the strand: the journal is older than it must be, and how that is known. The daemon
     // makes it durable.
@@ -70,12 +70,12 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
 
   // Listener, on the strand
   void on_release(std::span<const journal::Row> rows, const View& view) override;
-  void on_pulse(const core::PulseHeard& pulse, const core::Presence& presence) override;
+  void on_heartbeat(const core::HeartbeatHeard& heartbeat, const core::Presence& presence) override;
 
   // SessionOwner, on gRPC's threads
   void on_hello(const SessionPtr& session, v1::Hello hello, Now arrived) override;
   void on_facts(const SessionPtr& session, v1::Facts facts, Now arrived) override;
-  void on_pulse(const SessionPtr& session, v1::Pulse pulse, Now arrived) override;
+  void on_heartbeat(const SessionPtr& session, v1::Heartbeat heartbeat, Now arrived) override;
   void on_unsupported(const SessionPtr& session, v1::Unsupported unsupported) override;
   void on_gone(const SessionPtr& session, Now at) override;
 
@@ -84,7 +84,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
     SessionPtr session;
     ConnectionId connection;
     std::set<core::AttemptKey> present;  // run directories its Hello named
-    std::set<core::AttemptKey> seen;  // run directories its latest pulse named
+    std::set<core::AttemptKey> seen;  // run directories its latest heartbeat named
     std::vector<core::Assignment> sent;
     bool welcomed = false;
     std::string incarnation;
@@ -102,7 +102,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   void tell(const NodeName& node, const View& view, bool always);
   void find_files(const FileTransferPtr& transfer, const v1::FetchFilesRequest& request,
                   const View& view);
-  void find_leftovers(const core::PulseHeard& pulse);
+  void find_leftovers(const core::HeartbeatHeard& heartbeat);
   void cannot_launch(const NodeName& node, const core::Assignment& wanted, const Error& why,
                      const View& view);
 

@@ -98,7 +98,7 @@ bool Session::hand_over(Now arrived) {
     }
     owner_.on_facts(self, std::move(*incoming_.mutable_facts()), arrived);
   }
-  if (incoming_.has_pulse()) owner_.on_pulse(self, std::move(*incoming_.mutable_pulse()), arrived);
+  if (incoming_.has_heartbeat()) owner_.on_heartbeat(self, std::move(*incoming_.mutable_heartbeat()), arrived);
   if (incoming_.has_unsupported() && ++unsupported_ <= kUnsupportedMost)
     owner_.on_unsupported(self, std::move(*incoming_.mutable_unsupported()));
   return true;  // what a newer agent may say besides is not for this version
@@ -152,9 +152,9 @@ void Session::ack(v1::FactAck ack) {
   write_next();
 }
 
-void Session::ack(v1::PulseAck ack) {
+void Session::ack(v1::HeartbeatAck ack) {
   const std::lock_guard lock(mutex_);
-  pulse_ack_ = std::move(ack);
+  heartbeat_ack_ = std::move(ack);
   write_next();
 }
 
@@ -186,7 +186,7 @@ bool Session::next_message() {
     files_.pop_front();
     return true;
   }
-  if (!runs_.empty() && !(acks_turn_ && (fact_ack_ || pulse_ack_))) {
+  if (!runs_.empty() && !(acks_turn_ && (fact_ack_ || heartbeat_ack_))) {
     v1::Orders& orders = *outgoing_.mutable_orders();
     orders = standing_;
     *orders.add_orders() = std::move(runs_.front());
@@ -198,8 +198,8 @@ bool Session::next_message() {
   acks_turn_ = false;
   if (fact_ack_) {
     *outgoing_.mutable_fact_ack() = std::move(*std::exchange(fact_ack_, std::nullopt));
-  } else if (pulse_ack_) {
-    *outgoing_.mutable_pulse_ack() = std::move(*std::exchange(pulse_ack_, std::nullopt));
+  } else if (heartbeat_ack_) {
+    *outgoing_.mutable_heartbeat_ack() = std::move(*std::exchange(heartbeat_ack_, std::nullopt));
   } else {
     return false;
   }

@@ -45,7 +45,7 @@ class SessionOwner {
   virtual ~SessionOwner() = default;
   virtual void on_hello(const SessionPtr& session, v1::Hello hello, Now arrived) = 0;
   virtual void on_facts(const SessionPtr& session, v1::Facts facts, Now arrived) = 0;
-  virtual void on_pulse(const SessionPtr& session, v1::Pulse pulse, Now arrived) = 0;
+  virtual void on_heartbeat(const SessionPtr& session, v1::Heartbeat heartbeat, Now arrived) = 0;
   virtual void on_unsupported(const SessionPtr& session, v1::Unsupported unsupported) = 0;
   virtual void on_gone(const SessionPtr& session, Now at) = 0;
 };
@@ -65,7 +65,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   Session(SessionOwner& owner, const Clock& clock, std::string peer)
       : owner_(owner), clock_(clock), peer_(std::move(peer)) {}
 
-  // The hub's decision about the Hello. Facts and pulses before it end the stream. An agent that
+  // The hub's decision about the Hello. Facts and heartbeats before it end the stream. An agent that
   // ends its half right behind its Hello gets its answer all the same, the Welcome or the status
   // that says why not, and then the end.
   void accept(ConnectionId connection, v1::Welcome welcome);
@@ -75,7 +75,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   // they are decided and durable, or left to the next controller: no longer held here
   void facts_taken(std::size_t cost);
   void ack(v1::FactAck ack);
-  void ack(v1::PulseAck ack);
+  void ack(v1::HeartbeatAck ack);
 
   [[nodiscard]] const std::string& peer() const { return peer_; }
   // After hello, unchanged.
@@ -115,7 +115,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   std::deque<v1::FilesWanted> files_;
   bool acks_turn_ = false;  // a launch was written last
   std::optional<v1::FactAck> fact_ack_;
-  std::optional<v1::PulseAck> pulse_ack_;
+  std::optional<v1::HeartbeatAck> heartbeat_ack_;
   v1::ConnectResponse outgoing_;
   bool writing_ = false, finished_ = false, gone_notified_ = false;
   std::size_t facts_waiting_ = 0;

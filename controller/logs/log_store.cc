@@ -232,7 +232,7 @@ Result<void> FileLogStore::add_points(const JobId& job, const std::vector<Series
   if (auto done = io::make_dirs(job_dir(job), 0700); !done) return done;
   auto file = SeriesFile::open(job_dir(job) / "series");
   if (!file) return fail(std::move(file.error()));
-  // The last pulses come when the job has ended: nobody would ever close what was kept open for
+  // The last heartbeats come when the job has ended: nobody would ever close what was kept open for
   // them.
   const bool finished = [&] {
     const std::scoped_lock logs(mutex_);

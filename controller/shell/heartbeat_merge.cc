@@ -33,7 +33,7 @@ void take_over_shards(v1::AttemptReading& newest, v1::AttemptReading& earlier) {
 
 }  // namespace
 
-void take_over(v1::Pulse& newest, v1::Pulse earlier) {
+void take_over(v1::Heartbeat& newest, v1::Heartbeat earlier) {
   if (newest.ByteSizeLong() + earlier.ByteSizeLong() > kBytesMost) return;
   if (newest.devices().empty()) newest.mutable_devices()->Swap(earlier.mutable_devices());
   std::map<std::pair<std::string, std::uint32_t>, int> places;

@@ -142,12 +142,12 @@ bool Shell::push(Item item, bool bounded) {
   {
     const std::lock_guard lock(mutex_);
     if (bounded && bounded_ >= options_.inbox_max) return false;
-    const std::optional<PulseSlot> slot = pulse_slot(item);
-    if (slot && replace_pulse(item, *slot)) return true;
+    const std::optional<HeartbeatSlot> slot = heartbeat_slot(item);
+    if (slot && replace_heartbeat(item, *slot)) return true;
     bounded_ += bounded ? 1 : 0;
     item.bounded = bounded;
     inbox_.push_back(std::move(item));
-    if (slot) waiting_pulses_.emplace(*slot, &inbox_.back());
+    if (slot) waiting_heartbeats_.emplace(*slot, &inbox_.back());
     if (scheduled_) return true;
     scheduled_ = true;
   }
@@ -155,26 +155,26 @@ bool Shell::push(Item item, bool bounded) {
   return true;
 }
 
-std::optional<Shell::PulseSlot> Shell::pulse_slot(const Item& item) {
+std::optional<Shell::HeartbeatSlot> Shell::heartbeat_slot(const Item& item) {
   const auto* observation = std::get_if<core::Observation>(&item.what);
   if (observation == nullptr) return std::nullopt;
-  if (const auto* pulse = std::get_if<core::PulseHeard>(observation))
-    return PulseSlot(pulse->node, pulse->connection, false);
-  if (const auto* acked = std::get_if<core::PulseAcked>(observation))
-    return PulseSlot(acked->node, acked->connection, true);
+  if (const auto* heartbeat = std::get_if<core::HeartbeatHeard>(observation))
+    return HeartbeatSlot(heartbeat->node, heartbeat->connection, false);
+  if (const auto* acked = std::get_if<core::HeartbeatAcked>(observation))
+    return HeartbeatSlot(acked->node, acked->connection, true);
   return std::nullopt;
 }
 
 // False: none of this connection waits. At the place of the first: at the end of the inbox it could
 // be overtaken by the judging of deadlines.
-bool Shell::replace_pulse(Item& item, const PulseSlot& slot) {
-  const auto waiting = waiting_pulses_.find(slot);
-  if (waiting == waiting_pulses_.end()) return false;
+bool Shell::replace_heartbeat(Item& item, const HeartbeatSlot& slot) {
+  const auto waiting = waiting_heartbeats_.find(slot);
+  if (waiting == waiting_heartbeats_.end()) return false;
   Item& there = *waiting->second;
   auto& newest = std::get<core::Observation>(item.what);
-  if (auto* pulse = std::get_if<core::PulseHeard>(&newest)) {
-    take_over(pulse->pulse,
-              std::move(std::get<core::PulseHeard>(std::get<core::Observation>(there.what)).pulse));
+  if (auto* heartbeat = std::get_if<core::HeartbeatHeard>(&newest)) {
+    take_over(heartbeat->heartbeat,
+              std::move(std::get<core::HeartbeatHeard>(std::get<core::Observation>(there.what)).heartbeat));
   }
   there.what = std::move(newest);
   there.heard = item.heard;
@@ -234,7 +234,7 @@ void Shell::turn() {
     items.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
       bounded_ -= inbox_.front().bounded ? 1 : 0;
-      if (const auto slot = pulse_slot(inbox_.front())) waiting_pulses_.erase(*slot);
+      if (const auto slot = heartbeat_slot(inbox_.front())) waiting_heartbeats_.erase(*slot);
       items.push_back(std::move(inbox_.front()));
       inbox_.pop_front();
     }
@@ -251,10 +251,10 @@ void Shell::turn() {
   for (Item& item : items) take(*batch, std::move(item));
   if (open_ && paused_.empty() && (wants_propose_ || !items.empty())) {
     const BootTime judge = horizon(first_left);
-    if (!batch->only_pulses || wants_propose_ || now_.boot >= pulse_propose_at_) {
+    if (!batch->only_heartbeats || wants_propose_ || now_.boot >= heartbeat_propose_at_) {
       propose(*batch, judge);
     } else {
-      arm(pulse_propose_at_);
+      arm(heartbeat_propose_at_);
     }
   }
   if (!batch->rows.empty()) return append(std::move(batch));
@@ -267,7 +267,7 @@ void Shell::turn() {
 
 void Shell::take(Batch& batch, Item item) {
   if (auto* input = std::get_if<InputItem>(&item.what)) {
-    batch.only_pulses = false;
+    batch.only_heartbeats = false;
     Outcome outcome = accept(batch, input->input, item.heard);
     if (input->then && !outcome.refusal) {
       core::observe(presence_, ledger_, *input->then, item.heard);
@@ -276,10 +276,10 @@ void Shell::take(Batch& batch, Item item) {
     if (input->reply) batch.replies.emplace_back(std::move(input->reply), std::move(outcome));
   } else if (auto* observation = std::get_if<core::Observation>(&item.what)) {
     core::observe(presence_, ledger_, *observation, item.heard);
-    if (const auto* pulse = std::get_if<core::PulseHeard>(observation)) {
-      if (listener_ != nullptr) listener_->on_pulse(*pulse, presence_);
+    if (const auto* heartbeat = std::get_if<core::HeartbeatHeard>(observation)) {
+      if (listener_ != nullptr) listener_->on_heartbeat(*heartbeat, presence_);
       if (!by_job_.empty() || !watching_all_.empty()) {
-        for (const v1::AttemptReading& reading : pulse->pulse.readings()) {
+        for (const v1::AttemptReading& reading : heartbeat->heartbeat.readings()) {
           const JobId job(reading.job_id());
           for (auto [at, end] = by_job_.equal_range(job); at != end; ++at)
             at->second->on_reading(job, presence_);
@@ -287,9 +287,9 @@ void Shell::take(Batch& batch, Item item) {
         }
       }
     } else if (std::holds_alternative<core::SweptHeard>(*observation)) {
-      batch.only_pulses = false;
-    } else if (!std::holds_alternative<core::PulseAcked>(*observation)) {
-      batch.only_pulses = false;
+      batch.only_heartbeats = false;
+    } else if (!std::holds_alternative<core::HeartbeatAcked>(*observation)) {
+      batch.only_heartbeats = false;
       batch.presence_changed = true;
     }
   } else {
@@ -346,7 +346,7 @@ void Shell::propose(Batch& batch, BootTime horizon) {
   const Now judged{.wall = now_.wall, .boot = horizon};
   std::optional<BootTime> wake_at;
   core::PlacingTurn turn{.cursor = placing_goes_on_};
-  if (turn.cursor && !batch.only_pulses) turn.cursor->again = true;
+  if (turn.cursor && !batch.only_heartbeats) turn.cursor->again = true;
   for (std::size_t round = 0;; ++round) {
     core::Proposal proposal = core::propose(ledger_, presence_, judged, options_.limits, turn);
     wake_at = proposal.wake_at;
@@ -366,7 +366,7 @@ void Shell::propose(Batch& batch, BootTime horizon) {
   if (placing_goes_on_) wake_at = now_.boot;  // whoever else waits comes first
   wants_propose_ = false;
   const Duration spent = clock_.now().boot - now_.boot;
-  pulse_propose_at_ = now_.boot + 10 * spent;
+  heartbeat_propose_at_ = now_.boot + 10 * spent;
   timer_->cancel();
   timer_due_.reset();
   if (stall_until_) wake_at = wake_at ? std::max(*wake_at, *stall_until_) : *stall_until_;

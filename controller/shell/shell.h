@@ -16,7 +16,7 @@
 // the stall, until the network's threads have had as long again. So neither a slow disk nor a
 // starved controller makes a node look silent. The shell owns the only timer (Proposal::wake_at).
 //
-// Pulses come whether or not a batch is in flight: of one connection one waits, and what comes
+// Heartbeats come whether or not a batch is in flight: of one connection one waits, and what comes
 // takes it over and its place, so that the inbox does not grow while the disk hangs.
 //
 // Paused, it accepts, proposes and appends nothing: every input is refused with the reason, reads
@@ -126,7 +126,7 @@ class Shell {
     ReplyFn reply;
     std::optional<core::Observation> then;
   };
-  using PulseSlot = std::tuple<NodeName, ConnectionId, bool>;  // bool: a PulseAcked
+  using HeartbeatSlot = std::tuple<NodeName, ConnectionId, bool>;  // bool: a HeartbeatAcked
   struct Item {
     Now arrived;  // the first of those that share its place: deadlines are not judged beyond it
     Now heard{};  // the last of them
@@ -139,12 +139,12 @@ class Shell {
     std::vector<std::pair<ReplyFn, Outcome>> replies;
     std::vector<ReadFn> reads;
     bool presence_changed = false;  // an agent came or went
-    bool only_pulses = true;
+    bool only_heartbeats = true;
   };
 
   bool push(Item item, bool bounded);
-  static std::optional<PulseSlot> pulse_slot(const Item& item);  // nothing: it is no pulse
-  bool replace_pulse(Item& item, const PulseSlot& slot);
+  static std::optional<HeartbeatSlot> heartbeat_slot(const Item& item);  // nothing: it is no heartbeat
+  bool replace_heartbeat(Item& item, const HeartbeatSlot& slot);
   void turn();
   void take(Batch& batch, Item item);
   Outcome accept(Batch& batch, const core::Input& input, Now now);
@@ -167,9 +167,9 @@ class Shell {
   Options options_;
   Listener* listener_ = nullptr;
 
-  std::mutex mutex_;  // guards inbox_, waiting_pulses_, scheduled_, bounded_
+  std::mutex mutex_;  // guards inbox_, waiting_heartbeats_, scheduled_, bounded_
   std::deque<Item> inbox_;
-  std::map<PulseSlot, Item*> waiting_pulses_;  // of the inbox
+  std::map<HeartbeatSlot, Item*> waiting_heartbeats_;  // of the inbox
   bool scheduled_ = false;
   std::size_t bounded_ = 0;  // items in the inbox that count against inbox_max
 
@@ -188,8 +188,8 @@ class Shell {
   std::optional<core::QueueCursor> placing_goes_on_;
   std::optional<BootTime> timer_due_;  // set while the timer is armed
   std::optional<BootTime> stall_until_;
-  // a batch of pulses alone waits for this: propose must not eat the core
-  BootTime pulse_propose_at_{};
+  // a batch of heartbeats alone waits for this: propose must not eat the core
+  BootTime heartbeat_propose_at_{};
   std::deque<JobId> archive_;
   bool archiving_ = false;
   std::move_only_function<void()> on_idle_;  // set while stopping

@@ -39,8 +39,8 @@ class Listener {
  public:
   virtual ~Listener() = default;
   virtual void on_release(std::span<const journal::Row> rows, const View& view) = 0;
-  // After the pulse was observed. The ledger may be ahead of what is durable: for presence only.
-  virtual void on_pulse(const core::PulseHeard& pulse, const core::Presence& presence) = 0;
+  // After the heartbeat was observed. The ledger may be ahead of what is durable: for presence only.
+  virtual void on_heartbeat(const core::HeartbeatHeard& heartbeat, const core::Presence& presence) = 0;
 };
 
 // A client's stream. Calls must only queue.
@@ -49,7 +49,7 @@ class Watcher {
   virtual ~Watcher() = default;
   // Those of its job (or all), in order, durable. The view is as of these events.
   virtual void on_events(std::span<const EventPtr> events, const View& view) = 0;
-  // A pulse told of its job.
+  // A heartbeat told of its job.
   virtual void on_reading(const JobId& job, const core::Presence& presence) = 0;
   // An agent came or went.
   virtual void on_presence(const core::Presence& presence) = 0;

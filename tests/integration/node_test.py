@@ -257,7 +257,7 @@ class Record(unittest.TestCase):
             self.assertIn("/opt/?", cluster.muster("env", name, "--rank", "0", code=0).out)
 
     def test_a_directory_in_a_save_directory_may_have_any_name(self):
-        """One that is not UTF-8 was in every pulse: no fact of the node was ever heard again."""
+        """One that is not UTF-8 was in every heartbeat: no fact of the node was ever heard again."""
         with Private() as cluster:
             cluster.controller()
             cluster.agent("n0")

@@ -143,7 +143,7 @@ wait({gate.path!r})
             self.muster("wait", "nan")
 
     def test_the_last_loss_stays(self):
-        """Ten minutes after its end a job's step was there, and its loss was not: it was known from pulses alone."""
+        """Ten minutes after its end a job's step was there, and its loss was not: it was known from heartbeats alone."""
         self.job("fell", 'for step in range(1, 5): print(f"step {step}/4 loss {3 - step / 4}")\n')
         self.job("broken", 'for step in (1, 2): print(f"step {step}/4 loss 2.5")\nfor step in (3, 4): print(f"step {step}/4 loss nan")\n')
         for name in ("fell", "broken"):

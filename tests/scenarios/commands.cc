@@ -422,15 +422,15 @@ void first_step(World& world, const Command& command) {
          std::move(fact));
 }
 
-// A pulse with readings of one attempt, from its first node or the one that is named: its step, or
+// A heartbeat with readings of one attempt, from its first node or the one that is named: its step, or
 // a checkpoint's shards.
-void pulse(World& world, const Command& command) {
+void heartbeat(World& world, const Command& command) {
   const core::JobRecord& job = job_named(world, command.word(0));
   const core::AttemptRecord& attempt = attempt_named(world, command);
   const bool named = command.words.size() > 1 && world.agents.contains(command.word(1));
   const std::string node = named ? command.word(1) : attempt.parts.front().placed.node.str();
-  core::PulseHeard heard{.node = NodeName(node), .connection = world.agents.at(node).connection};
-  v1::AttemptReading& reading = *heard.pulse.add_readings();
+  core::HeartbeatHeard heard{.node = NodeName(node), .connection = world.agents.at(node).connection};
+  v1::AttemptReading& reading = *heard.heartbeat.add_readings();
   reading.set_job_id(job.id.str());
   reading.set_attempt(attempt.number.value);
   if (command.has("step")) {
@@ -535,7 +535,7 @@ constexpr Verb kVerbs[] = {
     {"done", done},
     {"swept", swept},
     {"first-step", first_step},
-    {"pulse", pulse},
+    {"heartbeat", heartbeat},
     {"logs", logs},
     {"stage", stage},
     {"submit-chain", submit_chain},

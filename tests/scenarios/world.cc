@@ -15,7 +15,7 @@ namespace muster::scenarios {
 namespace {
 
 constexpr int kRoundsMax = 100;
-constexpr Duration kPulse = std::chrono::seconds(1);
+constexpr Duration kHeartbeat = std::chrono::seconds(1);
 constexpr BootTime kStart{std::chrono::hours(1)};
 constexpr WallTime kWallStart{std::chrono::seconds(1'800'000'000)};
 
@@ -159,19 +159,19 @@ void World::check_replay() const {
 void World::advance(Duration by) {
   const BootTime end = now_.boot + by;
   while (now_.boot < end) {
-    const BootTime pulse = kStart + ((now_.boot - kStart) / kPulse + 1) * kPulse;
-    BootTime next = std::min(end, pulse);
+    const BootTime heartbeat = kStart + ((now_.boot - kStart) / kHeartbeat + 1) * kHeartbeat;
+    BootTime next = std::min(end, heartbeat);
     if (wake_at_ && *wake_at_ < next) next = *wake_at_;
     now_.wall += next - now_.boot;
     now_.boot = next;
-    if (next == pulse) {
+    if (next == heartbeat) {
       for (auto& [name, agent] : agents) {
         if (!agent.pulsing) continue;
         core::observe(presence_, ledger_,
-                      core::PulseHeard{.node = NodeName(name), .connection = agent.connection},
+                      core::HeartbeatHeard{.node = NodeName(name), .connection = agent.connection},
                       now_);
         core::observe(presence_, ledger_,
-                      core::PulseAcked{.node = NodeName(name), .connection = agent.connection},
+                      core::HeartbeatAcked{.node = NodeName(name), .connection = agent.connection},
                       now_);
       }
     }

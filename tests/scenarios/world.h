@@ -1,5 +1,5 @@
 // A whole controller in memory, but for its edges: the real core, a journal that is a vector, a
-// clock that a script moves, and agents that only pulse. After every input it proposes to a fixed
+// clock that a script moves, and agents that only heartbeat. After every input it proposes to a fixed
 // point as the shell does, and checks that a replay of the journal gives the same ledger.
 #pragma once
 
@@ -27,7 +27,7 @@ class World {
   // Decides, applies and settles one input; what came of it goes to the trace.
   core::Decision put(const core::Input& input);
   void see(const core::Observation& observation);
-  // Moves the clock over every wake-up and every second's pulses on the way.
+  // Moves the clock over every wake-up and every second's heartbeats on the way.
   void advance(Duration by);
   // The controller dies and starts again: replay, as the journal would hand it out, but for its
   // last `lost` rows, whose loss is accepted; then every agent that was connected is back.

@@ -10,7 +10,7 @@
 namespace muster::sim {
 namespace {
 
-constexpr Time kPulseInterval = kSecond;
+constexpr Time kHeartbeatInterval = kSecond;
 
 Duration grace_of(const v1::NodeLaunch& launch) {
   return std::chrono::seconds(launch.orphan_grace().seconds()) +
@@ -70,14 +70,14 @@ void AgentModel::link_closed(const LinkPtr& link) {
   if (link_ != link) return;
   link_.reset();
   welcomed_ = false;
-  pulses_sent_.clear();
+  heartbeats_sent_.clear();
   retry();
 }
 
 // What it wrote into a stream that has stalled on the way: it is still going to arrive.
 void AgentModel::last_words(const LinkPtr& link) {
   if (link_ != link || !welcomed_ || paused()) return;
-  pulse();
+  heartbeat();
   send_facts();
 }
 
@@ -99,7 +99,7 @@ void AgentModel::receive(const LinkPtr& link, std::shared_ptr<const Down> messag
         acknowledged_from_ = std::max(acknowledged_from_, hello_sent_);
         send_facts();
         after(world_.rng.between(0, 100 * kMillisecond), [this, link] {
-          if (link_ == link) pulse();
+          if (link_ == link) heartbeat();
         });
         return;
       }
@@ -112,11 +112,11 @@ void AgentModel::receive(const LinkPtr& link, std::shared_ptr<const Down> messag
         acked = std::max(acked, JournalIndex(what.fact_ack().index()));
         return;
       }
-      case v1::ConnectResponse::kPulseAck: {
-        const auto sent = pulses_sent_.find(what.pulse_ack().number());
-        if (sent == pulses_sent_.end()) return;
+      case v1::ConnectResponse::kHeartbeatAck: {
+        const auto sent = heartbeats_sent_.find(what.heartbeat_ack().number());
+        if (sent == heartbeats_sent_.end()) return;
         acknowledged_from_ = std::max(acknowledged_from_, sent->second);
-        pulses_sent_.erase(pulses_sent_.begin(), std::next(sent));
+        heartbeats_sent_.erase(heartbeats_sent_.begin(), std::next(sent));
         return renew_leases(acknowledged_from_);
       }
       case v1::ConnectResponse::kFilesWanted:  // files are no part of the model
@@ -162,37 +162,37 @@ void AgentModel::send_facts() {
   world_.network.send_up(link_, std::move(request));
 }
 
-void AgentModel::pulse() {
+void AgentModel::heartbeat() {
   if (link_ == nullptr || !welcomed_) return;
   note_first_steps();
   send_facts();
   v1::ConnectRequest request;
-  v1::Pulse& pulse = *request.mutable_pulse();
-  pulse.set_number(++pulse_);
-  pulses_sent_[pulse_] = machine_.clocks().boot;
+  v1::Heartbeat& heartbeat = *request.mutable_heartbeat();
+  heartbeat.set_number(++heartbeat_);
+  heartbeats_sent_[heartbeat_] = machine_.clocks().boot;
   for (const auto& [run, dir] : machine_.disk().runs) {
-    if (dir->launch) add_reading(pulse, run, *dir);
+    if (dir->launch) add_reading(heartbeat, run, *dir);
   }
   world_.network.send_up(link_, std::move(request));
   if (world_.mutant == Mutant::LeaseWithoutEcho) renew_leases(machine_.clocks().boot);
-  after(kPulseInterval, [this, link = link_] {
+  after(kHeartbeatInterval, [this, link = link_] {
     if (link_ != link) return;
     // Long without an answer: the other end is gone, whatever the socket says.
-    if (pulses_sent_.size() > 15) {
+    if (heartbeats_sent_.size() > 15) {
       world_.network.closed_by_agent(link);
       return link_closed(link);
     }
-    this->pulse();
+    this->heartbeat();
   });
   // Only a launch record names the ranks: of a run that was refused no log is ever sent.
   for (const auto& [run, dir] : machine_.disk().runs) {
-    if (dir->launch && pulse_ % 2 == 0 && observe(run, *dir).swept)
+    if (dir->launch && heartbeat_ % 2 == 0 && observe(run, *dir).swept)
       world_.controller.logs_pushed(machine_, run);
   }
 }
 
-void AgentModel::add_reading(v1::Pulse& pulse, const agent::RunKey& run, const RunDir& dir) const {
-  v1::AttemptReading& reading = *pulse.add_readings();
+void AgentModel::add_reading(v1::Heartbeat& heartbeat, const agent::RunKey& run, const RunDir& dir) const {
+  v1::AttemptReading& reading = *heartbeat.add_readings();
   reading.set_job_id(run.first.str());
   reading.set_attempt(run.second.value);
   for (const v1::RankProcess& from : dir.launch->ranks()) {

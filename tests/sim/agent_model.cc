@@ -42,9 +42,9 @@ void AgentModel::launch() {
   spawned_.clear();
   sweeping_.clear();
   signalled_.clear();
-  pulses_sent_.clear();
+  heartbeats_sent_.clear();
   acknowledged_from_ = hello_sent_ = BootTime{};
-  pulse_ = 0;
+  heartbeat_ = 0;
   backoff_ = 50 * kMillisecond;
   effects_left_.reset();
   known_before_.clear();

@@ -51,8 +51,8 @@ class AgentModel : public Actor {
   void hello();
   void take(const v1::Orders& orders, std::uint64_t order);
   void send_facts();
-  void pulse();
-  void add_reading(v1::Pulse& pulse, const agent::RunKey& run, const RunDir& dir) const;
+  void heartbeat();
+  void add_reading(v1::Heartbeat& heartbeat, const agent::RunKey& run, const RunDir& dir) const;
   void renew_leases(BootTime from);
   void mark(const agent::RunKey& run, AgentMark mark);
 
@@ -67,8 +67,8 @@ class AgentModel : public Actor {
   std::set<agent::RunKey> sweeping_;
   std::map<agent::RunKey, BootTime> signalled_;
   std::set<std::string> sent_;  // facts, on this connection
-  std::uint64_t sequence_ = 0, pulse_ = 0;
-  std::map<std::uint64_t, BootTime> pulses_sent_;
+  std::uint64_t sequence_ = 0, heartbeat_ = 0;
+  std::map<std::uint64_t, BootTime> heartbeats_sent_;
   // sending time of the newest message of ours that the controller has answered
   BootTime acknowledged_from_{};
   BootTime hello_sent_{};

@@ -41,7 +41,7 @@ struct DurableJob {
 struct Book {
   std::map<agent::RunKey, AttemptTruth> attempts;
   std::map<NodeName, Time> struck;    // last time that a node lost its power or its state directory
-  std::map<NodeName, Time> last_ack;  // last time that a pulse's acknowledgement left for it
+  std::map<NodeName, Time> last_ack;  // last time that a heartbeat's acknowledgement left for it
   std::set<JobId> cancel_asked;
   std::map<RequestId, JobId> replied;
 

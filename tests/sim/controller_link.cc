@@ -18,7 +18,7 @@ void ControllerModel::receive(const LinkPtr& link,
       switch (message->what_case()) {
         case v1::ConnectRequest::kHello: return hello(link, message->hello(), arrived);
         case v1::ConnectRequest::kFacts: return facts(link, message->facts());
-        case v1::ConnectRequest::kPulse: return pulse(link, message->pulse(), arrived);
+        case v1::ConnectRequest::kHeartbeat: return heartbeat(link, message->heartbeat(), arrived);
         case v1::ConnectRequest::kUnsupported:
         case v1::ConnectRequest::WHAT_NOT_SET: return;
       }
@@ -185,10 +185,10 @@ void ControllerModel::facts(const LinkPtr& link, const v1::Facts& facts) {
   release_.emplace_back(acknowledge);
 }
 
-void ControllerModel::pulse(const LinkPtr& link, const v1::Pulse& pulse, Now arrived) {
+void ControllerModel::heartbeat(const LinkPtr& link, const v1::Heartbeat& heartbeat, Now arrived) {
   const NodeName node = link->machine->name();
   core::observe(presence_, ledger_,
-                core::PulseHeard{.node = node, .connection = link->id, .pulse = pulse}, arrived);
+                core::HeartbeatHeard{.node = node, .connection = link->id, .heartbeat = heartbeat}, arrived);
   if (world_.mutant == Mutant::TornCheckpoint) {
     for (auto& [key, attempt] : presence_.attempts) {
       for (auto& [step, checkpoint] : attempt.checkpoints) {
@@ -198,14 +198,14 @@ void ControllerModel::pulse(const LinkPtr& link, const v1::Pulse& pulse, Now arr
       }
     }
   }
-  release_.emplace_back([this, link, node, number = pulse.number()] {
+  release_.emplace_back([this, link, node, number = heartbeat.number()] {
     auto message = std::make_shared<Down>();
-    message->what.mutable_pulse_ack()->set_number(number);
-    message->what.mutable_pulse_ack()->set_epoch(ledger_.epoch.value);
-    core::observe(presence_, ledger_, core::PulseAcked{.node = node, .connection = link->id},
+    message->what.mutable_heartbeat_ack()->set_number(number);
+    message->what.mutable_heartbeat_ack()->set_epoch(ledger_.epoch.value);
+    core::observe(presence_, ledger_, core::HeartbeatAcked{.node = node, .connection = link->id},
                   clocks());
     // else it was closed while the disk was busy: nothing leaves
-    if (link->controller_open) world_.watch.pulse_acknowledged(node);
+    if (link->controller_open) world_.watch.heartbeat_acknowledged(node);
     world_.network.send_down(link, std::move(message));
   });
 }

@@ -79,7 +79,7 @@ class ControllerModel : public Actor {
   [[nodiscard]] bool ignored_by_mutant(const core::Input& input) const;
   void hello(const LinkPtr& link, const v1::Hello& hello, Now arrived);
   void facts(const LinkPtr& link, const v1::Facts& facts);
-  void pulse(const LinkPtr& link, const v1::Pulse& pulse, Now arrived);
+  void heartbeat(const LinkPtr& link, const v1::Heartbeat& heartbeat, Now arrived);
   void send_orders(const NodeName& node, Session& session);
   [[nodiscard]] v1::Orders orders_for(const NodeName& node, const Session& session) const;
   void fill(v1::NodeLaunch& launch, const core::JobRecord& job, const core::AttemptRecord& attempt,

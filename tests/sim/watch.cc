@@ -137,7 +137,7 @@ void Watch::ordered(const NodeName& node, const v1::Orders& orders) {
   for (const auto& one : all_) one->ordered(node, orders);
 }
 
-void Watch::pulse_acknowledged(const NodeName& node) {
+void Watch::heartbeat_acknowledged(const NodeName& node) {
   book_.last_ack[node] = world_.timeline.now();
 }
 

@@ -40,7 +40,7 @@ class Watch {
   void replied(const RequestId& request, const JobId& job);
   void acknowledged(const NodeName& node, const InstanceId& instance, const v1::Fact& fact);
   void ordered(const NodeName& node, const v1::Orders& orders);
-  void pulse_acknowledged(const NodeName& node);
+  void heartbeat_acknowledged(const NodeName& node);
   void finish();
   // --- said by the harness itself ----------------------------------------------------------------
   void replay_differs(const std::string& live, const std::string& replayed);

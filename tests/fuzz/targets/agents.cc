@@ -1,4 +1,4 @@
-// Whatever an agent may say: Hello, facts, pulses, of two nodes to a controller with a few jobs.
+// Whatever an agent may say: Hello, facts, heartbeats, of two nodes to a controller with a few jobs.
 // Text, so that it can be read: "== n0" opens a ConnectRequest of node n0 (protobuf's text format),
 // "== later 10" lets ten seconds pass. Nothing of it may reach an assertion, make what the journal
 // cannot read again, give a device away twice, or keep proposals from coming to rest.
@@ -65,10 +65,10 @@ class Cluster {
     if (request.has_facts()) {
       for (const v1::Fact& fact : request.facts().facts()) reported(node, fact);
     }
-    if (request.has_pulse() && connected_.contains(node)) {
+    if (request.has_heartbeat() && connected_.contains(node)) {
       const auto& [connection, instance] = connected_.at(node);
-      see(PulseHeard{.node = NodeName(node), .connection = connection, .pulse = request.pulse()});
-      see(PulseAcked{.node = NodeName(node), .connection = connection});
+      see(HeartbeatHeard{.node = NodeName(node), .connection = connection, .heartbeat = request.heartbeat()});
+      see(HeartbeatAcked{.node = NodeName(node), .connection = connection});
     }
     settle();
     check();

@@ -26,8 +26,8 @@ class Wishes {
     if (request.has_hello()) {
       if (refusal_) return refusal_;
       v1::ConnectResponse welcome = welcome_message(cluster_, epoch_);
-      welcome.mutable_welcome()->mutable_pulse_interval()->set_seconds(0);
-      welcome.mutable_welcome()->mutable_pulse_interval()->set_nanos(20'000'000);
+      welcome.mutable_welcome()->mutable_heartbeat_interval()->set_seconds(0);
+      welcome.mutable_welcome()->mutable_heartbeat_interval()->set_nanos(20'000'000);
       stream.Write(welcome);
       tell(stream);
       for (const v1::Order& start : starts_) {
@@ -43,10 +43,10 @@ class Wishes {
       response.mutable_fact_ack()->set_sequence(request.facts().sequence());
       response.mutable_fact_ack()->set_index(index_);
       stream.Write(response);
-    } else if (acks_pulses_) {
+    } else if (acks_heartbeats_) {
       v1::ConnectResponse response;
-      response.mutable_pulse_ack()->set_number(request.pulse().number());
-      response.mutable_pulse_ack()->set_epoch(epoch_);
+      response.mutable_heartbeat_ack()->set_number(request.heartbeat().number());
+      response.mutable_heartbeat_ack()->set_epoch(epoch_);
       stream.Write(response);
     }
     if (changed_ && !request.has_hello()) tell(stream);
@@ -72,7 +72,7 @@ class Wishes {
   }
   void stop_acks() {
     const std::lock_guard lock(mutex_);
-    acks_pulses_ = false;
+    acks_heartbeats_ = false;
   }
   void be(const std::string& cluster, std::uint64_t epoch) {
     const std::lock_guard lock(mutex_);
@@ -96,7 +96,7 @@ class Wishes {
   std::vector<v1::Order> starts_;
   std::string cluster_ = kCluster.str();
   std::uint64_t epoch_ = 1, index_ = 0;
-  bool changed_ = false, acks_pulses_ = true;
+  bool changed_ = false, acks_heartbeats_ = true;
   std::optional<grpc::Status> refusal_;
 };
 
@@ -302,14 +302,14 @@ TEST_F(AgentTest, StopBeforeRunNeverStarts) {
   // The run order has been obeyed (by nothing) when a later order has: its answer travels behind
   // it.
   ASSERT_TRUE(controller_->wait_for(
-      [n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 4; }));
+      [n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_heartbeat() && ++n == 4; }));
   wishes_.want(forget);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  int pulses = 4;
+  int heartbeats = 4;
   while (std::filesystem::exists(run_dir()) && std::chrono::steady_clock::now() < deadline) {
-    ++pulses;
-    controller_->wait_for([n = 0, pulses](const v1::ConnectRequest& heard) mutable {
-      return heard.has_pulse() && ++n == pulses;
+    ++heartbeats;
+    controller_->wait_for([n = 0, heartbeats](const v1::ConnectRequest& heard) mutable {
+      return heard.has_heartbeat() && ++n == heartbeats;
     });
   }
   EXPECT_FALSE(std::filesystem::exists(run_dir()));
@@ -422,7 +422,7 @@ TEST_F(AgentTest, WhatWasSavedLastIsReportedBeforeTheSweep) {
   ASSERT_TRUE(fact(v1::Fact::kSwept));
   bool saved = false, swept = false;
   for (const auto& request : controller_->heard()) {
-    for (const auto& reading : request.pulse().readings()) {
+    for (const auto& reading : request.heartbeat().readings()) {
       for (const auto& shard : reading.shards())
         saved = saved || (shard.step() == 10 && shard.finished() && shard.sealed());
     }
@@ -434,17 +434,17 @@ TEST_F(AgentTest, WhatWasSavedLastIsReportedBeforeTheSweep) {
   EXPECT_TRUE(swept);
 }
 
-TEST_F(AgentTest, GraceEndsWhenPulsesAreNoLongerAcknowledged) {
+TEST_F(AgentTest, GraceEndsWhenHeartbeatsAreNoLongerAcknowledged) {
   begin();
   v1::Order order = run_order("exec sleep 1000");
   order.mutable_run()->mutable_orphan_grace()->set_seconds(2);
   wishes_.want(order);
   const auto started = fact(v1::Fact::kStarted);
   ASSERT_TRUE(started);
-  // Pulses for three seconds: without renewal the two of the grace would be over.
+  // Heartbeats for three seconds: without renewal the two of the grace would be over.
   const std::int64_t begin = started->at().seconds();
   ASSERT_TRUE(controller_->wait_for([&](const v1::ConnectRequest& heard) {
-    return heard.has_pulse() && heard.pulse().sent_at().seconds() >= begin + 4;
+    return heard.has_heartbeat() && heard.heartbeat().sent_at().seconds() >= begin + 4;
   }));
   EXPECT_GT(living(), 0U);
   wishes_.stop_acks();
@@ -467,7 +467,7 @@ class SetClock final : public Clock {
 };
 
 // Somebody sets the node's clock while a job runs: leases, the bounds of facts that wait for a log,
-// pulses and stops go on as ever.
+// heartbeats and stops go on as ever.
 TEST_F(AgentTest, AClockThatIsSetChangesNothing) {
   static const SetClock clock;
   clock_ = &clock;
@@ -483,7 +483,7 @@ TEST_F(AgentTest, AClockThatIsSetChangesNothing) {
   EXPECT_LT(exited->age().seconds(), 60)
       << "how long ago it was is told by the clock that nobody sets";
   ASSERT_TRUE(controller_->wait_for(
-      [n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 20; }));
+      [n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_heartbeat() && ++n == 20; }));
   EXPECT_GT(living(), 0U);
   wishes_.want(stop_order());
   const auto swept = fact(v1::Fact::kSwept);
@@ -496,13 +496,13 @@ TEST_F(AgentTest, OrdersOfAnotherClusterOrALowerEpochAreIgnored) {
   wishes_.be(kCluster.str(), 5);
   begin();
   ASSERT_TRUE(
-      controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_pulse(); }));
+      controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_heartbeat(); }));
   wishes_.want(run_order("touch ran"), kCluster.str(), 4);
   ASSERT_TRUE(controller_->wait_for(
-      [n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 3; }));
+      [n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_heartbeat() && ++n == 3; }));
   wishes_.want(run_order("touch ran"), "c-other", 5);
   ASSERT_TRUE(controller_->wait_for(
-      [n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 5; }));
+      [n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_heartbeat() && ++n == 5; }));
   EXPECT_FALSE(std::filesystem::exists(run_dir()));
   // And the epoch outlives this life: a controller that says a lower one is refused in the Hello's
   // answer.
@@ -520,7 +520,7 @@ TEST_F(AgentTest, OrdersOfAnotherClusterOrALowerEpochAreIgnored) {
 TEST_F(AgentTest, AnEpochIsOnDiskBeforeItsOrdersAreObeyed) {
   begin();
   ASSERT_TRUE(
-      controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_pulse(); }));
+      controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_heartbeat(); }));
   leave();
   std::promise<std::uint64_t> on_disk;
   prepare_ = [&](StartRequest request) {
@@ -547,7 +547,7 @@ TEST_F(AgentTest, AnEpochIsOnDiskBeforeItsOrdersAreObeyed) {
 TEST_F(AgentTest, StartsThatComeWhileTheEpochIsWrittenDownAllStart) {
   begin();
   ASSERT_TRUE(
-      controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_pulse(); }));
+      controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_heartbeat(); }));
   leave();
   wishes_.be(kCluster.str(), 7);
   std::vector<v1::Order> starts;
@@ -572,7 +572,7 @@ TEST_F(AgentTest, StartsThatComeWhileTheEpochIsWrittenDownAllStart) {
 TEST_F(AgentTest, AnotherClustersAgentGivesUpWithTheSentence) {
   begin();
   ASSERT_TRUE(
-      controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_pulse(); }));
+      controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_heartbeat(); }));
   leave();
   const std::string text =
       "connecting node 'n1': it belongs to cluster '" + kCluster.str() +

@@ -66,11 +66,11 @@ class AgentDevices : public ::testing::Test {
           v1::ConnectResponse response;
           if (request.has_hello()) {
             response = welcome_message();
-            response.mutable_welcome()->mutable_pulse_interval()->set_seconds(0);
-            response.mutable_welcome()->mutable_pulse_interval()->set_nanos(20'000'000);
-          } else if (request.has_pulse() && acks_) {
-            response.mutable_pulse_ack()->set_number(request.pulse().number());
-            response.mutable_pulse_ack()->set_epoch(1);
+            response.mutable_welcome()->mutable_heartbeat_interval()->set_seconds(0);
+            response.mutable_welcome()->mutable_heartbeat_interval()->set_nanos(20'000'000);
+          } else if (request.has_heartbeat() && acks_) {
+            response.mutable_heartbeat_ack()->set_number(request.heartbeat().number());
+            response.mutable_heartbeat_ack()->set_epoch(1);
           } else {
             return std::optional<grpc::Status>();
           }
@@ -136,7 +136,7 @@ class AgentDevices : public ::testing::Test {
     if (!heard) return std::nullopt;
     return heard->hello().inventory();
   }
-  // The first pulse with such a reading of the device.
+  // The first heartbeat with such a reading of the device.
   bool read(std::uint32_t device, v1::DeviceHealth health, const std::string& part = "") {
     const auto fits = [&](const v1::DeviceReading& one) {
       return one.id() == device && one.health() == health &&
@@ -145,7 +145,7 @@ class AgentDevices : public ::testing::Test {
     return controller_
         ->wait_for(
             [&](const v1::ConnectRequest& request) {
-              return request.has_pulse() && std::ranges::any_of(request.pulse().devices(), fits);
+              return request.has_heartbeat() && std::ranges::any_of(request.heartbeat().devices(), fits);
             },
             std::chrono::seconds(60))
         .has_value();
@@ -175,7 +175,7 @@ class AgentDevices : public ::testing::Test {
   std::unique_ptr<Agent> agent_;
 };
 
-TEST_F(AgentDevices, ComeWithTheHelloAndTheirReadingsWithTheFirstPulse) {
+TEST_F(AgentDevices, ComeWithTheHelloAndTheirReadingsWithTheFirstHeartbeat) {
   begin(Duration::zero());
   const auto inventory = reported([](const v1::Inventory&) { return true; });
   ASSERT_TRUE(inventory);
@@ -185,20 +185,20 @@ TEST_F(AgentDevices, ComeWithTheHelloAndTheirReadingsWithTheFirstPulse) {
   EXPECT_EQ(inventory->devices(0).addresses(0), "192.168.4.21");
   ASSERT_TRUE(read(3, v1::DEVICE_HEALTH_OK));
   ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& request) mutable {
-    return request.has_pulse() && ++n == 10;
+    return request.has_heartbeat() && ++n == 10;
   }));
   const auto heard = controller_->heard();
   const auto first = std::ranges::find_if(
-      heard, [](const v1::ConnectRequest& request) { return request.has_pulse(); });
-  EXPECT_EQ(first->pulse().devices_size(), 4) << "nothing may be placed before it";
-  EXPECT_FALSE(heard.back().pulse().devices_size() > 0) << "said, and acknowledged";
+      heard, [](const v1::ConnectRequest& request) { return request.has_heartbeat(); });
+  EXPECT_EQ(first->heartbeat().devices_size(), 4) << "nothing may be placed before it";
+  EXPECT_FALSE(heard.back().heartbeat().devices_size() > 0) << "said, and acknowledged";
 }
 
 TEST_F(AgentDevices, AProbeIsReportedUntilItIsAcknowledged) {
   acks_ = false;
   begin(Duration::zero());
   EXPECT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& request) mutable {
-    return request.has_pulse() && request.pulse().devices_size() == 4 && ++n == 5;
+    return request.has_heartbeat() && request.heartbeat().devices_size() == 4 && ++n == 5;
   }));
 }
 
@@ -225,12 +225,12 @@ TEST_F(AgentDevices, OfTheLastIncarnationAreReportedWhileAToolHangs) {
   first_incarnation();
   tools_.tool("npu-smi", "hang");
   begin(Duration::zero());
-  const auto pulse = controller_->wait_for([hellos = 0](const v1::ConnectRequest& request) mutable {
+  const auto heartbeat = controller_->wait_for([hellos = 0](const v1::ConnectRequest& request) mutable {
     hellos += request.has_hello() ? 1 : 0;
-    return hellos == 2 && request.has_pulse();
+    return hellos == 2 && request.has_heartbeat();
   });
-  ASSERT_TRUE(pulse);
-  EXPECT_EQ(pulse->pulse().devices_size(), 0)
+  ASSERT_TRUE(heartbeat);
+  EXPECT_EQ(heartbeat->heartbeat().devices_size(), 0)
       << "nobody has looked at them: nothing is placed on them";
   const auto reported = hellos();
   ASSERT_EQ(reported.size(), 2U);
@@ -244,11 +244,11 @@ TEST_F(AgentDevices, OfTheLastIncarnationAreConfirmedByTheFirstProbe) {
   const std::string kept = read_text(dir_.path() / "state/devices");
   const BootId other("another-boot");
   begin(Duration::zero(), std::chrono::seconds(120), other);
-  const auto pulse = controller_->wait_for([hellos = 0](const v1::ConnectRequest& request) mutable {
+  const auto heartbeat = controller_->wait_for([hellos = 0](const v1::ConnectRequest& request) mutable {
     hellos += request.has_hello() ? 1 : 0;
-    return hellos == 2 && request.has_pulse() && request.pulse().devices_size() == 4;
+    return hellos == 2 && request.has_heartbeat() && request.heartbeat().devices_size() == 4;
   });
-  ASSERT_TRUE(pulse);
+  ASSERT_TRUE(heartbeat);
   leave();
   EXPECT_EQ(hellos().size(), 2U) << "there was nothing else to say";
   const auto again =

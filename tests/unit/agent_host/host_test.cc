@@ -489,7 +489,7 @@ TEST_F(HostTest, LeaseIsThereBeforeTheWorkerAndNeverShorterThanTheGrace) {
   agent.on_loop([&] { agent.host().renew_leases(heard + step); });
   EXPECT_EQ(until(), heard + step + grace + step);
   agent.on_loop([&] { agent.host().renew_leases(heard); });
-  EXPECT_EQ(until(), heard + step + grace + step) << "never shortened by an older pulse";
+  EXPECT_EQ(until(), heard + step + grace + step) << "never shortened by an older heartbeat";
 }
 
 }  // namespace

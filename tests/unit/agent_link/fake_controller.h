@@ -96,7 +96,7 @@ inline v1::ConnectResponse welcome_message(const std::string& cluster = "c-1",
   response.mutable_welcome()->set_protocol(protocol);
   response.mutable_welcome()->set_cluster_id(cluster);
   response.mutable_welcome()->set_epoch(epoch);
-  response.mutable_welcome()->mutable_pulse_interval()->set_seconds(1);
+  response.mutable_welcome()->mutable_heartbeat_interval()->set_seconds(1);
   return response;
 }
 

@@ -82,9 +82,9 @@ class LinkTest : public ::testing::Test {
                   },
               .on_fact_ack =
                   [this](const v1::FactAck& ack) { note("ack " + std::to_string(ack.sequence())); },
-              .on_pulse_ack =
-                  [this](const v1::PulseAck& ack) {
-                    note("pulse " + std::to_string(ack.number()));
+              .on_heartbeat_ack =
+                  [this](const v1::HeartbeatAck& ack) {
+                    note("heartbeat " + std::to_string(ack.number()));
                   },
               .on_down = [this] { note("down"); },
               .on_refused =
@@ -105,7 +105,7 @@ class LinkTest : public ::testing::Test {
     } else if (request.has_facts()) {
       response.mutable_fact_ack()->set_sequence(request.facts().sequence());
     } else {
-      response.mutable_pulse_ack()->set_number(request.pulse().number());
+      response.mutable_heartbeat_ack()->set_number(request.heartbeat().number());
     }
     stream.Write(response);
     return std::nullopt;
@@ -125,7 +125,7 @@ class LinkTest : public ::testing::Test {
   std::vector<std::string> happened_;
 };
 
-TEST_F(LinkTest, HelloFirstThenOrdersFactsAndPulsesInOrder) {
+TEST_F(LinkTest, HelloFirstThenOrdersFactsAndHeartbeatsInOrder) {
   serve(polite);
   start();
   ASSERT_TRUE(wait_for("orders 1"));
@@ -143,18 +143,18 @@ TEST_F(LinkTest, HelloFirstThenOrdersFactsAndPulsesInOrder) {
   for (std::uint64_t i = 1; i <= 50; ++i) EXPECT_EQ(heard[i].facts().sequence(), i);
 }
 
-TEST_F(LinkTest, PulsesBehindASlowStreamAreReplacedByTheLatest) {
+TEST_F(LinkTest, HeartbeatsBehindASlowStreamAreReplacedByTheLatest) {
   serve(polite);
   start();
   ASSERT_TRUE(wait_for("orders 1"));
   on_loop([&] {
     for (std::uint64_t i = 1; i <= 100; ++i) {
-      v1::Pulse pulse;
-      pulse.set_number(i);
-      link_->send_pulse(std::move(pulse));
+      v1::Heartbeat heartbeat;
+      heartbeat.set_number(i);
+      link_->send_heartbeat(std::move(heartbeat));
     }
   });
-  ASSERT_TRUE(wait_for("pulse 100"));
+  ASSERT_TRUE(wait_for("heartbeat 100"));
   EXPECT_LE(controller_->heard().size(), 5U);
 }
 
@@ -170,17 +170,17 @@ TEST_F(LinkTest, NothingIsSentBeforeWelcome) {
   ASSERT_TRUE(wait_for("hello"));
   on_loop([&] {
     link_->send_facts({});
-    link_->send_pulse({});
+    link_->send_heartbeat({});
     EXPECT_FALSE(link_->up());
   });
   go.set_value();
   ASSERT_TRUE(wait_for("orders 1"));
   on_loop([&] {
-    v1::Pulse pulse;
-    pulse.set_number(7);
-    link_->send_pulse(std::move(pulse));
+    v1::Heartbeat heartbeat;
+    heartbeat.set_number(7);
+    link_->send_heartbeat(std::move(heartbeat));
   });
-  ASSERT_TRUE(wait_for("pulse 7"));
+  ASSERT_TRUE(wait_for("heartbeat 7"));
   EXPECT_EQ(controller_->heard().size(), 2U) << "what was said too early is not kept either";
 }
 

@@ -99,8 +99,8 @@ void each_text(const Message& message,
   }
 }
 
-// One byte in the name of a shard made the pulse unreadable: the stream ended, and at each
-// reconnect the same pulse went first. A field of tomorrow is fed here as those of today are.
+// One byte in the name of a shard made the heartbeat unreadable: the stream ended, and at each
+// reconnect the same heartbeat went first. A field of tomorrow is fed here as those of today are.
 TEST(Sendable, NoFieldOfAnOutgoingMessageCanMakeItUnreadable) {
   const google::protobuf::LogSilencer quiet;
   for (const Descriptor* type :
@@ -128,12 +128,12 @@ TEST(Sendable, NoFieldOfAnOutgoingMessageCanMakeItUnreadable) {
   }
 }
 
-// A save directory of 60,000 shards made a pulse of more than a message's bound: the stream ended,
+// A save directory of 60,000 shards made a heartbeat of more than a message's bound: the stream ended,
 // came back, and ended at once again.
-TEST(TrimPulse, OneJobsShardsGoAndTheOthersStay) {
-  v1::Pulse pulse;
-  const auto add = [&pulse](const char* job, int shards) {
-    v1::AttemptReading& reading = *pulse.add_readings();
+TEST(TrimHeartbeat, OneJobsShardsGoAndTheOthersStay) {
+  v1::Heartbeat heartbeat;
+  const auto add = [&heartbeat](const char* job, int shards) {
+    v1::AttemptReading& reading = *heartbeat.add_readings();
     reading.set_job_id(job);
     reading.set_attempt(1);
     reading.add_ranks()->set_step(7);
@@ -142,16 +142,16 @@ TEST(TrimPulse, OneJobsShardsGoAndTheOthersStay) {
   add("a", 10);
   add("b", 1000);
   add("c", 50);
-  const std::size_t whole = pulse.ByteSizeLong();
-  EXPECT_TRUE(trim_pulse(pulse, whole).empty());
-  EXPECT_EQ(pulse.ByteSizeLong(), whole);
-  EXPECT_EQ(trim_pulse(pulse, whole - 1), std::vector{RunKey(JobId("b"), AttemptNo(1))});
-  ASSERT_EQ(pulse.readings_size(), 3);
-  EXPECT_EQ(pulse.readings(0).shards_size(), 10);
-  EXPECT_EQ(pulse.readings(1).shards_size(), 0);
-  EXPECT_EQ(pulse.readings(1).ranks(0).step(), 7) << "its progress is told all the same";
-  EXPECT_EQ(pulse.readings(2).shards_size(), 50);
-  EXPECT_EQ(trim_pulse(pulse, 100).size(), 2U);
+  const std::size_t whole = heartbeat.ByteSizeLong();
+  EXPECT_TRUE(trim_heartbeat(heartbeat, whole).empty());
+  EXPECT_EQ(heartbeat.ByteSizeLong(), whole);
+  EXPECT_EQ(trim_heartbeat(heartbeat, whole - 1), std::vector{RunKey(JobId("b"), AttemptNo(1))});
+  ASSERT_EQ(heartbeat.readings_size(), 3);
+  EXPECT_EQ(heartbeat.readings(0).shards_size(), 10);
+  EXPECT_EQ(heartbeat.readings(1).shards_size(), 0);
+  EXPECT_EQ(heartbeat.readings(1).ranks(0).step(), 7) << "its progress is told all the same";
+  EXPECT_EQ(heartbeat.readings(2).shards_size(), 50);
+  EXPECT_EQ(trim_heartbeat(heartbeat, 100).size(), 2U);
 }
 
 TEST(Sendable, OnlyBytesOfNoCharacterAreReplaced) {

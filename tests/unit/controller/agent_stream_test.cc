@@ -53,12 +53,12 @@ TEST_F(AgentStream, IsWelcomedOrderedAndAcknowledged) {
   EXPECT_EQ(response.fact_ack().sequence(), 6u);
   EXPECT_EQ(shell_->durable().value, before);
 
-  v1::Pulse pulse;
-  pulse.set_number(3);
-  agent.say(pulse);
+  v1::Heartbeat heartbeat;
+  heartbeat.set_number(3);
+  agent.say(heartbeat);
   ASSERT_TRUE(
-      agent.until([](const v1::ConnectResponse& r) { return r.has_pulse_ack(); }, response));
-  EXPECT_EQ(response.pulse_ack().number(), 3u);
+      agent.until([](const v1::ConnectResponse& r) { return r.has_heartbeat_ack(); }, response));
+  EXPECT_EQ(response.heartbeat_ack().number(), 3u);
 }
 
 TEST_F(AgentStream, OrdersAreTheSameForTheSameAgentOnAnotherStream) {
@@ -93,11 +93,11 @@ TEST_F(AgentStream, ANameBelongsToOneInstance) {
   newer.say(HandAgent::hello("n1", "i1"));
   ASSERT_TRUE(newer.until(is_welcome, response));
   EXPECT_EQ(holder.status().error_code(), grpc::StatusCode::ABORTED);
-  v1::Pulse pulse;
-  pulse.set_number(9);
-  newer.say(pulse);
+  v1::Heartbeat heartbeat;
+  heartbeat.set_number(9);
+  newer.say(heartbeat);
   EXPECT_TRUE(
-      newer.until([](const v1::ConnectResponse& r) { return r.has_pulse_ack(); }, response));
+      newer.until([](const v1::ConnectResponse& r) { return r.has_heartbeat_ack(); }, response));
 }
 
 // A state directory was copied (a cloned image, a restored backup): the two agents took turns on
@@ -118,11 +118,11 @@ TEST_F(AgentStream, ACopyOfTheAgentDoesNotTakeItsPlace) {
     EXPECT_EQ(copy.status().error_code(), grpc::StatusCode::UNAVAILABLE)
         << "the first may be about to go";
   }
-  v1::Pulse pulse;
-  pulse.set_number(1);
-  holder.say(pulse);
+  v1::Heartbeat heartbeat;
+  heartbeat.set_number(1);
+  holder.say(heartbeat);
   ASSERT_TRUE(
-      holder.until([](const v1::ConnectResponse& r) { return r.has_pulse_ack(); }, response))
+      holder.until([](const v1::ConnectResponse& r) { return r.has_heartbeat_ack(); }, response))
       << "it has lost its stream";
   HandAgent copy(channel_);
   copy.say(hello("second"));
@@ -194,7 +194,7 @@ TEST_F(AgentStream, StrangersAreRefusedWithASentence) {
   while (!behind_ && std::chrono::steady_clock::now() < until) std::this_thread::yield();
   EXPECT_TRUE(behind_);
   HandAgent early(channel_);
-  early.say(v1::Pulse());
+  early.say(v1::Heartbeat());
   EXPECT_EQ(early.status().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
@@ -254,11 +254,11 @@ TEST_F(AgentStream, OfAJournalThatIsBehindNobodyTakesOrders) {
   ASSERT_TRUE(
       node_stub_->GetClusterStatus(context().get(), v1::GetClusterStatusRequest(), &cluster).ok());
   EXPECT_EQ(cluster.paused(), refused.error_message());
-  agent.say(v1::Pulse());
+  agent.say(v1::Heartbeat());
   EXPECT_TRUE(agent.until(
       [](const v1::ConnectResponse& r) {
         EXPECT_EQ(r.orders().orders_size(), 0) << r.DebugString();
-        return r.has_pulse_ack();
+        return r.has_heartbeat_ack();
       },
       response));
   HandAgent late(channel_);

@@ -172,9 +172,9 @@ class HandAgent {
     *request.mutable_facts() = facts;
     stream_->Write(request);
   }
-  void say(const v1::Pulse& pulse) {
+  void say(const v1::Heartbeat& heartbeat) {
     v1::ConnectRequest request;
-    *request.mutable_pulse() = pulse;
+    *request.mutable_heartbeat() = heartbeat;
     stream_->Write(request);
   }
   // Reads on until `wanted` holds; false: the stream ended (status() says why).

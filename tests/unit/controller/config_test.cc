@@ -22,7 +22,7 @@ TEST(Config, DefaultsFollowTheStateDirectory) {
 
 TEST(Config, ValuesAreUnderstood) {
   const CommandLine line = parse({"--state-dir", "/s", "--listen", "127.0.0.1:1", "--listen",
-                                  "unix:/x", "--archive-after", "0", "--pulse-interval", "250ms",
+                                  "unix:/x", "--archive-after", "0", "--heartbeat-interval", "250ms",
                                   "--port-range", "30000-30010", "--log-quota", "10GB"});
   ASSERT_EQ(line.exit_code, -1) << line.text;
   EXPECT_EQ(line.config.listen.size(), 2u);
@@ -30,7 +30,7 @@ TEST(Config, ValuesAreUnderstood) {
   EXPECT_EQ(line.config.archive_keep, std::chrono::hours(24 * 90));
   EXPECT_EQ(parse({"--state-dir", "/s", "--archive-keep", "30d"}).config.archive_keep,
             std::chrono::hours(24 * 30));
-  EXPECT_EQ(line.config.pulse_interval, std::chrono::milliseconds(250));
+  EXPECT_EQ(line.config.heartbeat_interval, std::chrono::milliseconds(250));
   EXPECT_EQ(line.config.port_first, 30'000);
   EXPECT_EQ(line.config.port_last, 30'010);
   EXPECT_EQ(line.config.log_quota, 10ull << 30);
@@ -42,7 +42,7 @@ TEST(Config, MistakesAreUsageWithASentence) {
       {"--state-dir", "/s", "--nonsense"},
       {"--state-dir", "/s", "--port-range", "9-4"},
       {"--state-dir", "/s", "--archive-after", "10"},
-      {"--state-dir", "/s", "--pulse-interval", "1h"},
+      {"--state-dir", "/s", "--heartbeat-interval", "1h"},
       {"--state-dir", "/s", "--archive-keep", "1d"},
       {"--state-dir", "/s", "--listen", "nowhere"}};
   for (const auto& arguments : wrong) {

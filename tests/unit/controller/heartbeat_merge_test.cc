@@ -7,8 +7,8 @@
 namespace muster::controller {
 namespace {
 
-v1::AttemptReading& reading(v1::Pulse& pulse, const std::string& job, std::int64_t step) {
-  v1::AttemptReading& made = *pulse.add_readings();
+v1::AttemptReading& reading(v1::Heartbeat& heartbeat, const std::string& job, std::int64_t step) {
+  v1::AttemptReading& made = *heartbeat.add_readings();
   made.set_job_id(job);
   made.set_attempt(1);
   made.add_ranks()->set_step(step);
@@ -34,8 +34,8 @@ std::string shards(const v1::AttemptReading& reading) {
   return text;
 }
 
-TEST(PulseMerge, ReadingsAreTheNewestAndSamplesFollowEachOther) {
-  v1::Pulse earlier, newest;
+TEST(HeartbeatMerge, ReadingsAreTheNewestAndSamplesFollowEachOther) {
+  v1::Heartbeat earlier, newest;
   v1::AttemptReading& old = reading(earlier, "a", 2);
   old.add_samples()->set_step(1);
   old.add_samples()->set_step(2);
@@ -51,9 +51,9 @@ TEST(PulseMerge, ReadingsAreTheNewestAndSamplesFollowEachOther) {
   EXPECT_EQ(newest.readings(1).job_id(), "gone");
 }
 
-// Agents say a shard of an older step once: a pulse that is thrown away must not take it along.
-TEST(PulseMerge, ShardsThatNobodyRepeatsStay) {
-  v1::Pulse earlier, newest;
+// Agents say a shard of an older step once: a heartbeat that is thrown away must not take it along.
+TEST(HeartbeatMerge, ShardsThatNobodyRepeatsStay) {
+  v1::Heartbeat earlier, newest;
   v1::AttemptReading& old = reading(earlier, "a", 1);
   shard(old, 10, "x", 1);
   shard(old, 20, "x", 1);
@@ -64,10 +64,10 @@ TEST(PulseMerge, ShardsThatNobodyRepeatsStay) {
   EXPECT_EQ(shards(newest.readings(0)), "20x2 20y2 10x1 ");
 }
 
-TEST(PulseMerge, WhatPilesUpIsBounded) {
-  v1::Pulse waiting;
+TEST(HeartbeatMerge, WhatPilesUpIsBounded) {
+  v1::Heartbeat waiting;
   for (std::int64_t at = 0; at < 3 * kSamplesKept; ++at) {
-    v1::Pulse next;
+    v1::Heartbeat next;
     v1::AttemptReading& one = reading(next, "a", at);
     one.add_samples()->set_step(at);
     shard(one, at, "x", 1);
@@ -81,13 +81,13 @@ TEST(PulseMerge, WhatPilesUpIsBounded) {
 }
 
 // Both were acknowledged: the agent says it once.
-TEST(PulseMerge, AProbeOfTheDevicesIsKeptUntilThereIsANewerOne) {
+TEST(HeartbeatMerge, AProbeOfTheDevicesIsKeptUntilThereIsANewerOne) {
   const auto with_health = [](v1::DeviceHealth health) {
-    v1::Pulse pulse;
-    pulse.add_devices()->set_health(health);
-    return pulse;
+    v1::Heartbeat heartbeat;
+    heartbeat.add_devices()->set_health(health);
+    return heartbeat;
   };
-  v1::Pulse newest;
+  v1::Heartbeat newest;
   take_over(newest, with_health(v1::DEVICE_HEALTH_BAD));
   ASSERT_EQ(newest.devices_size(), 1);
   EXPECT_EQ(newest.devices(0).health(), v1::DEVICE_HEALTH_BAD);
@@ -97,13 +97,13 @@ TEST(PulseMerge, AProbeOfTheDevicesIsKeptUntilThereIsANewerOne) {
   EXPECT_EQ(newest.devices(0).health(), v1::DEVICE_HEALTH_OK);
 }
 
-// While the disk hangs pulses are merged: those of a node that names other jobs each time grew
+// While the disk hangs heartbeats are merged: those of a node that names other jobs each time grew
 // without end.
-TEST(PulseMerge, WhatIsTakenOverHasABound) {
-  v1::Pulse waiting;
-  for (int pulse = 0; pulse < 100; ++pulse) {
-    v1::Pulse newest;
-    reading(newest, std::to_string(pulse) + std::string(1 << 20, 'x'), pulse);
+TEST(HeartbeatMerge, WhatIsTakenOverHasABound) {
+  v1::Heartbeat waiting;
+  for (int heartbeat = 0; heartbeat < 100; ++heartbeat) {
+    v1::Heartbeat newest;
+    reading(newest, std::to_string(heartbeat) + std::string(1 << 20, 'x'), heartbeat);
     take_over(newest, std::move(waiting));
     waiting = std::move(newest);
     ASSERT_LE(waiting.ByteSizeLong(), kBytesMost);

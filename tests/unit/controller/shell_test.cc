@@ -112,8 +112,8 @@ class TracingListener final : public Listener {
     });
     if (placed > 0) trace_.add("placed " + std::to_string(placed));
   }
-  void on_pulse(const core::PulseHeard& pulse, const core::Presence&) override {
-    trace_.add("pulse " + std::to_string(pulse.pulse.number()));
+  void on_heartbeat(const core::HeartbeatHeard& heartbeat, const core::Presence&) override {
+    trace_.add("heartbeat " + std::to_string(heartbeat.heartbeat.number()));
   }
 
  private:
@@ -228,7 +228,7 @@ TEST_F(ShellTest, NothingIsVisibleBeforeItIsDurable) {
   // Asked while the sync is under way: it would show a job that a power cut can still undo.
   ASSERT_TRUE(shell_->read(
       [this](const View& view) { trace_.add("read " + std::to_string(view.ledger.jobs.size())); }));
-  shell_->observe(core::PulseHeard{.node = NodeName("n"), .connection = ConnectionId(1)},
+  shell_->observe(core::HeartbeatHeard{.node = NodeName("n"), .connection = ConnectionId(1)},
                   shell_->now());
   std::promise<void> strand_is_through;
   shell_->strand().post("test", [&] { strand_is_through.set_value(); });
@@ -502,31 +502,31 @@ TEST_F(ShellTest, AWatcherFitsBehindTheHistoryWithoutAHole) {
   EXPECT_EQ(std::ranges::count(lines, "event job-submitted"), 0);
 }
 
-// Every pulse was an item of its own, and while the disk hung nothing took them out: an hour of a
+// Every heartbeat was an item of its own, and while the disk hung nothing took them out: an hour of a
 // thousand agents was millions of them.
-TEST_F(ShellTest, OfEachConnectionsPulsesOneWaits) {
+TEST_F(ShellTest, OfEachConnectionsHeartbeatsOneWaits) {
   journal_->hold();
   ASSERT_TRUE(submit("0000000000001", "one"));
   ASSERT_TRUE(journal_->wait_for_append(2));
   for (std::uint64_t number = 1; number <= 1'000; ++number) {
     for (const std::uint64_t connection : {1U, 2U}) {
-      core::PulseHeard heard{.node = NodeName("n" + std::to_string(connection)),
+      core::HeartbeatHeard heard{.node = NodeName("n" + std::to_string(connection)),
                              .connection = ConnectionId(connection),
-                             .pulse = {}};
-      heard.pulse.set_number(connection * 10'000 + number);
+                             .heartbeat = {}};
+      heard.heartbeat.set_number(connection * 10'000 + number);
       shell_->observe(heard, shell_->now());
-      shell_->observe(core::PulseAcked{.node = heard.node, .connection = heard.connection},
+      shell_->observe(core::HeartbeatAcked{.node = heard.node, .connection = heard.connection},
                       shell_->now());
     }
   }
   ASSERT_TRUE(shell_->read([this](const View&) { trace_.add("read"); }));
   journal_->let_go();
   ASSERT_TRUE(trace_.wait_for("read"));
-  std::vector<std::string> pulses;
+  std::vector<std::string> heartbeats;
   for (const std::string& line : trace_.lines()) {
-    if (line.starts_with("pulse")) pulses.push_back(line);
+    if (line.starts_with("heartbeat")) heartbeats.push_back(line);
   }
-  EXPECT_EQ(pulses, (std::vector<std::string>{"pulse 11000", "pulse 21000"}));
+  EXPECT_EQ(heartbeats, (std::vector<std::string>{"heartbeat 11000", "heartbeat 21000"}));
 }
 
 }  // namespace

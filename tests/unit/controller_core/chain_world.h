@@ -86,8 +86,8 @@ struct StagesWorld : SmallWorld {
 
   void checkpoint(const std::string& id, std::uint32_t attempt, std::int64_t step,
                   const std::string& node = "n0") {
-    PulseHeard heard{.node = NodeName(node), .connection = ConnectionId(1)};
-    v1::AttemptReading& reading = *heard.pulse.add_readings();
+    HeartbeatHeard heard{.node = NodeName(node), .connection = ConnectionId(1)};
+    v1::AttemptReading& reading = *heard.heartbeat.add_readings();
     reading.set_job_id(id);
     reading.set_attempt(attempt);
     v1::ShardReading& shard = *reading.add_shards();

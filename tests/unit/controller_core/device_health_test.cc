@@ -26,16 +26,16 @@ struct Probed : SmallWorld {
                   .boot_id = BootId("b1")});
   }
   // All devices, well unless told otherwise.
-  static PulseHeard probe(std::uint32_t devices) {
-    PulseHeard heard{.node = NodeName("n0")};
+  static HeartbeatHeard probe(std::uint32_t devices) {
+    HeartbeatHeard heard{.node = NodeName("n0")};
     for (std::uint32_t id = 0; id < devices; ++id) {
-      v1::DeviceReading& reading = *heard.pulse.add_devices();
+      v1::DeviceReading& reading = *heard.heartbeat.add_devices();
       reading.set_id(id);
       reading.set_health(v1::DEVICE_HEALTH_OK);
     }
     return heard;
   }
-  void tell(PulseHeard heard) {
+  void tell(HeartbeatHeard heard) {
     heard.connection = ConnectionId(connections);
     see(heard);
   }
@@ -83,9 +83,9 @@ TEST(DeviceHealth, WhyOneIsOfNoUse) {
 
 TEST(DeviceHealth, NewWorkGoesToDevicesThatAreWell) {
   Probed world(4);
-  PulseHeard probe = Probed::probe(4);
-  probe.pulse.mutable_devices(0)->set_health(v1::DEVICE_HEALTH_BAD);
-  occupy(*probe.pulse.mutable_devices(2), 4711, "python", "alice");
+  HeartbeatHeard probe = Probed::probe(4);
+  probe.heartbeat.mutable_devices(0)->set_health(v1::DEVICE_HEALTH_BAD);
+  occupy(*probe.heartbeat.mutable_devices(2), 4711, "python", "alice");
   world.tell(probe);
   world.submit("j1", SmallWorld::spec("two", 1, 2));
   EXPECT_EQ(world.devices_of("j1"), (std::vector<std::uint32_t>{1, 3}));
@@ -93,8 +93,8 @@ TEST(DeviceHealth, NewWorkGoesToDevicesThatAreWell) {
 
 TEST(DeviceHealth, AJobWaitsUntilTheDevicesAreWell) {
   Probed world(2);
-  PulseHeard probe = Probed::probe(2);
-  occupy(*probe.pulse.mutable_devices(1), 4711, "python", "alice");
+  HeartbeatHeard probe = Probed::probe(2);
+  occupy(*probe.heartbeat.mutable_devices(1), 4711, "python", "alice");
   world.tell(probe);
   world.submit("j1", SmallWorld::spec("two", 1, 2));
   EXPECT_TRUE(world.job("j1").attempts.empty());
@@ -102,7 +102,7 @@ TEST(DeviceHealth, AJobWaitsUntilTheDevicesAreWell) {
                 "'n0' has 1 of 2 devices free (device 1 is in use by pid 4711 (alice, python))"),
             std::string::npos)
       << world.why("j1");
-  world.tell(PulseHeard{.node = NodeName("n0")});  // without a look: the last one stands
+  world.tell(HeartbeatHeard{.node = NodeName("n0")});  // without a look: the last one stands
   EXPECT_TRUE(world.job("j1").attempts.empty());
   world.tell(Probed::probe(2));
   EXPECT_EQ(world.devices_of("j1"), (std::vector<std::uint32_t>{0, 1}));
@@ -113,15 +113,15 @@ TEST(DeviceHealth, WhatRunsIsLeftAlone) {
   world.tell(Probed::probe(1));
   world.submit("j1", SmallWorld::spec("one", 1, 1));
   world.started("j1", 1, "n0");
-  PulseHeard probe = Probed::probe(1);
-  probe.pulse.mutable_devices(0)->set_health(v1::DEVICE_HEALTH_BAD);
+  HeartbeatHeard probe = Probed::probe(1);
+  probe.heartbeat.mutable_devices(0)->set_health(v1::DEVICE_HEALTH_BAD);
   world.tell(probe);
   EXPECT_EQ(world.job("j1").attempts.back().state, AttemptState::Live);
   EXPECT_EQ(world.job("j1").phase, JobPhase::Running);
 }
 
 // A controller that had just started placed a job on a card in alarm, before the agent's first
-// pulse.
+// heartbeat.
 TEST(DeviceHealth, NothingIsPlacedBeforeTheFirstProbeIsHeard) {
   Probed world(1);
   world.submit("j1", SmallWorld::spec("one", 1, 1));
@@ -138,8 +138,8 @@ TEST(DeviceHealth, NothingIsPlacedBeforeTheFirstProbeIsHeard) {
 
 TEST(DeviceHealth, ReadingsHaveBounds) {
   Probed world(1);
-  PulseHeard probe = Probed::probe(3);
-  v1::DeviceReading& reading = *probe.pulse.mutable_devices(0);
+  HeartbeatHeard probe = Probed::probe(3);
+  v1::DeviceReading& reading = *probe.heartbeat.mutable_devices(0);
   reading.set_health_text(std::string(511, 'x') + "\xc3\xbc");  // the bound is within a character
   for (int pid = 1; pid < 100; ++pid)
     occupy(reading, static_cast<std::uint64_t>(pid), std::string(1'000, 'n'),

@@ -16,8 +16,8 @@ struct Observed : SmallWorld {
     started("j1", 1, "n0");
     started("j1", 1, "n1");
   }
-  static v1::AttemptReading& reading(PulseHeard& heard) {
-    v1::AttemptReading& added = *heard.pulse.add_readings();
+  static v1::AttemptReading& reading(HeartbeatHeard& heard) {
+    v1::AttemptReading& added = *heard.heartbeat.add_readings();
     added.set_job_id("j1");
     added.set_attempt(1);
     return added;
@@ -30,7 +30,7 @@ TEST(Observe, AnOldConnectionIsNotHeard) {
   world.see(Connected{
       .node = NodeName("n0"), .connection = ConnectionId(77), .instance = InstanceId("i1")});
   world.pass(std::chrono::seconds(2));
-  world.see(PulseHeard{.node = NodeName("n0"), .connection = ConnectionId(1)});
+  world.see(HeartbeatHeard{.node = NodeName("n0"), .connection = ConnectionId(1)});
   world.see(Disconnected{.node = NodeName("n0"), .connection = ConnectionId(1)});
   EXPECT_TRUE(is_connected(world.presence, NodeName("n0")));
   EXPECT_EQ(last_word(world.presence, NodeName("n0")), world.now.boot - std::chrono::seconds(2));
@@ -48,7 +48,7 @@ TEST(Observe, AControllerThatHasJustStartedCallsNobodySilent) {
 
 TEST(Observe, ReadingsOfTheCurrentAttemptCount) {
   Observed world;
-  PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+  HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
   v1::AttemptReading& reading = Observed::reading(heard);
   reading.add_ranks()->set_step(12);
   reading.mutable_ranks(0)->set_loss(2.5);
@@ -66,7 +66,7 @@ TEST(Observe, ReadingsOfTheCurrentAttemptCount) {
 // hour was "running on every node".
 TEST(Observe, TheLastStepHasAnAge) {
   Observed world;
-  PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+  HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
   v1::AttemptReading& reading = Observed::reading(heard);
   reading.add_ranks()->set_step(12);
   reading.mutable_ranks(0)->set_total(40);
@@ -88,7 +88,7 @@ TEST(Observe, TheLastStepHasAnAge) {
   reading.mutable_step_age()->set_nanos(500'000'000);
   world.see(heard);
   EXPECT_EQ(world.seen().last_step_at, before)
-      << "half a second is how long a pulse takes, no step";
+      << "half a second is how long a heartbeat takes, no step";
   reading.mutable_step_age()->set_seconds(-5);
   world.see(heard);
   EXPECT_LE(world.seen().last_step_at, world.now.wall);
@@ -102,7 +102,7 @@ TEST(Observe, TheLastStepHasAnAge) {
 // had told of "step 999999999999", of 40.
 TEST(Observe, AStepBeyondItsTotalIsNone) {
   Observed world;
-  PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+  HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
   v1::AttemptReading& reading = Observed::reading(heard);
   reading.add_ranks()->set_step(12);
   reading.mutable_ranks(0)->set_total(40);
@@ -118,7 +118,7 @@ TEST(Observe, AStepBeyondItsTotalIsNone) {
 
 TEST(Observe, ALossThatIsNoNumberIsNotedOnceAnAttempt) {
   Observed world;
-  PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+  HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
   v1::AttemptReading& reading = Observed::reading(heard);
   reading.add_ranks()->set_step(14);
   reading.mutable_ranks(0)->set_loss_not_finite(true);
@@ -139,7 +139,7 @@ TEST(Observe, ALossThatIsNoNumberIsNotedOnceAnAttempt) {
 
 TEST(Observe, AFileThatNoLayoutKnowsIsNotedOnceAJob) {
   Observed world;
-  PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+  HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
   Observed::reading(heard).set_unknown_file("step_20.pt\n" + std::string(5000, 'x'));
   const std::size_t rows = world.journal.size();
   world.see(heard);
@@ -156,9 +156,9 @@ TEST(Observe, AFileThatNoLayoutKnowsIsNotedOnceAJob) {
 // ranks died when their lease ended, which nothing had shown.
 TEST(Observe, ADiskThatTakesNoWritesIsReportedWithTheEndOfTheLease) {
   Observed world;
-  const auto pulse = [&](const std::string& trouble, std::optional<int> lease_left) {
-    PulseHeard heard{.node = NodeName("n1"), .connection = ConnectionId(2)};
-    heard.pulse.set_disk_trouble(trouble);
+  const auto heartbeat = [&](const std::string& trouble, std::optional<int> lease_left) {
+    HeartbeatHeard heard{.node = NodeName("n1"), .connection = ConnectionId(2)};
+    heard.heartbeat.set_disk_trouble(trouble);
     v1::AttemptReading& reading = Observed::reading(heard);
     if (lease_left) reading.mutable_lease_left()->set_seconds(*lease_left);
     world.see(heard);
@@ -167,15 +167,15 @@ TEST(Observe, ADiskThatTakesNoWritesIsReportedWithTheEndOfTheLease) {
   const std::string no_writes =
       "node 'n1' cannot write to its state directory ('/state': Read-only file system): ends of "
       "ranks are not seen before it can";
-  EXPECT_EQ(pulse("'/state': Read-only file system", 90),
+  EXPECT_EQ(heartbeat("'/state': Read-only file system", 90),
             std::vector{no_writes + "; its ranks go on until their lease ends in 1m30s"});
-  EXPECT_EQ(pulse("'/state': Read-only file system", std::nullopt),
+  EXPECT_EQ(heartbeat("'/state': Read-only file system", std::nullopt),
             std::vector{no_writes + "; its ranks go on"})
       << "full: leases are renewed";
-  EXPECT_EQ(pulse("", std::nullopt),
+  EXPECT_EQ(heartbeat("", std::nullopt),
             std::vector<std::string>{"attempt 1 is running on every node"});
   EXPECT_TRUE(
-      pulse("\x1b[31m" + std::string(5000, 'x'), std::numeric_limits<int>::max()).front().size() <
+      heartbeat("\x1b[31m" + std::string(5000, 'x'), std::numeric_limits<int>::max()).front().size() <
       1000)
       << "whatever an agent says";
   EXPECT_LT(world.seen().leases_end.at(NodeName("n1")),
@@ -213,7 +213,7 @@ TEST(Observe, HowFarASetUpHasComeIsReported) {
   // whose nodes have agents that take it
   world.ledger.jobs.at(JobId("j1")).spec.mutable_runtime()->set_image("img:1");
   const auto tells = [&](const char* node, const std::string& text, bool setting_up) {
-    PulseHeard heard{.node = NodeName(node), .connection = ConnectionId(node[1] == '0' ? 1 : 2)};
+    HeartbeatHeard heard{.node = NodeName(node), .connection = ConnectionId(node[1] == '0' ? 1 : 2)};
     v1::AttemptReading& reading = Observed::reading(heard);
     reading.set_setting_up(setting_up);
     reading.set_setup_text(text);
@@ -233,9 +233,9 @@ TEST(Observe, HowFarASetUpHasComeIsReported) {
 
 TEST(Observe, ReadingsOfOthersDoNot) {
   Observed world;
-  PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+  HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
   Observed::reading(heard).set_attempt(2);
-  heard.pulse.add_readings()->set_job_id("j9");
+  heard.heartbeat.add_readings()->set_job_id("j9");
   world.see(heard);
   EXPECT_TRUE(world.presence.attempts.empty());
 }
@@ -243,7 +243,7 @@ TEST(Observe, ReadingsOfOthersDoNot) {
 TEST(Observe, FinishedShardsOfAllNodesMakeACheckpoint) {
   Observed world;
   for (const char* node : {"n0", "n1"}) {
-    PulseHeard heard{.node = NodeName(node), .connection = ConnectionId(node[1] == '0' ? 1 : 2)};
+    HeartbeatHeard heard{.node = NodeName(node), .connection = ConnectionId(node[1] == '0' ? 1 : 2)};
     v1::ShardReading& shard = *Observed::reading(heard).add_shards();
     shard.set_step(10);
     shard.set_shard(node);
@@ -272,7 +272,7 @@ TEST(Observe, ACheckpointOfUnknownSizeIsNeverWhole) {
 TEST(Observe, OnlyTheNewestStepsAreKept) {
   Observed world;
   for (std::int64_t step = 1; step <= 50; ++step) {
-    PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+    HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
     v1::ShardReading& shard = *Observed::reading(heard).add_shards();
     shard.set_step(step);
     shard.set_shard("a");
@@ -283,9 +283,9 @@ TEST(Observe, OnlyTheNewestStepsAreKept) {
 }
 
 // Each of them waited to be filed for as long as the attempt ran.
-TEST(Observe, OfCheckpointsThatOnePulseTellsTheNewestAreFiled) {
+TEST(Observe, OfCheckpointsThatOneHeartbeatTellsTheNewestAreFiled) {
   Observed world;
-  PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+  HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
   for (std::int64_t step = 1; step <= 10'000; ++step) {
     v1::ShardReading& shard = *Observed::reading(heard).add_shards();
     shard.set_step(step);
@@ -304,7 +304,7 @@ TEST(Observe, OfCheckpointsThatOnePulseTellsTheNewestAreFiled) {
 // Twelve messages of one node with ranks that no job has: the controller went from 19 to 465 MiB.
 TEST(Observe, OfRanksThatAreNotOfTheNodesPartNothingIsKept) {
   Observed world;
-  PulseHeard heard{.node = NodeName("n1"), .connection = ConnectionId(2)};
+  HeartbeatHeard heard{.node = NodeName("n1"), .connection = ConnectionId(2)};
   v1::AttemptReading& reading = Observed::reading(heard);
   for (const std::uint32_t rank : {0U, 1U, 2U, 4'000'000'000U}) {
     reading.add_ranks()->set_rank(rank);
@@ -321,7 +321,7 @@ TEST(Observe, OfRanksThatAreNotOfTheNodesPartNothingIsKept) {
 TEST(Observe, TheNamesOfACheckpointsShardsHaveABound) {
   Observed world;
   const auto tell = [&](const std::string& prefix, std::size_t length, int count) {
-    PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+    HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
     v1::AttemptReading& reading = Observed::reading(heard);
     for (int i = 0; i < count; ++i) {
       v1::ShardReading& shard = *reading.add_shards();
@@ -345,7 +345,7 @@ TEST(Observe, TheNamesOfACheckpointsShardsHaveABound) {
   tell("a", 10, 1'001);
   EXPECT_EQ(world.seen().checkpoints.at(5).shards.count("a7" + std::string(10, 'x')), 1U)
       << "what is known is still told of";
-  PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+  HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
   v1::ShardReading& far = *Observed::reading(heard).add_shards();
   far.set_step(6);
   far.set_shard("one");

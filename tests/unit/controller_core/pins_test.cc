@@ -272,14 +272,14 @@ TEST(Health, ASickDeviceGetsNoNewWork) {
   SmallWorld world;
   join(world, "n1", ascend(2, "10.0.0.1"));
   const auto say = [&](v1::DeviceHealth health) {
-    v1::Pulse pulse;
+    v1::Heartbeat heartbeat;
     for (std::uint32_t id = 0; id < 2; ++id) {
-      v1::DeviceReading& reading = *pulse.add_devices();
+      v1::DeviceReading& reading = *heartbeat.add_devices();
       reading.set_id(id);
       reading.set_health(id == 0 ? health : v1::DEVICE_HEALTH_OK);
       reading.set_health_text(id == 0 ? "npu-smi says Alarm" : "");
     }
-    world.see(PulseHeard{.node = NodeName("n1"), .connection = ConnectionId(1), .pulse = pulse});
+    world.see(HeartbeatHeard{.node = NodeName("n1"), .connection = ConnectionId(1), .heartbeat = heartbeat});
   };
   say(v1::DEVICE_HEALTH_WARNING);
   EXPECT_THAT(place_spec(world, SmallWorld::spec("a", 1, 1)).nodes.at(0).devices, ElementsAre(0U));
@@ -555,9 +555,9 @@ TEST(Setup, TheStartMayTakeAsMuchLonger) {
   world.submit("j1", spec);
   const auto later = [&](Duration time) {
     world.pass(time);
-    v1::Pulse pulse;
-    world.see(PulseHeard{.node = NodeName("n1"), .connection = ConnectionId(1), .pulse = pulse});
-    world.see(PulseAcked{.node = NodeName("n1"), .connection = ConnectionId(1)});
+    v1::Heartbeat heartbeat;
+    world.see(HeartbeatHeard{.node = NodeName("n1"), .connection = ConnectionId(1), .heartbeat = heartbeat});
+    world.see(HeartbeatAcked{.node = NodeName("n1"), .connection = ConnectionId(1)});
   };
   later(world.limits.start_timeout + std::chrono::seconds(599));
   EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);

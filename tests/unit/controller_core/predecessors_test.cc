@@ -291,8 +291,8 @@ TEST(Predecessors, WhySaysHowFarTheyAre) {
   EXPECT_EQ(world.why("j3"),
             std::vector<std::string>{"waits for job 'job-j2' (j2), which is queued behind others"});
   world.started("j1", 1, "n0");
-  PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
-  v1::AttemptReading& reading = *heard.pulse.add_readings();
+  HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+  v1::AttemptReading& reading = *heard.heartbeat.add_readings();
   reading.set_job_id("j1");
   reading.set_attempt(1);
   reading.add_ranks()->set_step(30);

@@ -67,8 +67,8 @@ TEST(Propose, ACaughtUpAttemptSaysSoOnce) {
   world.node("n0", 1);
   world.submit("j1", SmallWorld::spec("train", 1, 1));
   const auto step = [&](std::uint32_t attempt, std::int64_t number) {
-    PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
-    v1::AttemptReading& reading = *heard.pulse.add_readings();
+    HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+    v1::AttemptReading& reading = *heard.heartbeat.add_readings();
     reading.set_job_id("j1");
     reading.set_attempt(attempt);
     reading.add_ranks()->set_step(number);
@@ -158,7 +158,7 @@ TEST(Propose, TombstonesAreBoundedByTheirNumber) {
     world.swept(id, 1, "n0");
     world.logs(id, 1, "n0");
     world.pass(std::chrono::seconds(1));
-    world.see(PulseHeard{.node = NodeName("n0"), .connection = ConnectionId(world.connections)});
+    world.see(HeartbeatHeard{.node = NodeName("n0"), .connection = ConnectionId(world.connections)});
   };
   for (int number = 0; number < 100; ++number) run_one(number);
   EXPECT_EQ(world.ledger.tombstones.size(), 100U);

@@ -141,8 +141,8 @@ class History : public SmallWorld {
       pass(std::min<Duration>(std::chrono::seconds(1), end - now.boot));
       for (const auto& [name, seen] : std::map(presence.nodes)) {
         if (seen.connection.value == 0) continue;
-        observe(presence, ledger, PulseHeard{.node = name, .connection = seen.connection}, now);
-        observe(presence, ledger, PulseAcked{.node = name, .connection = seen.connection}, now);
+        observe(presence, ledger, HeartbeatHeard{.node = name, .connection = seen.connection}, now);
+        observe(presence, ledger, HeartbeatAcked{.node = name, .connection = seen.connection}, now);
       }
       settle();
     }

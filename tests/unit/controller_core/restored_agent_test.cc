@@ -73,8 +73,8 @@ struct Copied : SmallWorld {
     submit("j1", one);
     started("j1", 1, "n0");
     pass(std::chrono::minutes(10));
-    see(PulseHeard{.node = NodeName("n0"), .connection = ConnectionId(connections)});
-    see(PulseAcked{.node = NodeName("n0"), .connection = ConnectionId(connections)});
+    see(HeartbeatHeard{.node = NodeName("n0"), .connection = ConnectionId(connections)});
+    see(HeartbeatAcked{.node = NodeName("n0"), .connection = ConnectionId(connections)});
     see(Disconnected{.node = NodeName("n0"), .connection = ConnectionId(connections)});
     pass(std::chrono::seconds(30));
   }
@@ -136,7 +136,7 @@ TEST(CopiedAgent, ABootFromBeforeItsRunsWereStartedIsAnotherMachine) {
     Late() {
       node("n0", 1);
       pass(std::chrono::hours(24));
-      see(PulseHeard{.node = NodeName("n0"), .connection = ConnectionId(connections)});
+      see(HeartbeatHeard{.node = NodeName("n0"), .connection = ConnectionId(connections)});
       v1::JobSpec one = spec("train", 1, 1);
       one.mutable_recovery()->mutable_orphan_grace()->set_seconds(7'200);
       submit("j1", one);

@@ -29,7 +29,7 @@ struct Failing : SmallWorld {
   void wait(Duration time) {
     pass(time);
     for (const auto& [name, seen] : std::map(presence.nodes))
-      observe(presence, ledger, PulseHeard{.node = name, .connection = seen.connection}, now);
+      observe(presence, ledger, HeartbeatHeard{.node = name, .connection = seen.connection}, now);
     settle();
   }
 };

@@ -357,8 +357,8 @@ TEST(StartPoint, CaughtUpIsNotBeforeTheStepThatItBeganAt) {
   world.breaks("j", 1, -1, 9);
   world.started("j", 2, "n0");
   const auto reported = [&](std::int64_t step) {
-    PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
-    v1::AttemptReading& reading = *heard.pulse.add_readings();
+    HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+    v1::AttemptReading& reading = *heard.heartbeat.add_readings();
     reading.set_job_id("j");
     reading.set_attempt(2);
     reading.add_ranks()->set_step(step);

@@ -471,7 +471,7 @@ TEST(Verdict, ANodeThatWentSilentBeatsTheErrorsOfItsPeers) {
   world.fact_of_rank(0, with(1));
   world.fact_of_rank(1, with(1));
   world.pass(milliseconds(3'300));
-  world.see(PulseHeard{.node = NodeName("n0"), .connection = ConnectionId(1)});
+  world.see(HeartbeatHeard{.node = NodeName("n0"), .connection = ConnectionId(1)});
   world.swept("j1", 1, "n0");
   const Verdict verdict = *world.job("j1").attempt(AttemptNo(1))->verdict;
   EXPECT_EQ(verdict.cls, FailureClass::Node);

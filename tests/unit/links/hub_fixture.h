@@ -83,9 +83,9 @@ class HandAgent {
     *request.mutable_facts()->add_facts() = std::move(fact);
     stream_->Write(request);
   }
-  void pulse(v1::Pulse pulse) {
+  void heartbeat(v1::Heartbeat heartbeat) {
     v1::ConnectRequest request;
-    *request.mutable_pulse() = std::move(pulse);
+    *request.mutable_heartbeat() = std::move(heartbeat);
     stream_->Write(request);
   }
   // The next message that has orders; acknowledgements are passed over. Nothing: the stream ended.
@@ -114,13 +114,13 @@ class HandAgent {
     return std::nullopt;
   }
   // Nothing else is read on the way: orders are passed over.
-  bool pulse_acknowledged() {
-    v1::Pulse one;
-    one.set_number(++pulses_);
-    pulse(one);
+  bool heartbeat_acknowledged() {
+    v1::Heartbeat one;
+    one.set_number(++heartbeats_);
+    heartbeat(one);
     v1::ConnectResponse response;
     while (stream_->Read(&response)) {
-      if (response.has_pulse_ack() && response.pulse_ack().number() == pulses_) return true;
+      if (response.has_heartbeat_ack() && response.heartbeat_ack().number() == heartbeats_) return true;
     }
     return false;
   }
@@ -141,7 +141,7 @@ class HandAgent {
 
  private:
   bool finished_ = false;
-  std::uint64_t sequence_ = 0, pulses_ = 0;
+  std::uint64_t sequence_ = 0, heartbeats_ = 0;
   std::unique_ptr<v1::AgentService::Stub> stub_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::ConnectRequest, v1::ConnectResponse>> stream_;

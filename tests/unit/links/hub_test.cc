@@ -286,7 +286,7 @@ TEST_F(HubTest, WhatNoOrderMentionsAnyMoreIsForgottenWhenItIsStillThere) {
   ASSERT_TRUE(agent.connect(HandAgent::hello(1)));
   for (std::size_t number = 0; number <= core::kForgetListMax; ++number) {
     const std::string job = "job-" + std::to_string(number);
-    agent.pulse(v1::Pulse());  // all of it may take longer than a node may be silent
+    agent.heartbeat(v1::Heartbeat());  // all of it may take longer than a node may be silent
     submit(command(job, 1));
     ASSERT_TRUE(agent.order(job, v1::Order::kRun)) << job;
     ASSERT_TRUE(controller_->collected->known(JobId(job)));
@@ -304,14 +304,14 @@ TEST_F(HubTest, WhatNoOrderMentionsAnyMoreIsForgottenWhenItIsStillThere) {
         core::desired(view.ledger, NodeName("n1")),
         [](const core::Assignment& one) { return one.job == JobId("job-0"); });
   })) << "the list of what to forget has an end";
-  v1::Pulse pulse;
-  pulse.set_number(1);
+  v1::Heartbeat heartbeat;
+  heartbeat.set_number(1);
   for (const char* job : {"job-0", "job-3", "of-another-journal"}) {
-    v1::AttemptReading& reading = *pulse.add_readings();
+    v1::AttemptReading& reading = *heartbeat.add_readings();
     reading.set_job_id(job);
     reading.set_attempt(1);
   }
-  agent.pulse(pulse);
+  agent.heartbeat(heartbeat);
   const auto orders = agent.orders();
   ASSERT_TRUE(orders);
   std::set<std::string> forgotten;
@@ -342,9 +342,9 @@ TEST_F(HubTest, ALaunchLongerThanAMessageBreaksItsAttemptNotTheStream) {
 }
 
 // A hub that forgets that it acknowledged heartbeats passed every test, and with real processes two
-// attempts of a job ran at once: the agent counts its grace from a pulse that was acknowledged, and
+// attempts of a job ran at once: the agent counts its grace from a heartbeat that was acknowledged, and
 // the controller counted from the Welcome.
-TEST_F(HubTest, TheGraceCountsFromTheLastPulseThatWasAcknowledged) {
+TEST_F(HubTest, TheGraceCountsFromTheLastHeartbeatThatWasAcknowledged) {
   const auto start = [this](HandAgent& agent, const std::string& job, std::int64_t grace) {
     v1::JobSpec spec = command(job, 1);
     spec.mutable_recovery()->mutable_orphan_grace()->set_seconds(grace);
@@ -367,8 +367,8 @@ TEST_F(HubTest, TheGraceCountsFromTheLastPulseThatWasAcknowledged) {
   ASSERT_TRUE(other->connect(HandAgent::hello(1, "n2")));
   start(*other, "short", 5);
   clock_.advance(std::chrono::seconds(50));
-  ASSERT_TRUE(cut->pulse_acknowledged());
-  ASSERT_TRUE(other->pulse_acknowledged());
+  ASSERT_TRUE(cut->heartbeat_acknowledged());
+  ASSERT_TRUE(other->heartbeat_acknowledged());
   cut.reset();
   other.reset();
   HandAgent spare(address_);
@@ -377,7 +377,7 @@ TEST_F(HubTest, TheGraceCountsFromTheLastPulseThatWasAcknowledged) {
   const auto replaced = [&](const std::string& job) {
     const auto until = std::chrono::steady_clock::now() + kPatience;
     while (attempts(job) < 2 && std::chrono::steady_clock::now() < until &&
-           spare.pulse_acknowledged())
+           spare.heartbeat_acknowledged())
       std::this_thread::yield();
     return attempts(job) == 2;
   };
@@ -447,7 +447,7 @@ TEST_F(HubTest, AControllerThatIsBehindPauses) {
   fact.set_attempt(1);
   fact.mutable_started()->add_pids(42);
   agent.say(fact);
-  EXPECT_TRUE(agent.pulse_acknowledged()) << "its ranks' leases go on";
+  EXPECT_TRUE(agent.heartbeat_acknowledged()) << "its ranks' leases go on";
   EXPECT_FALSE(seen([](const View& view) {
     return view.ledger.jobs.at(JobId("one")).attempts.at(0).parts.at(0).started;
   }));

@@ -37,7 +37,7 @@ class SlowHub final : public v1::AgentService::CallbackService, public SessionOw
     most_waiting_ = std::max(most_waiting_, waiting_.size());
     changed_.notify_all();
   }
-  void on_pulse(const SessionPtr&, v1::Pulse, Now) override {}
+  void on_heartbeat(const SessionPtr&, v1::Heartbeat, Now) override {}
   void on_unsupported(const SessionPtr&, v1::Unsupported unsupported) override {
     const std::lock_guard lock(mutex_);
     unsupported_ = std::move(unsupported);
@@ -151,7 +151,7 @@ class SessionTest : public testing::Test {
     v1::ConnectResponse response;
     if (!stream_->Read(&response) || !response.has_orders())
       return {response.has_fact_ack()    ? "fact ack"
-              : response.has_pulse_ack() ? "pulse ack"
+              : response.has_heartbeat_ack() ? "heartbeat ack"
                                          : "no orders"};
     std::vector<std::string> texts;
     for (const v1::Order& order : response.orders().orders())
@@ -286,8 +286,8 @@ TEST_F(SessionTest, AcknowledgementsPassBetweenLaunches) {
                  .runs = {run("a", 8U << 20U), run("b"), run("c")},
                  .running = running({"a", "b", "c"})});
   session->ack(v1::FactAck());
-  session->ack(v1::PulseAck());
-  const std::vector<std::string> expected = {"run a", "fact ack", "run b", "pulse ack", "run c"};
+  session->ack(v1::HeartbeatAck());
+  const std::vector<std::string> expected = {"run a", "fact ack", "run b", "heartbeat ack", "run c"};
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const auto orders = next_orders();
