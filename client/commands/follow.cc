@@ -68,7 +68,7 @@ class Follower {
 
   Result<int> run() {
     if (auto found = refresh(); !found) return lost(std::move(found.error()));
-    if (job_.has_progress()) spokesman_.on_progress(job_.progress());
+    if (job_.has_progress()) reporting_rank_.on_progress(job_.progress());
     const bool began_before = job_.attempt() > 0;
     if (screen_.has_block() && began_before) read_series();
     const Interrupt::OnFire wake(interrupt_, [this] { news_.close(); });
@@ -219,7 +219,7 @@ class Follower {
   }
 
   void on_progress(const v1::Progress& progress) {
-    for (const Spokesman::Line& line : spokesman_.on_progress(progress))
+    for (const ReportingRank::Line& line : reporting_rank_.on_progress(progress))
       say_line({.attempt = line.attempt, .rank = line.rank}, line.text);
   }
 
@@ -235,10 +235,10 @@ class Follower {
 
   void on_line(const LogLabel& log, std::string_view line, bool redrawn) {
     const bool error = is_error_line(line);
-    const bool heard = !log.companion.empty() || spokesman_.speaks(log.rank);
+    const bool heard = !log.companion.empty() || reporting_rank_.speaks(log.rank);
     if (redrawn && !error && !(heard && bars_.due(log, std::chrono::steady_clock::now()))) return;
     if (!log.companion.empty()) return on_setup_line(log, line);
-    if (error || spokesman_.on_line(log.attempt, log.rank, line)) say_line(log, line);
+    if (error || reporting_rank_.on_line(log.attempt, log.rank, line)) say_line(log, line);
   }
 
   void on_setup_line(const LogLabel& log, std::string_view line) {
@@ -323,7 +323,7 @@ class Follower {
           "the last lines of the ranks may be missing, they did not reach the controller in time; "
           "muster logs {} has them when they do\n",
           id);
-    if (const std::uint64_t count = spokesman_.not_shown(); count > 0) {
+    if (const std::uint64_t count = reporting_rank_.not_shown(); count > 0) {
       fmt::print("{} line{} of other ranks not shown: muster logs {} --rank all{}\n", count,
                  count == 1 ? "" : "s", id, job_.attempt() > 1 ? " --attempt all" : "");
     }
@@ -366,7 +366,7 @@ class Follower {
   LineCutter cutter_{kLineMost, Returns::Cut};
   BarPace bars_;
   render::PrintedReasons printed_reasons_;
-  Spokesman spokesman_;
+  ReportingRank reporting_rank_;
   NewsQueue news_;
   std::map<std::uint32_t, std::set<std::string>> setups_shown_;  // attempt to nodes
   std::uint64_t setup_lines_not_shown_ = 0;

@@ -1,7 +1,7 @@
 // Following one job to its end on a terminal or a pipe: what `run` and `watch` share. Two threads
 // read (job_streams.h), the caller's alone prints. A lost controller is waited for.
 //
-// Standard output gets events, and of the ranks' lines ("[rank 3] ...") the spokesman's
+// Standard output gets events, and of the ranks' lines ("[rank 3] ...") the reporting rank's
 // (reporting_rank.h) and every rank's error lines; how many others there were stands at the end. Whether
 // a live block stands below them, on it or on stderr, is the Screen's to say (screen.h). Lines
 // without one below get a progress line now and then, and the checkpoints that it would show.
@@ -19,7 +19,7 @@ namespace muster::client {
 
 struct FollowOptions {
   std::string job;     // id
-  bool logs = true;    // the spokesman's log and every rank's error lines
+  bool logs = true;    // the reporting rank's log and every rank's error lines
   bool quiet = false;  // nothing but the end
   std::string chain;   // name of the chain that the job is followed for: come back to that
   // it may have run for long: first its events until now, then its logs, of those from before only

@@ -4,12 +4,12 @@
 
 namespace muster::client {
 
-std::vector<Spokesman::Line> Spokesman::on_progress(const v1::Progress& progress) {
+std::vector<ReportingRank::Line> ReportingRank::on_progress(const v1::Progress& progress) {
   if (progress.step() < 0 || progress.attempt() < attempt_) return {};
   const bool same = progress.attempt() == attempt_;
-  if (same && rank_ && progress.spokesman() >= *rank_) return {};
+  if (same && rank_ && progress.reporting_rank() >= *rank_) return {};
   attempt_ = progress.attempt();
-  rank_ = progress.spokesman();
+  rank_ = progress.reporting_rank();
   std::vector<Line> shown;
   std::deque<Line> still;
   buffered_bytes_ = 0;
@@ -27,7 +27,7 @@ std::vector<Spokesman::Line> Spokesman::on_progress(const v1::Progress& progress
   return shown;
 }
 
-bool Spokesman::on_line(std::uint32_t attempt, std::uint32_t rank, std::string_view text) {
+bool ReportingRank::on_line(std::uint32_t attempt, std::uint32_t rank, std::string_view text) {
   if (speaks(rank)) return true;
   const bool may_speak_yet = !rank_ || rank < *rank_ || attempt > attempt_;
   if (!may_speak_yet || attempt < attempt_) {
@@ -40,7 +40,7 @@ bool Spokesman::on_line(std::uint32_t attempt, std::uint32_t rank, std::string_v
   return false;
 }
 
-void Spokesman::drop_oldest() {
+void ReportingRank::drop_oldest() {
   buffered_bytes_ -= buffered_.front().text.size();
   buffered_.pop_front();
   ++dropped_;

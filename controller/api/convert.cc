@@ -162,7 +162,7 @@ void add_last_step(v1::Job& shown, const core::AttemptRecord& attempt) {
   for (const core::NodePart& part : attempt.parts) {
     for (const auto& [rank, exit] : part.exits) {
       if (exit.step != last) continue;
-      progress.set_spokesman(rank.value);
+      progress.set_reporting_rank(rank.value);
       if (exit.total) progress.set_total(*exit.total);
       return;
     }
@@ -236,18 +236,18 @@ std::optional<v1::Progress> progress_of(const core::Presence& presence, const Jo
   --newest;
   if (newest->first.first != job) return std::nullopt;
   const core::AttemptSeen& seen = newest->second;
-  const auto spokesman =
+  const auto reporting_rank =
       std::ranges::find_if(seen.ranks, [](const auto& entry) { return entry.second.step >= 0; });
   v1::Progress progress;
   progress.set_attempt(newest->first.second.value);
   progress.set_step(-1);
-  if (spokesman != seen.ranks.end()) {
-    progress.set_spokesman(spokesman->first.value);
-    progress.set_step(spokesman->second.step);
-    progress.set_total(spokesman->second.total);
-    progress.set_loss(spokesman->second.loss);
-    progress.set_has_loss(spokesman->second.has_loss);
-    progress.set_loss_not_finite(spokesman->second.loss_not_finite);
+  if (reporting_rank != seen.ranks.end()) {
+    progress.set_reporting_rank(reporting_rank->first.value);
+    progress.set_step(reporting_rank->second.step);
+    progress.set_total(reporting_rank->second.total);
+    progress.set_loss(reporting_rank->second.loss);
+    progress.set_has_loss(reporting_rank->second.has_loss);
+    progress.set_loss_not_finite(reporting_rank->second.loss_not_finite);
   }
   progress.set_step_seconds(seen.step_seconds);
   if (seen.last_step_at != WallTime{}) *progress.mutable_at() = to_v1(seen.last_step_at);

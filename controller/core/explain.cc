@@ -160,10 +160,10 @@ std::string steps_text(const Presence& presence, const JobRecord& job, const Att
                        Now now) {
   const auto seen = presence.attempts.find({job.id, attempt.number});
   if (seen == presence.attempts.end()) return {};
-  const auto spokesman = std::ranges::find_if(
+  const auto reporting_rank = std::ranges::find_if(
       seen->second.ranks, [](const auto& entry) { return entry.second.step >= 0; });
-  if (spokesman == seen->second.ranks.end()) return {};
-  const RankSeen& rank = spokesman->second;
+  if (reporting_rank == seen->second.ranks.end()) return {};
+  const RankSeen& rank = reporting_rank->second;
   const std::string of = rank.total > 0 ? fmt::format(" of {}", rank.total) : "";
   if (seen->second.last_step_at == WallTime{})
     return fmt::format("step {}{} is done", rank.step, of);

@@ -406,13 +406,13 @@ void Hub::on_heartbeat(const core::HeartbeatHeard& heartbeat, const core::Presen
     if (!sent.contains({job, attempt})) continue;  // of another node's job it knows nothing
     const auto seen = presence.attempts.find({job, attempt});
     if (seen == presence.attempts.end()) continue;
-    // The spokesman: the lowest rank that prints steps.
-    const auto spokesman = std::ranges::find_if(
+    // The reporting rank: the lowest rank that prints steps.
+    const auto reporting_rank = std::ranges::find_if(
         seen->second.ranks, [](const auto& entry) { return entry.second.step >= 0; });
-    if (spokesman == seen->second.ranks.end()) continue;
+    if (reporting_rank == seen->second.ranks.end()) continue;
     std::vector<logs::SeriesPoint> points;
     for (const v1::StepSample& sample : reading.samples()) {
-      if (sample.rank() != spokesman->first.value) continue;
+      if (sample.rank() != reporting_rank->first.value) continue;
       const bool not_finite = !sample.has_loss() && sample.loss_not_finite();
       const double loss = not_finite ? std::numeric_limits<double>::quiet_NaN() : sample.loss();
       points.push_back({.at = core::to_wall(sample.at()),

@@ -1,4 +1,4 @@
-// <job>/series: the spokesman's (time, attempt, step, loss) of one job, appended in batches,
+// <job>/series: the reporting rank's (time, attempt, step, loss) of one job, appended in batches,
 // unsynced, rebuildable from the logs. Its owner (LogStore) locks; a Reading needs no lock.
 //
 // It is bounded: beyond `most` bytes it is written anew with every second point (or fewer, if that

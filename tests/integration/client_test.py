@@ -201,7 +201,7 @@ class Verbs(unittest.TestCase):
         self.assertRegex(done.out.splitlines()[-1], r"^piped succeeded after ")
         self.assertEqual(re.sub(r"after .*", "", self.muster("run", "-q", self.cluster.spec(job("quiet", STEPS))).out), "quiet succeeded \n")
 
-    def test_run_piped_spokesman_is_not_rank_0(self):
+    def test_run_piped_reporting_rank_is_not_rank_0(self):
         """Megatron prints its steps on the last rank: no line of it is lost, though who speaks is known only with the first step."""
         steps = 'printf " iteration %8d/%8d | lm loss: %E |\\n" 1 2 3.5 2 2 2.5'
         with self.cluster.gate("speaker") as gate:

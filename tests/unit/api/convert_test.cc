@@ -83,7 +83,7 @@ TEST_F(ConvertTest, TheLastStepIsTheOneThatExitsTell) {
   EXPECT_EQ(shown.progress().attempt(), last.number.value);
   EXPECT_EQ(shown.progress().step(), 200);
   EXPECT_EQ(shown.progress().total(), 200);
-  EXPECT_EQ(shown.progress().spokesman(), 1u);
+  EXPECT_EQ(shown.progress().reporting_rank(), 1u);
   core::RankSeen& seen = presence_.attempts[{job_, last.number}].ranks[RankNo(0)];
   seen = {.step = 160, .total = 200, .loss = 1.5, .has_loss = true};
   shown = to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::Full);
@@ -116,7 +116,7 @@ TEST_F(ConvertTest, AJobIsShownWithItsIncident) {
   // The newest attempt that was heard of, its lowest rank that prints steps.
   EXPECT_EQ(full.progress().attempt(), 2u);
   EXPECT_EQ(full.progress().step(), 105);
-  EXPECT_EQ(full.progress().spokesman(), 1u);
+  EXPECT_EQ(full.progress().reporting_rank(), 1u);
   ASSERT_EQ(full.incidents_size(), 1);
   const v1::Incident& incident = full.incidents(0);
   EXPECT_EQ(incident.fault().seconds(), 1);
