@@ -194,7 +194,7 @@ void Agent::add_to_watch(const RunKey& run, const RunSeen& seen, WatchedRun& wat
   if (watched.added || watched.add_again > now) return;
   const v1::NodeLaunch& order = *host_->order(run);
   auto added = watch_->add(run, host_->directory(run), order.watching(), seen.ranks,
-                           companion_logs(order), success_files(order));
+                           auxiliary_logs(order), success_files(order));
   watched.added = added.has_value();
   if (added) return;
   const bool for_good = added.error().code == ErrorCode::InvalidArgument ||

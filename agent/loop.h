@@ -232,7 +232,7 @@ class Agent {
   std::mutex log_hello_mutex_;
   // for log push's thread; nothing while the control stream is down
   std::optional<v1::LogHello> log_hello_;
-  bool takes_companion_logs_ = false;  // the controller, which said so in its newest Welcome
+  bool takes_auxiliary_logs_ = false;  // the controller, which said so in its newest Welcome
 };
 
 }  // namespace muster::agent

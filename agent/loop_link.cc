@@ -66,10 +66,10 @@ void Agent::start_log_push() {
            [endpoint = options_.endpoint](grpc::ClientContext& context) {
              if (auto found = endpoint()) rpc::authorize(context, found->token);
            },
-       .takes_companions =
+       .takes_auxiliaries =
            [this] {
              const std::lock_guard lock(log_hello_mutex_);
-             return takes_companion_logs_;
+             return takes_auxiliary_logs_;
            },
        .hello =
            [this] {
@@ -149,7 +149,7 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
     say.set_instance(identity_.instance.str());
     say.set_cluster_id(cluster.str());
     log_hello_ = std::move(say);
-    takes_companion_logs_ = has_feature(welcome, kCompanionLogs);
+    takes_auxiliary_logs_ = has_feature(welcome, kAuxiliaryLogs);
   }
   if (log_push_) log_push_->check_again();
   if (const Duration interval = to_duration(welcome.heartbeat_interval()); interval > Duration::zero())

@@ -21,7 +21,7 @@ bool Outbox::gather(const RunKey& run, const std::vector<v1::Fact>& facts, const
   bool exits_wait = false;
   for (const v1::Fact& fact : facts) {
     const Kind kind{fact.what_case(), fact.has_exited() ? fact.exited().rank() : 0,
-                    fact.has_companion_exited() ? fact.companion_exited().name() : ""};
+                    fact.has_auxiliary_exited() ? fact.auxiliary_exited().name() : ""};
     if (sent.contains(kind)) continue;
     if (fact.has_exited() && !ready(fact.exited())) {
       exits_wait = true;

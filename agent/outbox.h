@@ -3,7 +3,7 @@
 //
 // Rules: after a reconnect everything is told again. An exit may wait for its evidence (`ready`); a
 // sweep waits for its run's exits, and for the last look at its checkpoints (`scanned`); nothing
-// else waits for anything. A bad exit, a companion's end, a start and a sweep go at once; exits
+// else waits for anything. A bad exit, a auxiliary process's end, a start and a sweep go at once; exits
 // that muster asked for, or that are well, may be gathered for a few milliseconds.
 #pragma once
 
@@ -43,7 +43,7 @@ class Outbox {
   static constexpr std::size_t kMessageBytes = 4U << 20U;
 
  private:
-  // which fact, which rank, which companion: with the run, the natural key
+  // which fact, which rank, which auxiliary process: with the run, the natural key
   using Kind = std::tuple<int, std::uint32_t, std::string>;
   std::map<RunKey, std::set<Kind>> sent_;
   v1::Facts gathered_;

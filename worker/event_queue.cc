@@ -46,7 +46,7 @@ bool EventQueue::flush() {
 bool EventQueue::end_waits() const {
   using rundir::v1::Event;
   return std::ranges::any_of(waiting_, [](const Event& event) {
-    return event.has_exited() || event.has_companion_exited() || event.has_setup_ended() ||
+    return event.has_exited() || event.has_auxiliary_exited() || event.has_setup_ended() ||
            event.has_start_failed() || event.has_swept();
   });
 }

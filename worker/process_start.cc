@@ -49,9 +49,9 @@ Program program_of(const rundir::v1::Launch& launch, const ProcessOf& process) {
   const auto index = static_cast<int>(process.index);
   switch (process.kind) {
     case ProcessKind::Rank: break;
-    case ProcessKind::Companion: {
-      const auto& companion = launch.companions(index);
-      return {.argv = companion.argv(), .cwd = companion.cwd(), .log = companion.log()};
+    case ProcessKind::Auxiliary: {
+      const auto& auxiliary = launch.auxiliaries(index);
+      return {.argv = auxiliary.argv(), .cwd = auxiliary.cwd(), .log = auxiliary.log()};
     }
     case ProcessKind::Setup:
       return {
@@ -64,8 +64,8 @@ Program program_of(const rundir::v1::Launch& launch, const ProcessOf& process) {
 std::string name_of(const rundir::v1::Launch& launch, const ProcessOf& process) {
   switch (process.kind) {
     case ProcessKind::Rank: break;
-    case ProcessKind::Companion:
-      return "companion '" + launch.companions(static_cast<int>(process.index)).name() + "'";
+    case ProcessKind::Auxiliary:
+      return "auxiliary process '" + launch.auxiliaries(static_cast<int>(process.index)).name() + "'";
     case ProcessKind::Setup: return "runtime.setup";
   }
   return "rank " + std::to_string(launch.ranks(static_cast<int>(process.index)).rank());
@@ -268,8 +268,8 @@ std::string bind_to(const std::string& cpus, const std::vector<const char*>& env
 
 std::vector<const char*> environment_of(const StartContext& context, const ProcessOf& process) {
   const rundir::v1::Launch& launch = *context.launch;
-  const bool own = process.kind == ProcessKind::Companion;
-  const auto& first = own ? launch.companions(static_cast<int>(process.index)).env() : launch.env();
+  const bool own = process.kind == ProcessKind::Auxiliary;
+  const auto& first = own ? launch.auxiliaries(static_cast<int>(process.index)).env() : launch.env();
   const std::size_t inherited = context.inherited == nullptr ? 0 : context.inherited->size();
   std::vector<const char*> environment;
   const rundir::v1::RankLaunch* rank =

@@ -60,7 +60,7 @@ Result<void> Supervisor::run() {
   if (take_launch()) {
     limits_ = apply_limits(launch_, complaints_);
     join_cgroup();
-    events_.reserve(static_cast<std::size_t>(launch_.ranks_size() + launch_.companions_size() + 1));
+    events_.reserve(static_cast<std::size_t>(launch_.ranks_size() + launch_.auxiliaries_size() + 1));
     if (launch_.has_setup()) {
       start_setup();
     } else {
@@ -115,8 +115,8 @@ void Supervisor::loop() {
     if (reports_) read_reports();
     reap();  // before a stop: an exit that is already there is not the stop's doing
     (void)follows();
-    if (std::exchange(companion_failed_, false) && ranks_running_ > 0)
-      stop(StopRequested::WHY_COMPANION_FAILED, false);
+    if (std::exchange(auxiliary_failed_, false) && ranks_running_ > 0)
+      stop(StopRequested::WHY_AUXILIARY_FAILED, false);
     if (stop_asked) stop(StopRequested::WHY_ASKED, false);
     on_time();
     advance();
@@ -158,8 +158,8 @@ void Supervisor::exited(pid_t pid, const ProcessOf& process, const siginfo_t& in
   const auto index = static_cast<int>(process.index);
   switch (process.kind) {
     case ProcessKind::Rank: return rank_exited(launch_.ranks(index).rank(), code, signal);
-    case ProcessKind::Companion:
-      return companion_exited(launch_.companions(index).name(), code, signal);
+    case ProcessKind::Auxiliary:
+      return auxiliary_exited(launch_.auxiliaries(index).name(), code, signal);
     case ProcessKind::Setup: return;  // when it is reaped: what follows it is started then
   }
 }
@@ -181,14 +181,14 @@ void Supervisor::rank_exited(std::uint32_t rank, int code, int signal) {
 
 // What ended before it may lie unreaped yet: its ranks are stopped when all that is there is
 // recorded.
-void Supervisor::companion_exited(const std::string& name, int code, int signal) {
-  auto& exited = *events_.add().mutable_companion_exited();
+void Supervisor::auxiliary_exited(const std::string& name, int code, int signal) {
+  auto& exited = *events_.add().mutable_auxiliary_exited();
   exited.set_name(name);
   exited.set_code(code);
   exited.set_signal(signal);
   exited.set_stop_requested(phase_ != Phase::Running);
   (void)oom_killed(signal);
-  if (phase_ == Phase::Running && (code != 0 || signal != 0)) companion_failed_ = true;
+  if (phase_ == Phase::Running && (code != 0 || signal != 0)) auxiliary_failed_ = true;
 }
 
 // Counts it: the next one that is killed is not the kernel's doing for that.

@@ -1,11 +1,11 @@
 // The worker: parent of an attempt's processes on one node. One thread, one epoll; owns them, the
 // events file and the claim.
 //
-//   claim ──> setup, if there is one ──> fork companions, ranks ──(last exec)──> Started ──┐
+//   claim ──> setup, if there is one ──> fork auxiliary processes, ranks ──(last exec)──> Started ──┐
 //               │                            │                                            │
 //               └─bad end, late──────────────┴──exec failed──> StartFailed ──┐            │ Exited
 //   SIGTERM, lease past or gone, ────────────────────────────────────────────┤            │ a rank
-//   a companion's bad end                                                    v            │
+//   a auxiliary process's bad end                                                    v            │
 //                                                                      StopRequested      │
 //                                                                            │            │ all
 //                                                     SIGTERM, grace, SIGKILL│            │ ended
@@ -21,8 +21,8 @@
 //     between.
 //   - Swept is the last event, and only when it is true. Without it the worker was killed, and
 //     whoever finds that sweeps.
-//   - One rank's end stops no other: to stop is the controller's decision. A companion's bad end
-//     stops the ranks: they cannot do without it. A companion outlives the ranks of its node for
+//   - One rank's end stops no other: to stop is the controller's decision. A auxiliary process's bad end
+//     stops the ranks: they cannot do without it. A auxiliary process outlives the ranks of its node for
 //     those of others, until it ends by itself or is asked to stop.
 //   - A script's (launch.per: node) end is that of the last process that it started, and bad when
 //     one of those that were there at its own end ended badly. What ended before that was its own
@@ -95,7 +95,7 @@ class Supervisor {
   void reap();
   void exited(pid_t pid, const ProcessOf& process, const siginfo_t& info);
   void rank_exited(std::uint32_t rank, int code, int signal);
-  void companion_exited(const std::string& name, int code, int signal);
+  void auxiliary_exited(const std::string& name, int code, int signal);
   bool oom_killed(int signal);
   [[nodiscard]] std::uint64_t count_oom_kills() const;
   [[nodiscard]] bool runs_script() const;
@@ -139,7 +139,7 @@ class Supervisor {
   bool start_failed_ = false;
   bool setting_up_ = false;  // the setup runs
   bool setup_timed_out_ = false;
-  bool companion_failed_ = false;  // in this round of reaping
+  bool auxiliary_failed_ = false;  // in this round of reaping
   // that run, by pid of the leader, which is its group's number
   std::map<pid_t, ProcessOf> processes_;
   std::size_t ranks_running_ = 0;       // of them

@@ -47,7 +47,7 @@ std::string how(int code, int signal) {
 
 // One script and nothing beside it: whoever else is a child of this process has come from it.
 bool Supervisor::runs_script() const {
-  return launch_.scripts() && launch_.ranks_size() == 1 && launch_.companions().empty();
+  return launch_.scripts() && launch_.ranks_size() == 1 && launch_.auxiliaries().empty();
 }
 
 // The script has ended. True: what it has started may go on. A bad end of the script is the end of

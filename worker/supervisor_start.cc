@@ -155,9 +155,9 @@ void Supervisor::tell_started(pid_t pid, const ProcessOf& process) {
     case ProcessKind::Rank:
       event.mutable_rank_started()->set_rank(launch_.ranks(index).rank());
       return fill(*event.mutable_rank_started());
-    case ProcessKind::Companion:
-      event.mutable_companion_started()->set_name(launch_.companions(index).name());
-      return fill(*event.mutable_companion_started());
+    case ProcessKind::Auxiliary:
+      event.mutable_auxiliary_started()->set_name(launch_.auxiliaries(index).name());
+      return fill(*event.mutable_auxiliary_started());
     case ProcessKind::Setup: return fill(*event.mutable_setup_started());
   }
 }
@@ -221,9 +221,9 @@ void Supervisor::setup_ended(int code, int signal) {
 
 void Supervisor::start_all() {
   std::vector<ProcessOf> wanted;
-  wanted.reserve(static_cast<std::size_t>(launch_.companions_size() + launch_.ranks_size()));
-  for (int i = 0; i < launch_.companions_size(); ++i)
-    wanted.push_back({.kind = ProcessKind::Companion, .index = static_cast<std::uint32_t>(i)});
+  wanted.reserve(static_cast<std::size_t>(launch_.auxiliaries_size() + launch_.ranks_size()));
+  for (int i = 0; i < launch_.auxiliaries_size(); ++i)
+    wanted.push_back({.kind = ProcessKind::Auxiliary, .index = static_cast<std::uint32_t>(i)});
   for (int i = 0; i < launch_.ranks_size(); ++i)
     wanted.push_back({.kind = ProcessKind::Rank, .index = static_cast<std::uint32_t>(i)});
   start(wanted);

@@ -57,9 +57,9 @@ v1::Fact exited_fact(const RunKey& run, const ExitSeen& exit) {
   return fact;
 }
 
-v1::Fact companion_fact(const RunKey& run, const CompanionExitSeen& exit) {
+v1::Fact auxiliary_fact(const RunKey& run, const AuxiliaryExitSeen& exit) {
   v1::Fact fact = fact_at(run, exit.at);
-  v1::CompanionExited* exited = fact.mutable_companion_exited();
+  v1::AuxiliaryExited* exited = fact.mutable_auxiliary_exited();
   exited->set_name(exit.name);
   exited->set_code(exit.code);
   exited->set_signal(exit.signal);
@@ -68,7 +68,7 @@ v1::Fact companion_fact(const RunKey& run, const CompanionExitSeen& exit) {
 }
 
 // Once the ranks here have ended nobody needs it: how it ends then is nobody's failure.
-bool breaks_the_attempt(const CompanionExitSeen& exit, const RunSeen& seen) {
+bool breaks_the_attempt(const AuxiliaryExitSeen& exit, const RunSeen& seen) {
   if (exit.stop_requested || (exit.code == 0 && exit.signal == 0)) return false;
   return std::ranges::any_of(seen.ranks, [&](std::uint32_t rank) {
     const auto ended = seen.exits.find(rank);
@@ -104,10 +104,10 @@ std::optional<BootTime> ended_at(const v1::Fact& fact, const RunSeen& seen) {
     const auto exit = seen.exits.find(fact.exited().rank());
     return exit == seen.exits.end() ? std::nullopt : std::optional(exit->second.boot);
   }
-  if (!fact.has_companion_exited()) return std::nullopt;
-  const auto exit = std::ranges::find(seen.companion_exits, fact.companion_exited().name(),
-                                      &CompanionExitSeen::name);
-  return exit == seen.companion_exits.end() ? std::nullopt : std::optional(exit->boot);
+  if (!fact.has_auxiliary_exited()) return std::nullopt;
+  const auto exit = std::ranges::find(seen.auxiliary_exits, fact.auxiliary_exited().name(),
+                                      &AuxiliaryExitSeen::name);
+  return exit == seen.auxiliary_exits.end() ? std::nullopt : std::optional(exit->boot);
 }
 
 }  // namespace
@@ -159,9 +159,9 @@ std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
   std::vector<std::pair<std::pair<BootTime, WallTime>, v1::Fact>> exits;
   for (const auto& [rank, exit] : seen.exits)
     exits.emplace_back(std::pair(exit.boot, exit.at), exited_fact(run, exit));
-  for (const CompanionExitSeen& exit : seen.companion_exits) {
+  for (const AuxiliaryExitSeen& exit : seen.auxiliary_exits) {
     if (breaks_the_attempt(exit, seen))
-      exits.emplace_back(std::pair(exit.boot, exit.at), companion_fact(run, exit));
+      exits.emplace_back(std::pair(exit.boot, exit.at), auxiliary_fact(run, exit));
   }
   std::ranges::stable_sort(exits, {}, [](const auto& one) { return one.first; });
   for (auto& [when, fact] : exits) facts.push_back(std::move(fact));

@@ -66,8 +66,8 @@ struct ScriptLaunchSeen {
   WallTime at{};
 };
 
-// Of a companion, one a name; told once its evidence is known.
-struct CompanionExitSeen {
+// Of a auxiliary process, one a name; told once its evidence is known.
+struct AuxiliaryExitSeen {
   std::string name;
   std::int32_t code = 0;
   std::int32_t signal = 0;
@@ -116,7 +116,7 @@ struct RunSeen {
   WallTime start_failed_at{};
   bool stop_requested = false;
   std::map<std::uint32_t, ExitSeen> exits;
-  std::vector<CompanionExitSeen> companion_exits;
+  std::vector<AuxiliaryExitSeen> auxiliary_exits;
   std::optional<ScriptLaunchSeen> script_launch;
   std::vector<ScriptLogSeen> script_logs;  // in the order in which they were seen; only grows
   // runtime.image is being brought, or runtime.setup is under way
@@ -193,7 +193,7 @@ std::vector<RunKey> unsupported(const v1::Orders& orders);
 
 // Every fact that this run directory proves, oldest first. `evidence` and `success_seen` are filled
 // in by agent/watch later.
-// A companion's end is one where it breaks the attempt: badly, before a stop, while ranks of this
+// A auxiliary process's end is one where it breaks the attempt: badly, before a stop, while ranks of this
 // node still ran. A rank without an exit record in a swept directory is reported lost, unless the
 // directory was refused (then no rank ever was). The same directory always gives the same facts.
 std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen);

@@ -15,11 +15,11 @@
 
 namespace muster::agent {
 
-std::vector<std::string> companion_logs(const v1::NodeLaunch& order) {
+std::vector<std::string> auxiliary_logs(const v1::NodeLaunch& order) {
   std::vector<std::string> names;
-  for (const v1::CompanionProcess& companion : order.companions()) {
-    if (rundir::is_companion_name(companion.name()) && companion.name() != rundir::kSetupLog)
-      names.push_back(companion.name());
+  for (const v1::AuxiliaryProcess& auxiliary : order.auxiliaries()) {
+    if (rundir::is_auxiliary_name(auxiliary.name()) && auxiliary.name() != rundir::kSetupLog)
+      names.push_back(auxiliary.name());
   }
   if (order.has_setup()) names.emplace_back(rundir::kSetupLog);
   return names;

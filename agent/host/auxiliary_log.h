@@ -1,4 +1,4 @@
-// The logs beside the ranks': which a run has, and what a companion's says of its end.
+// The logs beside the ranks': which a run has, and what a auxiliary process's says of its end.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 namespace muster::agent {
 
 // Names of the logs, as in RunLayout::node_log.
-std::vector<std::string> companion_logs(const v1::NodeLaunch& order);
+std::vector<std::string> auxiliary_logs(const v1::NodeLaunch& order);
 
 // The files of ranks that a node's script writes, as the watch follows them: opened with the rights
 // of the run's user.

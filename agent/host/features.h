@@ -8,7 +8,7 @@
 namespace muster::agent {
 
 inline constexpr auto kLaunchFeatures = std::to_array<std::string_view>(
-    {"launch-files", "companions", "setup", "last-step", "node-script", "patched-files",
+    {"launch-files", "auxiliaries", "setup", "last-step", "node-script", "patched-files",
      "containers", "rank-files", "code-patches", "container-limits", "fetch-files"});
 
 }  // namespace muster::agent

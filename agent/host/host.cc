@@ -176,7 +176,7 @@ void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
   } else {
     entry.scan_again = entry.unread_logged = false;
   }
-  note_companion_ends(run, entry);
+  note_auxiliary_ends(run, entry);
   const bool damaged = entry.view.events_damaged() && entry.view.worker() != nullptr;
   if (damaged && !entry.damage_logged) {
     entry.damage_logged = true;
@@ -361,16 +361,16 @@ rundir::v1::Mark Host::Impl::new_mark() const {
 
 // Known from here on, also when the disk does not take it: the fact must not wait. Another life
 // would read the same in the log.
-void Host::Impl::note_companion_ends(const RunKey& run, Entry& entry) {
+void Host::Impl::note_auxiliary_ends(const RunKey& run, Entry& entry) {
   std::vector<rundir::v1::Mark> marks;
-  for (const std::string& name : entry.view.companions_without_evidence()) {
-    const std::string evidence = evidence_of_log(entry.view.layout().companion_log(name));
+  for (const std::string& name : entry.view.auxiliaries_without_evidence()) {
+    const std::string evidence = evidence_of_log(entry.view.layout().auxiliary_log(name));
     marks.push_back(new_mark());
-    marks.back().mutable_evidence()->set_companion(name);
+    marks.back().mutable_evidence()->set_auxiliary(name);
     // as an agent of before 0.4 reads it, should one be put back
-    marks.back().mutable_evidence()->set_rank(kCompanionEvidence);
+    marks.back().mutable_evidence()->set_rank(kAuxiliaryEvidence);
     marks.back().mutable_evidence()->set_line(name + "\n" + evidence);
-    entry.view.give_companion_evidence(name, evidence);
+    entry.view.give_auxiliary_evidence(name, evidence);
   }
   if (!marks.empty()) remember(run, entry, marks);
 }

@@ -92,7 +92,7 @@ struct Host::Impl {
   static void reap(Entry& entry);
   void leave(std::unique_ptr<Entry> entry);
   [[nodiscard]] rundir::v1::Mark new_mark() const;
-  void note_companion_ends(const RunKey& run, Entry& entry);
+  void note_auxiliary_ends(const RunKey& run, Entry& entry);
   bool remember(const RunKey& run, Entry& entry, const std::vector<rundir::v1::Mark>& marks);
   void adopt_lease(Entry& entry);
   bool renew_lease(Entry& entry, bool at_start);

@@ -273,25 +273,25 @@ Result<void> add_ranks(rundir::v1::Launch& launch, const Base& base,
   return {};
 }
 
-Result<void> add_companions(rundir::v1::Launch& launch, const Base& base) {
+Result<void> add_auxiliaries(rundir::v1::Launch& launch, const Base& base) {
   std::set<std::string> names;
-  for (const v1::CompanionProcess& process : base.order.companions()) {
+  for (const v1::AuxiliaryProcess& process : base.order.auxiliaries()) {
     const auto no = [&](const std::string& why) {
       return fail(ErrorCode::InvalidArgument,
-                  fmt::format("starting companion '{}': {}", process.name(), why));
+                  fmt::format("starting auxiliary process '{}': {}", process.name(), why));
     };
     // Its name is a part of its log's path.
-    if (!rundir::is_companion_name(process.name()))
+    if (!rundir::is_auxiliary_name(process.name()))
       return no("its name may have 1 to 64 letters, digits, '-' and '_'");
     if (!names.insert(process.name()).second) return no("there is another one of that name");
     if (process.argv().empty()) return no("its command line is empty");
-    rundir::v1::CompanionLaunch* companion = launch.add_companions();
-    companion->set_name(process.name());
-    companion->set_cwd(process.cwd());
-    companion->set_log(base.context.layout->companion_log(process.name()).string());
+    rundir::v1::AuxiliaryLaunch* auxiliary = launch.add_auxiliaries();
+    auxiliary->set_name(process.name());
+    auxiliary->set_cwd(process.cwd());
+    auxiliary->set_log(base.context.layout->auxiliary_log(process.name()).string());
     const auto environment = base.over(process.env());
-    for (const auto& [name, value] : environment) companion->add_env(name + "=" + value);
-    for (const std::string& word : process.argv()) companion->add_argv(word);
+    for (const auto& [name, value] : environment) auxiliary->add_env(name + "=" + value);
+    for (const std::string& word : process.argv()) auxiliary->add_argv(word);
     if (base.order.has_setup() || base.context.image_env) continue;
     auto found =
         resolve_argv0(process.argv(0), environment.at("PATH"), process.cwd(), base.context);
@@ -302,7 +302,7 @@ Result<void> add_companions(rundir::v1::Launch& launch, const Base& base) {
           "executing '{}': {}{}", process.argv(0), found.error().message,
           python ? "; install Python on this node, or name one with runtime.python" : ""));
     }
-    companion->set_argv(0, *found);
+    auxiliary->set_argv(0, *found);
   }
   return {};
 }
@@ -338,7 +338,7 @@ Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const Launch
   }
   for (const auto& [name, value] : common) launch.add_env(name + "=" + value);
   if (auto added = add_ranks(launch, base, common); !added) return fail(std::move(added).error());
-  if (auto added = add_companions(launch, base); !added) return fail(std::move(added).error());
+  if (auto added = add_auxiliaries(launch, base); !added) return fail(std::move(added).error());
   // For the agent that adopts. Without the files, which are where they belong: a rank table has
   // megabytes, and the worker holds what its record holds.
   std::string bytes;

@@ -14,7 +14,7 @@
 // other user than the agent's could reach. A script a node (launch.per: node) that calls launchers
 // has MUSTER_SHIM_* and functions of bash besides (shim_dir.h), and the worker puts the shim's
 // directory first on its PATH.
-// A companion has the same, and what the order sets for it in place of what it sets for the ranks.
+// A auxiliary process has the same, and what the order sets for it in place of what it sets for the ranks.
 //
 // In a container PATH is the default one and HOME is /root (/tmp for another user), and what the
 // image's own configuration sets is over all of the base.
@@ -68,7 +68,7 @@ struct LaunchContext {
   // and programs are looked for by the worker inside.
   std::optional<std::vector<std::string>> image_env{};
 };
-// Errors (InvalidArgument) name the rank or companion and the program that is not there.
+// Errors (InvalidArgument) name the rank or auxiliary process and the program that is not there.
 Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const LaunchContext& context);
 
 // `program` as execvp would find it on `path`, from `cwd`. NotFound, NotAllowed (there, but not

@@ -17,7 +17,7 @@ using rundir::v1::Mark;
 constexpr std::uint32_t kRanksMost = 4096;  // of one node, where only names of files tell
 // of one run; the controller takes a few more beside its ranks'
 constexpr std::size_t kScriptLogsMost = 64;
-constexpr std::size_t kCompanionsMost = 16 + kScriptLogsMost;
+constexpr std::size_t kAuxiliariesMost = 16 + kScriptLogsMost;
 
 // The launch record less the order that it was made from. Both are sorted by name, and so is this.
 // What is in the run directory another user cannot reach.
@@ -92,7 +92,7 @@ Result<void> RunView::read_launch() {
   launch_->clear_ranks();
   launch_->clear_env();
   launch_->clear_order();
-  launch_->clear_companions();
+  launch_->clear_auxiliaries();
   // A container's is kept, for its mounts say where on the node its files are.
   // of each what is looked for at its end
   google::protobuf::RepeatedPtrField<v1::RankProcess> ranks;
@@ -104,10 +104,10 @@ Result<void> RunView::read_launch() {
   order_.mutable_ranks()->Swap(&ranks);
   order_.clear_env();
   order_.clear_files();
-  for (v1::CompanionProcess& companion : *order_.mutable_companions()) {
-    std::string name = std::move(*companion.mutable_name());
-    companion.Clear();
-    companion.set_name(std::move(name));
+  for (v1::AuxiliaryProcess& auxiliary : *order_.mutable_auxiliaries()) {
+    std::string name = std::move(*auxiliary.mutable_name());
+    auxiliary.Clear();
+    auxiliary.set_name(std::move(name));
   }
   return {};
 }
@@ -205,11 +205,11 @@ void RunView::fold(const Event& event) {
       if (stop_why_ == rundir::v1::StopRequested::WHY_UNSPECIFIED)
         stop_why_ = event.stop_requested().why();
       break;
-    case Event::kCompanionStarted:
-      leaders_.push_back({.pid = static_cast<pid_t>(event.companion_started().pid()),
-                          .start_time = event.companion_started().start_time()});
+    case Event::kAuxiliaryStarted:
+      leaders_.push_back({.pid = static_cast<pid_t>(event.auxiliary_started().pid()),
+                          .start_time = event.auxiliary_started().start_time()});
       break;
-    case Event::kCompanionExited: fold(event.companion_exited(), event); break;
+    case Event::kAuxiliaryExited: fold(event.auxiliary_exited(), event); break;
     case Event::kSetupStarted:
       leaders_.push_back({.pid = static_cast<pid_t>(event.setup_started().pid()),
                           .start_time = event.setup_started().start_time()});
@@ -239,21 +239,21 @@ void RunView::fold(const Event& event) {
 
 // Of one that broke the attempt only when it is known what its log tells: the same directory gives
 // the same facts.
-void RunView::fold(const rundir::v1::CompanionExited& exited, const Event& event) {
-  CompanionExitSeen exit{.name = exited.name(),
+void RunView::fold(const rundir::v1::AuxiliaryExited& exited, const Event& event) {
+  AuxiliaryExitSeen exit{.name = exited.name(),
                          .code = exited.code(),
                          .signal = exited.signal(),
                          .stop_requested = exited.stop_requested(),
                          .at = rundir::wall_time(event),
                          .boot = BootTime(Duration(event.boot_ns()))};
   const bool bad = !exit.stop_requested && (exit.code != 0 || exit.signal != 0);
-  const auto known = companion_evidence_.find(exit.name);
-  if (bad && known == companion_evidence_.end()) {
-    companions_waiting_.push_back(std::move(exit));
+  const auto known = auxiliary_evidence_.find(exit.name);
+  if (bad && known == auxiliary_evidence_.end()) {
+    auxiliaries_waiting_.push_back(std::move(exit));
     return;
   }
-  if (known != companion_evidence_.end()) exit.evidence = known->second;
-  seen_.companion_exits.push_back(std::move(exit));
+  if (known != auxiliary_evidence_.end()) exit.evidence = known->second;
+  seen_.auxiliary_exits.push_back(std::move(exit));
 }
 
 // A file is one log, however many processes write it. In a container a path names what is mounted
@@ -298,21 +298,21 @@ void RunView::fold(const rundir::v1::ScriptRankSeen& rank) {
                 .groups = {launch_->groups().begin(), launch_->groups().end()}};
 }
 
-std::vector<std::string> RunView::companions_without_evidence() const {
+std::vector<std::string> RunView::auxiliaries_without_evidence() const {
   std::vector<std::string> names;
-  for (const CompanionExitSeen& exit : companions_waiting_) names.push_back(exit.name);
+  for (const AuxiliaryExitSeen& exit : auxiliaries_waiting_) names.push_back(exit.name);
   return names;
 }
 
-void RunView::give_companion_evidence(const std::string& name, const std::string& evidence) {
-  companion_evidence_.emplace(name, evidence);
+void RunView::give_auxiliary_evidence(const std::string& name, const std::string& evidence) {
+  auxiliary_evidence_.emplace(name, evidence);
   const auto rest = std::ranges::stable_partition(
-      companions_waiting_, [&](const CompanionExitSeen& exit) { return exit.name != name; });
-  for (CompanionExitSeen& exit : rest) {
-    exit.evidence = companion_evidence_.at(name);
-    seen_.companion_exits.push_back(std::move(exit));
+      auxiliaries_waiting_, [&](const AuxiliaryExitSeen& exit) { return exit.name != name; });
+  for (AuxiliaryExitSeen& exit : rest) {
+    exit.evidence = auxiliary_evidence_.at(name);
+    seen_.auxiliary_exits.push_back(std::move(exit));
   }
-  companions_waiting_.erase(rest.begin(), rest.end());
+  auxiliaries_waiting_.erase(rest.begin(), rest.end());
 }
 
 // A power cut took the launch record of a run whose ranks had begun. Its exits may be with the
@@ -320,7 +320,7 @@ void RunView::give_companion_evidence(const std::string& name, const std::string
 // all between them, for ranks of a node are consecutive.
 void RunView::trace_ranks() {
   std::set<std::uint32_t> ranks;
-  std::set<std::string> companions;
+  std::set<std::string> auxiliaries;
   for (const auto& [rank, pid] : seen_.pids) ranks.insert(rank);
   for (const auto& [rank, exit] : seen_.exits) ranks.insert(rank);
   std::error_code error;
@@ -329,8 +329,8 @@ void RunView::trace_ranks() {
     const std::string name = at->path().filename().string();
     if (const auto rank = rundir::rank_of_log(name)) ranks.insert(*rank);
     if (auto log_name = rundir::name_of_node_log(name);
-        log_name && companions.size() < kCompanionsMost)
-      companions.insert(std::move(*log_name));
+        log_name && auxiliaries.size() < kAuxiliariesMost)
+      auxiliaries.insert(std::move(*log_name));
   }
   if (ranks.empty() || *ranks.rbegin() - *ranks.begin() >= kRanksMost) return;
   seen_.ranks.resize(*ranks.rbegin() - *ranks.begin() + 1);
@@ -338,8 +338,8 @@ void RunView::trace_ranks() {
   order_.Clear();
   order_.mutable_watching()->set_grammar("none");
   order_.mutable_watching()->set_layout("none");
-  if (companions.erase(rundir::kSetupLog) > 0) order_.mutable_setup();
-  for (const std::string& name : companions) order_.add_companions()->set_name(name);
+  if (auxiliaries.erase(rundir::kSetupLog) > 0) order_.mutable_setup();
+  for (const std::string& name : auxiliaries) order_.add_auxiliaries()->set_name(name);
   ranks_traced_ = true;
 }
 
@@ -374,15 +374,15 @@ void RunView::fold(const Mark& mark) {
     case Mark::kEvidence: {
       const std::uint32_t rank = mark.evidence().rank();
       const std::string& line = mark.evidence().line();
-      const std::string& companion = mark.evidence().companion();
-      if (rank == kCompanionEvidence) {
+      const std::string& auxiliary = mark.evidence().auxiliary();
+      if (rank == kAuxiliaryEvidence) {
         const auto name_ends = std::min(line.find('\n'), line.size());
-        give_companion_evidence(companion.empty() ? line.substr(0, name_ends) : companion,
+        give_auxiliary_evidence(auxiliary.empty() ? line.substr(0, name_ends) : auxiliary,
                                 line.substr(std::min(name_ends + 1, line.size())));
         break;
       }
-      if (!companion.empty()) {
-        give_companion_evidence(companion, line);
+      if (!auxiliary.empty()) {
+        give_auxiliary_evidence(auxiliary, line);
         break;
       }
       const auto kind = static_cast<v1::EvidenceKind>(mark.evidence().kind());

@@ -12,9 +12,9 @@
 
 namespace muster::agent {
 
-// A companion's evidence is that of a rank that there cannot be; its line is the name, a line feed,
+// A auxiliary process's evidence is that of a rank that there cannot be; its line is the name, a line feed,
 // and the log's line. An agent of before 0.4 knows no other.
-inline constexpr std::uint32_t kCompanionEvidence = UINT32_MAX;
+inline constexpr std::uint32_t kAuxiliaryEvidence = UINT32_MAX;
 
 class RunView {
  public:
@@ -55,10 +55,10 @@ class RunView {
   [[nodiscard]] const std::vector<process::ProcessId>& leaders() const { return leaders_; }
   // its evidence is in the mark file
   [[nodiscard]] bool marked_end(std::uint32_t rank) const { return ends_.contains(rank); }
-  // Companions that ended badly before a stop, and of which nobody has said yet what their logs
+  // Auxiliary processes that ended badly before a stop, and of which nobody has said yet what their logs
   // tell.
-  [[nodiscard]] std::vector<std::string> companions_without_evidence() const;
-  void give_companion_evidence(const std::string& name, const std::string& evidence);
+  [[nodiscard]] std::vector<std::string> auxiliaries_without_evidence() const;
+  void give_auxiliary_evidence(const std::string& name, const std::string& evidence);
 
   // This life of the agent has spawned a worker for it, or has seen that one gone.
   void set_spawned(bool spawned) { spawned_ = spawned; }
@@ -68,7 +68,7 @@ class RunView {
   Result<void> read_claim();
   void fold(const rundir::v1::Event& event);
   void fold(const rundir::v1::Mark& mark);
-  void fold(const rundir::v1::CompanionExited& exited, const rundir::v1::Event& event);
+  void fold(const rundir::v1::AuxiliaryExited& exited, const rundir::v1::Event& event);
   void fold(const rundir::v1::ScriptRankSeen& rank);
   void judge_worker();
   void trace_ranks();
@@ -92,8 +92,8 @@ class RunView {
     std::optional<std::int64_t> step, total;
   };
   std::map<std::uint32_t, RankEnd> ends_;
-  std::map<std::string, std::string> companion_evidence_;  // by name
-  std::vector<CompanionExitSeen> companions_waiting_;      // for theirs
+  std::map<std::string, std::string> auxiliary_evidence_;  // by name
+  std::vector<AuxiliaryExitSeen> auxiliaries_waiting_;      // for theirs
   bool ranks_traced_ = false;
   std::vector<process::ProcessId> leaders_;
   std::optional<BootTime> stop_written_;

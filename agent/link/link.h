@@ -29,7 +29,7 @@ inline constexpr std::uint32_t kProtocolMax = 1;
 
 // Welcome.features that this agent goes by.
 // takes the logs of processes beside the ranks
-inline constexpr std::string_view kCompanionLogs = "companion-logs";
+inline constexpr std::string_view kAuxiliaryLogs = "auxiliary-logs";
 [[nodiscard]] bool has_feature(const v1::Welcome& welcome, std::string_view feature);
 
 struct LinkOptions {

@@ -25,7 +25,7 @@ void name_it(const LogName& name, Message& message) {
   message.set_job_id(name.run.first.str());
   message.set_attempt(name.run.second.value);
   message.set_rank(name.rank.value);
-  message.set_companion(name.companion);
+  message.set_auxiliary(name.auxiliary);
 }
 
 bool write(Stream& stream, v1::PushLogsRequest& request) {
@@ -64,7 +64,7 @@ class StreamPush final : public LogPush {
   // The logs that this controller takes.
   std::vector<LogStatus> logs_to_send();
   // Runs of which a log beside the ranks' is not complete yet.
-  std::set<RunKey> waiting_for_companions(const std::vector<LogStatus>& logs);
+  std::set<RunKey> waiting_for_auxiliaries(const std::vector<LogStatus>& logs);
   // One turn of one log: sends at most a chunk, and its end unless that is held back. Nothing: the
   // stream is broken. False: it had nothing to send.
   std::optional<bool> turn(Stream& stream, const LogStatus& status, Log& log, bool hold_end);
@@ -161,7 +161,7 @@ void StreamPush::listen(Stream& stream) {
   while (stream.Read(&response)) {
     for (const v1::LogHave& have : response.have()) {
       const LogName name{
-          {JobId(have.job_id()), AttemptNo(have.attempt())}, RankNo(have.rank()), have.companion()};
+          {JobId(have.job_id()), AttemptNo(have.attempt())}, RankNo(have.rank()), have.auxiliary()};
       // Before the log is opened here: the first read needs the source to know.
       if (!have.unknown())
         source_.controller_has(name, have.offset(), have.synced(), have.complete());
@@ -203,7 +203,7 @@ bool StreamPush::pump(Stream& stream) {
   for (bool sent_any = true; sent_any;) {
     sent_any = false;
     const std::vector<LogStatus> logs = logs_to_send();
-    const std::set<RunKey> waiting = waiting_for_companions(logs);
+    const std::set<RunKey> waiting = waiting_for_auxiliaries(logs);
     for (const LogStatus& status : logs) {
       Log* log = nullptr;
       {
@@ -226,7 +226,7 @@ bool StreamPush::pump(Stream& stream) {
         if (!write(stream, request)) return false;
         continue;
       }
-      const bool hold_end = status.name.companion.empty() && waiting.contains(status.name.run);
+      const bool hold_end = status.name.auxiliary.empty() && waiting.contains(status.name.run);
       for (int turns = status.failed ? kFailedTurns : 1; turns > 0; --turns) {
         const auto sent = turn(stream, status, *log, hold_end);
         if (!sent) return false;
@@ -241,18 +241,18 @@ bool StreamPush::pump(Stream& stream) {
 
 std::vector<LogStatus> StreamPush::logs_to_send() {
   std::vector<LogStatus> logs = source_.logs();
-  const bool companions = hooks_.takes_companions && hooks_.takes_companions();
-  if (!companions)
-    std::erase_if(logs, [](const LogStatus& status) { return !status.name.companion.empty(); });
+  const bool auxiliaries = hooks_.takes_auxiliaries && hooks_.takes_auxiliaries();
+  if (!auxiliaries)
+    std::erase_if(logs, [](const LogStatus& status) { return !status.name.auxiliary.empty(); });
   return logs;
 }
 
 // One that the controller does not want is nothing to wait for.
-std::set<RunKey> StreamPush::waiting_for_companions(const std::vector<LogStatus>& logs) {
+std::set<RunKey> StreamPush::waiting_for_auxiliaries(const std::vector<LogStatus>& logs) {
   std::set<RunKey> waiting;
   const std::scoped_lock lock(mutex_);
   for (const LogStatus& status : logs) {
-    if (status.name.companion.empty()) continue;
+    if (status.name.auxiliary.empty()) continue;
     const auto found = logs_.find(status.name);
     if (found == logs_.end() || found->second.state != Log::State::Unknown)
       waiting.insert(status.name.run);

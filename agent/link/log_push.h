@@ -40,7 +40,7 @@ struct LogPushHooks {
   // The controller takes the logs of processes beside the ranks, which it says on the control
   // stream. Asked again and again; empty: it does not. To one that does not know of them their
   // bytes would be rank 0's: none is sent before it has answered with the log's own name.
-  std::function<bool()> takes_companions;
+  std::function<bool()> takes_auxiliaries;
   // What to say first; nothing while there is no controller to go to: asked again every 100 ms,
   // which costs no try.
   std::function<std::optional<v1::LogHello>()> hello;
@@ -56,7 +56,7 @@ class LogPush {
   static std::unique_ptr<LogPush> start(LogPushOptions options, LogPushHooks hooks,
                                         LogSource& source);
   virtual ~LogPush() = default;
-  // What takes_companions says may be another thing than before.
+  // What takes_auxiliaries says may be another thing than before.
   virtual void check_again() = 0;
   // Cuts the stream and ends the threads; idempotent.
   virtual void stop() = 0;

@@ -52,19 +52,19 @@ struct ScriptSource {
 
 // A rank's log, or that of a process beside the ranks.
 struct WatchedRank {
-  WatchedRank(std::uint32_t number, std::string companion, std::shared_ptr<LogFile> file,
+  WatchedRank(std::uint32_t number, std::string auxiliary, std::shared_ptr<LogFile> file,
               const std::shared_ptr<const Patterns>& patterns)
       : number(number),
-        companion(std::move(companion)),
+        auxiliary(std::move(auxiliary)),
         file(file),
         reader(std::move(file), patterns) {}
   const std::uint32_t number;
-  const std::string companion;  // not empty: of this process; number is 0 and says nothing
+  const std::string auxiliary;  // not empty: of this process; number is 0 and says nothing
   const std::shared_ptr<LogFile> file;
 
   // The watch's thread:
   RankReader reader;
-  std::unique_ptr<ScriptSource> source;  // of a companion; none: its process writes the log itself
+  std::unique_ptr<ScriptSource> source;  // of a auxiliary process; none: its process writes the log itself
   // none: it has no process log of its own, or its end was answered
   std::unique_ptr<PlogReader> plog;
   bool dirty = true;
@@ -106,14 +106,14 @@ struct WatchedRun {
 
   // Under Watch's mutex (the first map never changes, the second only grows):
   std::map<std::uint32_t, std::unique_ptr<WatchedRank>> ranks;
-  std::map<std::string, std::unique_ptr<WatchedRank>> companions;
+  std::map<std::string, std::unique_ptr<WatchedRank>> auxiliaries;
   std::unique_ptr<CheckpointWatch> checkpoints;  // save_dir(): any time
   Progress progress;
   std::optional<BootTime> stepped_at;  // when a log told its last step; nothing: none is known
   bool swept = false;
   bool removed = false;
 
-  std::vector<WatchedRank*> logs;  // the watch's thread: all of both maps, the companions' first
+  std::vector<WatchedRank*> logs;  // the watch's thread: all of both maps, the auxiliary processes' first
   // Where the rank's success file is looked for. Empty: nowhere.
   [[nodiscard]] const std::string& success_file(std::uint32_t rank) const;
   // The first of them, which tells which file system they are on.
@@ -137,7 +137,7 @@ class FileWatch final : public Watch {
   void stop() override;
   Result<void> add(const RunKey& run, const std::filesystem::path& run_dir,
                    const v1::Watching& watching, const std::vector<std::uint32_t>& ranks,
-                   const std::vector<std::string>& companions,
+                   const std::vector<std::string>& auxiliaries,
                    const std::map<std::uint32_t, std::string>& success_files = {}) override;
   Result<void> follow(const RunKey& run, const ScriptLog& log) override;
   void rank_ended(const RunKey& run, RankNo rank, bool failed) override;

@@ -25,7 +25,7 @@ using RunKey = std::pair<JobId, AttemptNo>;
 struct LogName {
   RunKey run;
   RankNo rank;
-  std::string companion{};  // not empty: of this process beside the ranks; rank is 0 then
+  std::string auxiliary{};  // not empty: of this process beside the ranks; rank is 0 then
   friend auto operator<=>(const LogName&, const LogName&) = default;
 };
 

@@ -12,7 +12,7 @@ namespace muster::agent {
 namespace {
 
 // Nothing is looked for in them.
-Result<void> open_companions(WatchedRun& run, const rundir::RunLayout& layout,
+Result<void> open_auxiliaries(WatchedRun& run, const rundir::RunLayout& layout,
                              const std::vector<std::string>& names,
                              const std::shared_ptr<io::DescriptorBudget>& budget) {
   if (names.empty()) return {};
@@ -21,10 +21,10 @@ Result<void> open_companions(WatchedRun& run, const rundir::RunLayout& layout,
   auto patterns = Patterns::make(nothing);
   if (!patterns) return fail(std::move(patterns.error()));
   for (const std::string& name : names) {
-    if (run.companions.contains(name)) continue;
+    if (run.auxiliaries.contains(name)) continue;
     auto file = LogFile::open(layout.node_log(name), layout.node_log_cursor(name), budget);
     if (!file) return fail(std::move(file.error()));
-    run.companions.emplace(
+    run.auxiliaries.emplace(
         name, std::make_unique<WatchedRank>(0, name, std::shared_ptr<LogFile>(std::move(*file)),
                                             *patterns));
   }
@@ -42,7 +42,7 @@ google::protobuf::Duration step_age(Duration since) {
 // Of the script's ranks' files: bytes of a run whose only rank the script is.
 std::uint64_t bytes_copied(const WatchedRun& run) {
   std::uint64_t bytes = 0;
-  for (const auto& [name, log] : run.companions)
+  for (const auto& [name, log] : run.auxiliaries)
     if (log->source) bytes += log->extent.end;
   return bytes;
 }
@@ -83,9 +83,9 @@ const std::string& WatchedRun::any_success_file() const {
 }
 
 WatchedRank* WatchedRun::log(const LogName& name) const {
-  if (!name.companion.empty()) {
-    const auto found = companions.find(name.companion);
-    return found == companions.end() ? nullptr : found->second.get();
+  if (!name.auxiliary.empty()) {
+    const auto found = auxiliaries.find(name.auxiliary);
+    return found == auxiliaries.end() ? nullptr : found->second.get();
   }
   const auto found = ranks.find(name.rank.value);
   return found == ranks.end() ? nullptr : found->second.get();
@@ -93,7 +93,7 @@ WatchedRank* WatchedRun::log(const LogName& name) const {
 
 Result<void> FileWatch::add(const RunKey& key, const std::filesystem::path& run_dir,
                             const v1::Watching& watching, const std::vector<std::uint32_t>& ranks,
-                            const std::vector<std::string>& companions,
+                            const std::vector<std::string>& auxiliaries,
                             const std::map<std::uint32_t, std::string>& success_files) {
   const std::string doing =
       fmt::format("watching job '{}' attempt {}", key.first.str(), key.second.value);
@@ -119,9 +119,9 @@ Result<void> FileWatch::add(const RunKey& key, const std::filesystem::path& run_
       rank->plog = std::make_unique<PlogReader>(layout.plog_dir(number));
     run->ranks.emplace(number, std::move(rank));
   }
-  if (auto opened = open_companions(*run, layout, companions, open_logs_); !opened)
+  if (auto opened = open_auxiliaries(*run, layout, auxiliaries, open_logs_); !opened)
     return fail(std::move(opened.error()).in(doing));
-  for (const auto& [name, log] : run->companions) run->logs.push_back(log.get());
+  for (const auto& [name, log] : run->auxiliaries) run->logs.push_back(log.get());
   for (const auto& [number, rank] : run->ranks) run->logs.push_back(rank.get());
   {
     const std::scoped_lock lock(mutex_);
@@ -193,7 +193,7 @@ bool FileWatch::logs_complete(const RunKey& key) {
   const auto found = runs_.find(key);
   const auto complete = [](const auto& log) { return log.second->complete; };
   return found != runs_.end() && std::ranges::all_of(found->second->ranks, complete) &&
-         std::ranges::all_of(found->second->companions, complete);
+         std::ranges::all_of(found->second->auxiliaries, complete);
 }
 
 Readings FileWatch::readings(std::uint64_t since) {
@@ -217,22 +217,22 @@ Readings FileWatch::readings(std::uint64_t since) {
 }
 
 std::vector<LogStatus> FileWatch::logs() {
-  std::vector<LogStatus> failed, companions, others;
+  std::vector<LogStatus> failed, auxiliaries, others;
   const std::scoped_lock lock(mutex_);
   for (const auto& [key, run] : runs_) {
     const auto take = [&](const WatchedRank& log) {
       if (log.complete) return;
-      auto& group = log.failed ? failed : log.companion.empty() ? others : companions;
-      group.push_back({{key, RankNo(log.number), log.companion},
+      auto& group = log.failed ? failed : log.auxiliary.empty() ? others : auxiliaries;
+      group.push_back({{key, RankNo(log.number), log.auxiliary},
                        log.extent.end,
                        log.extent.segment,
                        log.ended,
                        log.failed});
     };
-    for (const auto& [name, log] : run->companions) take(*log);
+    for (const auto& [name, log] : run->auxiliaries) take(*log);
     for (const auto& [number, log] : run->ranks) take(*log);
   }
-  for (auto* group : {&companions, &others})
+  for (auto* group : {&auxiliaries, &others})
     failed.insert(failed.end(), std::make_move_iterator(group->begin()),
                   std::make_move_iterator(group->end()));
   return failed;

@@ -115,12 +115,12 @@ class Watch : public LogSource {
   virtual void stop() = 0;
 
   // `run_dir` is the run directory (common/rundir), its logs/ folder need not be there yet;
-  // `companions`: names of the logs beside the ranks' (RunLayout:: node_log), written or not;
+  // `auxiliaries`: names of the logs beside the ranks' (RunLayout:: node_log), written or not;
   // `success_files`: by rank, of those that have one of their own (RankProcess). Errors: a grammar,
   // layout or pattern that is not known.
   virtual Result<void> add(const RunKey& run, const std::filesystem::path& run_dir,
                            const v1::Watching& watching, const std::vector<std::uint32_t>& ranks,
-                           const std::vector<std::string>& companions,
+                           const std::vector<std::string>& auxiliaries,
                            const std::map<std::uint32_t, std::string>& success_files = {}) = 0;
   // A file into which the run's script (its only rank) sends the output of a rank of the training
   // becomes a log beside the ranks', and counts for the script: its steps, its success, and why it

@@ -70,7 +70,7 @@ Result<void> FileWatch::follow(const RunKey& key, const ScriptLog& log) {
   WatchedRank* const one = rank.get();
   {
     const std::scoped_lock lock(mutex_);
-    if (!run->companions.emplace(log.name, std::move(rank)).second) return {};
+    if (!run->auxiliaries.emplace(log.name, std::move(rank)).second) return {};
   }
   inbox_->post([this, run, one] {
     one->source->own = next_owner_++;

@@ -117,8 +117,8 @@ void FileWatch::changed(Inotify::Owner owner, std::string_view name) {
     if (rank != run.ranks.end()) rank->second->dirty = true;
   } else if (const auto log_name = rundir::name_of_node_log(name)) {
     const std::scoped_lock lock(mutex_);
-    const auto log = run.companions.find(*log_name);
-    if (log != run.companions.end()) log->second->dirty = true;
+    const auto log = run.auxiliaries.find(*log_name);
+    if (log != run.auxiliaries.end()) log->second->dirty = true;
   }
 }
 
@@ -151,7 +151,7 @@ bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
   const bool end_seen = round->at_end && (rank.end_asked || script_ended || swept);
   if (end_seen) rank.reader.finish_line(*round);
   std::optional<std::int64_t> first;
-  if ((rank.companion.empty() || rank.source) &&
+  if ((rank.auxiliary.empty() || rank.source) &&
       (!round->steps.empty() || round->loss_vanished || !run->first_step_reported)) {
     const std::uint32_t number = rank.source ? run->ranks.begin()->first : rank.number;
     const bool tells = speaks(*run, rank, !round->steps.empty());

@@ -35,8 +35,8 @@ Result<int> env(const Context& context, const EnvOptions& options) {
            [&](const auto& answer, bool) {
              std::string first =
                  render::files_text(answer.files(), render::Contents::No, context.out);
-             for (const auto& companion : answer.companions())
-               first += render::companion_text(companion, context.out);
+             for (const auto& auxiliary : answer.auxiliaries())
+               first += render::auxiliary_text(auxiliary, context.out);
              fmt::print("{}{}{}", first, first.empty() ? "" : "\n",
                         render::launch_text(answer.launch(), context.out));
            }});

@@ -235,9 +235,9 @@ class Follower {
 
   void on_line(const LogLabel& log, std::string_view line, bool redrawn) {
     const bool error = is_error_line(line);
-    const bool heard = !log.companion.empty() || reporting_rank_.speaks(log.rank);
+    const bool heard = !log.auxiliary.empty() || reporting_rank_.speaks(log.rank);
     if (redrawn && !error && !(heard && bars_.due(log, std::chrono::steady_clock::now()))) return;
-    if (!log.companion.empty()) return on_setup_line(log, line);
+    if (!log.auxiliary.empty()) return on_setup_line(log, line);
     if (error || reporting_rank_.on_line(log.attempt, log.rank, line)) say_line(log, line);
   }
 
@@ -329,7 +329,7 @@ class Follower {
     }
     if (setup_lines_not_shown_ > 0) {
       fmt::print(
-          "{} line{} of the setup on other nodes not shown: muster logs {} --companion setup{}\n",
+          "{} line{} of the setup on other nodes not shown: muster logs {} --auxiliary setup{}\n",
           setup_lines_not_shown_, setup_lines_not_shown_ == 1 ? "" : "s", id,
           job_.attempt() > 1 ? " --attempt all" : "");
     }

@@ -72,9 +72,9 @@ grpc::Status read_events(const Session& session, CallGroup& calls, v1::WatchRequ
 grpc::Status read_logs(const Session& session, CallGroup& calls, v1::ReadLogsRequest request,
                        OnLoss loss, const std::function<void(v1::ReadLogsResponse&)>& each) {
   std::map<LogLabel, std::uint64_t> seen;  // to the offset behind
-  const bool companions_alone =
+  const bool auxiliaries_alone =
       request.ranks().empty() &&
-      std::ranges::any_of(request.companions(),
+      std::ranges::any_of(request.auxiliaries(),
                           [](const std::string& name) { return name != kFailedSetups; });
   return with_retries(session, calls, loss, [&](grpc::ClientContext& call, const auto& heard) {
     if (!seen.empty()) {
@@ -87,7 +87,7 @@ grpc::Status read_logs(const Session& session, CallGroup& calls, v1::ReadLogsReq
     v1::ReadLogsResponse response;
     while (stream->Read(&response)) {
       heard();
-      if (companions_alone && response.companion().empty()) {
+      if (auxiliaries_alone && response.auxiliary().empty()) {
         call.TryCancel();
         stream->Finish();
         return grpc::Status(grpc::StatusCode::UNIMPLEMENTED,

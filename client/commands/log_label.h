@@ -12,27 +12,27 @@
 
 namespace muster::client {
 
-// ReadLogsRequest.companions: all that there are; the setup's of nodes whose start failed, beside
+// ReadLogsRequest.auxiliaries: all that there are; the setup's of nodes whose start failed, beside
 // what else is asked for (controller/api/log_sources.h).
-inline constexpr const char* kAllCompanions = "*";
+inline constexpr const char* kAllAuxiliaries = "*";
 inline constexpr const char* kFailedSetups = "setup:failed";
 
 struct LogLabel {
   std::uint32_t attempt = 0, rank = 0;
-  std::string companion{};  // not empty: rank says nothing
-  std::string node{};       // of a companion
+  std::string auxiliary{};  // not empty: rank says nothing
+  std::string node{};       // of a auxiliary process
   friend auto operator<=>(const LogLabel&, const LogLabel&) = default;
 
   // As it stands in brackets before a line: "rank 3", "node1 setup".
   [[nodiscard]] std::string text() const {
-    return companion.empty() ? fmt::format("rank {}", rank) : fmt::format("{} {}", node, companion);
+    return auxiliary.empty() ? fmt::format("rank {}", rank) : fmt::format("{} {}", node, auxiliary);
   }
 };
 
 inline LogLabel label_of(const v1::ReadLogsResponse& chunk) {
-  if (chunk.companion().empty()) return {.attempt = chunk.attempt(), .rank = chunk.rank()};
+  if (chunk.auxiliary().empty()) return {.attempt = chunk.attempt(), .rank = chunk.rank()};
   return {
-      .attempt = chunk.attempt(), .rank = 0, .companion = chunk.companion(), .node = chunk.node()};
+      .attempt = chunk.attempt(), .rank = 0, .auxiliary = chunk.auxiliary(), .node = chunk.node()};
 }
 
 }  // namespace muster::client

@@ -31,7 +31,7 @@ struct LogsOptions {
   std::string job;
   bool follow = false;
   std::vector<std::string> ranks;
-  std::vector<std::string> companions;
+  std::vector<std::string> auxiliaries;
   std::string node;
   std::string attempt;
   std::string grep;
@@ -138,29 +138,29 @@ Result<v1::ReadLogsRequest> request_of(const LogsOptions& options) {
   if (!ranks) return fail(ranks.error());
   for (const auto rank : *ranks) request.add_ranks(rank);
   const bool all_ranks = ranks->empty() && !options.ranks.empty();
-  if (all_ranks && !options.companions.empty())
+  if (all_ranks && !options.auxiliaries.empty())
     return fail(
         ErrorCode::InvalidArgument,
-        "option --rank 'all': with --companion write which ranks you want besides, like 0-7");
-  for (const std::string& name : options.companions) {
+        "option --rank 'all': with --auxiliary write which ranks you want besides, like 0-7");
+  for (const std::string& name : options.auxiliaries) {
     const bool sound =
         !name.empty() && name.find_first_not_of(kNameCharacters) == std::string::npos;
     if (!sound)
       return fail(
           ErrorCode::InvalidArgument,
-          fmt::format("option --companion '{}': write setup, scheduler, rank-N of a script, or all",
+          fmt::format("option --auxiliary '{}': write setup, scheduler, rank-N of a script, or all",
                       render::printable(name)));
-    request.add_companions(name == "all" ? kAllCompanions : name);
+    request.add_auxiliaries(name == "all" ? kAllAuxiliaries : name);
   }
   // Where no log was chosen, what a setup said that failed is the only answer there is.
-  if (options.ranks.empty() && options.companions.empty() && !options.raw)
-    request.add_companions(kFailedSetups);
-  const bool one_rank = ranks->size() == 1 && options.companions.empty();
-  const bool one_companion = ranks->empty() && options.companions.size() == 1 &&
-                             options.companions.front() != "all" && !options.node.empty();
-  if (options.raw && !one_rank && !one_companion) {
+  if (options.ranks.empty() && options.auxiliaries.empty() && !options.raw)
+    request.add_auxiliaries(kFailedSetups);
+  const bool one_rank = ranks->size() == 1 && options.auxiliaries.empty();
+  const bool one_auxiliary = ranks->empty() && options.auxiliaries.size() == 1 &&
+                             options.auxiliaries.front() != "all" && !options.node.empty();
+  if (options.raw && !one_rank && !one_auxiliary) {
     return fail(ErrorCode::InvalidArgument,
-                "option --raw: wants one --rank, or one --companion and its --node: bytes of "
+                "option --raw: wants one --rank, or one --auxiliary and its --node: bytes of "
                 "several would run into each other");
   }
   if (!options.since.empty()) {
@@ -231,7 +231,7 @@ void tell_scripts(const v1::Job& job, const v1::ReadLogsRequest& request) {
     if (rank >= static_cast<std::uint32_t>(nodes.size())) continue;
     fmt::print(stderr,
                "rank {0} is the script of node '{1}', with all of its ranks; rank {0} of the "
-               "training alone: --companion rank-{0}\n",
+               "training alone: --auxiliary rank-{0}\n",
                rank, render::printable(nodes[static_cast<int>(rank)].node()));
   }
 }
@@ -256,7 +256,7 @@ Result<int> logs(const Context& context, const LogsOptions& options) {
                      render::printable(job->job().id()));
         if (!options.raw) tell_scripts(job->job(), *request);
         Printer printer(context, options.raw, std::move(*grep),
-                        request->ranks_size() != 1 || !options.companions.empty());
+                        request->ranks_size() != 1 || !options.auxiliaries.empty());
         const auto status = read_logs(
             session, interrupt.calls(), *request, options.follow ? OnLoss::Notify : OnLoss::End,
             [&](const v1::ReadLogsResponse& chunk) { printer.add(chunk); });
@@ -281,7 +281,7 @@ void add_logs(CLI::App& app, Context& context, int& exit) {
                     "go on with what comes, over restarts, until the job ends");
   add_ranks_option(*command, options->ranks, "only these: 0,8-15 (default: all)");
   command
-      ->add_option("--companion", options->companions,
+      ->add_option("--auxiliary", options->auxiliaries,
                    "of what runs beside the ranks: setup (runtime.setup, on each node), scheduler "
                    "(MindSpore's), or all; alone unless --rank is there, too")
       ->delimiter(',')
@@ -301,12 +301,12 @@ void add_logs(CLI::App& app, Context& context, int& exit) {
       ->type_name("RE");
   add_timeout_option(*command, options->timeout, "at most this long (exit 4)");
   command->add_flag("--raw", options->raw,
-                    "the bytes as they are, of one --rank, or of one --companion and its --node");
+                    "the bytes as they are, of one --rank, or of one --auxiliary and its --node");
   command->footer(
       "examples:     muster logs llama-7b -f --rank 0\n"
       "              muster logs llama-7b --attempt all --grep 'Error|Traceback'\n"
       "              muster logs llama-7b --node n07 --since 10m\n"
-      "              muster logs llama-7b --companion setup --node n07\n"
+      "              muster logs llama-7b --auxiliary setup --node n07\n"
       "A terminal shows the programs' colours (NO_COLOR: none), and of one --rank progress bars as "
       "they move; of several logs a bar's states are lines, one a "
       "second.\n"
@@ -317,7 +317,7 @@ void add_logs(CLI::App& app, Context& context, int& exit) {
       "a few lines from before may come along\n"
       "A line longer than 1 MiB is printed as several of 1 MiB, and --grep looks at each; --raw "
       "gives the bytes as they are.\n"
-      "exit:         0 all was printed, or Ctrl-C  4 time is up  10 no such job, rank, companion, "
+      "exit:         0 all was printed, or Ctrl-C  4 time is up  10 no such job, rank, auxiliary process, "
       "node or attempt");
   on_chosen(*command, context, exit,
             [options](const Context& chosen) { return logs(chosen, *options); });

@@ -66,8 +66,8 @@ void print_plan(const Context& context, const v1::PlanJobResponse& plan,
   part(script_text(plan.spec(), context.out));
   for (const std::string& line : plan.warnings())
     part(context.out.paint(render::Tint::Warn, "# " + render::printable(line)) + "\n");
-  for (const auto& companion : plan.companions())
-    part(render::companion_text(companion, context.out));
+  for (const auto& auxiliary : plan.auxiliaries())
+    part(render::auxiliary_text(auxiliary, context.out));
   for (const auto& rank : plan.ranks()) fmt::print("\n{}", render::launch_text(rank, context.out));
   std::uint32_t world = 0;
   for (const auto& node : plan.nodes()) world += node.rank_count();

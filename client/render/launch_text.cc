@@ -116,13 +116,13 @@ std::string launch_text(const v1::RankLaunch& launch, const Style& style) {
   return out + sources_text(launch, style) + command_text(launch) + "\n";
 }
 
-std::string companion_text(const v1::LaunchedCompanion& companion, const Style& style) {
+std::string auxiliary_text(const v1::LaunchedAuxiliary& auxiliary, const Style& style) {
   std::string out = style.paint(Tint::Dim, fmt::format("# {} on {}, started before the ranks",
-                                                       printable(companion.name()),
-                                                       printable(companion.node()))) +
+                                                       printable(auxiliary.name()),
+                                                       printable(auxiliary.node()))) +
                     "\n";
-  out += fmt::format("cd {}\n", shell_quote(companion.cwd()));
-  return out + environment_text(companion.env(), style) + words_text(companion.argv()) + "\n";
+  out += fmt::format("cd {}\n", shell_quote(auxiliary.cwd()));
+  return out + environment_text(auxiliary.env(), style) + words_text(auxiliary.argv()) + "\n";
 }
 
 std::string file_text(const v1::LaunchedFile& file, Contents contents, const Style& style) {
@@ -162,7 +162,7 @@ std::string launch_document(const v1::GetRankLaunchResponse& answer, Format form
   nlohmann::ordered_json out = {{"apiVersion", "muster/v1"}, {"kind", "RankLaunch"}};
   nlohmann::ordered_json all = to_json(answer);
   out.update(all["launch"]);
-  for (const char* key : {"attempt", "files", "companions"})
+  for (const char* key : {"attempt", "files", "auxiliaries"})
     if (all.contains(key)) out[key] = std::move(all[key]);
   if (format == Format::Yaml) return yaml_text(out);
   return json_text(out, format);

@@ -14,7 +14,7 @@ namespace muster::render {
 std::string shell_quote(const std::string& word);
 std::string command_text(const v1::RankLaunch& launch);
 std::string launch_text(const v1::RankLaunch& launch, const Style& style);
-std::string companion_text(const v1::LaunchedCompanion& companion, const Style& style);
+std::string auxiliary_text(const v1::LaunchedAuxiliary& auxiliary, const Style& style);
 
 // What is written on nodes before a start, a line each.
 // Yes: also what is in them, as far as the answer has it
@@ -26,7 +26,7 @@ std::string file_text(const v1::LaunchedFile& file, Contents contents, const Sty
 // What runtime.setup runs on every node. Empty: nothing.
 std::string setup_text(const v1::JobSpec& spec, const Style& style);
 
-// A rank's launch with the files and companions of its node as one document, for Json, Jsonl and
+// A rank's launch with the files and auxiliary processes of its node as one document, for Json, Jsonl and
 // Yaml.
 std::string launch_document(const v1::GetRankLaunchResponse& answer, Format format);
 

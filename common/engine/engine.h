@@ -142,7 +142,7 @@ struct FilePlan {
 };
 
 // A process beside the ranks that they cannot do without: MindSpore's scheduler.
-struct CompanionPlan {
+struct AuxiliaryPlan {
   std::string name;  // of its log; "scheduler"
   std::size_t node = 0;
   std::vector<std::string> argv;
@@ -167,7 +167,7 @@ struct LaunchPlan {
   // where each word of a rank's argv comes from: "launch.args[2]", "engine megatron", ...
   std::vector<std::string> argv_sources;
   std::vector<FilePlan> files;  // of the nodes that `ranks` are on
-  std::vector<CompanionPlan> companions;
+  std::vector<AuxiliaryPlan> auxiliaries;
   std::vector<PatchPlan> patched;                     // of the nodes that `ranks` are on
   std::shared_ptr<const ranktable::TableFile> table;  // empty: this launch has none
   v1::Watching watching;
@@ -239,7 +239,7 @@ bool is_device_type(std::string_view asked, std::string_view has);
 
 // What an agent has to be able to do for this job beyond the first release's: words of
 // Inventory.features. `spec` is complete.
-inline constexpr std::string_view kLaunchFiles = "launch-files", kCompanions = "companions",
+inline constexpr std::string_view kLaunchFiles = "launch-files", kAuxiliaries = "auxiliaries",
                                   kSetup = "setup", kNodeScript = "node-script",
                                   kPatchedFiles = "patched-files", kContainers = "containers",
                                   kRankFiles = "rank-files", kCodePatches = "code-patches",

@@ -177,7 +177,7 @@ void put_cluster(const LaunchRequest& request, Environment& env, const std::stri
 // rank 0.
 void add_scheduler(Launching& launching, const RankPlan& first, const std::string& world) {
   const LaunchRequest& request = launching.request;
-  CompanionDraft scheduler{.plan = {.name = "scheduler", .node = first.node, .env = first.env},
+  AuxiliaryDraft scheduler{.plan = {.name = "scheduler", .node = first.node, .env = first.env},
                            .command = launching.command};
   scheduler.cwd = literal(fmt::format("{}/scheduler", work_dir(request.out_dir, request.attempt)));
   set_option(scheduler.command, "--output_dir", scheduler.cwd, kSource);
@@ -189,7 +189,7 @@ void add_scheduler(Launching& launching, const RankPlan& first, const std::strin
   put(env, "MS_ROLE", "MS_SCHED", kSource);
   put(env, "LOCAL_DEFAULT_PATH",
       fmt::format("{}/scheduler", work_dir(request.out_dir, request.attempt)), kSource);
-  launching.companions.push_back(std::move(scheduler));
+  launching.auxiliaries.push_back(std::move(scheduler));
 }
 
 void launch_msrun(Launching& launching, const std::string& world) {
@@ -386,7 +386,7 @@ bool mindformers_loads_start(const v1::JobSpec& spec) {
 
 std::string_view mindformers_needs(const v1::JobSpec& spec) {
   return ranks_asked(spec) == 1                           ? ""
-         : spec.launch().launcher() == v1::LAUNCHER_MSRUN ? kCompanions
+         : spec.launch().launcher() == v1::LAUNCHER_MSRUN ? kAuxiliaries
                                                           : kLaunchFiles;
 }
 

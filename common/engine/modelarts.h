@@ -40,7 +40,7 @@ bool is_modelarts_variable(std::string_view name);
 bool gives_group_list(const v1::JobSpec& spec);
 
 // Into every rank's environment, and the group list into the plan's files. Before the engine's own:
-// what it sets stands over this, and its companions get it.
+// what it sets stands over this, and its auxiliary processes get it.
 void put_modelarts(Launching& launching, const Engine& engine);
 
 // Of a node of the plan, to be made before anything starts.

@@ -25,9 +25,9 @@ void add_dirs(v1::NodeLaunch& launch, const LaunchRequest& request, const Launch
   const std::string own = work_dir(request.out_dir, request.attempt) + "/";
   for (const RankPlan& rank : plan.ranks)
     if (rank.node == node && rank.cwd.starts_with(own)) launch.add_make_dirs(rank.cwd);
-  for (const CompanionPlan& companion : plan.companions)
-    if (companion.node == node && companion.cwd.starts_with(own))
-      launch.add_make_dirs(companion.cwd);
+  for (const AuxiliaryPlan& auxiliary : plan.auxiliaries)
+    if (auxiliary.node == node && auxiliary.cwd.starts_with(own))
+      launch.add_make_dirs(auxiliary.cwd);
   for (const FilePlan& file : plan.files)
     if (file.node == node) launch.add_make_dirs(parent_of(file.path));
   for (const PatchPlan& file : plan.patched)
@@ -117,14 +117,14 @@ void add_container(v1::NodeLaunch& launch, const LaunchRequest& request) {
   if (!code.empty()) container.add_mounts()->set_source(std::move(code));
 }
 
-void add_companions(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t node) {
-  for (const CompanionPlan& companion : plan.companions) {
-    if (companion.node != node) continue;
-    v1::CompanionProcess& out = *launch.add_companions();
-    out.set_name(companion.name);
-    for (const std::string& word : companion.argv) out.add_argv(word);
-    out.set_cwd(companion.cwd);
-    for (const auto& [name, value] : companion.env) (*out.mutable_env())[name] = value.text;
+void add_auxiliaries(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t node) {
+  for (const AuxiliaryPlan& auxiliary : plan.auxiliaries) {
+    if (auxiliary.node != node) continue;
+    v1::AuxiliaryProcess& out = *launch.add_auxiliaries();
+    out.set_name(auxiliary.name);
+    for (const std::string& word : auxiliary.argv) out.add_argv(word);
+    out.set_cwd(auxiliary.cwd);
+    for (const auto& [name, value] : auxiliary.env) (*out.mutable_env())[name] = value.text;
   }
 }
 
@@ -144,7 +144,7 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
   add_code_copy(launch, request, node);
   add_files(launch, plan, node);
   add_patched(launch, plan, node);
-  add_companions(launch, plan, node);
+  add_auxiliaries(launch, plan, node);
   add_setup(launch, request, node);
   add_container(launch, request);
   *launch.mutable_watching() = plan.watching;

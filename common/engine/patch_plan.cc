@@ -281,8 +281,8 @@ class PatchPlanner {
     };
     for (RankPlan& rank : planning_.plan.ranks)
       if (rank.node == node) in_process(rank.argv, rank.env, &planning_.plan.argv_sources);
-    for (CompanionPlan& companion : planning_.plan.companions)
-      if (companion.node == node) in_process(companion.argv, companion.env, nullptr);
+    for (AuxiliaryPlan& auxiliary : planning_.plan.auxiliaries)
+      if (auxiliary.node == node) in_process(auxiliary.argv, auxiliary.env, nullptr);
   }
 
   // A file that has to be there, though it is not changed.

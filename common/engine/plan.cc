@@ -136,7 +136,7 @@ class Planner {
     // Without an engine there is no plan, but the other problems of the spec are worth knowing.
     if (engine != nullptr) run_engine(*engine, plan);
     fill_commands(plan);
-    fill_companions(plan);
+    fill_auxiliaries(plan);
     fill_patches(plan);
     fill_watching(plan, engine);
     return plan;
@@ -160,7 +160,7 @@ class Planner {
                         .plan = plan,
                         .command = command_,
                         .cwd = cwd_,
-                        .companions = companions_,
+                        .auxiliaries = auxiliaries_,
                         .problems = found};
     put_modelarts(launching, engine);
     if (spec_.launch().per() == v1::LAUNCH_PER_NODE)
@@ -368,13 +368,13 @@ class Planner {
   }
 
   // With the values of rank 0, beside which they are.
-  void fill_companions(LaunchPlan& plan) {
-    for (CompanionDraft& draft : companions_) {
+  void fill_auxiliaries(LaunchPlan& plan) {
+    for (AuxiliaryDraft& draft : auxiliaries_) {
       const RankValues values(request_, plan.ranks.front(), whole_, variables());
       const auto cwd = parse("launch.cwd", draft.cwd);
       if (!fill_process(compile(draft.command), values, draft.plan.env, draft.plan.argv)) return;
       if (cwd) draft.plan.cwd = expand({.key = "launch.cwd", .text = *cwd}, values);
-      plan.companions.push_back(std::move(draft.plan));
+      plan.auxiliaries.push_back(std::move(draft.plan));
     }
   }
 
@@ -437,7 +437,7 @@ class Planner {
   bool engine_known_ = false;
   CommandLine command_;
   std::string cwd_;
-  std::vector<CompanionDraft> companions_;
+  std::vector<AuxiliaryDraft> auxiliaries_;
   std::vector<KeyedProblem> problems_;
   std::unordered_set<std::string> reported_;
 };

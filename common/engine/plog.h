@@ -15,7 +15,7 @@ inline constexpr std::string_view kProcessLogPath = "ASCEND_PROCESS_LOG_PATH";
 inline constexpr std::string_view kRunDirectory = "(run directory)";  // until the node has told it
 
 // auto: the ranks of an engine that talks by HCCL, on Ascend devices. true: all ranks. Never one
-// whose job sets the variable itself. After the engine's own: companions have none.
+// whose job sets the variable itself. After the engine's own: auxiliary processes have none.
 void put_plog(Launching& launching, const Engine& engine);
 
 // Of the rank's environment, but the agent's to set: it is not sent.

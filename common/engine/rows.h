@@ -27,8 +27,8 @@ struct Word {
 };
 using CommandLine = std::vector<Word>;
 
-struct CompanionDraft {
-  CompanionPlan plan;  // argv and cwd are filled in from those below
+struct AuxiliaryDraft {
+  AuxiliaryPlan plan;  // argv and cwd are filled in from those below
   CommandLine command;
   std::string cwd;  // with templates
 };
@@ -39,7 +39,7 @@ struct Launching {
   LaunchPlan& plan;      // ranks with the spec's own environment, without argv and cwd
   CommandLine& command;  // of every rank
   std::string& cwd;      // of every rank, with templates
-  std::vector<CompanionDraft>& companions;
+  std::vector<AuxiliaryDraft>& auxiliaries;
   Problems& problems;
 };
 

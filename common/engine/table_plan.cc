@@ -257,8 +257,8 @@ void plan_own_table(Launching& launching) {
     put(env, "RANK_TABLE_FILE", rank_table_path(request, node, name), kOwnKey);
   };
   for (RankPlan& rank : launching.plan.ranks) put_file(rank.env, rank.node);
-  for (CompanionDraft& companion : launching.companions)
-    put_file(companion.plan.env, companion.plan.node);
+  for (AuxiliaryDraft& auxiliary : launching.auxiliaries)
+    put_file(auxiliary.plan.env, auxiliary.plan.node);
 }
 
 void plan_rank_table(Launching& launching) {

@@ -33,7 +33,7 @@ std::optional<std::pair<JobId, AttemptNo>> AgentLayout::parse_run_name(const std
   return std::pair(JobId(job), AttemptNo(*attempt));
 }
 
-bool is_companion_name(std::string_view name) {
+bool is_auxiliary_name(std::string_view name) {
   return !name.empty() && name.size() <= 64 && std::ranges::all_of(name, is_name_character);
 }
 
@@ -47,14 +47,14 @@ std::optional<std::uint32_t> rank_of_log(std::string_view file_name) {
 }
 
 std::optional<std::string> name_of_node_log(std::string_view file_name) {
-  constexpr std::string_view kBegin = "companion-", kEnd = ".log";
+  constexpr std::string_view kBegin = "auxiliary-", kEnd = ".log";
   if (file_name == "setup.log") return kSetupLog;
   if (file_name.size() <= kBegin.size() + kEnd.size() || !file_name.starts_with(kBegin) ||
       !file_name.ends_with(kEnd))
     return std::nullopt;
   const std::string_view name =
       file_name.substr(kBegin.size(), file_name.size() - kBegin.size() - kEnd.size());
-  return is_companion_name(name) ? std::optional<std::string>(name) : std::nullopt;
+  return is_auxiliary_name(name) ? std::optional<std::string>(name) : std::nullopt;
 }
 
 std::string cookie(const ClusterId& cluster, const JobId& job, AttemptNo attempt,

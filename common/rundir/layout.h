@@ -15,7 +15,7 @@
 //                         boot id), or the agent (pid 0) for "never"
 //         lease           agent, by rename: boot time at which the orphan grace ends. The worker
 //                         kills its ranks when it is past or gone.
-//         events          worker, appended: setup, pids of companions and ranks, started, exits,
+//         events          worker, appended: setup, pids of auxiliary processes and ranks, started, exits,
 //                         stop requested, swept
 //         bell            FIFO, made by the agent: the worker rings it after each write to `claim`
 //                         or `events`. Not there: the agent looks now and then.
@@ -24,11 +24,11 @@
 //         logs/rank-<N>.log      a rank's stdout and stderr, O_APPEND, the rank writes it itself
 //         logs/rank-<N>.cursor   agent: log segments after truncation, punched floor
 //         logs/worker.log        the worker's own complaints
-//         logs/companion-<NAME>.log   a companion's stdout and stderr; companion-<NAME>.cursor as
+//         logs/auxiliary-<NAME>.log   a auxiliary process's stdout and stderr; auxiliary-<NAME>.cursor as
 //                                     of a rank
-//         logs/companion-rank-<N>.log agent: its copy of the file into which a node's script sends
+//         logs/auxiliary-rank-<N>.log agent: its copy of the file into which a node's script sends
 //         the output of rank N of the training; .cursor as of a rank
-//         logs/companion-rank-<N>.source   agent: how far that copy has come, and in which file
+//         logs/auxiliary-rank-<N>.source   agent: how far that copy has come, and in which file
 //         setup.sh        agent, before the spawn: the commands of runtime.setup, 0600
 //         setup.env       the setup's last act: its environment, which every process of the attempt
 //                         inherits
@@ -96,9 +96,9 @@ class RunLayout {
     return logs() / ("rank-" + std::to_string(rank) + ".cursor");
   }
   [[nodiscard]] std::filesystem::path worker_log() const { return logs() / "worker.log"; }
-  // Of a name that is_companion_name() holds for: it is a part of a path.
-  [[nodiscard]] std::filesystem::path companion_log(const std::string& name) const {
-    return logs() / ("companion-" + name + ".log");
+  // Of a name that is_auxiliary_name() holds for: it is a part of a path.
+  [[nodiscard]] std::filesystem::path auxiliary_log(const std::string& name) const {
+    return logs() / ("auxiliary-" + name + ".log");
   }
   [[nodiscard]] std::filesystem::path setup_script() const { return root_ / "setup.sh"; }
   [[nodiscard]] std::filesystem::path setup_environment() const { return root_ / "setup.env"; }
@@ -108,17 +108,17 @@ class RunLayout {
   }
   [[nodiscard]] std::filesystem::path shim_dir() const { return root_ / "shim"; }
   [[nodiscard]] std::filesystem::path shim_report() const { return root_ / "launches"; }
-  // Of any process beside the ranks, by the name that its log has for everybody: a companion's, or
+  // Of any process beside the ranks, by the name that its log has for everybody: a auxiliary process's, or
   // kSetupLog.
   [[nodiscard]] std::filesystem::path node_log(const std::string& name) const {
-    return name == kSetupLog ? setup_log() : companion_log(name);
+    return name == kSetupLog ? setup_log() : auxiliary_log(name);
   }
   [[nodiscard]] std::filesystem::path node_log_cursor(const std::string& name) const {
-    return logs() / (name == kSetupLog ? "setup.cursor" : "companion-" + name + ".cursor");
+    return logs() / (name == kSetupLog ? "setup.cursor" : "auxiliary-" + name + ".cursor");
   }
   // Of a log that is a copy.
   [[nodiscard]] std::filesystem::path node_log_source(const std::string& name) const {
-    return logs() / ("companion-" + name + ".source");
+    return logs() / ("auxiliary-" + name + ".source");
   }
 
  private:
@@ -126,10 +126,10 @@ class RunLayout {
 };
 
 // 1 to 64 of a-z, A-Z, 0-9, '-' and '_'.
-bool is_companion_name(std::string_view name);
+bool is_auxiliary_name(std::string_view name);
 // The rank whose log has this name ("rank-3.log").
 std::optional<std::uint32_t> rank_of_log(std::string_view file_name);
-// The name for which RunLayout::node_log has this file ("companion-scheduler.log", "setup.log").
+// The name for which RunLayout::node_log has this file ("auxiliary-scheduler.log", "setup.log").
 std::optional<std::string> name_of_node_log(std::string_view file_name);
 
 // The value of MUSTER_COOKIE: what a sweep looks for in /proc/PID/environ. A function of names

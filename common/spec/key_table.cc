@@ -25,7 +25,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"code.parts", Later, "[]", "", "", "further trees beside it"},
 
     {"runtime", Section, "", "", "", "what the ranks run in"},
-    {"runtime.image", Special, "null", "null | an image's name | file:///x.tar", "", "container image that setup, companions and ranks run in; null: on the node itself", "container docker"},
+    {"runtime.image", Special, "null", "null | an image's name | file:///x.tar", "", "container image that setup, auxiliary processes and ranks run in; null: on the node itself", "container docker"},
     {"runtime.python", Text, "auto", "auto | a path | a name on PATH", "", "interpreter for launch.script; auto: python3 on the rank's PATH, else /usr/bin/python3"},
     {"runtime.setup", Special, "[]", "text | list of texts | {run: , timeout: }", "", "shell commands, once on every node before its ranks, which inherit the shell's environment", "prolog pre_run init"},
     {"runtime.setup.run", Special, "[]", "text | list of texts", "", "the commands, one after another; the first that fails ends the start"},

@@ -83,7 +83,7 @@ grpc::Status show_rank(std::uint32_t number, Recorded& recorded,
     rank = engine::training_rank(recorded.request, rank, number, *recorded.inside);
   fill(*response.mutable_launch(), recorded.request, *plan, rank);
   fill_files(*response.mutable_files(), recorded.request, *plan, {rank.node});
-  fill_companions(*response.mutable_companions(), recorded.request, *plan, {rank.node});
+  fill_auxiliaries(*response.mutable_auxiliaries(), recorded.request, *plan, {rank.node});
   add_resolved(*response.mutable_launch(), recorded);
   if (recorded.inside) response.mutable_launch()->set_rank(number);
   response.set_attempt(recorded.request.attempt);

@@ -84,8 +84,8 @@ struct Sayer {
     return {"rank-exited", with_reason(std::move(text), e.evidence),
             static_cast<std::int32_t>(e.rank.value)};
   }
-  EventText operator()(const core::CompanionExited& e) const {
-    return {"companion-exited", with_reason(core::exit_text(e), e.evidence)};
+  EventText operator()(const core::AuxiliaryExited& e) const {
+    return {"auxiliary-exited", with_reason(core::exit_text(e), e.evidence)};
   }
   EventText operator()(const core::NodeSwept& e) const {
     return {"node-swept", with_reason(fmt::format("nothing of attempt {} is left on node '{}'",

@@ -63,7 +63,7 @@ std::string there_are(std::string_view noun, std::size_t count, const std::strin
 LogSources log_sources(const core::JobRecord& job, const core::Presence& presence) {
   LogSources sources{.job = job.id, .name = job.spec.name(), .final = core::is_final(job.phase)};
   for (const std::string_view feature : engine::features_needed(job.spec)) {
-    if (feature == engine::kCompanions) sources.node_logs.emplace("scheduler");
+    if (feature == engine::kAuxiliaries) sources.node_logs.emplace("scheduler");
     if (feature == engine::kSetup) sources.node_logs.emplace(kSetupLog);
   }
   const bool scripts = job.spec.launch().per() == v1::LAUNCH_PER_NODE;
@@ -92,16 +92,16 @@ LogSources log_sources(const core::JobRecord& job, const core::Presence& presenc
 
 LogChoice::LogChoice(const v1::ReadLogsRequest& request)
     : chosen_ranks(request.ranks().begin(), request.ranks().end()) {
-  for (const std::string& name : request.companions()) {
-    if (name == kAllCompanions) {
-      all_companions = true;
+  for (const std::string& name : request.auxiliaries()) {
+    if (name == kAllAuxiliaries) {
+      all_auxiliaries = true;
     } else if (name == kFailedSetups) {
       failed_setups = true;
     } else {
-      companions.insert(name);
+      auxiliaries.insert(name);
     }
   }
-  ranks = !chosen_ranks.empty() || !any_companions();
+  ranks = !chosen_ranks.empty() || !any_auxiliaries();
 }
 
 void find_training_ranks(LogSources& sources, v1::ReadLogsRequest& request) {
@@ -121,18 +121,18 @@ void find_training_ranks(LogSources& sources, v1::ReadLogsRequest& request) {
       continue;
     }
     const std::string name = fmt::format("rank-{}", rank);
-    request.add_companions(name);
+    request.add_auxiliaries(name);
     sources.node_logs.insert(name);
   }
   request.mutable_ranks()->Swap(&ranks);
 }
 
-std::optional<std::string> missing_companions(const LogSources& sources,
+std::optional<std::string> missing_auxiliaries(const LogSources& sources,
                                               std::set<std::string> there,
                                               const LogChoice& choice) {
   there.insert(sources.node_logs.begin(), sources.node_logs.end());
   std::set<std::string> missing;
-  std::ranges::set_difference(choice.companions, there, std::inserter(missing, missing.end()));
+  std::ranges::set_difference(choice.auxiliaries, there, std::inserter(missing, missing.end()));
   if (missing.empty()) return std::nullopt;
   return fmt::format(
       "reading the logs of job '{}' ({}): it has no log of {}; beside its ranks' there {}",

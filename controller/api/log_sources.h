@@ -37,21 +37,21 @@ struct LogSources {
 };
 LogSources log_sources(const core::JobRecord& job, const core::Presence& presence);
 
-// What a request asks for. ReadLogsRequest.companions holds names, "*" for all that there are, and
+// What a request asks for. ReadLogsRequest.auxiliaries holds names, "*" for all that there are, and
 // kFailedSetups: the setup's log of each node whose start failed, beside what else is asked for.
 // Names and "*" without ranks ask for these alone.
-inline constexpr std::string_view kSetupLog = "setup", kAllCompanions = "*",
+inline constexpr std::string_view kSetupLog = "setup", kAllAuxiliaries = "*",
                                   kFailedSetups = "setup:failed";
 struct LogChoice {
   explicit LogChoice(const v1::ReadLogsRequest& request);
   bool ranks = true;
   std::set<std::uint32_t> chosen_ranks;  // empty: all
   bool failed_setups = false;
-  bool all_companions = false;
-  std::set<std::string> companions;
-  [[nodiscard]] bool any_companions() const { return all_companions || !companions.empty(); }
-  [[nodiscard]] bool companion(const std::string& name) const {
-    return all_companions || companions.contains(name);
+  bool all_auxiliaries = false;
+  std::set<std::string> auxiliaries;
+  [[nodiscard]] bool any_auxiliaries() const { return all_auxiliaries || !auxiliaries.empty(); }
+  [[nodiscard]] bool auxiliary(const std::string& name) const {
+    return all_auxiliaries || auxiliaries.contains(name);
   }
 };
 
@@ -67,7 +67,7 @@ std::optional<std::string> missing_logs(const LogSources& sources,
                                         std::span<const AttemptNo> chosen,
                                         const v1::ReadLogsRequest& request);
 // The same of the chosen names; `there`: of which the store has logs.
-std::optional<std::string> missing_companions(const LogSources& sources,
+std::optional<std::string> missing_auxiliaries(const LogSources& sources,
                                               std::set<std::string> there, const LogChoice& choice);
 
 }  // namespace muster::controller

@@ -109,7 +109,7 @@ Result<void> fill_plan(v1::PlanJobResponse& response, const v1::PlanJobRequest& 
     nodes.insert(rank.node);
   }
   fill_files(*response.mutable_files(), launch, *plan, nodes);
-  fill_companions(*response.mutable_companions(), launch, *plan, nodes);
+  fill_auxiliaries(*response.mutable_auxiliaries(), launch, *plan, nodes);
   *response.mutable_spec() = job.spec;
   if (response.ByteSizeLong() > rpc::kMessageBytesMax) {
     response.Clear();

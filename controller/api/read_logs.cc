@@ -145,25 +145,25 @@ bool LogStream::refuse_missing(const LogSources& sources) {
 }
 
 // Looks into the store once, when followers are told of what begins later.
-bool LogStream::find_companions(const LogSources& sources) {
-  if (!choice_.any_companions()) return false;
+bool LogStream::find_auxiliaries(const LogSources& sources) {
+  if (!choice_.any_auxiliaries()) return false;
   std::set<std::string> there;
   std::vector<logs::LogKey> found;
   for (logs::LogKey& log : edge_.logs.list(job_)) {
-    if (log.companion.empty() || !wanted(log.attempt)) continue;
-    there.insert(log.companion);
+    if (log.auxiliary.empty() || !wanted(log.attempt)) continue;
+    there.insert(log.auxiliary);
     found.push_back(std::move(log));
   }
-  if (const auto missing = missing_companions(sources, std::move(there), choice_)) {
+  if (const auto missing = missing_auxiliaries(sources, std::move(there), choice_)) {
     finish({grpc::StatusCode::NOT_FOUND, *missing});
     return true;
   }
-  for (const logs::LogKey& log : found) add_companion(log, true);
+  for (const logs::LogKey& log : found) add_auxiliary(log, true);
   return false;
 }
 
-void LogStream::add_companion(const logs::LogKey& log, bool was_there) {
-  if (!choice_.companion(log.companion)) return;
+void LogStream::add_auxiliary(const logs::LogKey& log, bool was_there) {
+  if (!choice_.auxiliary(log.auxiliary)) return;
   const auto part = parts_.find({log.attempt, log.node});
   if (part != parts_.end()) add(log, log.node, part->second, was_there);
 }
@@ -205,7 +205,7 @@ void LogStream::sources(LogSources sources) {
     for (const LogSources::Part& part : parts) {
       if (!wanted(part.node)) continue;
       const PartSeen seen{.there = part.there, .collected = part.collected};
-      if (choice_.any_companions()) parts_[{attempt, part.node}] = seen;
+      if (choice_.any_auxiliaries()) parts_[{attempt, part.node}] = seen;
       if (choice_.failed_setups && part.start_failed &&
           sources.node_logs.contains(std::string(kSetupLog))) {
         add({job_, attempt, RankNo(0), std::string(kSetupLog), part.node}, part.node, seen,
@@ -218,7 +218,7 @@ void LogStream::sources(LogSources sources) {
       }
     }
   }
-  if (opening && find_companions(sources)) return;
+  if (opening && find_auxiliaries(sources)) return;
   for (auto& [log, cursor] : cursors_) {
     if (const auto part = parts_.find({log.attempt, log.node}); part != parts_.end())
       cursor.part = part->second;
@@ -227,7 +227,7 @@ void LogStream::sources(LogSources sources) {
 }
 
 void LogStream::on_log(const logs::LogKey& log) {
-  if (!log.companion.empty() && opened_ && wanted(log.attempt)) add_companion(log, false);
+  if (!log.auxiliary.empty() && opened_ && wanted(log.attempt)) add_auxiliary(log, false);
   if (!cursors_.contains(log)) return;
   ready_.insert(log);
   pump();
@@ -284,7 +284,7 @@ bool LogStream::write_some(const logs::LogKey& log, Cursor& cursor) {
   outgoing_.Clear();
   outgoing_.set_attempt(log.attempt.value);
   outgoing_.set_rank(log.rank.value);
-  outgoing_.set_companion(log.companion);
+  outgoing_.set_auxiliary(log.auxiliary);
   outgoing_.set_node(cursor.node.str());
   outgoing_.set_offset(chunk->offset);
   if (chunk->gap_before) {

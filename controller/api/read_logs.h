@@ -92,8 +92,8 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>,
   // true: finished, the job does not have what was asked for
   bool refuse_missing(const LogSources& sources);
   // the same of the logs beside the ranks'; those that are there get cursors
-  bool find_companions(const LogSources& sources);
-  void add_companion(const logs::LogKey& log, bool was_there);
+  bool find_auxiliaries(const LogSources& sources);
+  void add_auxiliary(const logs::LogKey& log, bool was_there);
   void add(const logs::LogKey& log, const NodeName& node, const PartSeen& part, bool was_there);
   bool begin_at(const logs::LogKey& log, Cursor& cursor);
   bool write_some(const logs::LogKey& log, Cursor& cursor);  // false: nothing there now

@@ -64,17 +64,17 @@ void fill_files(google::protobuf::RepeatedPtrField<v1::LaunchedFile>& shown,
   }
 }
 
-void fill_companions(google::protobuf::RepeatedPtrField<v1::LaunchedCompanion>& shown,
+void fill_auxiliaries(google::protobuf::RepeatedPtrField<v1::LaunchedAuxiliary>& shown,
                      const engine::LaunchRequest& request, const engine::LaunchPlan& plan,
                      const std::set<std::size_t>& nodes) {
-  for (const engine::CompanionPlan& companion : plan.companions) {
-    if (!nodes.contains(companion.node)) continue;
-    v1::LaunchedCompanion& one = *shown.Add();
-    one.set_name(companion.name);
-    one.set_node(request.nodes[companion.node].name);
-    for (const std::string& argument : companion.argv) one.add_argv(argument);
-    one.set_cwd(companion.cwd);
-    fill(*one.mutable_env(), companion.env);
+  for (const engine::AuxiliaryPlan& auxiliary : plan.auxiliaries) {
+    if (!nodes.contains(auxiliary.node)) continue;
+    v1::LaunchedAuxiliary& one = *shown.Add();
+    one.set_name(auxiliary.name);
+    one.set_node(request.nodes[auxiliary.node].name);
+    for (const std::string& argument : auxiliary.argv) one.add_argv(argument);
+    one.set_cwd(auxiliary.cwd);
+    fill(*one.mutable_env(), auxiliary.env);
   }
 }
 

@@ -20,7 +20,7 @@ inline constexpr std::size_t kShownContentMax = 1U << 20U;
 void fill_files(google::protobuf::RepeatedPtrField<v1::LaunchedFile>& shown,
                 const engine::LaunchRequest& request, const engine::LaunchPlan& plan,
                 const std::set<std::size_t>& nodes);
-void fill_companions(google::protobuf::RepeatedPtrField<v1::LaunchedCompanion>& shown,
+void fill_auxiliaries(google::protobuf::RepeatedPtrField<v1::LaunchedAuxiliary>& shown,
                      const engine::LaunchRequest& request, const engine::LaunchPlan& plan,
                      const std::set<std::size_t>& nodes);
 

@@ -172,9 +172,9 @@ class Folder {
     }
   }
 
-  void operator()(const CompanionExited& event) {
+  void operator()(const AuxiliaryExited& event) {
     JobRecord& job = job_of(event.job);
-    part_of(attempt_of(job, event.attempt), event.node).companions.emplace(event.name, event);
+    part_of(attempt_of(job, event.attempt), event.node).auxiliaries.emplace(event.name, event);
   }
 
   void operator()(const NodeSwept& event) {

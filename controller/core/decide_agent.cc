@@ -73,7 +73,7 @@ EvidenceKind to_kind(v1::EvidenceKind from) {
 }
 
 // One fact of one part, decided. Facts are news only once (natural key: job, attempt, node, rank or
-// companion, kind); known ones are acknowledged all the same.
+// auxiliary process, kind); known ones are acknowledged all the same.
 class FactDecider {
  public:
   FactDecider(const Deciding& in, const ReportFact& input, const JobRecord& job,
@@ -101,7 +101,7 @@ class FactDecider {
       case v1::Fact::kExited: return same_instance ? exited() : nothing();
       case v1::Fact::kSwept: return same_instance || same_boot() ? swept() : nothing();
       case v1::Fact::kFirstStep: return same_instance ? first_step() : nothing();
-      case v1::Fact::kCompanionExited: return same_instance ? companion_exited() : nothing();
+      case v1::Fact::kAuxiliaryExited: return same_instance ? auxiliary_exited() : nothing();
       case v1::Fact::kScriptLaunched: return same_instance ? script_launched() : nothing();
       case v1::Fact::WHAT_NOT_SET: break;
     }
@@ -232,13 +232,13 @@ class FactDecider {
 
   // What comes after every rank has ended well is filed: the work is done, whatever became of its
   // helper.
-  Decision companion_exited() const {
-    const v1::CompanionExited& from = input_.fact.companion_exited();
+  Decision auxiliary_exited() const {
+    const v1::AuxiliaryExited& from = input_.fact.auxiliary_exited();
     const bool badly = from.code() != 0 || from.signal() != 0;
-    if (!badly || from.name().empty() || from.name().size() > kCompanionNameMax) return nothing();
-    if (part_.companions.contains(from.name()) || part_.companions.size() >= kCompanionsMax)
+    if (!badly || from.name().empty() || from.name().size() > kAuxiliaryNameMax) return nothing();
+    if (part_.auxiliaries.contains(from.name()) || part_.auxiliaries.size() >= kAuxiliariesMax)
       return nothing();
-    CompanionExited event{.job = job_.id,
+    AuxiliaryExited event{.job = job_.id,
                           .attempt = attempt_.number,
                           .node = node(),
                           .name = from.name(),

@@ -6,15 +6,15 @@
 namespace muster::core {
 namespace {
 
-bool needs_companions(const v1::JobSpec& spec) {
+bool needs_auxiliaries(const v1::JobSpec& spec) {
   const std::vector<std::string_view> needed = engine::features_needed(spec);
-  return std::ranges::find(needed, engine::kCompanions) != needed.end();
+  return std::ranges::find(needed, engine::kAuxiliaries) != needed.end();
 }
 
 // Every rank has ended well. What is beside them (MindSpore's scheduler) ended with the last of
 // them, or has nothing left to do; it is not stopped before, because ranks of other nodes need it.
-bool companions_are_over(const JobRecord& job) {
-  return job.phase == JobPhase::Completing && needs_companions(job.spec);
+bool auxiliaries_are_over(const JobRecord& job) {
+  return job.phase == JobPhase::Completing && needs_auxiliaries(job.spec);
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ std::vector<Assignment> desired(const Ledger& ledger, const NodeName& node) {
   for (const auto& [job, number] : parts->second.unswept) {
     const JobRecord& record = ledger.jobs.at(job);
     const bool runs =
-        record.attempt(number)->state == AttemptState::Live && !companions_are_over(record);
+        record.attempt(number)->state == AttemptState::Live && !auxiliaries_are_over(record);
     wanted.push_back({.job = job, .attempt = number, .want = runs ? Want::Run : Want::Stop});
   }
   for (const auto& [job, number] : parts->second.closed)

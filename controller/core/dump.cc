@@ -69,8 +69,8 @@ void dump_part(std::string& out, const NodePart& part) {
         exit.success_seen, exit.step.value_or(-1), exit.total.value_or(-1), exit.evidence,
         to_string(exit.evidence_kind), time_text(exit.node_time));
   }
-  for (const auto& [name, exit] : part.companions) {
-    out += fmt::format("      companion {} code={} signal={} evidence='{}' at {}\n", name,
+  for (const auto& [name, exit] : part.auxiliaries) {
+    out += fmt::format("      auxiliary process {} code={} signal={} evidence='{}' at {}\n", name,
                        exit.code, exit.signal, exit.evidence, time_text(exit.node_time));
   }
 }

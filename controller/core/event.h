@@ -195,7 +195,7 @@ struct RankExited {
 };
 // A process of the attempt that is no rank (MindSpore's scheduler) ended badly before muster asked
 // for it.
-struct CompanionExited {
+struct AuxiliaryExited {
   JobId job;
   AttemptNo attempt;
   NodeName node;
@@ -332,7 +332,7 @@ using EventBody =
                  AttemptPlaced, NodeStarted, NodeStartFailed, RankExited, NodeSwept, FirstStep,
                  CheckpointCompleted, CheckpointQuarantined, AttemptBroke, AttemptEnded, CaughtUp,
                  AttemptCompleted, JobEnded, LogsCollected, JobArchived, TombstoneDropped,
-                 CompanionExited, PredecessorSucceeded, AttemptNoted, ScriptLaunched>;
+                 AuxiliaryExited, PredecessorSucceeded, AttemptNoted, ScriptLaunched>;
 
 struct Event {
   WallTime at{};  // of the batch that accepted it

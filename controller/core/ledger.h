@@ -32,8 +32,8 @@ struct NodeRecord {
   WallTime registered_at{};
 };
 
-inline constexpr std::size_t kCompanionsMax = 16;  // of a part; no engine has more than two
-inline constexpr std::size_t kCompanionNameMax = 64;
+inline constexpr std::size_t kAuxiliariesMax = 16;  // of a part; no engine has more than two
+inline constexpr std::size_t kAuxiliaryNameMax = 64;
 
 // One node's part of one attempt.
 struct NodePart {
@@ -44,8 +44,8 @@ struct NodePart {
   std::string swept_reason;
   bool logs_collected = false;
   std::map<RankNo, RankExited> exits;  // of this node's ranks
-  // that ended badly before a stop was asked for; at most kCompanionsMax
-  std::map<std::string, CompanionExited> companions;
+  // that ended badly before a stop was asked for; at most kAuxiliariesMax
+  std::map<std::string, AuxiliaryExited> auxiliaries;
   std::vector<std::uint64_t> pids;  // by local rank
   v1::NodeResolved resolved;        // what the node added to the plan
 

@@ -70,7 +70,7 @@ std::string lacks_interface(const NodeRecord& node, const v1::JobSpec& spec) {
 
 std::string_view what_for(std::string_view feature) {
   if (feature == engine::kLaunchFiles) return "does not bring rank tables";
-  if (feature == engine::kCompanions) return "does not start msrun's scheduler";
+  if (feature == engine::kAuxiliaries) return "does not start msrun's scheduler";
   if (feature == engine::kNodeScript) return "does not run a script a node";
   if (feature == engine::kPatchedFiles) return "does not make changed copies of files";
   if (feature == engine::kSetup) return "does not run runtime.setup";

@@ -90,7 +90,7 @@ class Proposer {
       // The word of a part's end breaks the attempt in the same batch, unless the journal was cut
       // between the two (an accepted loss).
       const bool over = part.swept || part.start_failed;
-      if (attempt.ranks_exited > attempt.ranks_well || !part.companions.empty() ||
+      if (attempt.ranks_exited > attempt.ranks_well || !part.auxiliaries.empty() ||
           (over && part.exits.size() < part.placed.rank_count))
         return fmt::format("attempt {} had broken when the journal's end was lost",
                            attempt.number.value);

@@ -61,7 +61,7 @@ std::string exit_text(const RankExited& exit) {
   return fmt::format("{} ended with status {}", who, exit.code);
 }
 
-std::string exit_text(const CompanionExited& exit) {
+std::string exit_text(const AuxiliaryExited& exit) {
   const std::string who = fmt::format("the {} on node '{}'", exit.name, exit.node.str());
   if (exit.signal != 0) return fmt::format("{} was killed by {}", who, signal_text(exit.signal));
   return fmt::format("{} ended with status {}", who, exit.code);

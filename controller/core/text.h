@@ -13,7 +13,7 @@ std::string age_text(Duration age);  // "41s", "3m20s", "2h5m", "800ms"
 // "rank 3 on node 'n1' was killed by signal 9 (SIGKILL)"
 std::string exit_text(const RankExited& exit);
 // "the scheduler on node 'n1' ended with status 1"
-std::string exit_text(const CompanionExited& exit);
+std::string exit_text(const AuxiliaryExited& exit);
 // "step 104 of 0x7f3a" -> "step # of 0x#": equal for the same failure again
 std::string squash_digits(std::string_view text);
 std::string_view to_string(FailureClass cls);

@@ -26,36 +26,36 @@ constexpr const char* kKilledForMemory = "oom";  // begins a signature
 constexpr Duration kDelayBar = std::chrono::milliseconds(250);
 
 // The end of a process that somebody saw, and that muster had not asked for: a rank's, or a
-// companion's.
+// auxiliary process's.
 struct End {
   const RankExited* rank = nullptr;  // one of the two
-  const CompanionExited* companion = nullptr;
+  const AuxiliaryExited* auxiliary = nullptr;
 
   explicit End(const RankExited& exit) : rank(&exit) {}
-  explicit End(const CompanionExited& exit) : companion(&exit) {}
+  explicit End(const AuxiliaryExited& exit) : auxiliary(&exit) {}
 
   [[nodiscard]] const NodeName& node() const {
-    return rank != nullptr ? rank->node : companion->node;
+    return rank != nullptr ? rank->node : auxiliary->node;
   }
   [[nodiscard]] WallTime at() const {
-    return rank != nullptr ? rank->node_time : companion->node_time;
+    return rank != nullptr ? rank->node_time : auxiliary->node_time;
   }
   [[nodiscard]] WallTime ended() const {
-    return rank != nullptr ? rank->ended() : companion->ended();
+    return rank != nullptr ? rank->ended() : auxiliary->ended();
   }
   [[nodiscard]] bool timed() const {
     return rank != nullptr ? rank->controller_time.has_value()
-                           : companion->controller_time.has_value();
+                           : auxiliary->controller_time.has_value();
   }
   [[nodiscard]] std::string text() const {
-    return rank != nullptr ? exit_text(*rank) : exit_text(*companion);
+    return rank != nullptr ? exit_text(*rank) : exit_text(*auxiliary);
   }
-  [[nodiscard]] std::int32_t code() const { return rank != nullptr ? rank->code : companion->code; }
+  [[nodiscard]] std::int32_t code() const { return rank != nullptr ? rank->code : auxiliary->code; }
   [[nodiscard]] std::int32_t signal() const {
-    return rank != nullptr ? rank->signal : companion->signal;
+    return rank != nullptr ? rank->signal : auxiliary->signal;
   }
   [[nodiscard]] const std::string& evidence() const {
-    return rank != nullptr ? rank->evidence : companion->evidence;
+    return rank != nullptr ? rank->evidence : auxiliary->evidence;
   }
   [[nodiscard]] bool oom() const { return rank != nullptr && rank->oom; }
   [[nodiscard]] bool consequence() const {
@@ -77,7 +77,7 @@ std::optional<End> first_of_part(const NodePart& part, Match match,
   for (const auto& [rank, exit] : part.exits) {
     if (!left_out(exit) && !exit.lost) consider(End(exit));
   }
-  for (const auto& [name, exit] : part.companions) consider(End(exit));
+  for (const auto& [name, exit] : part.auxiliaries) consider(End(exit));
   return first;
 }
 
@@ -142,7 +142,7 @@ Verdict of_end(const End& end, FailureClass cls, const std::string& how) {
   if (end.rank != nullptr) {
     verdict.rank = end.rank->rank;
   } else {
-    verdict.signature = end.companion->name + ":" + verdict.signature;
+    verdict.signature = end.auxiliary->name + ":" + verdict.signature;
   }
   verdict.reason = end.text();
   return verdict;

@@ -4,10 +4,10 @@
 // Peers of a killed rank die too, a moment later and with a status that looks like a fault of their
 // own. So the causes are ranked:
 //   1  a node could not start its part
-//   2  a rank or companion killed by a signal that muster did not send, or out of memory; the first
+//   2  a rank or auxiliary process killed by a signal that muster did not send, or out of memory; the first
 //   3  ranks lost with their worker
 //   4  a node that rebooted, died, went silent or lost its state
-//   5  a rank's or companion's own non-zero status, or its own abort (SIGABRT is how uncaught
+//   5  a rank's or auxiliary process's own non-zero status, or its own abort (SIGABRT is how uncaught
 //      errors about dead peers end, too); the first whose line of evidence is not known to speak of
 //      another's end. The program's error, unless that line speaks of a full disk, which is the
 //      node's

@@ -240,9 +240,9 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       if (from.has_training_rank()) to.training_rank = from.training_rank();
       return to;
     }
-    case pb::Record::kCompanionExited: {
-      const auto& from = record.companion_exited();
-      auto to = take_part<core::CompanionExited>(from);
+    case pb::Record::kAuxiliaryExited: {
+      const auto& from = record.auxiliary_exited();
+      auto to = take_part<core::AuxiliaryExited>(from);
       to.name = from.name();
       to.code = from.code();
       to.signal = from.signal();

@@ -204,8 +204,8 @@ struct Writer {
     if (from.controller_time) to.set_controller_time_ns(to_ns(*from.controller_time));
     if (from.training_rank) to.set_training_rank(*from.training_rank);
   }
-  void operator()(const core::CompanionExited& from) const {
-    auto& to = *record.mutable_companion_exited();
+  void operator()(const core::AuxiliaryExited& from) const {
+    auto& to = *record.mutable_auxiliary_exited();
     part(to, from);
     to.set_name(from.name);
     to.set_code(from.code);

@@ -291,7 +291,7 @@ void Hub::welcome(const SessionPtr& session, ConnectionId connection, const View
   welcome.set_cluster_id(view.ledger.cluster.str());
   welcome.set_epoch(view.ledger.epoch.value);
   welcome.set_version(options_.version);
-  welcome.add_features("companion-logs");
+  welcome.add_features("auxiliary-logs");
   *welcome.mutable_heartbeat_interval() =
       google::protobuf::util::TimeUtil::NanosecondsToDuration(options_.heartbeat_interval.count());
   welcomed_.insert(session->instance());

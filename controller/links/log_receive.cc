@@ -19,9 +19,9 @@ constexpr std::chrono::nanoseconds kSyncApart = std::chrono::seconds(2);
 // the ranks of a node end together
 constexpr std::chrono::nanoseconds kEndsApart = std::chrono::milliseconds(50);
 // longer is no agent of ours, and an answer has it as well
-constexpr std::size_t kCompanionNameMost = 64;
+constexpr std::size_t kAuxiliaryNameMost = 64;
 // of one run on one stream: 64 files of a script's ranks, an engine's two
-constexpr std::size_t kCompanionsOpenMost = 80;
+constexpr std::size_t kAuxiliariesOpenMost = 80;
 
 using StreamPtr = std::shared_ptr<LogStream>;
 using Answers = std::map<logs::LogKey, v1::LogHave>;
@@ -38,18 +38,18 @@ template <class Message>
 logs::LogKey key_of(const Message& message, const LogStream& stream) {
   const JobId job(message.job_id());
   const AttemptNo attempt(message.attempt());
-  if (message.companion().empty()) return {job, attempt, RankNo(message.rank())};
-  return {job, attempt, RankNo(0), message.companion(), stream.node};
+  if (message.auxiliary().empty()) return {job, attempt, RankNo(message.rank())};
+  return {job, attempt, RankNo(0), message.auxiliary(), stream.node};
 }
 
 bool sound(const logs::LogKey& key) {
   return sound(key.job.str()) &&
-         (key.companion.empty() || logs::is_companion(key.companion, key.node.str()));
+         (key.auxiliary.empty() || logs::is_auxiliary(key.auxiliary, key.node.str()));
 }
 
 std::string name_of(const logs::LogKey& key) {
-  return key.companion.empty() ? fmt::format("rank {}", key.rank.value)
-                               : fmt::format("'{}' on node '{}'", key.companion, key.node.str());
+  return key.auxiliary.empty() ? fmt::format("rank {}", key.rank.value)
+                               : fmt::format("'{}' on node '{}'", key.auxiliary, key.node.str());
 }
 
 v1::LogHave have_of(const logs::LogKey& key, const logs::LogState& state) {
@@ -57,7 +57,7 @@ v1::LogHave have_of(const logs::LogKey& key, const logs::LogState& state) {
   have.set_job_id(key.job.str());
   have.set_attempt(key.attempt.value);
   have.set_rank(key.rank.value);
-  have.set_companion(key.companion);
+  have.set_auxiliary(key.auxiliary);
   have.set_offset(state.end);
   have.set_complete(state.durable);
   have.set_synced(state.synced);
@@ -289,7 +289,7 @@ Result<void> Receiver::take_in(const StreamPtr& stream, const v1::PushLogsReques
     if (!sound(request.open().job_id()))
       return fail(ErrorCode::InvalidArgument,
                   fmt::format("opening a log: '{}' is no job id", request.open().job_id()));
-    if (request.open().companion().size() > kCompanionNameMost)
+    if (request.open().auxiliary().size() > kAuxiliaryNameMost)
       return fail(ErrorCode::InvalidArgument, "opening a log: the name of its process is too long");
     return open(stream, key_of(request.open(), *stream), answers);
   }
@@ -316,7 +316,7 @@ Result<void> Receiver::take_in(const StreamPtr& stream, const v1::PushLogsReques
 
 Result<void> Receiver::open(const StreamPtr& stream, const logs::LogKey& key, Answers& answers) {
   const bool wanted =
-      sound(key) && (key.companion.empty() || stream->companions_open(key) < kCompanionsOpenMost);
+      sound(key) && (key.auxiliary.empty() || stream->auxiliaries_open(key) < kAuxiliariesOpenMost);
   if (!wanted || (hooks_.known && !hooks_.known(key.job, key.attempt))) {
     v1::LogHave have = have_of(key, {});
     have.set_unknown(true);
@@ -394,7 +394,7 @@ void Receiver::tell_set_back(const logs::LogKey& key) {
 }
 
 void Receiver::tell_complete(const logs::LogKey& key) const {
-  if (hooks_.on_complete && key.companion.empty())
+  if (hooks_.on_complete && key.auxiliary.empty())
     hooks_.on_complete(key.job, key.attempt, key.rank);
 }
 

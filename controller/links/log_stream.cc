@@ -82,7 +82,7 @@ bool LogStream::is_open(const logs::LogKey& key) {
   return open_.contains(key);
 }
 
-std::size_t LogStream::companions_open(const logs::LogKey& key) {
+std::size_t LogStream::auxiliaries_open(const logs::LogKey& key) {
   const std::scoped_lock lock(mutex_);
   // Rank 0's own log is the first of them all, rank 1's behind them.
   const auto first = open_.upper_bound({key.job, key.attempt, RankNo(0)});

@@ -53,7 +53,7 @@ class LogStream final : public LogReceiver::Reactor {
   void close(const logs::LogKey& key);
   [[nodiscard]] bool is_open(const logs::LogKey& key);
   // Logs beside the ranks' of that log's run that are open, itself not counted.
-  [[nodiscard]] std::size_t companions_open(const logs::LogKey& key);
+  [[nodiscard]] std::size_t auxiliaries_open(const logs::LogKey& key);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;

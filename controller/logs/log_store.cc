@@ -30,7 +30,7 @@ bool is_name_character(char c) {
 
 }  // namespace
 
-bool is_companion(std::string_view name, std::string_view node) {
+bool is_auxiliary(std::string_view name, std::string_view node) {
   if (name.empty() || name.size() > 64 || node.empty() || node.size() > 63 || node.front() == '.')
     return false;
   return std::ranges::all_of(name, is_name_character) &&
@@ -38,14 +38,14 @@ bool is_companion(std::string_view name, std::string_view node) {
 }
 
 std::string file_stem(const LogKey& key) {
-  return key.companion.empty() ? fmt::format("rank-{}", key.rank.value)
-                               : fmt::format("{}@{}", key.companion, key.node.str());
+  return key.auxiliary.empty() ? fmt::format("rank-{}", key.rank.value)
+                               : fmt::format("{}@{}", key.auxiliary, key.node.str());
 }
 
 std::optional<LogKey> key_of_stem(const JobId& job, AttemptNo attempt, std::string_view stem) {
   if (const std::size_t at = stem.find('@'); at != std::string_view::npos) {
     const std::string_view name = stem.substr(0, at), node = stem.substr(at + 1);
-    if (!is_companion(name, node)) return std::nullopt;
+    if (!is_auxiliary(name, node)) return std::nullopt;
     return LogKey{job, attempt, RankNo(0), std::string(name), NodeName(std::string(node))};
   }
   if (!stem.starts_with("rank-")) return std::nullopt;

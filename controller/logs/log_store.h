@@ -50,13 +50,13 @@ struct LogKey {
   AttemptNo attempt;
   RankNo rank;
   // not empty: of this process beside the ranks, on `node`; rank is 0 then
-  std::string companion{};
-  NodeName node{};  // of a companion alone: each node may have one of that name
+  std::string auxiliary{};
+  NodeName node{};  // of a auxiliary process alone: each node may have one of that name
   friend auto operator<=>(const LogKey&, const LogKey&) = default;
 };
 // The name becomes a file's: at most 64 of a-z, A-Z, 0-9, '-' and '_'; the node's at most 63, and
 // '.', too, though not as the first.
-[[nodiscard]] bool is_companion(std::string_view name, std::string_view node);
+[[nodiscard]] bool is_auxiliary(std::string_view name, std::string_view node);
 // "rank-3", "setup@n07"; and back. Nothing: no log of ours has this name.
 [[nodiscard]] std::string file_stem(const LogKey& key);
 [[nodiscard]] std::optional<LogKey> key_of_stem(const JobId& job, AttemptNo attempt,

@@ -160,7 +160,7 @@ def agents():
     two = hello("n0", cpu) + hello("n1", cpu)
     ends = [("started { pids: 7 worker_pid: 6 }", "exited { rank: 0 code: 1 evidence: \"RuntimeError: x\" }", "swept { reason: \"ended\" }"),
             ("start_failed { why: START_FAILURE_DISK text: \"disk full\" }", "swept { reason: \"never started\" }"),
-            ("started { }", "first_step { step: 1 }", "exited { rank: 0 }", "exited { rank: 1 signal: 9 }", "companion_exited { name: \"scheduler\" code: 1 }", "swept { }")]
+            ("started { }", "first_step { step: 1 }", "exited { rank: 0 }", "exited { rank: 1 signal: 9 }", "auxiliary_exited { name: \"scheduler\" code: 1 }", "swept { }")]
     histories = [two + "".join(fact("n0", job, what) for what in history) + "== later 20\n" for job in ("j1", "j2", "j3") for history in ends]
     heartbeat = ('== n0\npulse { number: 1 devices { id: 0 health: DEVICE_HEALTH_BAD occupants { pid: 9 } } readings { job_id: "j1" attempt: 1 ranks { rank: 0 step: 4 loss: 1 }\n'
              '  samples { step: 4 seconds: 1 } shards { step: 4 shard: "rank_0" bytes: 1 finished: true expected: 1 path: "/c" } setting_up: true setup_text: "x" } }\n')  # fmt: skip
@@ -184,7 +184,7 @@ def diff():
 WORDS = {
     "agents": r'''
         "== n0" "== n1" "== later " "hello { " "facts { " "heartbeat { " "devices { " "physical_id: " "job_id: " "attempt: " "started { " "exited { " "swept { "
-        "start_failed { " "first_step { " "companion_exited { " "rank: " "seconds: " "readings { " "ranks { " "samples { " "shards { " "occupants { "
+        "start_failed { " "first_step { " "auxiliary_exited { " "rank: " "seconds: " "readings { " "ranks { " "samples { " "shards { " "occupants { "
         "present { " "4294967295" "18446744073709551615" "-9223372036854775808"
     ''',
     "diff": r'''

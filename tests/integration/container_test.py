@@ -419,7 +419,7 @@ class Containers(unittest.TestCase):
         job = self.cluster.submit(spec)
 
         def log(node, rank, *more):
-            return self.cluster.muster("logs", job, "--raw", "--companion", f"rank-{rank}", "--node", f"n{node}", *more).out
+            return self.cluster.muster("logs", job, "--raw", "--auxiliary", f"rank-{rank}", "--node", f"n{node}", *more).out
 
         for node in (0, 1):
             for rank in (0, 1):

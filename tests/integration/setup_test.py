@@ -88,11 +88,11 @@ class SetupLogs(unittest.TestCase):
         private.wait_until(lambda: not any(os.listdir(path) for path in runs), what="the run directories to be gone")
 
     def raw(self, job, node):
-        return self.cluster.muster("logs", job, "--companion", "setup", "--node", node, "--raw", code=0).out
+        return self.cluster.muster("logs", job, "--auxiliary", "setup", "--node", node, "--raw", code=0).out
 
     def test_it_is_kept_for_each_node(self):
         job = self.submit("kept", ["for i in $(seq 1 3000); do echo \"line $i\"; done"])
-        follower = self.cluster.start("logs", job, "-f", "--companion", "setup", "--timeout", "60s")
+        follower = self.cluster.start("logs", job, "-f", "--auxiliary", "setup", "--timeout", "60s")
         self.cluster.muster("wait", job, "--timeout", "60s", code=0)
         lines = [f"line {i}" for i in range(1, 3001)]
         followed = follower.communicate(timeout=private.PATIENCE)[0].splitlines()
@@ -102,17 +102,17 @@ class SetupLogs(unittest.TestCase):
             self.assertEqual(self.raw(job, node).splitlines(), lines)
             self.assertEqual([line for line in followed if line.startswith(f"[{node} setup] ")], [f"[{node} setup] {line}" for line in lines])
         self.assertEqual(len(followed), 6000)
-        tail = self.cluster.muster("logs", job, "--companion", "all", "--tail", "1", code=0).out
+        tail = self.cluster.muster("logs", job, "--auxiliary", "all", "--tail", "1", code=0).out
         self.assertEqual(sorted(tail.splitlines()), ["[n0 setup] line 3000", "[n1 setup] line 3000"])
-        both = self.cluster.muster("logs", job, "--companion", "setup", "--rank", "1", "--grep", "trained|line 2999", code=0).out
+        both = self.cluster.muster("logs", job, "--auxiliary", "setup", "--rank", "1", "--grep", "trained|line 2999", code=0).out
         self.assertEqual(sorted(both.splitlines()), ["[n0 setup] line 2999", "[n1 setup] line 2999", "[rank 1] trained"])
         self.assertEqual(sorted(self.cluster.muster("logs", job, code=0).out.splitlines()), ["[rank 0] trained", "[rank 1] trained"])
 
     def test_a_name_that_is_not_there_says_what_there_is(self):
         job = self.submit("named", ["true"])
-        done = self.cluster.muster("logs", job, "--companion", "schedulr", code=10)
+        done = self.cluster.muster("logs", job, "--auxiliary", "schedulr", code=10)
         self.assertIn("it has no log of 'schedulr'; beside its ranks' there is that of 'setup'", done.err)
-        for wrong in (["--companion", "a b"], ["--companion", "setup", "--raw"], ["--companion", "setup", "--rank", "all"]):
+        for wrong in (["--auxiliary", "a b"], ["--auxiliary", "setup", "--raw"], ["--auxiliary", "setup", "--rank", "all"]):
             self.cluster.muster("logs", job, *wrong, code=64)
 
     def test_one_that_fails_is_shown(self):

@@ -352,7 +352,7 @@ class Shim(EngineTest):
         self.assertEqual(reported, f"the script ended with status 0, and rank {killed}, which the script had left running, was ended by signal 9")
         for attempt in (1, 2):
             for rank in range(4):
-                chosen = ("--attempt", str(attempt), "--companion", f"rank-{rank}", "--node", self.cluster.nodes[rank // 2])
+                chosen = ("--attempt", str(attempt), "--auxiliary", f"rank-{rank}", "--node", self.cluster.nodes[rank // 2])
                 got = self.cluster.run("logs", "-f", job, *chosen, "--raw", binary_output=True).stdout
                 with open(os.path.join(self.code, f"kept/rank_{rank}.{attempt}.txt"), "rb") as file:
                     self.assertEqual(got, file.read(), f"rank {rank} of attempt {attempt}")

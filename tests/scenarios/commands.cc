@@ -362,10 +362,10 @@ void exited(World& world, const Command& command) {
 }
 
 // A process of the attempt that is no rank ended badly.
-void companion(World& world, const Command& command) {
+void auxiliary(World& world, const Command& command) {
   v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt_named(world, command),
                           duration_of(command.option("at", "0s")));
-  v1::CompanionExited& exit = *fact.mutable_companion_exited();
+  v1::AuxiliaryExited& exit = *fact.mutable_auxiliary_exited();
   exit.set_name(command.option("name", "scheduler"));
   exit.set_signal(static_cast<std::int32_t>(number_of(command.option("signal", "0"))));
   exit.set_code(
@@ -531,7 +531,7 @@ constexpr Verb kVerbs[] = {
     {"started", started},
     {"start-failed", start_failed},
     {"exited", exited},
-    {"companion", companion},
+    {"auxiliary", auxiliary},
     {"done", done},
     {"swept", swept},
     {"first-step", first_step},

@@ -64,7 +64,7 @@ class Describer {
   std::string operator()(const core::RankExited& event) const {
     return head(event) + core::exit_text(event);
   }
-  std::string operator()(const core::CompanionExited& event) const {
+  std::string operator()(const core::AuxiliaryExited& event) const {
     return head(event) + core::exit_text(event);
   }
   std::string operator()(const core::PredecessorSucceeded& event) const {

@@ -25,9 +25,9 @@ std::string natural_key(const NodeName& node, const v1::Fact& fact) {
     case v1::Fact::kSwept: return key(fact.job_id(), fact.attempt(), node.str(), "swept");
     // once an attempt, whoever says it
     case v1::Fact::kFirstStep: return key(fact.job_id(), fact.attempt(), "", "first-step");
-    case v1::Fact::kCompanionExited:
-      return key(fact.job_id(), fact.attempt(), node.str(), "companion-exited",
-                 fact.companion_exited().name());
+    case v1::Fact::kAuxiliaryExited:
+      return key(fact.job_id(), fact.attempt(), node.str(), "auxiliary-exited",
+                 fact.auxiliary_exited().name());
     // the same
     case v1::Fact::kScriptLaunched:
       return key(fact.job_id(), fact.attempt(), "", "script-launched");
@@ -50,8 +50,8 @@ std::string natural_key(const core::EventBody& body) {
     return key(it->job.str(), it->attempt.value, "", "first-step");
   if (const auto* it = std::get_if<core::ScriptLaunched>(&body))
     return key(it->job.str(), it->attempt.value, "", "script-launched");
-  if (const auto* it = std::get_if<core::CompanionExited>(&body))
-    return key(it->job.str(), it->attempt.value, it->node.str(), "companion-exited", it->name);
+  if (const auto* it = std::get_if<core::AuxiliaryExited>(&body))
+    return key(it->job.str(), it->attempt.value, it->node.str(), "auxiliary-exited", it->name);
   return {};
 }
 

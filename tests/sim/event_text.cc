@@ -51,8 +51,8 @@ struct Text {
                        event.node.str(), event.rank.value, event.code, event.signal,
                        event.lost ? " lost" : "", event.stop_requested ? " (stopped)" : "");
   }
-  std::string operator()(const core::CompanionExited& event) const {
-    return fmt::format("companion exited: {} on {}: {} code {} signal {}", run(event),
+  std::string operator()(const core::AuxiliaryExited& event) const {
+    return fmt::format("auxiliary process exited: {} on {}: {} code {} signal {}", run(event),
                        event.node.str(), event.name, event.code, event.signal);
   }
   std::string operator()(const core::PredecessorSucceeded& event) const {

@@ -101,10 +101,10 @@ TEST(Outbox, ASweepWaitsForTheLastScanAlone) {
   EXPECT_TRUE(last.facts(0).has_swept());
 }
 
-TEST(Outbox, EachCompanionsEndOnceAndAtOnce) {
+TEST(Outbox, EachAuxiliariesEndOnceAndAtOnce) {
   const auto ended = [](const std::string& name) {
     v1::Fact fact;
-    fact.mutable_companion_exited()->set_name(name);
+    fact.mutable_auxiliary_exited()->set_name(name);
     return fact;
   };
   Outbox outbox;
@@ -113,7 +113,7 @@ TEST(Outbox, EachCompanionsEndOnceAndAtOnce) {
   EXPECT_TRUE(outbox.gather(kRun, {ended("scheduler"), ended("other")}, kAll));
   const auto second = outbox.take();
   ASSERT_EQ(second.facts_size(), 1);
-  EXPECT_EQ(second.facts(0).companion_exited().name(), "other");
+  EXPECT_EQ(second.facts(0).auxiliary_exited().name(), "other");
 }
 
 TEST(Outbox, ForgottenRunLeavesNothing) {

@@ -76,7 +76,7 @@ TEST(Facts, AnAgeIsByTheBootClockWhereThatCanTell) {
                    .killed_unasked = true,
                    .at = at(3'600'000),
                    .boot = BootTime(milliseconds(5'000))};
-  seen.companion_exits = {
+  seen.auxiliary_exits = {
       {.name = "scheduler", .code = 2, .at = at(3'600'000), .boot = BootTime(milliseconds(5'500))}};
   const Now now{.wall = at(9'000), .boot = BootTime(milliseconds(6'250))};
   const auto ages = [&] {
@@ -89,7 +89,7 @@ TEST(Facts, AnAgeIsByTheBootClockWhereThatCanTell) {
     return ms;
   };
   EXPECT_EQ(ages(), (std::vector<std::int64_t>{8'999, 1'250, 750}))
-      << "started, the exit, the companion's";
+      << "started, the exit, the auxiliary process's";
   EXPECT_TRUE(facts_of(kRun, seen)[1].exited().killed_unasked());
   // that clock began anew: the wall clock has to do, and nothing lies ahead
   seen.boot_id = BootId("before");
@@ -105,12 +105,12 @@ TEST(Facts, AnExitCarriesWhatItsEvidenceSpeaksOf) {
   EXPECT_EQ(facts_of(kRun, seen).back().exited().evidence_kind(), v1::EVIDENCE_KIND_CONSEQUENCE);
 }
 
-// What a companion's end is to the attempt: a table over how it ended and which ranks were there.
-TEST(Facts, ACompanionsEndIsOneWhenItBreaksTheAttempt) {
+// What a auxiliary process's end is to the attempt: a table over how it ended and which ranks were there.
+TEST(Facts, AAuxiliariesEndIsOneWhenItBreaksTheAttempt) {
   const auto boot = [](int ms) { return BootTime(milliseconds(ms)); };
   struct Row {
     const char* story;
-    CompanionExitSeen exit;
+    AuxiliaryExitSeen exit;
     std::map<std::uint32_t, ExitSeen> exits;
     bool reported;
   };
@@ -138,14 +138,14 @@ TEST(Facts, ACompanionsEndIsOneWhenItBreaksTheAttempt) {
   for (const Row& row : rows) {
     RunSeen seen = started_run();
     seen.exits = row.exits;
-    seen.companion_exits = {row.exit};
+    seen.auxiliary_exits = {row.exit};
     const auto facts = facts_of(kRun, seen);
-    EXPECT_EQ(std::ranges::count_if(facts, &v1::Fact::has_companion_exited), row.reported ? 1 : 0)
+    EXPECT_EQ(std::ranges::count_if(facts, &v1::Fact::has_auxiliary_exited), row.reported ? 1 : 0)
         << row.story;
   }
 }
 
-TEST(Facts, ACompanionsEndStandsInItsPlaceAmongTheExits) {
+TEST(Facts, AAuxiliariesEndStandsInItsPlaceAmongTheExits) {
   RunSeen seen = started_run();
   seen.exits[4] = {.rank = 4, .code = 1, .at = at(10), .boot = BootTime(milliseconds(10))};
   seen.exits[5] = {.rank = 5,
@@ -154,17 +154,17 @@ TEST(Facts, ACompanionsEndStandsInItsPlaceAmongTheExits) {
                    .stop_requested = true,
                    .at = at(30),
                    .boot = BootTime(milliseconds(30))};
-  seen.companion_exits = {{.name = "scheduler",
+  seen.auxiliary_exits = {{.name = "scheduler",
                            .code = 2,
                            .at = at(20),
                            .boot = BootTime(milliseconds(20)),
                            .evidence = "Bind failed"}};
   const auto facts = facts_of(kRun, seen);
   ASSERT_EQ(kinds(facts), (std::vector<int>{v1::Fact::kStarted, v1::Fact::kExited,
-                                            v1::Fact::kCompanionExited, v1::Fact::kExited}));
-  EXPECT_EQ(facts[2].companion_exited().name(), "scheduler");
-  EXPECT_EQ(facts[2].companion_exited().code(), 2);
-  EXPECT_EQ(facts[2].companion_exited().evidence(), "Bind failed");
+                                            v1::Fact::kAuxiliaryExited, v1::Fact::kExited}));
+  EXPECT_EQ(facts[2].auxiliary_exited().name(), "scheduler");
+  EXPECT_EQ(facts[2].auxiliary_exited().code(), 2);
+  EXPECT_EQ(facts[2].auxiliary_exited().evidence(), "Bind failed");
   EXPECT_EQ(facts[2].at().nanos(), 20'000'000);
 }
 

@@ -1,4 +1,4 @@
-// Companions and setup through the whole host: order, record, worker, what is seen and told of it.
+// Auxiliary processes and setup through the whole host: order, record, worker, what is seen and told of it.
 #include <algorithm>
 
 #include "agent/host/auxiliary_log.h"
@@ -9,41 +9,41 @@
 namespace muster::agent {
 namespace {
 
-class Companions : public ::testing::Test {
+class Auxiliaries : public ::testing::Test {
  protected:
-  v1::NodeLaunch with_companion(const std::string& ranks, const std::string& companion) {
+  v1::NodeLaunch with_auxiliary(const std::string& ranks, const std::string& auxiliary) {
     v1::NodeLaunch launch = shell_launch(dir_.path(), ranks);
-    v1::CompanionProcess& added = *launch.add_companions();
+    v1::AuxiliaryProcess& added = *launch.add_auxiliaries();
     added.set_name("scheduler");
     for (const char* word : {"sh", "-c"}) added.add_argv(word);
-    added.add_argv(companion);
+    added.add_argv(auxiliary);
     added.set_cwd(dir_.path().string());
     (*added.mutable_env())["MS_ROLE"] = "MS_SCHED";
     return launch;
   }
   static bool over(const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }
-  static const v1::CompanionExited* reported_exit(const std::vector<v1::Fact>& facts) {
-    const auto found = std::ranges::find_if(facts, &v1::Fact::has_companion_exited);
-    return found == facts.end() ? nullptr : &found->companion_exited();
+  static const v1::AuxiliaryExited* reported_exit(const std::vector<v1::Fact>& facts) {
+    const auto found = std::ranges::find_if(facts, &v1::Fact::has_auxiliary_exited);
+    return found == facts.end() ? nullptr : &found->auxiliary_exited();
   }
 
   TempDir dir_;
 };
 
-TEST_F(Companions, ABadEndIsReportedWithWhatItsLogSays) {
+TEST_F(Auxiliaries, ABadEndIsReportedWithWhatItsLogSays) {
   std::vector<v1::Fact> facts;
   {
     HostIncarnation agent(dir_.path() / "state");
     agent.perform(StartRun{
         .run = kRun,
         .launch =
-            with_companion("exec sleep 60",
+            with_auxiliary("exec sleep 60",
                            "echo 'RuntimeError: Bind to 10.0.0.1:8118 failed'; echo end; exit 3")});
     ASSERT_TRUE(agent.wait_for(over));
     facts = facts_of(kRun, agent.seen());
     EXPECT_TRUE(agent.troubles().empty()) << agent.troubles().front();
   }
-  const v1::CompanionExited* exited = reported_exit(facts);
+  const v1::AuxiliaryExited* exited = reported_exit(facts);
   ASSERT_NE(exited, nullptr);
   EXPECT_EQ(exited->name(), "scheduler");
   EXPECT_EQ(exited->code(), 3);
@@ -51,12 +51,12 @@ TEST_F(Companions, ABadEndIsReportedWithWhatItsLogSays) {
   const auto rank = std::ranges::find_if(facts, &v1::Fact::has_exited);
   ASSERT_NE(rank, facts.end());
   EXPECT_TRUE(rank->exited().stop_requested()) << "its end is not the cause";
-  EXPECT_LT(std::ranges::find_if(facts, &v1::Fact::has_companion_exited), rank);
+  EXPECT_LT(std::ranges::find_if(facts, &v1::Fact::has_auxiliary_exited), rank);
 
   // The log is gone: the mark has the line.
   std::filesystem::remove(
       rundir::RunLayout(rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second))
-          .companion_log("scheduler"));
+          .auxiliary_log("scheduler"));
   HostIncarnation agent(dir_.path() / "state");
   const auto again = facts_of(kRun, agent.seen());
   ASSERT_EQ(again.size(), facts.size());
@@ -64,16 +64,16 @@ TEST_F(Companions, ABadEndIsReportedWithWhatItsLogSays) {
     EXPECT_EQ(again[i].SerializeAsString(), facts[i].SerializeAsString());
 }
 
-// The release was taken back after a companion's bad end: what was in rank and line then must be
+// The release was taken back after a auxiliary process's bad end: what was in rank and line then must be
 // there still.
-TEST_F(Companions, AnAgentOfTheReleaseBeforeReadsItsEvidence) {
+TEST_F(Auxiliaries, AnAgentOfTheReleaseBeforeReadsItsEvidence) {
   const rundir::RunLayout layout(
       rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second));
   {
     HostIncarnation agent(dir_.path() / "state");
     agent.perform(StartRun{
         .run = kRun,
-        .launch = with_companion("exec sleep 60", "echo 'RuntimeError: of the log'; exit 3")});
+        .launch = with_auxiliary("exec sleep 60", "echo 'RuntimeError: of the log'; exit 3")});
     ASSERT_TRUE(agent.wait_for(over));
   }
   rundir::MarkReader reader(layout.mark());
@@ -84,18 +84,18 @@ TEST_F(Companions, AnAgentOfTheReleaseBeforeReadsItsEvidence) {
   ASSERT_NE(found, marks.end());
   EXPECT_EQ(found->evidence().rank(), 4'294'967'295);
   EXPECT_EQ(found->evidence().line(), "scheduler\nRuntimeError: of the log");
-  EXPECT_EQ(found->evidence().companion(), "scheduler");
+  EXPECT_EQ(found->evidence().auxiliary(), "scheduler");
 }
 
 // Agents of before 0.4 wrote it as that of a rank that there cannot be.
-TEST_F(Companions, AnOldMarkOfItsEvidenceIsRead) {
+TEST_F(Auxiliaries, AnOldMarkOfItsEvidenceIsRead) {
   const rundir::RunLayout layout(
       rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second));
   {
     HostIncarnation agent(dir_.path() / "state");
     agent.perform(StartRun{
         .run = kRun,
-        .launch = with_companion("exec sleep 60", "echo 'RuntimeError: of the log'; exit 3")});
+        .launch = with_auxiliary("exec sleep 60", "echo 'RuntimeError: of the log'; exit 3")});
     ASSERT_TRUE(agent.wait_for(over));
   }
   std::filesystem::remove(layout.mark());
@@ -109,16 +109,16 @@ TEST_F(Companions, AnOldMarkOfItsEvidenceIsRead) {
   }
   HostIncarnation agent(dir_.path() / "state");
   const auto facts = facts_of(kRun, agent.seen());
-  const v1::CompanionExited* exited = reported_exit(facts);
+  const v1::AuxiliaryExited* exited = reported_exit(facts);
   ASSERT_NE(exited, nullptr);
   EXPECT_EQ(exited->evidence(), "RuntimeError: of the mark");
 }
 
 // What the watch has to follow, also after a restart of the agent.
-TEST_F(Companions, TheOrderKeepsTheNamesOfTheLogsAlone) {
+TEST_F(Auxiliaries, TheOrderKeepsTheNamesOfTheLogsAlone) {
   {
     HostIncarnation agent(dir_.path() / "state");
-    v1::NodeLaunch launch = with_companion("true", "true");
+    v1::NodeLaunch launch = with_auxiliary("true", "true");
     launch.mutable_setup()->add_commands("true");
     agent.perform(StartRun{.run = kRun, .launch = std::move(launch)});
     ASSERT_TRUE(agent.wait_for(over));
@@ -127,66 +127,66 @@ TEST_F(Companions, TheOrderKeepsTheNamesOfTheLogsAlone) {
   agent.on_loop([&] {
     const v1::NodeLaunch* order = agent.host().order(kRun);
     ASSERT_NE(order, nullptr);
-    EXPECT_EQ(companion_logs(*order), (std::vector<std::string>{"scheduler", "setup"}));
+    EXPECT_EQ(auxiliary_logs(*order), (std::vector<std::string>{"scheduler", "setup"}));
     EXPECT_EQ(
-        order->companions(0).argv_size() + static_cast<int>(order->companions(0).env().size()), 0);
+        order->auxiliaries(0).argv_size() + static_cast<int>(order->auxiliaries(0).env().size()), 0);
   });
 }
 
-TEST_F(Companions, AGoodEndAndAStopAreNoFacts) {
+TEST_F(Auxiliaries, AGoodEndAndAStopAreNoFacts) {
   {
     HostIncarnation agent(dir_.path() / "good");
     agent.perform(
-        StartRun{.run = kRun, .launch = with_companion("true", "echo $MS_ROLE $RANK; exit 0")});
+        StartRun{.run = kRun, .launch = with_auxiliary("true", "echo $MS_ROLE $RANK; exit 0")});
     ASSERT_TRUE(agent.wait_for(over));
     EXPECT_EQ(reported_exit(facts_of(kRun, agent.seen())), nullptr);
-    ASSERT_EQ(agent.seen().companion_exits.size(), 1U);
-    EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).companion_log("scheduler")), "MS_SCHED\n")
+    ASSERT_EQ(agent.seen().auxiliary_exits.size(), 1U);
+    EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).auxiliary_log("scheduler")), "MS_SCHED\n")
         << "the ranks' variables are not its own";
     EXPECT_EQ(agent.seen().swept_reason, "ended");
   }
   HostIncarnation agent(dir_.path() / "stopped");
-  agent.perform(StartRun{.run = kRun, .launch = with_companion("exec sleep 60", "exec sleep 60")});
+  agent.perform(StartRun{.run = kRun, .launch = with_auxiliary("exec sleep 60", "exec sleep 60")});
   ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.started; }));
   agent.perform(SignalStop{.run = kRun});
   ASSERT_TRUE(agent.wait_for(over));
   EXPECT_EQ(reported_exit(facts_of(kRun, agent.seen())), nullptr);
 }
 
-TEST_F(Companions, NamesThatAreNoNamesAreRefused) {
+TEST_F(Auxiliaries, NamesThatAreNoNamesAreRefused) {
   for (const std::string& name :
        {std::string(), std::string("../x"), std::string("a b"), std::string(65, 'x')}) {
     const TempDir dir;
     HostIncarnation agent(dir.path() / "state");
-    v1::NodeLaunch launch = with_companion("true", "true");
-    launch.mutable_companions(0)->set_name(name);
+    v1::NodeLaunch launch = with_auxiliary("true", "true");
+    launch.mutable_auxiliaries(0)->set_name(name);
     agent.perform(StartRun{.run = kRun, .launch = launch});
     ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
     EXPECT_EQ(agent.seen().refused->first, v1::START_FAILURE_LAUNCH);
     EXPECT_EQ(agent.seen().refused->second,
-              "starting companion '" + name +
+              "starting auxiliary process '" + name +
                   "': its name may have 1 to 64 letters, digits, '-' and '_'");
   }
 }
 
-TEST_F(Companions, AProgramThatIsNotThereIsRefusedByName) {
+TEST_F(Auxiliaries, AProgramThatIsNotThereIsRefusedByName) {
   HostIncarnation agent(dir_.path() / "state",
                 [](HostOptions& options) { options.path = "/usr/bin:/bin"; });
-  v1::NodeLaunch launch = with_companion("true", "true");
-  launch.mutable_companions(0)->set_argv(0, "no-such-program");
+  v1::NodeLaunch launch = with_auxiliary("true", "true");
+  launch.mutable_auxiliaries(0)->set_argv(0, "no-such-program");
   agent.perform(StartRun{.run = kRun, .launch = launch});
   ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
   EXPECT_EQ(agent.seen().refused->second,
-            "starting companion 'scheduler': executing 'no-such-program': there is no "
+            "starting auxiliary process 'scheduler': executing 'no-such-program': there is no "
             "'no-such-program' on PATH '/usr/bin:/bin'");
 }
 
-class SetupOfARun : public Companions {};
+class SetupOfARun : public Auxiliaries {};
 
 TEST_F(SetupOfARun, TheOrderIsOverWhatItLeftAndTheBaseBelow) {
   HostIncarnation agent(dir_.path() / "state",
                 [](HostOptions& options) { options.path = "/usr/bin:/bin:/agents"; });
-  v1::NodeLaunch launch = with_companion(
+  v1::NodeLaunch launch = with_auxiliary(
       "printf '%s\\n' \"$PATH\" \"$A\" \"$B\" \"$LANG\" \"$PYTHONUNBUFFERED\"", "echo $A; exit 0");
   (*launch.mutable_env())["B"] = "order";
   launch.mutable_setup()->set_cwd(dir_.path().string());
@@ -198,7 +198,7 @@ TEST_F(SetupOfARun, TheOrderIsOverWhatItLeftAndTheBaseBelow) {
   EXPECT_FALSE(agent.seen().start_failed) << *agent.seen().start_failed;
   EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).rank_log(0)),
             "/venv:/usr/bin:/bin:/agents\nsetup\norder\nde_DE\n1\n");
-  EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).companion_log("scheduler")), "setup\n");
+  EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).auxiliary_log("scheduler")), "setup\n");
 }
 
 TEST_F(SetupOfARun, MayProvideTheScriptAndTheDirectoryThatRanksNeed) {
@@ -248,7 +248,7 @@ TEST_F(SetupOfARun, OfAnotherUser) {
     GTEST_SKIP() << "only root starts processes as another user; this is user " << ::geteuid();
   std::filesystem::permissions(dir_.path(), static_cast<std::filesystem::perms>(0755));
   HostIncarnation agent(dir_.path() / "state");
-  v1::NodeLaunch launch = with_companion("echo $WHO", "id -un; exit 0");
+  v1::NodeLaunch launch = with_auxiliary("echo $WHO", "id -un; exit 0");
   launch.set_user("nobody");
   launch.mutable_setup()->set_cwd(dir_.path().string());
   launch.mutable_setup()->add_commands("export WHO=$(id -un)");
@@ -256,7 +256,7 @@ TEST_F(SetupOfARun, OfAnotherUser) {
   ASSERT_TRUE(agent.wait_for(over));
   EXPECT_FALSE(agent.seen().start_failed) << *agent.seen().start_failed;
   EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).rank_log(0)), "nobody\n");
-  EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).companion_log("scheduler")), "nobody\n");
+  EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).auxiliary_log("scheduler")), "nobody\n");
 }
 
 // A power cut took the launch record, the exits were with the controller already: it waited for
@@ -281,7 +281,7 @@ TEST(LostRecord, LogsOfTheRanksThatLeftATraceAreStillNamed) {
     exited.mutable_exited()->set_rank(6);
     ASSERT_TRUE(events->append(exited));
     for (const char* name : {"rank-4.log", "rank-7.log", "rank-x.log", "worker.log", "setup.log",
-                             "companion-scheduler.log", "companion-.log", "setup.cursor"})
+                             "auxiliary-scheduler.log", "auxiliary-.log", "setup.cursor"})
       std::ofstream(layout.logs() / name) << "line\n";
 
     HostIncarnation agent(dir.path() / "state");
@@ -297,7 +297,7 @@ TEST(LostRecord, LogsOfTheRanksThatLeftATraceAreStillNamed) {
     agent.on_loop([&] {
       ASSERT_NE(agent.host().order(kRun), nullptr);
       EXPECT_EQ(agent.host().order(kRun)->watching().grammar(), "none");
-      EXPECT_EQ(companion_logs(*agent.host().order(kRun)),
+      EXPECT_EQ(auxiliary_logs(*agent.host().order(kRun)),
                 (std::vector<std::string>{"scheduler", "setup"}));
     });
     EXPECT_EQ(facts_of(kRun, agent.seen()).size(), 5U)

@@ -170,12 +170,12 @@ TEST_F(LaunchRecordTest, RanksHaveThePathOfTheAgentOrADefault) {
             "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
 }
 
-v1::NodeLaunch with_companion(v1::NodeLaunch order) {
-  v1::CompanionProcess& companion = *order.add_companions();
-  companion.set_name("scheduler");
-  for (const char* word : {"python3", "run.py"}) companion.add_argv(word);
-  companion.set_cwd("/");
-  (*companion.mutable_env())["MS_ROLE"] = "MS_SCHED";
+v1::NodeLaunch with_auxiliary(v1::NodeLaunch order) {
+  v1::AuxiliaryProcess& auxiliary = *order.add_auxiliaries();
+  auxiliary.set_name("scheduler");
+  for (const char* word : {"python3", "run.py"}) auxiliary.add_argv(word);
+  auxiliary.set_cwd("/");
+  (*auxiliary.mutable_env())["MS_ROLE"] = "MS_SCHED";
   return order;
 }
 std::vector<std::string> all(const google::protobuf::RepeatedPtrField<std::string>& words) {
@@ -185,37 +185,37 @@ bool has(const std::vector<std::string>& variables, const std::string& variable)
   return std::ranges::find(variables, variable) != variables.end();
 }
 
-TEST_F(LaunchRecordTest, ACompanionHasItsOwnPathAndNothingOfTheRanks) {
+TEST_F(LaunchRecordTest, AAuxiliaryHasItsOwnPathAndNothingOfTheRanks) {
   interpreter("agent/python3");
   const auto own = interpreter("own/python3");
-  v1::NodeLaunch order = with_companion(python_launch());
+  v1::NodeLaunch order = with_auxiliary(python_launch());
   (*order.mutable_env())["OF_RANKS"] = "1";
-  (*order.mutable_companions(0)->mutable_env())["PATH"] = in("own");
+  (*order.mutable_auxiliaries(0)->mutable_env())["PATH"] = in("own");
   const auto made = make(order, in("agent"));
   ASSERT_TRUE(made) << made.error().message;
-  ASSERT_EQ(made->companions_size(), 1);
-  const auto& companion = made->companions(0);
-  EXPECT_EQ(all(companion.argv()), (std::vector<std::string>{own.string(), "run.py"}));
-  EXPECT_EQ(companion.log(), in("run/logs/companion-scheduler.log"));
-  const auto environment = all(companion.env());
+  ASSERT_EQ(made->auxiliaries_size(), 1);
+  const auto& auxiliary = made->auxiliaries(0);
+  EXPECT_EQ(all(auxiliary.argv()), (std::vector<std::string>{own.string(), "run.py"}));
+  EXPECT_EQ(auxiliary.log(), in("run/logs/auxiliary-scheduler.log"));
+  const auto environment = all(auxiliary.env());
   EXPECT_TRUE(has(environment, "MS_ROLE=MS_SCHED"));
   EXPECT_TRUE(has(environment, "PATH=" + in("own")));
   EXPECT_TRUE(has(environment, "LANG=C.UTF-8"));
   EXPECT_TRUE(has(environment, "MUSTER_COOKIE=" + run_cookie()));
   EXPECT_FALSE(has(environment, "OF_RANKS=1"));
-  order.mutable_companions()->Add()->CopyFrom(order.companions(0));
+  order.mutable_auxiliaries()->Add()->CopyFrom(order.auxiliaries(0));
   EXPECT_EQ(make(order, in("agent")).error().message,
-            "starting companion 'scheduler': there is another one of that name");
-  order = with_companion(python_launch());
-  order.mutable_companions(0)->clear_argv();
+            "starting auxiliary process 'scheduler': there is another one of that name");
+  order = with_auxiliary(python_launch());
+  order.mutable_auxiliaries(0)->clear_argv();
   EXPECT_EQ(make(order, in("agent")).error().message,
-            "starting companion 'scheduler': its command line is empty");
+            "starting auxiliary process 'scheduler': its command line is empty");
 }
 
 // What the setup leaves is not known yet: the record has the order's own alone, and programs as
 // they were named.
 TEST_F(LaunchRecordTest, WithASetupTheBaseIsTheSetupsAndProgramsAreFoundLater) {
-  v1::NodeLaunch order = with_companion(python_launch());
+  v1::NodeLaunch order = with_auxiliary(python_launch());
   (*order.mutable_env())["LANG"] = "of the order";
   order.mutable_setup()->add_commands("true");
   order.mutable_setup()->set_cwd("/code");
@@ -225,9 +225,9 @@ TEST_F(LaunchRecordTest, WithASetupTheBaseIsTheSetupsAndProgramsAreFoundLater) {
   EXPECT_EQ(all(made->env()),
             (std::vector<std::string>{"LANG=of the order", "MUSTER_COOKIE=" + run_cookie()}));
   EXPECT_EQ(made->ranks(0).argv(0), "python3");
-  EXPECT_EQ(all(made->companions(0).env()),
+  EXPECT_EQ(all(made->auxiliaries(0).env()),
             (std::vector<std::string>{"MS_ROLE=MS_SCHED", "MUSTER_COOKIE=" + run_cookie()}));
-  EXPECT_EQ(made->companions(0).argv(0), "python3");
+  EXPECT_EQ(made->auxiliaries(0).argv(0), "python3");
   const auto argv = all(made->setup().argv());
   ASSERT_GT(argv.size(), 4U);
   EXPECT_EQ(argv.front(), "/usr/bin/env");

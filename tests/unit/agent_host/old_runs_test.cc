@@ -1,5 +1,5 @@
 // Run directories that an older release left: version 1 is readable for ever. Recorded from the
-// messages as they were before companions, setup and the kind of evidence.
+// messages as they were before auxiliary processes, setup and the kind of evidence.
 #include <fstream>
 
 #include "tests/unit/agent_host/support.h"
@@ -65,7 +65,7 @@ TEST(OldRuns, AreReadAsTheyWereMeant) {
   EXPECT_EQ(seen.ranks, (std::vector<std::uint32_t>{8, 9}));
   EXPECT_TRUE(seen.started);
   EXPECT_FALSE(seen.setting_up);
-  EXPECT_TRUE(seen.companion_exits.empty());
+  EXPECT_TRUE(seen.auxiliary_exits.empty());
   EXPECT_TRUE(seen.swept);
   EXPECT_EQ(seen.swept_reason, "stopped");
   ASSERT_EQ(seen.exits.size(), 2U);

@@ -61,7 +61,7 @@ class ScriptLogs : public WatchTest {
   // Everything of it, the mark of the end included.
   bool ended(int rank) {
     for (const LogStatus& log : watch_->logs())
-      if (log.name.companion == "rank-" + std::to_string(rank)) return log.ended;
+      if (log.name.auxiliary == "rank-" + std::to_string(rank)) return log.ended;
     return false;
   }
   std::int64_t step() {

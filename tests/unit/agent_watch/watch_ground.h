@@ -105,8 +105,8 @@ class WatchTest : public testing::Test {
     return {};
   }
   void add(const std::vector<std::uint32_t>& ranks,
-           const std::vector<std::string>& companions = {}) {
-    auto added = watch_->add(run_, run_dir_, watching_, ranks, companions);
+           const std::vector<std::string>& auxiliaries = {}) {
+    auto added = watch_->add(run_, run_dir_, watching_, ranks, auxiliaries);
     ASSERT_TRUE(added.has_value()) << added.error().message;
   }
   std::filesystem::path log(int rank) {

@@ -21,32 +21,32 @@ std::string problem_text(const std::vector<AttemptNo>& chosen, const v1::ReadLog
 }
 
 TEST(LogChoice, RanksUnlessOthersAreNamed) {
-  const auto choice = [](const std::vector<std::string>& companions,
+  const auto choice = [](const std::vector<std::string>& auxiliaries,
                          const std::vector<std::uint32_t>& ranks = {}) {
     v1::ReadLogsRequest request;
-    for (const std::string& name : companions) request.add_companions(name);
+    for (const std::string& name : auxiliaries) request.add_auxiliaries(name);
     for (const std::uint32_t rank : ranks) request.add_ranks(rank);
     return LogChoice(request);
   };
   EXPECT_TRUE(choice({}).ranks);
-  EXPECT_FALSE(choice({}).any_companions());
+  EXPECT_FALSE(choice({}).any_auxiliaries());
   EXPECT_FALSE(choice({"setup"}).ranks);
   EXPECT_FALSE(choice({"*"}).ranks);
-  EXPECT_TRUE(choice({"*"}).companion("anything"));
+  EXPECT_TRUE(choice({"*"}).auxiliary("anything"));
   EXPECT_TRUE(choice({"setup"}, {3}).ranks);
-  EXPECT_FALSE(choice({"setup"}).companion("scheduler"));
+  EXPECT_FALSE(choice({"setup"}).auxiliary("scheduler"));
   EXPECT_TRUE(choice({"setup:failed"}).ranks) << "beside what else is asked for";
   EXPECT_TRUE(choice({"setup:failed"}).failed_setups);
-  EXPECT_FALSE(choice({"setup:failed"}).any_companions());
+  EXPECT_FALSE(choice({"setup:failed"}).any_auxiliaries());
   EXPECT_FALSE(choice({"setup:failed", "scheduler"}).ranks);
 }
 
-TEST(MissingCompanions, ANameSaysWhichThereAre) {
+TEST(MissingAuxiliaries, ANameSaysWhichThereAre) {
   LogSources sources = two_attempts();
   const auto problem_text = [&](const std::vector<std::string>& names, const std::set<std::string>& there) {
     v1::ReadLogsRequest request;
-    for (const std::string& name : names) request.add_companions(name);
-    return missing_companions(sources, there, LogChoice(request)).value_or("");
+    for (const std::string& name : names) request.add_auxiliaries(name);
+    return missing_auxiliaries(sources, there, LogChoice(request)).value_or("");
   };
   EXPECT_EQ(problem_text({"*", "setup:failed"}, {}), "");
   EXPECT_EQ(problem_text({"setup"}, {}),
@@ -116,9 +116,9 @@ TEST(LogChoice, ARankInsideOfAScriptIsTheLogOfThatName) {
             (std::vector<std::uint32_t>{1, 16}))
       << "1 is the script of node b";
   const LogChoice choice(request);
-  EXPECT_EQ(choice.companions, (std::set<std::string>{"rank-5", "rank-15"}));
+  EXPECT_EQ(choice.auxiliaries, (std::set<std::string>{"rank-5", "rank-15"}));
   EXPECT_TRUE(choice.ranks);
-  EXPECT_EQ(missing_companions(sources, {}, choice), std::nullopt) << "it may not have begun";
+  EXPECT_EQ(missing_auxiliaries(sources, {}, choice), std::nullopt) << "it may not have begun";
   EXPECT_EQ(problem_text({AttemptNo(1)}, request, sources),
             "reading the logs of job 'gpt' (01h): it has no rank 16; there are ranks 0-1 on nodes "
             "'a', 'b' in attempt 1, and inside their scripts ranks 0-15 of "

@@ -44,10 +44,10 @@ TEST_F(LineCutterTest, WhatIsOfNoRankIsNobodyElses) {
     });
   };
   of({.attempt = 1, .rank = 0}, "r");
-  of({.attempt = 1, .rank = 0, .companion = "setup", .node = "a"}, "sa");
-  of({.attempt = 1, .rank = 0, .companion = "setup", .node = "b"}, "sb\n");
-  of({.attempt = 1, .rank = 0, .companion = "scheduler", .node = "a"}, "x\n");
-  of({.attempt = 1, .rank = 0, .companion = "setup", .node = "a"}, "!\n");
+  of({.attempt = 1, .rank = 0, .auxiliary = "setup", .node = "a"}, "sa");
+  of({.attempt = 1, .rank = 0, .auxiliary = "setup", .node = "b"}, "sb\n");
+  of({.attempt = 1, .rank = 0, .auxiliary = "scheduler", .node = "a"}, "x\n");
+  of({.attempt = 1, .rank = 0, .auxiliary = "setup", .node = "a"}, "!\n");
   of({.attempt = 1, .rank = 0}, "\n");
   EXPECT_EQ(lines_, (std::vector<std::string>{"b setup: sb", "a scheduler: x", "a setup: sa!",
                                               "rank 0: r"}));

@@ -1,4 +1,4 @@
-// What a rank is launched with, as clients see it: files, companions, where every word comes from;
+// What a rank is launched with, as clients see it: files, auxiliary processes, where every word comes from;
 // and the rank table by itself.
 #include <gmock/gmock.h>
 
@@ -30,7 +30,7 @@ class RankLaunch : public ClusterTest {
       device.set_physical_id(device.id() + 4);
       device.add_addresses("192.168.1." + std::to_string(device.id()));
     }
-    for (const char* feature : {"launch-files", "companions"})
+    for (const char* feature : {"launch-files", "auxiliaries"})
       hello.mutable_inventory()->add_features(feature);
     return hello;
   }
@@ -113,16 +113,16 @@ TEST_F(RankLaunch, WhereThereIsNoTableTheReasonIsGiven) {
                                        "find each other by the scheduler"));
   EXPECT_THAT(answer("msrun", 3), HasSubstr("showing the rank table of job '"));
   EXPECT_THAT(answer("msrun", 3), HasSubstr("': it has no attempt 3"));
-  ASSERT_EQ(launch_.companions_size(), 1);
+  ASSERT_EQ(launch_.auxiliaries_size(), 1);
   v1::GetRankLaunchRequest request;
   request.set_job("msrun");
   v1::GetRankLaunchResponse launch;
   ASSERT_TRUE(stub_->GetRankLaunch(context().get(), request, &launch).ok());
-  ASSERT_EQ(launch.companions_size(), 1);
-  EXPECT_EQ(launch.companions(0).name(), "scheduler");
-  EXPECT_EQ(launch.companions(0).argv_size(), launch_.companions(0).argv_size());
-  EXPECT_EQ(static_cast<std::size_t>(launch.companions(0).env_size()),
-            launch_.companions(0).env().size());
+  ASSERT_EQ(launch.auxiliaries_size(), 1);
+  EXPECT_EQ(launch.auxiliaries(0).name(), "scheduler");
+  EXPECT_EQ(launch.auxiliaries(0).argv_size(), launch_.auxiliaries(0).argv_size());
+  EXPECT_EQ(static_cast<std::size_t>(launch.auxiliaries(0).env_size()),
+            launch_.auxiliaries(0).env().size());
   EXPECT_EQ(launch.files_size(), 0);
 }
 
@@ -162,8 +162,8 @@ TEST_F(RankLaunch, APlanShowsFilesOnceAndTheirContent) {
   request.mutable_spec()->mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
   ASSERT_TRUE(stub_->PlanJob(context().get(), request, &plan).ok());
   EXPECT_EQ(plan.files_size(), 0);
-  ASSERT_EQ(plan.companions_size(), 1);
-  EXPECT_EQ(plan.companions(0).node(), "node-0");
+  ASSERT_EQ(plan.auxiliaries_size(), 1);
+  EXPECT_EQ(plan.auxiliaries(0).node(), "node-0");
 }
 
 }  // namespace

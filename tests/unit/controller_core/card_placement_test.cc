@@ -333,7 +333,7 @@ TEST(CardPlacement, WhatHelpsWithATableIsNamed) {
   EXPECT_EQ(try_place(world, spec).nodes.size(), 0U)
       << "it needs an agent that starts msrun's scheduler";
   v1::Inventory inventory = SmallWorld::inventory(16, "10.0.0.1", "ascend910b");
-  inventory.add_features("companions");
+  inventory.add_features("auxiliaries");
   add_cards(world, "n0", inventory);
   EXPECT_THAT(try_place(world, spec).nodes.at(0).devices, ElementsAre(0U, 9U));
 }
@@ -351,7 +351,7 @@ TEST(CardPlacement, WhatAnAgentCannotDoIsReportedOfEveryFeature) {
   patched.mutable_code()->add_patches()->set_name("a.diff");
   const std::tuple<std::string_view, v1::JobSpec, const char*> rows[] = {
       {engine::kLaunchFiles, table, "does not bring rank tables"},
-      {engine::kCompanions, msrun, "does not start msrun's scheduler"},
+      {engine::kAuxiliaries, msrun, "does not start msrun's scheduler"},
       {engine::kSetup, setup, "does not run runtime.setup"},
       {engine::kNodeScript, script, "does not run a script a node"},
       {engine::kPatchedFiles, vars, "does not make changed copies of files"},

@@ -372,11 +372,11 @@ TEST(Report, WhatANodeSaysOfItsPartIsBounded) {
   v1::Fact failed = world.fact("j1", 1);
   failed.mutable_start_failed()->set_text(much);
   world.report("n1", failed);
-  v1::Fact companion = world.fact("j1", 1);
-  companion.mutable_companion_exited()->set_name("scheduler");
-  companion.mutable_companion_exited()->set_code(1);
-  companion.mutable_companion_exited()->set_evidence(much);
-  world.report("n0", companion);
+  v1::Fact auxiliary = world.fact("j1", 1);
+  auxiliary.mutable_auxiliary_exited()->set_name("scheduler");
+  auxiliary.mutable_auxiliary_exited()->set_code(1);
+  auxiliary.mutable_auxiliary_exited()->set_evidence(much);
+  world.report("n0", auxiliary);
   v1::Fact swept = world.fact("j1", 1);
   swept.mutable_swept()->set_reason(much);
   world.report("n0", swept);
@@ -386,7 +386,7 @@ TEST(Report, WhatANodeSaysOfItsPartIsBounded) {
   EXPECT_TRUE(part.started);
   EXPECT_EQ(part.resolved.env_size(), 0);
   EXPECT_EQ(part.exits.at(RankNo(0)).evidence.size(), 1'024U);
-  EXPECT_EQ(part.companions.at("scheduler").evidence.size(), 1'024U);
+  EXPECT_EQ(part.auxiliaries.at("scheduler").evidence.size(), 1'024U);
   EXPECT_LE(part.swept_reason.size(), 1'024U);
   EXPECT_LE(attempt.parts.at(1).start_failed->text.size(), 8U << 10U);
   std::size_t journal = 0;

@@ -33,7 +33,7 @@ v1::Inventory ascend(std::uint32_t devices, const std::string& address,
     device.set_physical_id(8 - devices + device.id());
     device.add_addresses(fmt::format("192.168.{}.{}", address.back() - '0', 10 + device.id()));
   }
-  for (const char* feature : {"launch-files", "companions", "setup"})
+  for (const char* feature : {"launch-files", "auxiliaries", "setup"})
     inventory.add_features(feature);
   for (const auto& [name, ip] : {std::pair<std::string, std::string>{"lo", "127.0.0.1"},
                                  {"eth0", address},
@@ -217,7 +217,7 @@ TEST(Features, JobsThatWaitForOtherAgentsLetOthersPass) {
 
 // MindSpore's scheduler, beside rank 0: ranks of other nodes may need it when those of its own have
 // ended.
-TEST(Companions, AreAskedToStopWhenTheLastRankOfTheJobHasEnded) {
+TEST(Auxiliaries, AreAskedToStopWhenTheLastRankOfTheJobHasEnded) {
   for (const bool msrun : {true, false}) {
     SmallWorld world;
     for (const char* name : {"n1", "n2"})

@@ -105,8 +105,8 @@ class History : public SmallWorld {
       case 1: what.mutable_started(); break;
       case 8:
         if (pick(3) > 0) return;
-        what.mutable_companion_exited()->set_name("scheduler");
-        what.mutable_companion_exited()->set_code(1);
+        what.mutable_auxiliary_exited()->set_name("scheduler");
+        what.mutable_auxiliary_exited()->set_code(1);
         break;
       case 2: what.mutable_swept()->set_reason("ended"); break;
       case 3: what.mutable_first_step()->set_step(pick(100)); break;

@@ -347,8 +347,8 @@ TEST(Verdict, ANodeWhoseDiskRefusedWritesIsNamedAndNotItsWorker) {
             "no writes");
 }
 
-v1::CompanionExited companion(const std::string& name, int code, int signal = 0) {
-  v1::CompanionExited exit;
+v1::AuxiliaryExited auxiliary(const std::string& name, int code, int signal = 0) {
+  v1::AuxiliaryExited exit;
   exit.set_name(name);
   exit.set_code(signal != 0 ? -1 : code);
   exit.set_signal(signal);
@@ -357,26 +357,26 @@ v1::CompanionExited companion(const std::string& name, int code, int signal = 0)
 
 TEST(Verdict, OnlyABadEndOfASoundNameIsNews) {
   Running world;
-  const auto say = [&](v1::CompanionExited exit) {
+  const auto say = [&](v1::AuxiliaryExited exit) {
     v1::Fact what = world.fact("j1", 1);
-    *what.mutable_companion_exited() = std::move(exit);
+    *what.mutable_auxiliary_exited() = std::move(exit);
     return world.report("n0", std::move(what)).events.size();
   };
-  EXPECT_EQ(say(companion("scheduler", 0)), 0U);
-  EXPECT_EQ(say(companion("", 1)), 0U);
-  EXPECT_EQ(say(companion(std::string(kCompanionNameMax + 1, 'x'), 1)), 0U);
+  EXPECT_EQ(say(auxiliary("scheduler", 0)), 0U);
+  EXPECT_EQ(say(auxiliary("", 1)), 0U);
+  EXPECT_EQ(say(auxiliary(std::string(kAuxiliaryNameMax + 1, 'x'), 1)), 0U);
   EXPECT_EQ(world.job("j1").phase, JobPhase::Running);
-  EXPECT_EQ(say(companion("scheduler", 1)), 2U);
-  EXPECT_EQ(say(companion("scheduler", 1)), 0U);
-  for (std::size_t more = 1; more < kCompanionsMax; ++more)
-    EXPECT_EQ(say(companion(fmt::format("c{}", more), 1)), 1U);
-  EXPECT_EQ(say(companion("one too many", 1)), 0U);
+  EXPECT_EQ(say(auxiliary("scheduler", 1)), 2U);
+  EXPECT_EQ(say(auxiliary("scheduler", 1)), 0U);
+  for (std::size_t more = 1; more < kAuxiliariesMax; ++more)
+    EXPECT_EQ(say(auxiliary(fmt::format("c{}", more), 1)), 1U);
+  EXPECT_EQ(say(auxiliary("one too many", 1)), 0U);
 }
 
-TEST(Verdict, ACompanionIsNamed) {
+TEST(Verdict, AAuxiliaryIsNamed) {
   Running world;
   v1::Fact what = world.fact("j1", 1);
-  *what.mutable_companion_exited() = companion("scheduler", 0, 11);
+  *what.mutable_auxiliary_exited() = auxiliary("scheduler", 0, 11);
   world.report("n1", std::move(what));
   world.fact_of_rank(0, with(1), milliseconds(-200));
   const Verdict verdict = world.verdict();

@@ -61,9 +61,9 @@ TEST_F(LogStoreTest, names_of_files_and_of_logs) {
                                    {"setup", "a/b"},
                                    {"setup", std::string(64, 'n')},
                                    {std::string("s\0", 2), "n"}}) {
-    EXPECT_FALSE(is_companion(name, node)) << name << " " << node;
+    EXPECT_FALSE(is_auxiliary(name, node)) << name << " " << node;
   }
-  EXPECT_TRUE(is_companion(std::string(64, 'x'), std::string(63, 'n')));
+  EXPECT_TRUE(is_auxiliary(std::string(64, 'x'), std::string(63, 'n')));
 }
 
 TEST_F(LogStoreTest, what_is_there_already_is_ignored_and_a_hole_refused) {

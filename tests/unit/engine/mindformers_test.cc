@@ -303,8 +303,8 @@ TEST(Msrun, WorkersAndTheirScheduler) {
                                                    {"DEVICE_ID", "(unset)"}};
   for (const auto& [name, value] : want) EXPECT_EQ(env(last, name), value) << name;
 
-  ASSERT_EQ(plan->companions.size(), 1u);
-  const CompanionPlan& scheduler = plan->companions[0];
+  ASSERT_EQ(plan->auxiliaries.size(), 1u);
+  const AuxiliaryPlan& scheduler = plan->auxiliaries[0];
   EXPECT_EQ(scheduler.name, "scheduler");
   EXPECT_EQ(scheduler.node, 0u);
   EXPECT_EQ(scheduler.cwd, "/out/j/work/attempt-1/scheduler");
@@ -320,12 +320,12 @@ TEST(Msrun, WorkersAndTheirScheduler) {
 
   const v1::NodeLaunch first = node_launch(request, *plan, 0),
                        second = node_launch(request, *plan, 1);
-  ASSERT_EQ(first.companions_size(), 1);
-  EXPECT_EQ(first.companions(0).env().at("MS_ROLE"), "MS_SCHED");
-  EXPECT_EQ(static_cast<std::size_t>(first.companions(0).env_size()), scheduler.env.size())
+  ASSERT_EQ(first.auxiliaries_size(), 1);
+  EXPECT_EQ(first.auxiliaries(0).env().at("MS_ROLE"), "MS_SCHED");
+  EXPECT_EQ(static_cast<std::size_t>(first.auxiliaries(0).env_size()), scheduler.env.size())
       << "all of its environment, not over the ranks'";
   EXPECT_THAT(first.make_dirs(), Contains(scheduler.cwd));
-  EXPECT_EQ(second.companions_size(), 0);
+  EXPECT_EQ(second.auxiliaries_size(), 0);
 }
 
 TEST(Msrun, WantsAddressesAndDevicesThatAscend) {
@@ -346,8 +346,8 @@ TEST(Mindformers, EveryRankHasADirectoryOfItsOwn) {
     ASSERT_TRUE(plan) << plan.error().message;
     std::set<std::string> dirs;
     for (const RankPlan& rank : plan->ranks) dirs.insert(rank.cwd);
-    for (const CompanionPlan& companion : plan->companions) dirs.insert(companion.cwd);
-    EXPECT_EQ(dirs.size(), 4 + plan->companions.size());
+    for (const AuxiliaryPlan& auxiliary : plan->auxiliaries) dirs.insert(auxiliary.cwd);
+    EXPECT_EQ(dirs.size(), 4 + plan->auxiliaries.size());
     EXPECT_THAT(node_launch(request, *plan, 1).make_dirs(), Contains(plan->ranks[3].cwd));
     spec.mutable_launch()->set_cwd("/data/my");
     plan = plan_launch(request);
@@ -369,7 +369,7 @@ TEST(Mindformers, OneRankNeedsNobodyElse) {
     EXPECT_EQ(env(rank, "DEVICE_ID"), "5");
     for (const char* name : {"RANK_TABLE_FILE", "MS_ROLE", "ASCEND_RT_VISIBLE_DEVICES"})
       EXPECT_EQ(env(rank, name), "(unset)") << name;
-    EXPECT_TRUE(plan->files.empty() && plan->companions.empty());
+    EXPECT_TRUE(plan->files.empty() && plan->auxiliaries.empty());
   }
 }
 

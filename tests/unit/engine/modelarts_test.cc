@@ -94,12 +94,12 @@ TEST(ModelArts, MindFormersDoesNotLearnThatItIsInside) {
       << "its own, a file: nobody converts another one";
 }
 
-TEST(ModelArts, ACompanionHasThemToo) {
+TEST(ModelArts, AAuxiliaryHasThemToo) {
   v1::JobSpec spec = modelarts_spec("mindformers");
   spec.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
   const LaunchPlan plan = planned_whole(request_of(spec));
-  ASSERT_EQ(plan.companions.size(), 1U);
-  EXPECT_EQ(plan.companions[0].env.at("MA_NUM_HOSTS").text, "2");
+  ASSERT_EQ(plan.auxiliaries.size(), 1U);
+  EXPECT_EQ(plan.auxiliaries[0].env.at("MA_NUM_HOSTS").text, "2");
 }
 
 TEST(ModelArts, ACommandFindsItsRankTableInADirectory) {

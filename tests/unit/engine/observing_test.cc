@@ -237,8 +237,8 @@ TEST(Dump, OfMsrunsSchedulerThereIsNone) {
   auto spec = dumped();
   spec.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
   const LaunchPlan plan = observed_plan(request_of(spec));
-  ASSERT_EQ(plan.companions.size(), 1U);
-  EXPECT_FALSE(plan.companions.front().env.contains("MINDSPORE_DUMP_CONFIG"));
+  ASSERT_EQ(plan.auxiliaries.size(), 1U);
+  EXPECT_FALSE(plan.auxiliaries.front().env.contains("MINDSPORE_DUMP_CONFIG"));
   EXPECT_TRUE(plan.ranks.front().env.contains("MINDSPORE_DUMP_CONFIG"));
 }
 

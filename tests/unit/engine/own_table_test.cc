@@ -53,8 +53,8 @@ TEST(OwnTable, GoesWithMsrunToo) {
   ASSERT_EQ(plan.files.size(), 2U);
   EXPECT_EQ(env(plan.ranks[2], "RANK_TABLE_FILE"), plan.files[1].path);
   EXPECT_EQ(env(plan.ranks[2], "MS_ROLE"), "MS_WORKER");
-  ASSERT_EQ(plan.companions.size(), 1U);
-  EXPECT_EQ(plan.companions[0].env.at("RANK_TABLE_FILE").text, plan.files[0].path);
+  ASSERT_EQ(plan.auxiliaries.size(), 1U);
+  EXPECT_EQ(plan.auxiliaries[0].env.at("RANK_TABLE_FILE").text, plan.files[0].path);
   v1::JobSpec without = with_own_table("mindformers", v1::LAUNCHER_MSRUN);
   without.mutable_resources()->clear_rank_table();
   EXPECT_EQ(env(plan_of(without).ranks[2], "RANK_TABLE_FILE"), "(unset)");

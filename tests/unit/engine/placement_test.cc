@@ -129,7 +129,7 @@ TEST(Features, AreWhatTheLaunchNeeds) {
   EXPECT_THAT(features_needed(spec), ElementsAre("launch-files"));
   spec.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
   spec.mutable_runtime()->add_setup("true");
-  EXPECT_THAT(features_needed(spec), ElementsAre("companions", "setup"));
+  EXPECT_THAT(features_needed(spec), ElementsAre("auxiliaries", "setup"));
   spec.mutable_resources()->set_nodes(1);
   spec.mutable_resources()->set_devices(1);
   spec.mutable_runtime()->clear_setup();

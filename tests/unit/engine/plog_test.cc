@@ -47,8 +47,8 @@ TEST(Plog, AScheduleOfNoRankHasNone) {
   spec.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
   const auto plan = plan_launch(request_of(spec));
   ASSERT_TRUE(plan);
-  ASSERT_EQ(plan->companions.size(), 1U);
-  EXPECT_FALSE(plan->companions[0].env.contains("ASCEND_PROCESS_LOG_PATH"));
+  ASSERT_EQ(plan->auxiliaries.size(), 1U);
+  EXPECT_FALSE(plan->auxiliaries[0].env.contains("ASCEND_PROCESS_LOG_PATH"));
 }
 
 TEST(Plog, OthersOnlyWhereTheyAskForIt) {

@@ -28,7 +28,7 @@ FIELDS(SavedBefore, a, b, c, d)
 FIELDS(AttemptPlaced, a, b, c, d, e, f, g)
 FIELDS(NodeStartFailed, a, b, c, d, e, f, g, h, i, j)
 FIELDS(RankExited, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r)
-FIELDS(CompanionExited, a, b, c, d, e, f, g, h, i)
+FIELDS(AuxiliaryExited, a, b, c, d, e, f, g, h, i)
 FIELDS(PredecessorSucceeded, a, b, c, d)
 FIELDS(OwnedShards, a, b)
 FIELDS(ShardHolder, a, b, c)
@@ -227,7 +227,7 @@ TEST(Codec, TypeNumbersAreForEver) {
       {28, "job_archived"},
       {29, "tombstone_dropped"},
       {30, "checkpoint_quarantined"},
-      {31, "companion_exited"},
+      {31, "auxiliary_exited"},
       {32, "predecessor_succeeded"},
       {33, "attempt_noted"},
       {34, "script_launched"}};

@@ -133,7 +133,7 @@ std::vector<core::Event> one_of_every_kind() {
                        .killed_unasked = true,
                        .controller_time = when + Duration(2),
                        .training_rank = 75},
-      core::CompanionExited{.job = job,
+      core::AuxiliaryExited{.job = job,
                             .attempt = attempt,
                             .node = node,
                             .name = "scheduler",

@@ -120,21 +120,21 @@ TEST_F(LogReceiveTest, ALogOfNoRankIsItsNodes) {
   v1::PushLogsRequest request;
   request.mutable_hello()->set_node("n1");
   stream->Write(request);
-  named(*request.mutable_open()).set_companion("setup");
+  named(*request.mutable_open()).set_auxiliary("setup");
   stream->Write(request);
   v1::PushLogsResponse response;
   ASSERT_TRUE(stream->Read(&response));
-  EXPECT_EQ(response.have(0).companion(), "setup");
+  EXPECT_EQ(response.have(0).auxiliary(), "setup");
   EXPECT_FALSE(response.have(0).unknown());
-  named(*request.mutable_chunk()).set_companion("setup");
+  named(*request.mutable_chunk()).set_auxiliary("setup");
   request.mutable_chunk()->set_data("abc");
   stream->Write(request);
-  named(*request.mutable_end()).set_companion("setup");
+  named(*request.mutable_end()).set_auxiliary("setup");
   request.mutable_end()->set_size(3);
   stream->Write(request);
   bool complete = false;
   while (!complete && stream->Read(&response))
-    complete = response.have(0).complete() && response.have(0).companion() == "setup";
+    complete = response.have(0).complete() && response.have(0).auxiliary() == "setup";
   EXPECT_TRUE(complete);
   context.TryCancel();
   stream->Finish();
@@ -152,17 +152,17 @@ TEST_F(LogReceiveTest, HostileNamesAreLeft) {
   v1::PushLogsRequest request;
   request.mutable_hello()->set_node("n1");
   stream->Write(request);
-  const auto unknown = [&](const std::string& companion) {
-    named(*request.mutable_open()).set_companion(companion);
+  const auto unknown = [&](const std::string& auxiliary) {
+    named(*request.mutable_open()).set_auxiliary(auxiliary);
     stream->Write(request);
     v1::PushLogsResponse response;
     if (!stream->Read(&response)) return std::string("the stream ended");
-    return std::string(response.have(0).companion() != companion ? "another"
+    return std::string(response.have(0).auxiliary() != auxiliary ? "another"
                        : response.have(0).unknown()              ? "unknown"
                                                                  : "taken");
   };
-  for (const char* companion : {"..", "../../x", "a b", "a/b", "se@tup"})
-    EXPECT_EQ(unknown(companion), "unknown") << companion;
+  for (const char* auxiliary : {"..", "../../x", "a b", "a/b", "se@tup"})
+    EXPECT_EQ(unknown(auxiliary), "unknown") << auxiliary;
   for (int i = 0; i < 80; ++i) EXPECT_EQ(unknown("c" + std::to_string(i)), "taken") << i;
   EXPECT_EQ(unknown("c80"), "unknown");
   EXPECT_EQ(unknown("c3"), "taken") << "it is open already";

@@ -52,7 +52,7 @@ TEST(NodeLogs, NoRankIsCompleteBeforeThem) {
 // A controller of before would take their bytes for rank 0's, and forgets the run without them.
 TEST(NodeLogs, ToAControllerThatDoesNotTakeThemNothingIsSent) {
   Shipping both(1, {"setup"});
-  both.takes_companions_ = false;
+  both.takes_auxiliaries_ = false;
   both.start_controller();
   both.start_agent();
   Appender(both.node_log("setup")).write("hidden\n");
@@ -62,7 +62,7 @@ TEST(NodeLogs, ToAControllerThatDoesNotTakeThemNothingIsSent) {
   EXPECT_EQ(both.kept(0), "step 1\n");
   EXPECT_EQ(both.store_->list(both.run().first), std::vector{both.key(0)});
   // It was upgraded.
-  both.takes_companions_ = true;
+  both.takes_auxiliaries_ = true;
   both.push_->check_again();
   ASSERT_TRUE(both.eventually([&] { return both.watch_->logs_complete(both.run()); }));
   EXPECT_EQ(both.kept(both.key("setup")), "hidden\n");
@@ -118,7 +118,7 @@ TEST(NodeLogs, TheirBytesNeverBecomeRankZeros) {
   both.watch_->run_swept(both.run());
   ASSERT_TRUE(both.eventually(
       [&] { return std::ranges::all_of(both.watch_->logs(), &agent::LogStatus::ended); }));
-  both.takes_companions_ = false;  // the control stream is there, too, now
+  both.takes_auxiliaries_ = false;  // the control stream is there, too, now
   both.push_->check_again();
   EXPECT_EQ(service.bytes_at_the_end(), "rank\n");
   both.stop_agent();

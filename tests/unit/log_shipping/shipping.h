@@ -95,10 +95,10 @@ class TestStore final : public logs::LogStore {
 
 class Shipping {
  public:
-  explicit Shipping(std::uint32_t ranks, std::vector<std::string> companions = {},
+  explicit Shipping(std::uint32_t ranks, std::vector<std::string> auxiliaries = {},
                     std::string node = "n1")
       : run_(JobId("job"), AttemptNo(1)),
-        companions_(std::move(companions)),
+        auxiliaries_(std::move(auxiliaries)),
         node_(std::move(node)) {
     for (std::uint32_t rank = 0; rank < ranks; ++rank) ranks_.push_back(rank);
     std::filesystem::create_directories(run_dir() / "logs");
@@ -112,14 +112,14 @@ class Shipping {
   [[nodiscard]] std::filesystem::path log(std::uint32_t rank) const {
     return run_dir() / "logs" / ("rank-" + std::to_string(rank) + ".log");
   }
-  [[nodiscard]] std::filesystem::path node_log(const std::string& companion) const {
-    return rundir::RunLayout(run_dir()).node_log(companion);
+  [[nodiscard]] std::filesystem::path node_log(const std::string& auxiliary) const {
+    return rundir::RunLayout(run_dir()).node_log(auxiliary);
   }
   [[nodiscard]] logs::LogKey key(std::uint32_t rank) const {
     return {run_.first, run_.second, RankNo(rank)};
   }
-  [[nodiscard]] logs::LogKey key(const std::string& companion) const {
-    return {run_.first, run_.second, RankNo(0), companion, NodeName(node_)};
+  [[nodiscard]] logs::LogKey key(const std::string& auxiliary) const {
+    return {run_.first, run_.second, RankNo(0), auxiliary, NodeName(node_)};
   }
   [[nodiscard]] const agent::RunKey& run() const { return run_; }
 
@@ -168,7 +168,7 @@ class Shipping {
     watch_ = std::move(*watch);
     v1::Watching watching;
     watching.set_grammar("megatron");
-    ASSERT_TRUE(watch_->add(run_, run_dir(), watching, ranks_, companions_).has_value());
+    ASSERT_TRUE(watch_->add(run_, run_dir(), watching, ranks_, auxiliaries_).has_value());
     push_ = agent::LogPush::start({.chunk = chunk_},
                                   {.channel =
                                        [this] {
@@ -178,7 +178,7 @@ class Shipping {
                                              "unix:" + socket().string(),
                                              grpc::InsecureChannelCredentials(), arguments);
                                        },
-                                   .takes_companions = [this] { return takes_companions_.load(); },
+                                   .takes_auxiliaries = [this] { return takes_auxiliaries_.load(); },
                                    .hello =
                                        [this] {
                                          v1::LogHello hello;
@@ -228,7 +228,7 @@ class Shipping {
     }
   }
 
-  std::atomic<bool> known_ = true, takes_companions_ = true;
+  std::atomic<bool> known_ = true, takes_auxiliaries_ = true;
   std::size_t chunk_ = 256 << 10;
   std::unique_ptr<TestStore> store_;
   std::unique_ptr<links::LogReceiver> receiver_;
@@ -241,7 +241,7 @@ class Shipping {
 
  private:
   const agent::RunKey run_;
-  const std::vector<std::string> companions_;
+  const std::vector<std::string> auxiliaries_;
   const std::string node_;
   std::vector<std::uint32_t> ranks_;
   std::condition_variable changed_;

@@ -35,12 +35,12 @@ v1::GetRankLaunchResponse answer() {
   file.set_sha256("ab");
   file.set_source("rank table");
   file.set_content("{\n\x1b}");
-  v1::LaunchedCompanion& companion = *answer.add_companions();
-  companion.set_name("scheduler");
-  companion.set_node("n1");
-  companion.set_cwd("/s");
-  companion.add_argv("python3");
-  *companion.add_env() = value;
+  v1::LaunchedAuxiliary& auxiliary = *answer.add_auxiliaries();
+  auxiliary.set_name("scheduler");
+  auxiliary.set_node("n1");
+  auxiliary.set_cwd("/s");
+  auxiliary.add_argv("python3");
+  *auxiliary.add_env() = value;
   return answer;
 }
 
@@ -81,9 +81,9 @@ TEST(LaunchText, FilesWithTheirContentWhenItIsAskedFor) {
       << "no control character reaches the terminal";
 }
 
-TEST(LaunchText, ACompanionIsAProcessLikeARank) {
+TEST(LaunchText, AAuxiliaryIsAProcessLikeARank) {
   EXPECT_EQ(
-      companion_text(answer().companions(0), Style()),
+      auxiliary_text(answer().auxiliaries(0), Style()),
       "# scheduler on n1, started before the ranks\ncd /s\nexport RANK=3  # engine x\npython3\n");
 }
 
@@ -107,7 +107,7 @@ TEST(LaunchText, TheDocumentHasAllOfIt) {
   EXPECT_EQ(document["argvSources"][2], "launch.script");
   EXPECT_EQ(document["attempt"], 2);
   EXPECT_EQ(document["files"][0]["path"], "/out/hccl.json");
-  EXPECT_EQ(document["companions"][0]["name"], "scheduler");
+  EXPECT_EQ(document["auxiliaries"][0]["name"], "scheduler");
   EXPECT_NE(launch_document(answer(), Format::Yaml).find("kind: \"RankLaunch\""),
             std::string::npos);
 }

@@ -39,15 +39,15 @@ TEST(RunName, IsJobAndAttempt) {
   }
 }
 
-TEST(CompanionName, IsAPartOfAPath) {
+TEST(AuxiliaryName, IsAPartOfAPath) {
   for (const std::string& name :
        {std::string("scheduler"), std::string("a"), std::string("A_9-z"), std::string(64, 'x')})
-    EXPECT_TRUE(is_companion_name(name));
+    EXPECT_TRUE(is_auxiliary_name(name));
   for (const std::string& name :
        {std::string(), std::string("."), std::string(".."), std::string("a/b"), std::string("a b"),
         std::string("a\n"), std::string(65, 'x'), std::string("\xc3\xa4"),
         std::string("a\0b", 3)}) {
-    EXPECT_FALSE(is_companion_name(name)) << name;
+    EXPECT_FALSE(is_auxiliary_name(name)) << name;
   }
 }
 
@@ -64,12 +64,12 @@ TEST(RankLog, TellsItsRank) {
 TEST(NodeLog, TellsItsName) {
   const RunLayout run("/r");
   EXPECT_EQ(run.node_log("setup"), run.setup_log());
-  EXPECT_EQ(run.node_log("scheduler"), run.companion_log("scheduler"));
+  EXPECT_EQ(run.node_log("scheduler"), run.auxiliary_log("scheduler"));
   EXPECT_EQ(run.node_log_cursor("setup"), "/r/logs/setup.cursor");
-  EXPECT_EQ(run.node_log_cursor("scheduler"), "/r/logs/companion-scheduler.cursor");
+  EXPECT_EQ(run.node_log_cursor("scheduler"), "/r/logs/auxiliary-scheduler.cursor");
   for (const char* name : {"setup", "scheduler", "A_9-z"})
     EXPECT_EQ(name_of_node_log(run.node_log(name).filename().string()), name);
-  for (const char* name : {"", "companion-.log", "companion-a b.log", "companion-x.cursor",
+  for (const char* name : {"", "auxiliary-.log", "auxiliary-a b.log", "auxiliary-x.cursor",
                            "setup.cursor", "rank-0.log", "worker.log"}) {
     EXPECT_FALSE(name_of_node_log(name)) << name;
   }

@@ -180,18 +180,18 @@ std::string render(const engine::LaunchRequest& request, const engine::LaunchPla
         text += fmt::format(" argv[{}]={}", i, rank.argv[i]);
     text += "\n";
   }
-  for (const engine::CompanionPlan& companion : plan.companions) {
-    text += fmt::format("companion '{}' on node {}\n  in {}\n", companion.name, companion.node,
-                        companion.cwd);
-    for (std::size_t i = 0; i < companion.argv.size(); ++i)
-      if (i >= plan.ranks.front().argv.size() || companion.argv[i] != plan.ranks.front().argv[i])
-        text += fmt::format("  argv[{}]={}\n", i, companion.argv[i]);
-    for (const auto& [name, value] : companion.env)
+  for (const engine::AuxiliaryPlan& auxiliary : plan.auxiliaries) {
+    text += fmt::format("auxiliary process '{}' on node {}\n  in {}\n", auxiliary.name, auxiliary.node,
+                        auxiliary.cwd);
+    for (std::size_t i = 0; i < auxiliary.argv.size(); ++i)
+      if (i >= plan.ranks.front().argv.size() || auxiliary.argv[i] != plan.ranks.front().argv[i])
+        text += fmt::format("  argv[{}]={}\n", i, auxiliary.argv[i]);
+    for (const auto& [name, value] : auxiliary.env)
       if (const auto found = common.find(name);
           found == common.end() || found->second.text != value.text)
         render_variable(text, name, value);
     for (const auto& [name, value] : common)
-      if (!companion.env.contains(name)) text += fmt::format("  {} is not set\n", name);
+      if (!auxiliary.env.contains(name)) text += fmt::format("  {} is not set\n", name);
   }
   text += fmt::format("watched: grammar {}, layout {} in {}\n", plan.watching.grammar(),
                       plan.watching.layout(), plan.watching.save_dir());

@@ -22,27 +22,27 @@ using std::chrono::milliseconds;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-class Companion : public testing::Test {
+class Auxiliary : public testing::Test {
  protected:
-  rundir::v1::CompanionLaunch& companion(const std::string& line,
+  rundir::v1::AuxiliaryLaunch& auxiliary(const std::string& line,
                                          const std::string& name = "scheduler") {
-    auto& added = *test_.launch.add_companions();
+    auto& added = *test_.launch.add_auxiliaries();
     added.set_name(name);
     for (const char* word : {"/bin/sh", "-c"}) added.add_argv(word);
     added.add_argv(line);
     added.set_cwd(test_.dir.string());
     added.add_env("PATH=/usr/bin:/bin");
-    added.set_log(test_.run.companion_log(name).string());
+    added.set_log(test_.run.auxiliary_log(name).string());
     return added;
   }
   [[nodiscard]] static std::string stub() { return RunUnderTest::program("stub_trainer").string(); }
   [[nodiscard]] std::string log(const std::string& name = "scheduler") const {
-    const auto text = io::read_file(test_.run.companion_log(name), 1U << 20U);
+    const auto text = io::read_file(test_.run.auxiliary_log(name), 1U << 20U);
     return text ? *text : "(" + text.error().message + ")";
   }
   [[nodiscard]] const Event* ended() const {
     events_ = test_.events();
-    return first(events_, Event::kCompanionExited);
+    return first(events_, Event::kAuxiliaryExited);
   }
   void fifo(const std::string& name) const {
     ASSERT_EQ(::mkfifo((test_.dir / name).c_str(), 0600), 0);
@@ -52,10 +52,10 @@ class Companion : public testing::Test {
   mutable RunUnderTest::Events events_;
 };
 
-TEST_F(Companion, HasItsOwnEnvironmentDirectoryAndLog) {
+TEST_F(Auxiliary, HasItsOwnEnvironmentDirectoryAndLog) {
   test_.launch.add_env("COMMON=of the ranks");
   fs::create_directory(test_.dir / "own");
-  auto& added = companion("env | grep -v '^_=' | sort; pwd; echo err >&2");
+  auto& added = auxiliary("env | grep -v '^_=' | sort; pwd; echo err >&2");
   added.add_env("MS_ROLE=MS_SCHED");
   added.add_env("MUSTER_COOKIE=forged");
   added.set_cwd((test_.dir / "own").string());
@@ -65,40 +65,40 @@ TEST_F(Companion, HasItsOwnEnvironmentDirectoryAndLog) {
   EXPECT_EQ(log(), "MS_ROLE=MS_SCHED\nMUSTER_COOKIE=" + test_.launch.cookie() +
                        "\nPATH=/usr/bin:/bin\nPWD=" + (test_.dir / "own").string() + "\n" +
                        (test_.dir / "own").string() + "\nerr\n");
-  EXPECT_EQ(fs::status(test_.run.companion_log("scheduler")).permissions(),
+  EXPECT_EQ(fs::status(test_.run.auxiliary_log("scheduler")).permissions(),
             fs::perms::owner_read | fs::perms::owner_write);
   const auto events = test_.events();
-  ASSERT_NE(first(events, Event::kCompanionStarted), nullptr);
-  EXPECT_EQ(first(events, Event::kCompanionStarted)->companion_started().name(), "scheduler");
-  EXPECT_GT(first(events, Event::kCompanionStarted)->companion_started().start_time(), 0U);
+  ASSERT_NE(first(events, Event::kAuxiliaryStarted), nullptr);
+  EXPECT_EQ(first(events, Event::kAuxiliaryStarted)->auxiliary_started().name(), "scheduler");
+  EXPECT_GT(first(events, Event::kAuxiliaryStarted)->auxiliary_started().start_time(), 0U);
 }
 
-TEST_F(Companion, AGoodEndIsRecordedAndNothingElse) {
-  companion("exit 0");
+TEST_F(Auxiliary, AGoodEndIsRecordedAndNothingElse) {
+  auxiliary("exit 0");
   fifo("go");
   test_.shell("read line < go; exit 0");
   test_.start();
-  ASSERT_TRUE(test_.wait_for(Event::kCompanionExited));
+  ASSERT_TRUE(test_.wait_for(Event::kAuxiliaryExited));
   ASSERT_TRUE(test_.wait_for(Event::kStarted));
   std::ofstream(test_.dir / "go") << "go\n";
   EXPECT_EQ(test_.wait_worker(), 0);
   ASSERT_NE(ended(), nullptr);
   EXPECT_EQ(first(events_, Event::kStopRequested), nullptr);
   EXPECT_EQ(exit_of(events_, 0)->code(), 0);
-  EXPECT_EQ(ended()->companion_exited().name(), "scheduler");
-  EXPECT_EQ(ended()->companion_exited().code(), 0);
+  EXPECT_EQ(ended()->auxiliary_exited().name(), "scheduler");
+  EXPECT_EQ(ended()->auxiliary_exited().code(), 0);
 }
 
-TEST_F(Companion, ABadEndStopsTheRanks) {
+TEST_F(Auxiliary, ABadEndStopsTheRanks) {
   for (const auto& [line, code, signal] :
        {std::tuple("read line < go; exit 3", 3, 0),
         std::tuple("read line < go; kill -ABRT $$", -1, SIGABRT)}) {
     RunUnderTest test;
-    auto& added = *test.launch.add_companions();
+    auto& added = *test.launch.add_auxiliaries();
     added.set_name("scheduler");
     for (const char* word : {"/bin/sh", "-c", line}) added.add_argv(word);
     added.set_cwd(test.dir.string());
-    added.set_log(test.run.companion_log("scheduler").string());
+    added.set_log(test.run.auxiliary_log("scheduler").string());
     ASSERT_EQ(::mkfifo((test.dir / "go").c_str(), 0600), 0);
     for (int i = 0; i < 2; ++i) test.stub({"--block"});
     test.start();
@@ -107,13 +107,13 @@ TEST_F(Companion, ABadEndStopsTheRanks) {
     EXPECT_EQ(test.wait_worker(), 0);
     const auto events = test.events();
     EXPECT_THAT(kinds(events), testing::AnyOf("CRRSXQEEW", "RCRSXQEEW", "RRCSXQEEW"));
-    const auto* bad = first(events, Event::kCompanionExited);
+    const auto* bad = first(events, Event::kAuxiliaryExited);
     ASSERT_NE(bad, nullptr);
-    EXPECT_EQ(bad->companion_exited().code(), code);
-    EXPECT_EQ(bad->companion_exited().signal(), signal);
-    EXPECT_FALSE(bad->companion_exited().stop_requested());
+    EXPECT_EQ(bad->auxiliary_exited().code(), code);
+    EXPECT_EQ(bad->auxiliary_exited().signal(), signal);
+    EXPECT_FALSE(bad->auxiliary_exited().stop_requested());
     EXPECT_EQ(first(events, Event::kStopRequested)->stop_requested().why(),
-              StopRequested::WHY_COMPANION_FAILED);
+              StopRequested::WHY_AUXILIARY_FAILED);
     for (const std::uint32_t rank : {0U, 1U}) {
       EXPECT_EQ(exit_of(events, rank)->signal(), SIGTERM);
       EXPECT_TRUE(exit_of(events, rank)->stop_requested());
@@ -121,42 +121,42 @@ TEST_F(Companion, ABadEndStopsTheRanks) {
   }
 }
 
-TEST_F(Companion, AStopEndsIt) {
-  companion("exec " + stub() + " --block");
+TEST_F(Auxiliary, AStopEndsIt) {
+  auxiliary("exec " + stub() + " --block");
   test_.stub({"--block"});
   test_.start();
   ASSERT_TRUE(test_.wait_for(Event::kStarted));
   test_.signal(SIGTERM);
   EXPECT_EQ(test_.wait_worker(), 0);
   ASSERT_NE(ended(), nullptr);
-  EXPECT_EQ(ended()->companion_exited().signal(), SIGTERM);
-  EXPECT_TRUE(ended()->companion_exited().stop_requested());
+  EXPECT_EQ(ended()->auxiliary_exited().signal(), SIGTERM);
+  EXPECT_TRUE(ended()->auxiliary_exited().stop_requested());
   EXPECT_EQ(first(events_, Event::kStopRequested)->stop_requested().why(),
             StopRequested::WHY_ASKED);
 }
 
 // Its ranks are done: it ends itself a moment later, as MindSpore's scheduler does.
-TEST_F(Companion, EndsItselfAfterTheRanks) {
+TEST_F(Auxiliary, EndsItselfAfterTheRanks) {
   fifo("done");
-  companion("read line < done; exit 0");
+  auxiliary("read line < done; exit 0");
   test_.shell("exit 0");
   test_.start();
   ASSERT_TRUE(test_.wait_for(Event::kExited));
   EXPECT_EQ(kinds(test_.events()).find('W'), std::string::npos)
-      << "not before the companion has ended";
+      << "not before the auxiliary process has ended";
   std::ofstream(test_.dir / "done") << "done\n";
   EXPECT_EQ(test_.wait_worker(), 0);
   ASSERT_NE(ended(), nullptr);
   EXPECT_EQ(first(events_, Event::kStopRequested), nullptr);
-  EXPECT_EQ(ended()->companion_exited().code(), 0);
+  EXPECT_EQ(ended()->auxiliary_exited().code(), 0);
 }
 
 // Ranks of other nodes may need it yet: only the controller knows when the last of them has ended,
 // and asks for the stop.
-TEST_F(Companion, OutlivesTheRanksOfItsNodeUntilTheStop) {
+TEST_F(Auxiliary, OutlivesTheRanksOfItsNodeUntilTheStop) {
   test_.launch.set_stop_grace_ms(50);
   const std::string up = (test_.dir / "up").string();
-  companion("trap '' TERM; : > " + up + "; exec " + stub() + " --block");
+  auxiliary("trap '' TERM; : > " + up + "; exec " + stub() + " --block");
   test_.shell("exit 0");
   test_.start();
   ASSERT_TRUE(test_.wait_for(Event::kExited));
@@ -165,16 +165,16 @@ TEST_F(Companion, OutlivesTheRanksOfItsNodeUntilTheStop) {
   test_.signal(SIGTERM);
   EXPECT_EQ(test_.wait_worker(), 0);
   ASSERT_NE(ended(), nullptr);
-  EXPECT_EQ(ended()->companion_exited().signal(), SIGKILL);
-  EXPECT_TRUE(ended()->companion_exited().stop_requested());
+  EXPECT_EQ(ended()->auxiliary_exited().signal(), SIGKILL);
+  EXPECT_TRUE(ended()->auxiliary_exited().stop_requested());
   EXPECT_EQ(first(events_, Event::kStopRequested)->stop_requested().why(),
             StopRequested::WHY_ASKED);
   EXPECT_FALSE(first(events_, Event::kExited)->exited().stop_requested());
   EXPECT_EQ(kinds(events_).back(), 'W');
 }
 
-TEST_F(Companion, ThatCannotBeExecutedFailsTheStartByItsName) {
-  companion("exit 0").set_argv(0, "/no/such/python");
+TEST_F(Auxiliary, ThatCannotBeExecutedFailsTheStartByItsName) {
+  auxiliary("exit 0").set_argv(0, "/no/such/python");
   test_.stub({"--block"});
   test_.start();
   EXPECT_EQ(test_.wait_worker(), 0);
@@ -184,15 +184,15 @@ TEST_F(Companion, ThatCannotBeExecutedFailsTheStartByItsName) {
   EXPECT_EQ(failed->start_failed().error(), ENOENT);
   EXPECT_EQ(
       failed->start_failed().text(),
-      "starting companion 'scheduler': executing '/no/such/python': No such file or directory");
+      "starting auxiliary process 'scheduler': executing '/no/such/python': No such file or directory");
   EXPECT_EQ(first(events, Event::kStarted), nullptr);
   EXPECT_EQ(first(events, Event::kStopRequested)->stop_requested().why(),
             StopRequested::WHY_START_FAILED);
   EXPECT_EQ(kinds(events).back(), 'W');
 }
 
-TEST_F(Companion, DiesWithItsWorkerAndItsLeftoversAreSwept) {
-  companion("setsid --wait sh -c '" + stub() + " --block & exit'; : > ready; exec " + stub() +
+TEST_F(Auxiliary, DiesWithItsWorkerAndItsLeftoversAreSwept) {
+  auxiliary("setsid --wait sh -c '" + stub() + " --block & exit'; : > ready; exec " + stub() +
             " --block");
   test_.stub({"--block"});
   test_.start();
@@ -200,7 +200,7 @@ TEST_F(Companion, DiesWithItsWorkerAndItsLeftoversAreSwept) {
   ASSERT_TRUE(test_.wait_for_file(test_.dir / "ready"));
   const auto events = test_.events();
   const auto pidfd = process::Pidfd::open(*process::identify(
-      static_cast<pid_t>(first(events, Event::kCompanionStarted)->companion_started().pid())));
+      static_cast<pid_t>(first(events, Event::kAuxiliaryStarted)->auxiliary_started().pid())));
   ASSERT_TRUE(pidfd);
   test_.signal(SIGTERM);
   EXPECT_EQ(test_.wait_worker(), 0);

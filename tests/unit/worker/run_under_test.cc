@@ -184,8 +184,8 @@ std::string kinds(const RunUnderTest::Events& events) {
       case rundir::v1::Event::kStopRequested: text += 'Q'; break;
       case rundir::v1::Event::kSwept: text += 'W'; break;
       case rundir::v1::Event::kRankStarted: text += 'R'; break;
-      case rundir::v1::Event::kCompanionStarted: text += 'C'; break;
-      case rundir::v1::Event::kCompanionExited: text += 'X'; break;
+      case rundir::v1::Event::kAuxiliaryStarted: text += 'C'; break;
+      case rundir::v1::Event::kAuxiliaryExited: text += 'X'; break;
       case rundir::v1::Event::kSetupStarted: text += '('; break;
       case rundir::v1::Event::kSetupEnded: text += ')'; break;
       case rundir::v1::Event::kScriptRankSeen: text += 'N'; break;

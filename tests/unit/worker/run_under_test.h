@@ -66,8 +66,8 @@ class RunUnderTest {
   std::vector<pid_t> workers_;
 };
 
-// Shorthands over a list of events. A letter a kind: ( setup started, ) setup ended, C companion
-// started, R rank started, S started, F start failed, E exited, X companion exited, N a script's
+// Shorthands over a list of events. A letter a kind: ( setup started, ) setup ended, C auxiliary process
+// started, R rank started, S started, F start failed, E exited, X auxiliary process exited, N a script's
 // rank seen, Q stop requested, W swept.
 std::string kinds(const RunUnderTest::Events& events);  // "(.)CRRS.EEX.W"
 const rundir::v1::Exited* exit_of(const RunUnderTest::Events& events, std::uint32_t rank);

@@ -66,11 +66,11 @@ TEST_F(Setup, RunsFirstAndItsEnvironmentIsEverybodysBelowTheOrders) {
       "export FROM_SETUP='two\nlines' PATH=$PWD/venv/bin:$PATH COMMON=setup RANK=setup\ncd "
       "/\nunset HOME");
   test_.launch.add_env("COMMON=order");
-  auto& companion = *test_.launch.add_companions();
-  companion.set_name("scheduler");
-  for (const char* word : {"/bin/sh", "-c", "env | grep -v '^_=' | sort"}) companion.add_argv(word);
-  companion.set_log(test_.run.companion_log("scheduler").string());
-  companion.add_env("MS_ROLE=MS_SCHED");
+  auto& auxiliary = *test_.launch.add_auxiliaries();
+  auxiliary.set_name("scheduler");
+  for (const char* word : {"/bin/sh", "-c", "env | grep -v '^_=' | sort"}) auxiliary.add_argv(word);
+  auxiliary.set_log(test_.run.auxiliary_log("scheduler").string());
+  auxiliary.add_env("MS_ROLE=MS_SCHED");
   test_.shell("env | grep -v '^_=' | sort");
   test_.start();
   EXPECT_EQ(test_.wait_worker(), 0);
@@ -83,9 +83,9 @@ TEST_F(Setup, RunsFirstAndItsEnvironmentIsEverybodysBelowTheOrders) {
   EXPECT_EQ(test_.log(0), "COMMON=order\nFROM_SETUP=two\n" + cookie + "\nPATH=" + dir +
                               "/venv/bin:/usr/bin:/bin\nPWD=" + dir +
                               "\nRANK=0\nWORLD_SIZE=1000\nlines\n");
-  const auto companion_log = io::read_file(test_.run.companion_log("scheduler"), 10'000);
-  ASSERT_TRUE(companion_log);
-  EXPECT_THAT(*companion_log, HasSubstr("COMMON=setup\nFROM_SETUP=two\nMS_ROLE=MS_SCHED\n"));
+  const auto auxiliary_log = io::read_file(test_.run.auxiliary_log("scheduler"), 10'000);
+  ASSERT_TRUE(auxiliary_log);
+  EXPECT_THAT(*auxiliary_log, HasSubstr("COMMON=setup\nFROM_SETUP=two\nMS_ROLE=MS_SCHED\n"));
   EXPECT_EQ(fs::status(test_.run.setup_environment()).permissions(),
             fs::perms::owner_read | fs::perms::owner_write);
 }
