@@ -126,7 +126,7 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
                     ": it is an old controller, or one with an old copy of its journal; stop it");
   }
   if (identity_.cluster != cluster) {
-    // Durable before the first order of this cluster is obeyed: its cookies are made of it.
+    // Durable before the first order of this cluster is obeyed: its process tags are made of it.
     Identity joined = identity_;
     joined.cluster = cluster;
     joined.highest_epoch = epoch;

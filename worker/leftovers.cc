@@ -24,7 +24,7 @@ Result<void> watch(int epoll, int fd, std::uint32_t events) {
 
 }  // namespace
 
-Result<Leftovers> Leftovers::start(std::string cookie, const process::Cgroup* cgroup,
+Result<Leftovers> Leftovers::start(std::string process_tag, const process::Cgroup* cgroup,
                                    std::uint64_t since) {
   io::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   io::UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
@@ -35,7 +35,7 @@ Result<Leftovers> Leftovers::start(std::string cookie, const process::Cgroup* cg
     if (auto watched = watch(epoll.get(), cgroup->events_fd(), EPOLLPRI); !watched)
       return fail(std::move(watched.error()));
   }
-  return Leftovers(std::move(cookie), cgroup, since, std::move(epoll), std::move(timer));
+  return Leftovers(std::move(process_tag), cgroup, since, std::move(epoll), std::move(timer));
 }
 
 void Leftovers::scan_again_soon() {
@@ -71,7 +71,7 @@ Result<bool> Leftovers::step() {
   if (kill_children()) return false;
   if (cgroup_ != nullptr && !cgroup_->gone()) return cgroup_empty();
   if (!sweep_) {
-    auto sweep = process::CookieSweep::start(rundir::kCookieVariable, cookie_, since_);
+    auto sweep = process::ProcessTagSweep::start(rundir::kProcessTagVariable, process_tag_, since_);
     if (!sweep) return fail(std::move(sweep.error()));
     sweep_.emplace(std::move(*sweep));
     if (auto watched = watch(epoll_.get(), sweep_->fd(), EPOLLIN); !watched)
@@ -79,7 +79,7 @@ Result<bool> Leftovers::step() {
   }
   auto progress = sweep_->step();
   if (!progress) return fail(std::move(progress.error()));
-  return *progress == process::CookieSweep::Progress::Done;
+  return *progress == process::ProcessTagSweep::Progress::Done;
 }
 
 }  // namespace muster::worker

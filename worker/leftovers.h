@@ -3,7 +3,7 @@
 //   1. descendants: the worker is their subreaper, so each of them becomes its child in the end;
 //      none is left when waitid says ECHILD. This finds also what has emptied its environment.
 //   2. where the attempt has a cgroup: the cgroup is empty. Else, and when somebody has removed the
-//      cgroup: no process carries the cookie (something that a rank asked a daemon to start).
+//      cgroup: no process carries the process tag (something that a rank asked a daemon to start).
 // step() is called again after each SIGCHLD (children reaped first) and whenever fd() is readable.
 // Never blocks; never gives up.
 #pragma once
@@ -24,8 +24,8 @@ namespace muster::worker {
 
 class Leftovers {
  public:
-  // `since`: start time of the worker, before which nobody carries the cookie.
-  static Result<Leftovers> start(std::string cookie, const process::Cgroup* cgroup,
+  // `since`: start time of the worker, before which nobody carries the process tag.
+  static Result<Leftovers> start(std::string process_tag, const process::Cgroup* cgroup,
                                  std::uint64_t since);
   // True: nothing is left.
   Result<bool> step();
@@ -35,9 +35,9 @@ class Leftovers {
   }
 
  private:
-  Leftovers(std::string cookie, const process::Cgroup* cgroup, std::uint64_t since,
+  Leftovers(std::string process_tag, const process::Cgroup* cgroup, std::uint64_t since,
             io::UniqueFd epoll, io::UniqueFd timer)
-      : cookie_(std::move(cookie)),
+      : process_tag_(std::move(process_tag)),
         cgroup_(cgroup),
         since_(since),
         epoll_(std::move(epoll)),
@@ -45,12 +45,12 @@ class Leftovers {
   bool kill_children();  // true: there were some
   Result<bool> cgroup_empty();
   void scan_again_soon();
-  std::string cookie_;
+  std::string process_tag_;
   const process::Cgroup* cgroup_;
   std::uint64_t since_;
   io::UniqueFd epoll_;
   io::UniqueFd timer_;
-  std::optional<process::CookieSweep> sweep_;
+  std::optional<process::ProcessTagSweep> sweep_;
   std::set<pid_t> killed_;
 };
 

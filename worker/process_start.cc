@@ -281,7 +281,7 @@ std::vector<const char*> environment_of(const StartContext& context, const Proce
   if (rank != nullptr) {
     for (const auto& variable : rank->env()) put(environment, variable.c_str());
   }
-  put(environment, context.cookie.c_str());
+  put(environment, context.process_tag.c_str());
   if (inherited == 0) return environment;
   const auto set = static_cast<std::ptrdiff_t>(environment.size());
   for (const std::string& variable : *context.inherited) {

@@ -42,7 +42,7 @@ struct StartContext {
   const rundir::v1::Launch* launch = nullptr;
   // the setup's environment at its end; none: there was no setup
   const std::vector<std::string>* inherited = nullptr;
-  std::string cookie;  // MUSTER_COOKIE=value
+  std::string process_tag;  // MUSTER_PROCESS_TAG=value
   pid_t worker = 0;
   int null_fd = -1;
   int report_fd = -1;
@@ -52,7 +52,7 @@ struct StartContext {
 };
 
 // Of a rank: what the setup left, the common environment over it, the rank's own over both, the
-// cookie over all; of a name that comes twice the later one. A auxiliary process has its own in place of
+// process tag over all; of a name that comes twice the later one. A auxiliary process has its own in place of
 // the last two, the setup the common one alone. Pointers into the context.
 std::vector<const char*> environment_of(const StartContext& context, const ProcessOf& process);
 

@@ -21,7 +21,7 @@ constexpr std::size_t kTailBytes = 4096;
 
 bool is_kept(std::string_view name) {
   constexpr std::array<std::string_view, 6> kNot = {
-      "PWD", "OLDPWD", "SHLVL", "_", rundir::kCookieVariable, rundir::kSetupEnvironmentVariable};
+      "PWD", "OLDPWD", "SHLVL", "_", rundir::kProcessTagVariable, rundir::kSetupEnvironmentVariable};
   return !name.empty() && std::ranges::find(kNot, name) == kNot.end();
 }
 

@@ -18,7 +18,7 @@ inline constexpr std::size_t kSetupStringMost = 128 * 1024 - 1;  // of one; the 
 inline constexpr std::size_t kSetupVariablesMost = 4096;
 
 // NAME=value, each ended by a zero byte, without what is the shell's own (PWD, OLDPWD, SHLVL, _)
-// and muster's (MUSTER_COOKIE, MUSTER_SETUP_ENV). Errors: nothing was written (the script left
+// and muster's (MUSTER_PROCESS_TAG, MUSTER_SETUP_ENV). Errors: nothing was written (the script left
 // before its last line), a part of it, or too much.
 Result<std::vector<std::string>> parse_setup_environment(std::string_view bytes);
 Result<std::vector<std::string>> read_setup_environment(const std::filesystem::path& path);

@@ -259,7 +259,7 @@ void Supervisor::advance() {
     for (auto* time : {&kill_at_, &setup_by_}) time->reset();
     const auto own = process::self();
     auto leftovers =
-        own ? Leftovers::start(launch_.cookie(), cgroup_ ? &*cgroup_ : nullptr, own->start_time)
+        own ? Leftovers::start(launch_.process_tag(), cgroup_ ? &*cgroup_ : nullptr, own->start_time)
             : Result<Leftovers>(fail(Error(own.error())));
     if (!leftovers) {
       complaints_.say(leftovers.error().message);
@@ -274,9 +274,9 @@ void Supervisor::advance() {
 }
 
 void Supervisor::sweep() {
-  // Nothing ever ran: nothing can be left. (Without a launch record there is no cookie to look for
+  // Nothing ever ran: nothing can be left. (Without a launch record there is no process tag to look for
   // either.)
-  if (!launch_.cookie().empty()) {
+  if (!launch_.process_tag().empty()) {
     auto clean = leftovers_->step();
     if (!clean) {
       complaints_.say("sweeping: " + clean.error().message + "; trying again");

@@ -39,10 +39,10 @@ bool Supervisor::take_launch() {
            "starting attempt " + std::to_string((*launch)->attempt()) +
                ": it was to run on boot '" + (*launch)->boot_id() + "', this is '" + boot_.str() +
                "'");
-  } else if ((*launch)->ranks_size() == 0 || (*launch)->cookie().empty()) {
+  } else if ((*launch)->ranks_size() == 0 || (*launch)->process_tag().empty()) {
     refuse(0, EINVAL,
            "starting attempt " + std::to_string((*launch)->attempt()) +
-               ": its launch record has no ranks or no cookie");
+               ": its launch record has no ranks or no process tag");
   } else {
     launch_ = std::move(**launch);
     if (lease_allows()) return true;
@@ -103,7 +103,7 @@ io::UniqueFd Supervisor::open_reports() {
 StartContext Supervisor::start_context(int report_fd) const {
   return {.launch = &launch_,
           .inherited = inherited_.empty() ? nullptr : &inherited_,
-          .cookie = std::string(rundir::kCookieVariable) + "=" + launch_.cookie(),
+          .process_tag = std::string(rundir::kProcessTagVariable) + "=" + launch_.process_tag(),
           .worker = ::getpid(),
           .null_fd = null_.get(),
           .report_fd = report_fd,

@@ -9,7 +9,7 @@
 //                    claim it
 //   stop is explicit nothing is stopped because orders do not mention it
 //   swept is proven  a worker that died leaves processes, and a claim may have been lost: the agent
-//                    sweeps by cookie before it says so; a changed boot id alone proves it at once
+//                    sweeps by process tag before it says so; a changed boot id alone proves it at once
 //   never start it   Stop for an attempt without a run directory leaves a directory that can never
 //                    start, then reports it swept
 #pragma once
@@ -161,7 +161,7 @@ inline constexpr const char* kDiskRefused = "disk refused writes";
 struct SweepRun {
   RunKey run;
   std::string reason;
-};  // kill what carries the cookie, until none; then mark swept
+};  // kill what carries the process tag, until none; then mark swept
 struct MarkSwept {
   RunKey run;
   std::string reason;

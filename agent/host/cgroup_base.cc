@@ -147,7 +147,7 @@ Result<CgroupChoice> choose_cgroup_base(const std::string& wanted, const NodeNam
                                         const InstanceId& instance) {
   const std::string name = process::kBasePrefix + node.str() + "-" + instance.str();
   if (wanted == "none")
-    return CgroupChoice{.note = "control groups are switched off: runs are swept by their cookie"};
+    return CgroupChoice{.note = "control groups are switched off: runs are swept by their process tag"};
   if (wanted != "auto") {
     if (!wanted.starts_with('/'))
       return fail(
@@ -169,13 +169,13 @@ Result<CgroupChoice> choose_cgroup_base(const std::string& wanted, const NodeNam
   auto own = process::own_cgroup();
   if (!own)
     return CgroupChoice{
-        .note = fmt::format("no control groups ({}): runs are swept by their cookie, and a kill "
+        .note = fmt::format("no control groups ({}): runs are swept by their process tag, and a kill "
                             "for want of memory looks like any other SIGKILL",
                             own.error().message)};
   const std::filesystem::path base = *own / name;
   if (const std::string why = try_base(base); !why.empty()) {
     return CgroupChoice{
-        .note = fmt::format("no control groups ({}): runs are swept by their cookie, and a kill "
+        .note = fmt::format("no control groups ({}): runs are swept by their process tag, and a kill "
                             "for want of memory looks like any other SIGKILL",
                             why)};
   }

@@ -206,7 +206,7 @@ Result<std::vector<std::string>> container_command(const v1::NodeLaunch& order,
                              "--workdir",
                              "/",
                              "--env",
-                             fmt::format("{}={}", rundir::kCookieVariable, run.cookie)});
+                             fmt::format("{}={}", rundir::kProcessTagVariable, run.process_tag)});
   for (const ContainerLimit& limit : node.limits)
     words.insert(words.end(),
                  {"--ulimit", fmt::format("{}={}:{}", limit.name, limit_text(limit.soft),

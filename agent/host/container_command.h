@@ -49,7 +49,7 @@ std::span<const std::string_view> probed_paths();
 struct ContainerRun {
   std::string name;       // of the container
   std::string image;      // its id
-  std::string cookie;     // value of MUSTER_COOKIE
+  std::string process_tag;     // value of MUSTER_PROCESS_TAG
   std::string worker;     // absolute, both
   std::string directory;  // of the run
 };

@@ -160,10 +160,10 @@ Result<PreparedContainer> prepare_container(const v1::NodeLaunch& order,
   if (!image) return fail(std::move(image).error());
 
   const ContainerRun run{
-      .name = container_name(context.cookie.substr(0, context.cookie.find('/')), context.node.str(),
+      .name = container_name(context.process_tag.substr(0, context.process_tag.find('/')), context.node.str(),
                              context.run.first.str(), context.run.second.value),
       .image = image->id,
-      .cookie = context.cookie,
+      .process_tag = context.process_tag,
       .worker = context.worker.string(),
       .directory = context.layout->root().string()};
   auto command = container_command(order, *tool, probe_node(order, *tool), run);

@@ -52,7 +52,7 @@ std::vector<std::string> container_tool_environment() {
   auto environment = process::tool_environment();
   // podman tells a service manager that it hears of here that its container is the service.
   constexpr auto kLeftOut = std::to_array<std::string_view>(
-      {rundir::kCookieVariable, "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"});
+      {rundir::kProcessTagVariable, "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"});
   std::erase_if(environment, [&](const std::string& variable) {
     return std::ranges::any_of(kLeftOut, [&](std::string_view name) {
       return variable.starts_with(std::string(name) + "=");

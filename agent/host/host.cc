@@ -462,7 +462,7 @@ void Host::Impl::remove_stale_groups() {
     own_base(*options.cgroup_base, options.layout);
 }
 
-// What ran there is known to nobody any more, and what has thrown its cookie away is found by its
+// What ran there is known to nobody any more, and what has thrown its process tag away is found by its
 // group alone. It takes a moment, and no place of a run here.
 void Host::Impl::sweep_earlier_instances() {
   if (!options.cgroup_base) return;

@@ -62,7 +62,7 @@ void Host::Impl::act(const StartRun& start) {
                        .context = {.run = start.run,
                                    .node = options.node,
                                    .boot = options.self.boot_id,
-                                   .cookie = rundir::cookie(options.cluster, start.run.first,
+                                   .process_tag = rundir::process_tag(options.cluster, start.run.first,
                                                             start.run.second, options.node),
                                    .path = options.path,
                                    .worker = options.worker},
@@ -115,7 +115,7 @@ Result<void> Host::Impl::spawn(const RunKey& run, Entry& entry, const rundir::v1
   process::SpawnRequest request{
       .path = options.worker.string(),
       .argv = {options.worker.string(), layout.root().string()},
-      .env = {fmt::format("{}={}", rundir::kCookieVariable, launch.cookie()), "LANG=C.UTF-8",
+      .env = {fmt::format("{}={}", rundir::kProcessTagVariable, launch.process_tag()), "LANG=C.UTF-8",
               "PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
       .cwd = "/",
       .standard_out = {.path = layout.worker_log().string(),
@@ -207,10 +207,10 @@ void Host::Impl::act(const SignalStop& stop) {
   expect_obedience(stop.run, *entry);
 }
 
-std::string Host::Impl::cookie_of(const RunKey& run, const Entry& entry) const {
-  if (entry.view.launch() != nullptr && !entry.view.launch()->cookie().empty())
-    return entry.view.launch()->cookie();
-  return rundir::cookie(options.cluster, run.first, run.second, options.node);
+std::string Host::Impl::process_tag_of(const RunKey& run, const Entry& entry) const {
+  if (entry.view.launch() != nullptr && !entry.view.launch()->process_tag().empty())
+    return entry.view.launch()->process_tag();
+  return rundir::process_tag(options.cluster, run.first, run.second, options.node);
 }
 
 // Empty: it has none. Without a launch record (the state directory was put back from a copy of
@@ -249,7 +249,7 @@ void Host::Impl::begin_sweep(const RunKey& run, Entry& entry) {
                              .since = since};
     if (launch->set_user()) family->user = launch->uid();
   }
-  auto sweep = process::CookieSweep::start(rundir::kCookieVariable, cookie_of(run, entry), since,
+  auto sweep = process::ProcessTagSweep::start(rundir::kProcessTagVariable, process_tag_of(run, entry), since,
                                            std::move(family));
   if (!sweep)
     return trouble(fmt::format("sweeping run '{}': {}", name_of(run), sweep.error().message));
@@ -281,7 +281,7 @@ void Host::Impl::step_sweep(const RunKey& run) {
     return;  // asked again later
   }
   tell_what_blocks(run, *entry);
-  if (*progress != process::CookieSweep::Progress::Done) return;
+  if (*progress != process::ProcessTagSweep::Progress::Done) return;
   if (group) {
     auto empty = group->empty();
     if (empty && !*empty) return wait_for_group(run, *entry, std::move(*group));
@@ -305,7 +305,7 @@ void Host::Impl::tell_what_blocks(const RunKey& run, Entry& entry) const {
                   name_of(run), pids));
 }
 
-// Processes without the cookie die in the group a moment after the kill: its events file says when
+// Processes without the process tag die in the group a moment after the kill: its events file says when
 // it is empty, but not when somebody has removed it.
 void Host::Impl::wait_for_group(const RunKey& run, Entry& entry, process::Cgroup group) {
   const int fd = group.events_fd();

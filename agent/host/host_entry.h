@@ -52,7 +52,7 @@ struct Host::Entry {
   std::unique_ptr<async::Readable> child_ready;
   std::unique_ptr<async::Readable> worker_ready;  // on view.worker()
 
-  std::optional<process::CookieSweep> sweep;
+  std::optional<process::ProcessTagSweep> sweep;
   // its events descriptor is what sweep_ready waits on, when it is there
   std::optional<process::Cgroup> group_waited;
   std::unique_ptr<async::Readable> sweep_ready;

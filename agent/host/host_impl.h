@@ -69,7 +69,7 @@ struct Host::Impl {
   void wait_for_group(const RunKey& run, Entry& entry, process::Cgroup group);
   void group_changed(const RunKey& run);
   void check_group(const RunKey& run);
-  [[nodiscard]] std::string cookie_of(const RunKey& run, const Entry& entry) const;
+  [[nodiscard]] std::string process_tag_of(const RunKey& run, const Entry& entry) const;
   [[nodiscard]] std::string group_of(const RunKey& run, const Entry& entry) const;
 
   [[nodiscard]] Entry* find(const RunKey& run) const;

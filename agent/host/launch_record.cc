@@ -179,7 +179,7 @@ struct Base {
   [[nodiscard]] std::map<std::string, std::string> over(const Variables& wanted) const {
     auto all = order.has_setup() ? std::map<std::string, std::string>() : variables;
     for (const auto& [name, value] : wanted) all[name] = value;
-    all[rundir::kCookieVariable] = context.cookie;
+    all[rundir::kProcessTagVariable] = context.process_tag;
     return all;
   }
 };
@@ -246,7 +246,7 @@ Result<void> add_ranks(rundir::v1::Launch& launch, const Base& base,
     rank->set_cwd(process.cwd());
     rank->set_log(base.context.layout->rank_log(process.rank()).string());
     for (const auto& [name, value] : process.env()) {
-      if (name != rundir::kCookieVariable) rank->add_env(name + "=" + value);
+      if (name != rundir::kProcessTagVariable) rank->add_env(name + "=" + value);
     }
     // Another user could not reach it.
     if (!process.plog_dir().empty() && !base.context.set_user)
@@ -316,7 +316,7 @@ Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const Launch
   launch.set_attempt(context.run.second.value);
   launch.set_node(context.node.str());
   launch.set_boot_id(context.boot.str());
-  launch.set_cookie(context.cookie);
+  launch.set_process_tag(context.process_tag);
   launch.set_stop_grace_ms(to_ms(order.stop_grace()));
   launch.set_nofile(order.nofile());
   launch.set_memlock(order.memlock());

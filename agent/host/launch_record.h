@@ -9,7 +9,7 @@
 //   HOME USER LOGNAME of the user that the ranks run as
 //   LANG              C.UTF-8
 //   PYTHONUNBUFFERED  1: a rank's last lines must be in its file when it dies
-//   MUSTER_COOKIE     what a sweep looks for
+//   MUSTER_PROCESS_TAG     what a sweep looks for
 // A rank of which the order says so has ASCEND_PROCESS_LOG_PATH, a directory of the run's, which no
 // other user than the agent's could reach. A script a node (launch.per: node) that calls launchers
 // has MUSTER_SHIM_* and functions of bash besides (shim_dir.h), and the worker puts the shim's
@@ -55,7 +55,7 @@ struct LaunchContext {
   RunKey run;
   NodeName node;
   BootId boot;
-  std::string cookie;
+  std::string process_tag;
   std::string cgroup;  // empty: none
   UserEntry user;
   bool set_user = false;  // another than the agent's own

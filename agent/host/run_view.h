@@ -41,7 +41,7 @@ class RunView {
   // Whether the worker lives could not be found out (no descriptor left, say): it counts as alive,
   // and is to be looked for again.
   [[nodiscard]] const std::optional<Error>& worker_unknown() const { return worker_unknown_; }
-  // Start time of the worker that claimed it on this boot: nobody older carries the run's cookie.
+  // Start time of the worker that claimed it on this boot: nobody older carries the run's process tag.
   // 0: none is known.
   [[nodiscard]] std::uint64_t claimed_since() const {
     return claim_ && claim_->boot_id() == own_boot_.str() ? claim_->start_time() : 0;

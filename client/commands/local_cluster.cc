@@ -374,7 +374,7 @@ std::string cancel_jobs(const Context& context, Clock::time_point until) {
 }
 
 // Workers outlive agents: those whose claim stands in a run directory of this cluster are killed,
-// then all that carries their cookie.
+// then all that carries their process tag.
 Result<void> sweep_workers(const fs::path& dir, Clock::time_point until) {
   const auto boot = process::boot_id();
   if (!boot) return fail(boot.error());
@@ -396,7 +396,7 @@ Result<void> sweep_workers(const fs::path& dir, Clock::time_point until) {
       if (!launch || !*launch) continue;
       const auto left =
           std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-      auto swept = process::sweep_cookie(rundir::kCookieVariable, (*launch)->cookie(),
+      auto swept = process::sweep_process_tag(rundir::kProcessTagVariable, (*launch)->process_tag(),
                                          static_cast<int>(std::max<std::int64_t>(1000, left)));
       if (!swept) return fail(std::move(swept.error()));
       if ((*launch)->cgroup().empty()) continue;

@@ -1,6 +1,6 @@
 // cgroup v2, also where it is only mounted beside v1 (/sys/fs/cgroup/unified). A directory is made
 // for an attempt, its processes are put in, killed together and the directory is removed. Any
-// thread. Where cgroups are missing or not ours, make() says so and the cookie does the work.
+// thread. Where cgroups are missing or not ours, make() says so and the process tag does the work.
 #pragma once
 
 #include <sys/types.h>

@@ -146,7 +146,7 @@ struct Emptieds {
     (led == Led::Ours ? surely : maybe)
         .push_back({.id = {.pid = pid, .start_time = stat.start_time}, .session = stat.session});
   }
-  void settle(const Family& family, CookieScan& scan) const {
+  void settle(const Family& family, ProcessTagScan& scan) const {
     const auto take = [&scan](const Emptied& one) {
       scan.found.push_back(one.id);
       scan.sessions.insert(one.session);
@@ -174,13 +174,13 @@ Kin kin_of(const Family& family, const std::set<pid_t>& line, ProcStat stat) {
 
 }  // namespace
 
-Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, std::uint64_t since,
+Result<ProcessTagScan> scan_process_tag(std::string_view name, std::string_view value, std::uint64_t since,
                                const Family* family) {
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
   if (proc == nullptr) return fail_errno("opening '/proc'", errno);
   const std::string wanted = std::string(name) + "=" + std::string(value);
   std::string room(16384, '\0');
-  CookieScan scan;
+  ProcessTagScan scan;
   Emptieds emptieds;
   const pid_t own = ::getpid();
   std::optional<std::set<pid_t>> line;  // made when it is needed: rarely
@@ -230,7 +230,7 @@ Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, st
   return scan;
 }
 
-Result<CookieSweep> CookieSweep::start(std::string name, std::string value, std::uint64_t since,
+Result<ProcessTagSweep> ProcessTagSweep::start(std::string name, std::string value, std::uint64_t since,
                                        std::optional<Family> family) {
   io::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   io::UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
@@ -238,11 +238,11 @@ Result<CookieSweep> CookieSweep::start(std::string name, std::string value, std:
   epoll_event event{.events = EPOLLIN, .data = {.fd = timer.get()}};
   if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, timer.get(), &event) != 0)
     return fail_errno("starting a sweep", errno);
-  return CookieSweep(std::move(name), std::move(value), since, std::move(family), std::move(epoll),
+  return ProcessTagSweep(std::move(name), std::move(value), since, std::move(family), std::move(epoll),
                      std::move(timer));
 }
 
-Result<CookieSweep::Progress> CookieSweep::step() {
+Result<ProcessTagSweep::Progress> ProcessTagSweep::step() {
   std::uint64_t ticks = 0;
   (void)!::read(timer_.get(), &ticks, sizeof ticks);
   std::erase_if(waiting_, [](const io::UniqueFd& fd) {
@@ -250,7 +250,7 @@ Result<CookieSweep::Progress> CookieSweep::step() {
     return ::poll(&poll, 1, 0) == 1;
   });
   for (int clean = 0; clean < 2;) {
-    auto scan = scan_cookie(name_, value_, since_, family_ ? &*family_ : nullptr);
+    auto scan = scan_process_tag(name_, value_, since_, family_ ? &*family_ : nullptr);
     if (!scan) return fail(std::move(scan.error()));
     closed_ = std::move(scan->closed);
     if (family_) family_->known_sessions = std::move(scan->sessions);
@@ -290,21 +290,21 @@ Result<CookieSweep::Progress> CookieSweep::step() {
   return Progress::Done;
 }
 
-Result<std::uint32_t> sweep_cookie(const std::string& name, const std::string& value,
+Result<std::uint32_t> sweep_process_tag(const std::string& name, const std::string& value,
                                    int timeout_ms) {
-  auto sweep = CookieSweep::start(name, value);
+  auto sweep = ProcessTagSweep::start(name, value);
   if (!sweep) return fail(std::move(sweep.error()));
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   for (;;) {
     auto progress = sweep->step();
     if (!progress) return fail(std::move(progress.error()));
-    if (*progress == CookieSweep::Progress::Done) return sweep->killed();
+    if (*progress == ProcessTagSweep::Progress::Done) return sweep->killed();
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
                           end - std::chrono::steady_clock::now())
                           .count();
     if (left <= 0) {
       std::string pids;
-      if (const auto scan = scan_cookie(name, value)) {
+      if (const auto scan = scan_process_tag(name, value)) {
         for (const auto& process : scan->found) pids += " " + std::to_string(process.pid);
       }
       return fail(ErrorCode::TimedOut, "sweeping '" + value + "': still there after " +

@@ -28,7 +28,7 @@
 
 namespace muster::process {
 
-// How a process is judged that does not show the cookie. One in a session of the family is of the
+// How a process is judged that does not show the process tag. One in a session of the family is of the
 // run, whatever its environment says, when the session is known for the run's: by its leader (a
 // zombie holds its number, too), by a carrier in it, or by a member that the look before this one
 // found. The number of a leader that is gone may be a stranger's. Further, of one whose
@@ -45,27 +45,27 @@ struct Family {
   std::set<pid_t> known_sessions{};
 };
 
-struct CookieScan {
+struct ProcessTagScan {
   std::vector<ProcessId> found;  // living; the caller itself and zombies are not among them
   std::uint32_t unsettled = 0;   // in the middle of an exec: look again
   std::vector<pid_t> closed;     // of the run's user, not to be looked into, and maybe of the run
   std::set<pid_t> sessions;      // of those found
 };
 // Processes with NAME=value, the whole value. `since`: start time (ProcessId) of the process that
-// gave the cookie out, if known: what is older cannot carry it, so that a stranger who hangs in his
+// gave the process tag out, if known: what is older cannot carry it, so that a stranger who hangs in his
 // exit does not keep us waiting.
-Result<CookieScan> scan_cookie(std::string_view name, std::string_view value,
+Result<ProcessTagScan> scan_process_tag(std::string_view name, std::string_view value,
                                std::uint64_t since = 0, const Family* family = nullptr);
 
 // Kills them all, until two successive scans find none. For a loop that may not block: step(), then
 // wait until fd() is readable
 // (epoll, asio), step() again, until Done. Owned by one strand. Never gives up by itself: a process
 // in uninterruptible sleep keeps it waiting, because "swept" must be true.
-class CookieSweep {
+class ProcessTagSweep {
  public:
   enum class Progress : std::uint8_t { Waiting, Done };
 
-  static Result<CookieSweep> start(std::string name, std::string value, std::uint64_t since = 0,
+  static Result<ProcessTagSweep> start(std::string name, std::string value, std::uint64_t since = 0,
                                    std::optional<Family> family = std::nullopt);
   Result<Progress> step();
   [[nodiscard]] int fd() const { return epoll_.get(); }
@@ -75,7 +75,7 @@ class CookieSweep {
   [[nodiscard]] std::uint32_t killed() const { return static_cast<std::uint32_t>(killed_.size()); }
 
  private:
-  CookieSweep(std::string name, std::string value, std::uint64_t since,
+  ProcessTagSweep(std::string name, std::string value, std::uint64_t since,
               std::optional<Family> family, io::UniqueFd epoll, io::UniqueFd timer)
       : name_(std::move(name)),
         value_(std::move(value)),
@@ -96,7 +96,7 @@ class CookieSweep {
 };
 
 // The same, blocking, for tests and tools: the number killed; TimedOut with what is left.
-Result<std::uint32_t> sweep_cookie(const std::string& name, const std::string& value,
+Result<std::uint32_t> sweep_process_tag(const std::string& name, const std::string& value,
                                    int timeout_ms);
 
 }  // namespace muster::process

@@ -57,7 +57,7 @@ std::optional<std::string> name_of_node_log(std::string_view file_name) {
   return is_auxiliary_name(name) ? std::optional<std::string>(name) : std::nullopt;
 }
 
-std::string cookie(const ClusterId& cluster, const JobId& job, AttemptNo attempt,
+std::string process_tag(const ClusterId& cluster, const JobId& job, AttemptNo attempt,
                    const NodeName& node) {
   return cluster.str() + "/" + job.str() + "." + std::to_string(attempt.value) + "@" + node.str();
 }

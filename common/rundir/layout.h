@@ -132,11 +132,11 @@ std::optional<std::uint32_t> rank_of_log(std::string_view file_name);
 // The name for which RunLayout::node_log has this file ("auxiliary-scheduler.log", "setup.log").
 std::optional<std::string> name_of_node_log(std::string_view file_name);
 
-// The value of MUSTER_COOKIE: what a sweep looks for in /proc/PID/environ. A function of names
+// The value of MUSTER_PROCESS_TAG: what a sweep looks for in /proc/PID/environ. A function of names
 // alone, so that an agent that lost its state directory can still sweep.
-std::string cookie(const ClusterId& cluster, const JobId& job, AttemptNo attempt,
+std::string process_tag(const ClusterId& cluster, const JobId& job, AttemptNo attempt,
                    const NodeName& node);
-inline constexpr const char* kCookieVariable = "MUSTER_COOKIE";
+inline constexpr const char* kProcessTagVariable = "MUSTER_PROCESS_TAG";
 
 // Of the setup alone: the path of the file for its environment, as its process may open it. The
 // script's last line writes there.

@@ -88,7 +88,7 @@ class FactDecider {
 
   Decision run() {
     // Another state directory than the one the placement pinned cannot have run it. On the same
-    // boot it can say that nothing is left, for it has looked for the processes by their cookie, or
+    // boot it can say that nothing is left, for it has looked for the processes by their process tag, or
     // why it will not start; an agent on another boot has seen nothing of it.
     const bool same_instance = input_.instance == part_.placed.instance;
     switch (input_.fact.what_case()) {
@@ -347,7 +347,7 @@ bool began_before_last_word(const Deciding& in, const RegisterNode& input) {
 // A part whose ranks may still run on another machine than the one that asks for this name now.
 // Only who came from where they run can say what became of them: the same state directory (on
 // another boot: the machine was restarted under them), or the same boot (it finds them by their
-// cookie).
+// process tag).
 std::optional<AttemptKey> runs_elsewhere(const Deciding& in, const RegisterNode& input) {
   const bool copied = began_before_last_word(in, input);
   const auto same_machine = [&](const InstanceId& instance, const BootId& boot_id) {

@@ -461,7 +461,7 @@ void Hub::tell(const NodeName& node, const View& view, bool always) {
   std::vector<core::Assignment> wanted = core::desired(view.ledger, node);
   for (core::Assignment& one : wanted) {
     // It was started, and the agent of this stream neither has it nor was told to run it: its state
-    // directory is another's, or an older one. It is swept by its cookie: to be started again here
+    // directory is another's, or an older one. It is swept by its process tag: to be started again here
     // would be a second start.
     const core::AttemptKey key{one.job, one.attempt};
     if (one.want != core::Want::Run || peer.present.contains(key) ||

@@ -8,7 +8,7 @@ an exact moment, and none outlives the test.  Nothing here sleeps: what is waite
         Trace(...).wait(step=20); cluster.kill("controller"); cluster.start("controller")
         cluster.wait(job)
 
-On leaving, every process that carries the cookie of this cluster is gone, and that is checked, or the test fails.
+On leaving, every process that carries the process tag of this cluster is gone, and that is checked, or the test fails.
 """
 
 import collections
@@ -57,9 +57,9 @@ def _stat(pid):
     return int(fields[1]), int(fields[19])
 
 
-def carriers(cookie):
-    """The live processes with a MUSTER_COOKIE that begins with this."""
-    needle, found = b"MUSTER_COOKIE=" + cookie.encode(), []
+def carriers(process_tag):
+    """The live processes with a MUSTER_PROCESS_TAG that begins with this."""
+    needle, found = b"MUSTER_PROCESS_TAG=" + process_tag.encode(), []
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
             continue
@@ -74,7 +74,7 @@ def carriers(cookie):
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue  # gone meanwhile, or another user's
         env = dict(item.decode(errors="replace").split("=", 1) for item in environ.split(b"\0") if b"=" in item)
-        if env.get("MUSTER_COOKIE", "").startswith(cookie):
+        if env.get("MUSTER_PROCESS_TAG", "").startswith(process_tag):
             found.append(Process(int(entry), start, parent, argv, env))
     return found
 
@@ -445,7 +445,7 @@ class Cluster:
                 daemon.wait()
         if self.cluster_id is not None:
             for process in self.processes():
-                left.append(f"process {process.pid} ({' '.join(process.argv)[:80]}) of {process.env['MUSTER_COOKIE']}")
+                left.append(f"process {process.pid} ({' '.join(process.argv)[:80]}) of {process.env['MUSTER_PROCESS_TAG']}")
                 kill_process(process)
                 wait_gone(process)
         with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:

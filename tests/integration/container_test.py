@@ -176,7 +176,7 @@ class Containers(unittest.TestCase):
         return SPEC.format(name=name, image=image or "file://" + self.archive, dir=self.cluster.dir, gate=gate, restarts=restarts)
 
     def processes(self, job):
-        """{pid: (command line, environment)} of what carries the job's cookie."""
+        """{pid: (command line, environment)} of what carries the job's process tag."""
         found = {}
         for entry in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -186,7 +186,7 @@ class Containers(unittest.TestCase):
                     argv = file.read().decode(errors="replace").split("\0")[:-1]
             except OSError:
                 continue
-            if any(word.startswith("MUSTER_COOKIE=") and f"/{job}." in word for word in env):
+            if any(word.startswith("MUSTER_PROCESS_TAG=") and f"/{job}." in word for word in env):
                 found[int(entry)] = (argv, env)
         return found
 

@@ -201,7 +201,7 @@ class Frozen(unittest.TestCase):
 
 class Record(unittest.TestCase):
     def test_env_shows_what_the_rank_really_got(self):
-        """`muster env` showed the plan: no HOME, no PATH, no cookie, and a name where the node had found a program."""
+        """`muster env` showed the plan: no HOME, no PATH, no process tag, and a name where the node had found a program."""
         with Private() as cluster:
             cluster.controller()
             cluster.agent("n0", env={"PATH": f"{private.BIN}:/usr/bin:/bin"})
@@ -235,7 +235,7 @@ class Record(unittest.TestCase):
                 self.assertEqual(os.path.realpath(launch["argv"][0]), os.path.realpath(f"/proc/{pid}/exe"))
                 self.assertIn("USER=ada", output)
                 sources = {value["name"]: value["source"] for value in launch["env"]}
-                self.assertEqual([sources[key] for key in ("USER", "HOME", "LOGNAME", "PATH", "MUSTER_COOKIE")], ["runtime.env"] + ["node"] * 4)
+                self.assertEqual([sources[key] for key in ("USER", "HOME", "LOGNAME", "PATH", "MUSTER_PROCESS_TAG")], ["runtime.env"] + ["node"] * 4)
             # It is durable: neither a restart nor the end of the job changes what was.
             before = shown(1)
             cluster.daemons[0].stop(signal.SIGKILL)

@@ -125,7 +125,7 @@ class Restore(unittest.TestCase):
             os.rename(copy, cluster.agent_dir("n0"))
             cluster.start("n0")
             self.swept_and_gone_on(cluster, trace, job)
-            # Swept by its cookie: the name of its control group was in the directory that is gone. The agent removes it nevertheless.
+            # Swept by its process tag: the name of its control group was in the directory that is gone. The agent removes it nevertheless.
             self.assertEqual(glob.glob(f"/sys/fs/cgroup/muster-n0-*/{job}.1") + glob.glob(f"/sys/fs/cgroup/unified/muster-n0-*/{job}.1"), [])
 
     def test_copied_agent_comes_first(self):

@@ -68,7 +68,7 @@ class Storm(unittest.TestCase):
         node = cluster.nodes[-1]
         trace.wait(job, trace.best() + 5)
         cluster.disk.fail()
-        there = [process for process in cluster.processes() if process.env["MUSTER_COOKIE"].endswith("@" + node)]
+        there = [process for process in cluster.processes() if process.env["MUSTER_PROCESS_TAG"].endswith("@" + node)]
         victim = next(process for process in there if "MUSTER_RANK" in process.env)
         self.assertTrue(kill_process(victim))
         for process in there:

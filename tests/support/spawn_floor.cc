@@ -34,7 +34,7 @@ constexpr int kPatienceMs = 30000;
 
 std::vector<std::string> environment(std::uint32_t rank, std::uint32_t ranks) {
   std::vector<std::string> env = {"PATH=/usr/bin:/bin", "HOME=/root", "LANG=C.UTF-8",
-                                  "PYTHONUNBUFFERED=1", "MUSTER_COOKIE=floor/floor.1@floor"};
+                                  "PYTHONUNBUFFERED=1", "MUSTER_PROCESS_TAG=floor/floor.1@floor"};
   for (int i = 0; i < 12; ++i)
     env.push_back("TORCHELASTIC_VARIABLE_" + std::to_string(i) + "=value-of-a-usual-length");
   env.push_back("RANK=" + std::to_string(rank));
@@ -83,7 +83,7 @@ double worker_once(const std::string& worker, const std::string& stub, std::uint
   rundir::v1::Launch launch;
   launch.set_version(rundir::kVersion);
   launch.set_boot_id(boot->str());
-  launch.set_cookie("floor/floor.1@floor");
+  launch.set_process_tag("floor/floor.1@floor");
   launch.set_stop_grace_ms(1000);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     auto& added = *launch.add_ranks();

@@ -114,7 +114,7 @@ class AgentTest : public ::testing::Test {
   ~AgentTest() override {
     leave();
     controller_.reset();
-    EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000));
+    EXPECT_TRUE(process::sweep_process_tag(rundir::kProcessTagVariable, run_process_tag(), 5'000));
   }
   void begin() {
     auto state = StateDir::open(dir_.path() / "state");

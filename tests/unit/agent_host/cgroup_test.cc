@@ -1,4 +1,4 @@
-// Control groups where this machine lets us have them; the choice between them and cookies
+// Control groups where this machine lets us have them; the choice between them and process tags
 // everywhere. The base was muster-<node>: two clusters with nodes of one name shared it, and a
 // killed agent left it behind.
 #include <signal.h>
@@ -45,7 +45,7 @@ bool eventually(const std::function<bool()>& holds) {
 class CgroupTest : public ::testing::Test {
  protected:
   void TearDown() override {
-    EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000));
+    EXPECT_TRUE(process::sweep_process_tag(rundir::kProcessTagVariable, run_process_tag(), 5'000));
   }
   static std::function<void(HostOptions&)> with(const fs::path& base,
                                                 const ClusterId& cluster = kCluster) {
@@ -197,7 +197,7 @@ TEST_F(CgroupTest, AStartLeavesTheGroupOfALivingRunAlone) {
   EXPECT_FALSE(fs::exists(*choice->base));
 }
 
-// The run's directory is gone, its group and processes are not. Its sweep went by the cookie alone:
+// The run's directory is gone, its group and processes are not. Its sweep went by the process tag alone:
 // what had thrown that away lived on, and so did the group.
 TEST_F(CgroupTest, AnAgentPutBackFromBeforeARunSweepsItsGroup) {
   NEEDS_CGROUPS(parent);

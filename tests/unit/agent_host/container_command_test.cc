@@ -18,7 +18,7 @@ using testing::Not;
 
 const ContainerRun kContainer{.name = "muster-c0ffee00-n1-job-1",
                               .image = "sha256:0123",
-                              .cookie = "c0ffee/job.1@n1",
+                              .process_tag = "c0ffee/job.1@n1",
                               .worker = "/opt/muster/bin/muster-worker",
                               .directory = "/var/lib/muster/agent/runs/job.1"};
 
@@ -79,7 +79,7 @@ TEST(ContainerCommand, PodmanOnANodeWithoutCards) {
       "--pids-limit -1\n"
       "--user 0:0\n"
       "--workdir /\n"
-      "--env MUSTER_COOKIE=c0ffee/job.1@n1\n"
+      "--env MUSTER_PROCESS_TAG=c0ffee/job.1@n1\n"
       "--ulimit nofile=1024:4096\n"
       "--mount "
       "type=bind,source=/var/lib/muster/agent/runs/job.1,target=/var/lib/muster/agent/runs/job.1\n"

@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 class FrozenWorker : public ::testing::Test {
  protected:
   void TearDown() override {
-    EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000));
+    EXPECT_TRUE(process::sweep_process_tag(rundir::kProcessTagVariable, run_process_tag(), 5'000));
   }
   static void patience(HostOptions& options) { options.worker_margin = milliseconds(200); }
   v1::NodeLaunch launch(milliseconds orphan_grace) {

@@ -14,7 +14,7 @@ namespace {
 class HostTest : public ::testing::Test {
  protected:
   void TearDown() override {
-    EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000));
+    EXPECT_TRUE(process::sweep_process_tag(rundir::kProcessTagVariable, run_process_tag(), 5'000));
   }
   TempDir dir_;
 };
@@ -46,7 +46,7 @@ TEST_F(HostTest, EnvironmentIsTheDocumentedListAndNothingOfTheAgents) {
   (*launch.mutable_env())["COMMON"] = "c";
   (*launch.mutable_env())["OVER"] = "common";
   (*launch.mutable_ranks(0)->mutable_env())["OVER"] = "own";
-  (*launch.mutable_ranks(0)->mutable_env())["MUSTER_COOKIE"] = "forged";
+  (*launch.mutable_ranks(0)->mutable_env())["MUSTER_PROCESS_TAG"] = "forged";
   agent.perform(StartRun{.run = kRun, .launch = launch});
   ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
   ::unsetenv("MUSTER_TEST_LEAK");
@@ -55,11 +55,11 @@ TEST_F(HostTest, EnvironmentIsTheDocumentedListAndNothingOfTheAgents) {
   for (std::size_t at = 0; at < env.size(); at = env.find('\n', at) + 1)
     names.insert(env.substr(at, env.find('=', at) - at));
   for (const char* name : {"PATH", "HOME", "USER", "LOGNAME", "LANG", "PYTHONUNBUFFERED",
-                           "MUSTER_COOKIE", "COMMON", "OVER", "RANK"})
+                           "MUSTER_PROCESS_TAG", "COMMON", "OVER", "RANK"})
     EXPECT_TRUE(names.contains(name)) << name;
   EXPECT_FALSE(names.contains("MUSTER_TEST_LEAK"));
   EXPECT_NE(env.find("OVER=own\n"), std::string::npos);
-  EXPECT_NE(env.find("MUSTER_COOKIE=" + run_cookie() + "\n"), std::string::npos);
+  EXPECT_NE(env.find("MUSTER_PROCESS_TAG=" + run_process_tag() + "\n"), std::string::npos);
 }
 
 TEST_F(HostTest, StopGoesThroughTheWorkerAndIsWrittenFirst) {
@@ -407,7 +407,7 @@ TEST_F(HostTest, AWorkerThatIsForgottenBeforeItHasEndedIsReaped) {
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
   const io::UniqueFd gate_fd(::open(gate.c_str(), O_RDWR | O_CLOEXEC));
   const std::filesystem::path pid_file = dir_.path() / "pid";
-  const std::string name(rundir::kCookieVariable);
+  const std::string name(rundir::kProcessTagVariable);
   const auto script = dir_.write("worker", "#!/bin/sh\nexec env -u " + name + " sh -c 'echo $$ > " +
                                                pid_file.string() + "; " + name + "=$0 " +
                                                worker_binary().string() + " \"$@\"; read line < " +

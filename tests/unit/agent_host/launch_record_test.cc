@@ -37,7 +37,7 @@ class LaunchRecordTest : public ::testing::Test {
     LaunchContext context{.run = kRun,
                           .node = kNode,
                           .boot = BootId("boot"),
-                          .cookie = run_cookie(),
+                          .process_tag = run_process_tag(),
                           .user = *find_user(""),
                           .path = agent_path,
                           .layout = &layout};
@@ -201,7 +201,7 @@ TEST_F(LaunchRecordTest, AAuxiliaryHasItsOwnPathAndNothingOfTheRanks) {
   EXPECT_TRUE(has(environment, "MS_ROLE=MS_SCHED"));
   EXPECT_TRUE(has(environment, "PATH=" + in("own")));
   EXPECT_TRUE(has(environment, "LANG=C.UTF-8"));
-  EXPECT_TRUE(has(environment, "MUSTER_COOKIE=" + run_cookie()));
+  EXPECT_TRUE(has(environment, "MUSTER_PROCESS_TAG=" + run_process_tag()));
   EXPECT_FALSE(has(environment, "OF_RANKS=1"));
   order.mutable_auxiliaries()->Add()->CopyFrom(order.auxiliaries(0));
   EXPECT_EQ(make(order, in("agent")).error().message,
@@ -223,10 +223,10 @@ TEST_F(LaunchRecordTest, WithASetupTheBaseIsTheSetupsAndProgramsAreFoundLater) {
   const auto made = make(order, "/agents/bin");
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(all(made->env()),
-            (std::vector<std::string>{"LANG=of the order", "MUSTER_COOKIE=" + run_cookie()}));
+            (std::vector<std::string>{"LANG=of the order", "MUSTER_PROCESS_TAG=" + run_process_tag()}));
   EXPECT_EQ(made->ranks(0).argv(0), "python3");
   EXPECT_EQ(all(made->auxiliaries(0).env()),
-            (std::vector<std::string>{"MS_ROLE=MS_SCHED", "MUSTER_COOKIE=" + run_cookie()}));
+            (std::vector<std::string>{"MS_ROLE=MS_SCHED", "MUSTER_PROCESS_TAG=" + run_process_tag()}));
   EXPECT_EQ(made->auxiliaries(0).argv(0), "python3");
   const auto argv = all(made->setup().argv());
   ASSERT_GT(argv.size(), 4U);

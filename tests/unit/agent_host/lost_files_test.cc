@@ -11,7 +11,7 @@ namespace {
 class LostFiles : public ::testing::Test {
  protected:
   void TearDown() override {
-    EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000));
+    EXPECT_TRUE(process::sweep_process_tag(rundir::kProcessTagVariable, run_process_tag(), 5'000));
   }
   void start(HostIncarnation& agent) {
     agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000", 2)});

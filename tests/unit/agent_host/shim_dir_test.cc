@@ -87,7 +87,7 @@ TEST_F(ShimDir, TheLaunchRecordKnowsTheScript) {
   const LaunchContext context{.run = {JobId("job"), AttemptNo(1)},
                               .node = NodeName("n"),
                               .boot = BootId("b"),
-                              .cookie = "c",
+                              .process_tag = "c",
                               .path = (dir_ / "bin").string(),
                               .layout = &layout_};
   auto launch = make_launch(order_, context);

@@ -11,7 +11,7 @@ const RunKey kOther{JobId("0123456789abd"), AttemptNo(1)};
 class SlowStart : public ::testing::Test {
  protected:
   ~SlowStart() override {
-    EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000));
+    EXPECT_TRUE(process::sweep_process_tag(rundir::kProcessTagVariable, run_process_tag(), 5'000));
   }
   // The first run's hangs until go_.
   void hang(HostOptions& options) {

@@ -57,13 +57,13 @@ inline std::filesystem::path worker_binary() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "muster-worker";
 }
 
-// The process's own: another test binary that runs beside this one sweeps by the cookie, and a
-// cookie is cluster, job, attempt and node.
+// The process's own: another test binary that runs beside this one sweeps by the process tag, and a
+// process tag is cluster, job, attempt and node.
 inline const ClusterId kCluster{"c-test-" + std::to_string(::getpid())};
 inline const NodeName kNode{"n1"};
 inline const RunKey kRun{JobId("0123456789abc"), AttemptNo(1)};
 
-// One life of an agent's host on a state directory. Every test ends with no process of its cookie
+// One life of an agent's host on a state directory. Every test ends with no process of its process tag
 // left.
 class HostIncarnation {
  public:
@@ -191,13 +191,13 @@ inline v1::NodeLaunch shell_launch(const std::filesystem::path& cwd, const std::
   return launch;
 }
 
-inline std::string run_cookie() { return rundir::cookie(kCluster, kRun.first, kRun.second, kNode); }
-// Processes of the run. One in the middle of its exec shows no cookie, and "started" does not say
+inline std::string run_process_tag() { return rundir::process_tag(kCluster, kRun.first, kRun.second, kNode); }
+// Processes of the run. One in the middle of its exec shows no process tag, and "started" does not say
 // that it is through: looked at again until none is.
 inline std::size_t living() {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   for (;;) {
-    const auto scan = process::scan_cookie(rundir::kCookieVariable, run_cookie());
+    const auto scan = process::scan_process_tag(rundir::kProcessTagVariable, run_process_tag());
     if (!scan) throw std::runtime_error(scan.error().message);
     if (scan->unsettled == 0 || std::chrono::steady_clock::now() >= deadline)
       return scan->found.size();

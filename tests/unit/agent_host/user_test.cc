@@ -68,7 +68,7 @@ TEST(AnotherUser, RunsAsHimAndCannotTouchTheRunDirectory) {
     EXPECT_EQ(info.st_uid, 0U) << path;
     EXPECT_EQ(info.st_mode & 0077U, 0U) << path << " is open to others";
   }
-  EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000));
+  EXPECT_TRUE(process::sweep_process_tag(rundir::kProcessTagVariable, run_process_tag(), 5'000));
 }
 
 TEST(AnotherUser, NeedsRootAndSaysSo) {

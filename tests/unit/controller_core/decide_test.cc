@@ -297,7 +297,7 @@ TEST(Decide, OnlyWhoCouldSeeTheRanksSaysThatNothingIsLeft) {
   }
   EXPECT_EQ(world.job("j1").phase, JobPhase::Running);
   world.see(Disconnected{.node = NodeName("n0"), .connection = ConnectionId(1)});
-  // Another state directory on the same boot has looked for them by their cookie.
+  // Another state directory on the same boot has looked for them by their process tag.
   world.node("n0", 1, "b1", "i2");
   v1::Fact what = world.fact("j1", 1);
   what.mutable_swept()->set_reason("never started");

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr int kPatienceMs = 20000;
-constexpr const char* kName = "MUSTER_COOKIE";
+constexpr const char* kName = "MUSTER_PROCESS_TAG";
 
 std::string stub() {
   return (fs::read_symlink("/proc/self/exe").parent_path() / "stub_trainer").string();
@@ -49,14 +49,14 @@ void finish(pid_t pid) {
   ::waitpid(pid, nullptr, 0);
 }
 
-TEST(CookieScanOf, FindsTheWholeValueOnly) {
+TEST(ProcessTagScanOf, FindsTheWholeValueOnly) {
   const auto value = unique_value("whole");
   const pid_t right = start(value);
   const pid_t longer = start(value + "0");
   const pid_t other = start("x" + value);
   // One that is in the middle of its exec says so, and is looked at again.
-  auto scan = scan_cookie(kName, value);
-  while (scan && scan->found.empty() && scan->unsettled > 0) scan = scan_cookie(kName, value);
+  auto scan = scan_process_tag(kName, value);
+  while (scan && scan->found.empty() && scan->unsettled > 0) scan = scan_process_tag(kName, value);
   ASSERT_TRUE(scan);
   ASSERT_EQ(scan->found.size(), 1U);
   EXPECT_EQ(scan->found.front().pid, right);
@@ -64,7 +64,7 @@ TEST(CookieScanOf, FindsTheWholeValueOnly) {
   for (const pid_t pid : {right, longer, other}) finish(pid);
 }
 
-TEST(CookieScanOf, NameMustBeTheWholeNameToo) {
+TEST(ProcessTagScanOf, NameMustBeTheWholeNameToo) {
   const auto value = unique_value("name");
   const auto pid = spawn({.path = stub(),
                           .argv = {stub(), "--block"},
@@ -72,23 +72,23 @@ TEST(CookieScanOf, NameMustBeTheWholeNameToo) {
                                   "TEXT=" + std::string(kName) + "=" + value},
                           .cwd = {}});
   ASSERT_TRUE(pid);
-  EXPECT_TRUE(scan_cookie(kName, value)->found.empty());
+  EXPECT_TRUE(scan_process_tag(kName, value)->found.empty());
   finish(*pid);
 }
 
-TEST(CookieScanOf, AZombieIsNotThere) {
+TEST(ProcessTagScanOf, AZombieIsNotThere) {
   const auto value = unique_value("zombie");
   const pid_t pid = start(value);
   ::kill(pid, SIGKILL);
   siginfo_t info{};
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT), 0);
-  EXPECT_TRUE(scan_cookie(kName, value)->found.empty());
+  EXPECT_TRUE(scan_process_tag(kName, value)->found.empty());
   finish(pid);
 }
 
-TEST(CookieScanOf, AProcessThatExecsWithoutEndIsNeverTakenForClean) {
+TEST(ProcessTagScanOf, AProcessThatExecsWithoutEndIsNeverTakenForClean) {
   // In the middle of an exec the environment reads empty. A scan that falls there must say so.
-  std::string pattern = (fs::temp_directory_path() / "cookie.XXXXXX").string();
+  std::string pattern = (fs::temp_directory_path() / "process_tag.XXXXXX").string();
   const fs::path dir = ::mkdtemp(pattern.data());
   std::ofstream(dir / "again") << "#!/bin/sh\nexec \"$0\"\n";
   fs::permissions(dir / "again", fs::perms::owner_all);
@@ -99,11 +99,11 @@ TEST(CookieScanOf, AProcessThatExecsWithoutEndIsNeverTakenForClean) {
                           .cwd = {}});
   ASSERT_TRUE(pid);
   for (int i = 0; i < 300; ++i) {
-    const auto scan = scan_cookie(kName, value);
+    const auto scan = scan_process_tag(kName, value);
     ASSERT_TRUE(scan);
     ASSERT_TRUE(!scan->found.empty() || scan->unsettled > 0) << "missed in scan " << i;
   }
-  const auto killed = sweep_cookie(kName, value, kPatienceMs);
+  const auto killed = sweep_process_tag(kName, value, kPatienceMs);
   ASSERT_TRUE(killed) << killed.error().message;
   EXPECT_EQ(*killed, 1U);
   ::waitpid(*pid, nullptr, 0);
@@ -112,44 +112,44 @@ TEST(CookieScanOf, AProcessThatExecsWithoutEndIsNeverTakenForClean) {
 
 // A rank of a job with a low limit of descriptors, or an agent that had used up its own, said
 // "swept" of a run whose processes lived on.
-TEST(CookieScanOf, WithoutDescriptorsNothingIsKnownAndNothingIsClean) {
+TEST(ProcessTagScanOf, WithoutDescriptorsNothingIsKnownAndNothingIsClean) {
   const auto value = unique_value("descriptors");
   const pid_t pid = start(value);
-  auto sweep = CookieSweep::start(kName, value);
+  auto sweep = ProcessTagSweep::start(kName, value);
   ASSERT_TRUE(sweep);
   // none for /proc itself; one for it and none for an environment
   for (const rlim_t free : {0, 1}) {
     const FewDescriptors few(free);
-    const auto scan = scan_cookie(kName, value);
+    const auto scan = scan_process_tag(kName, value);
     ASSERT_FALSE(scan) << "with " << free;
     EXPECT_NE(scan.error().message.find("Too many open files"), std::string::npos)
         << scan.error().message;
     EXPECT_FALSE(sweep->step());
   }
-  const auto killed = sweep_cookie(kName, value, kPatienceMs);
+  const auto killed = sweep_process_tag(kName, value, kPatienceMs);
   ASSERT_TRUE(killed) << killed.error().message;
   EXPECT_EQ(*killed, 1U);
   finish(pid);
 }
 
-TEST(CookieScanOf, WhatIsOlderThanTheCookieKeepsNobodyWaiting) {
+TEST(ProcessTagScanOf, WhatIsOlderThanTheProcessTagKeepsNobodyWaiting) {
   const auto value = unique_value("older");
   const Stranger stranger;
   const pid_t pid = start(value);
   const auto since = identify(pid)->start_time;
-  EXPECT_GT(scan_cookie(kName, value)->unsettled, 0U) << "it might carry it";
-  auto sweep = CookieSweep::start(kName, value, since);
+  EXPECT_GT(scan_process_tag(kName, value)->unsettled, 0U) << "it might carry it";
+  auto sweep = ProcessTagSweep::start(kName, value, since);
   ASSERT_TRUE(sweep);
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
   auto progress = sweep->step();
-  while (progress && *progress == CookieSweep::Progress::Waiting &&
+  while (progress && *progress == ProcessTagSweep::Progress::Waiting &&
          std::chrono::steady_clock::now() < until) {
     pollfd wait{.fd = sweep->fd(), .events = POLLIN, .revents = 0};
     ::poll(&wait, 1, kPatienceMs);
     progress = sweep->step();
   }
   ASSERT_TRUE(progress);
-  EXPECT_EQ(*progress, CookieSweep::Progress::Done);
+  EXPECT_EQ(*progress, ProcessTagSweep::Progress::Done);
   EXPECT_EQ(sweep->killed(), 1U);
   finish(pid);
 }
@@ -160,7 +160,7 @@ TEST(Sweep, KillsWhatLeftSessionGroupAndParent) {
   // They are there when a scan finds the stub and three in sessions of their own, and of those who
   // made the sessions nobody any more.
   const auto all_there = [&] {
-    const auto scan = scan_cookie(kName, value);
+    const auto scan = scan_process_tag(kName, value);
     return scan && scan->found.size() == 4 && scan->sessions.size() == 4 &&
            std::ranges::none_of(
                scan->found, [&](const ProcessId& one) { return scan->sessions.contains(one.pid); });
@@ -169,10 +169,10 @@ TEST(Sweep, KillsWhatLeftSessionGroupAndParent) {
   while (!all_there() && std::chrono::steady_clock::now() < until) ::poll(nullptr, 0, 1);
   EXPECT_TRUE(all_there());
   finish(pid);
-  const auto killed = sweep_cookie(kName, value, kPatienceMs);
+  const auto killed = sweep_process_tag(kName, value, kPatienceMs);
   ASSERT_TRUE(killed) << killed.error().message;
   EXPECT_EQ(*killed, 3U);
-  EXPECT_TRUE(scan_cookie(kName, value)->found.empty());
+  EXPECT_TRUE(scan_process_tag(kName, value)->found.empty());
 }
 
 TEST(Sweep, EndsAGrowingFamily) {
@@ -188,9 +188,9 @@ TEST(Sweep, EndsAGrowingFamily) {
        .env = {"PATH=/usr/bin:/bin", std::string(kName) + "=" + value},
        .cwd = {}});
   ASSERT_TRUE(pid);
-  const auto killed = sweep_cookie(kName, value, kPatienceMs);
+  const auto killed = sweep_process_tag(kName, value, kPatienceMs);
   ASSERT_TRUE(killed) << killed.error().message;
-  EXPECT_TRUE(scan_cookie(kName, value)->found.empty());
+  EXPECT_TRUE(scan_process_tag(kName, value)->found.empty());
   ::waitpid(*pid, nullptr, 0);
 }
 
@@ -217,10 +217,10 @@ TEST(Sweep, WhatThrewItsEnvironmentAwayGoesByTheSessionOfItsRank) {
   ASSERT_TRUE(pidfd);
   const auto first = identify(*leader);
   ASSERT_TRUE(first);
-  auto sweep = CookieSweep::start(kName, value, first->start_time,
+  auto sweep = ProcessTagSweep::start(kName, value, first->start_time,
                                   Family{.leaders = {*first}, .since = first->start_time});
   ASSERT_TRUE(sweep);
-  for (auto progress = sweep->step(); *progress != CookieSweep::Progress::Done;
+  for (auto progress = sweep->step(); *progress != ProcessTagSweep::Progress::Done;
        progress = sweep->step()) {
     ASSERT_TRUE(progress);
     ::waitpid(*leader, nullptr, WNOHANG);
@@ -263,10 +263,10 @@ LeaderlessSession leaderless(const std::string& variable) {
 
 bool swept(const std::string& value, const LeaderlessSession& session, std::uint32_t killed) {
   auto sweep =
-      CookieSweep::start(kName, value, session.leader.start_time,
+      ProcessTagSweep::start(kName, value, session.leader.start_time,
                          Family{.leaders = {session.leader}, .since = session.leader.start_time});
   EXPECT_TRUE(sweep);
-  for (auto progress = sweep->step(); progress && *progress != CookieSweep::Progress::Done;
+  for (auto progress = sweep->step(); progress && *progress != ProcessTagSweep::Progress::Done;
        progress = sweep->step()) {
     pollfd wait{.fd = sweep->fd(), .events = POLLIN, .revents = 0};
     if (::poll(&wait, 1, kPatienceMs) != 1) return false;
@@ -304,12 +304,12 @@ TEST(Sweep, ASessionWithACarrierIsTheRuns) {
 }
 
 TEST(Sweep, NothingThereIsDoneAtOnce) {
-  auto sweep = CookieSweep::start(kName, unique_value("nothing"));
+  auto sweep = ProcessTagSweep::start(kName, unique_value("nothing"));
   ASSERT_TRUE(sweep);
   for (int i = 0; i < 100; ++i) {  // somebody else's exec may make it look again
     const auto progress = sweep->step();
     ASSERT_TRUE(progress);
-    if (*progress == CookieSweep::Progress::Done) return;
+    if (*progress == ProcessTagSweep::Progress::Done) return;
     pollfd wait{.fd = sweep->fd(), .events = POLLIN, .revents = 0};
     ASSERT_EQ(::poll(&wait, 1, kPatienceMs), 1);
   }

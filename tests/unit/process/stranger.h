@@ -1,6 +1,6 @@
 // A process of nobody's whose environment reads empty although it was given one, for as long as
 // this object lives: as of one that hangs in its exit. What it carried cannot be told, so whoever
-// looks for a cookie must either wait for it or know that it is too old to matter.
+// looks for a process tag must either wait for it or know that it is too old to matter.
 #pragma once
 
 #include <fcntl.h>

@@ -74,13 +74,13 @@ Outcome sweep_as_ordinary_user(const Family& family, pid_t process) {
     be_ordinary();
     Family own = family;
     own.user = ::getuid();
-    auto sweep = CookieSweep::start("MUSTER_COOKIE", "closed/" + std::to_string(::getppid()),
+    auto sweep = ProcessTagSweep::start("MUSTER_PROCESS_TAG", "closed/" + std::to_string(::getppid()),
                                     family.since, own);
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (sweep && std::chrono::steady_clock::now() < until) {
       const auto progress = sweep->step();
       if (!progress) ::_exit(98);
-      if (*progress == CookieSweep::Progress::Done) ::_exit(1);
+      if (*progress == ProcessTagSweep::Progress::Done) ::_exit(1);
       for (const pid_t pid : sweep->waits_for()) {
         if (pid == process) ::_exit(2);
       }

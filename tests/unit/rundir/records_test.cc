@@ -75,8 +75,8 @@ TEST(NodeLog, TellsItsName) {
   }
 }
 
-TEST(Cookie, IsAFunctionOfNames) {
-  EXPECT_EQ(cookie(ClusterId("c"), JobId("j"), AttemptNo(3), NodeName("n")), "c/j.3@n");
+TEST(ProcessTag, IsAFunctionOfNames) {
+  EXPECT_EQ(process_tag(ClusterId("c"), JobId("j"), AttemptNo(3), NodeName("n")), "c/j.3@n");
 }
 
 TEST_F(RunDir, LaunchComesBack) {

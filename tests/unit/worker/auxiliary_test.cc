@@ -57,12 +57,12 @@ TEST_F(Auxiliary, HasItsOwnEnvironmentDirectoryAndLog) {
   fs::create_directory(test_.dir / "own");
   auto& added = auxiliary("env | grep -v '^_=' | sort; pwd; echo err >&2");
   added.add_env("MS_ROLE=MS_SCHED");
-  added.add_env("MUSTER_COOKIE=forged");
+  added.add_env("MUSTER_PROCESS_TAG=forged");
   added.set_cwd((test_.dir / "own").string());
   test_.shell("exit 0");
   test_.start();
   EXPECT_EQ(test_.wait_worker(), 0);
-  EXPECT_EQ(log(), "MS_ROLE=MS_SCHED\nMUSTER_COOKIE=" + test_.launch.cookie() +
+  EXPECT_EQ(log(), "MS_ROLE=MS_SCHED\nMUSTER_PROCESS_TAG=" + test_.launch.process_tag() +
                        "\nPATH=/usr/bin:/bin\nPWD=" + (test_.dir / "own").string() + "\n" +
                        (test_.dir / "own").string() + "\nerr\n");
   EXPECT_EQ(fs::status(test_.run.auxiliary_log("scheduler")).permissions(),

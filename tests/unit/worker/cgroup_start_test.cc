@@ -141,7 +141,7 @@ TEST_F(CgroupStart, AGroupThatIsGoneDoesNotFailTheStart) {
   const io::UniqueFd read_end(reports[0]), null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   io::UniqueFd write_end(reports[1]);
   const StartContext context{.launch = &test_.launch,
-                             .cookie = "MUSTER_COOKIE=" + test_.launch.cookie(),
+                             .process_tag = "MUSTER_PROCESS_TAG=" + test_.launch.process_tag(),
                              .worker = ::getpid(),
                              .null_fd = null.get(),
                              .report_fd = write_end.get(),
@@ -181,7 +181,7 @@ TEST_F(CgroupStart, AGroupThatRefusesRanksIsAStartFailureWithItsSentence) {
 
 // Removed under a running rank, that somebody moved elsewhere. The worker asked the removed group
 // for ever whether it was empty, and never said "swept".
-TEST_F(CgroupStart, AGroupThatIsRemovedLaterIsSweptByTheCookie) {
+TEST_F(CgroupStart, AGroupThatIsRemovedLaterIsSweptByTheProcessTag) {
   const std::string stub = RunUnderTest::program("stub_trainer").string();
   test_.shell("setsid --wait sh -c '" + stub + " --block & exit'; : > ready; exec " + stub +
               " --block");

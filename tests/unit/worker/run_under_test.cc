@@ -42,7 +42,7 @@ RunUnderTest::RunUnderTest() : dir(new_directory()), run(dir / "job.1"), boot(*p
   launch.set_job_id("job");
   launch.set_attempt(1);
   launch.set_boot_id(boot.str());
-  launch.set_cookie("test/" + dir.filename().string() + ".1@here");
+  launch.set_process_tag("test/" + dir.filename().string() + ".1@here");
   launch.set_stop_grace_ms(10000);
   launch.add_env("PATH=/usr/bin:/bin");
 }
@@ -53,7 +53,7 @@ RunUnderTest::~RunUnderTest() {
     ::kill(worker, SIGKILL);
     ::waitpid(worker, nullptr, 0);
   }
-  const auto swept = process::sweep_cookie(rundir::kCookieVariable, launch.cookie(), kPatienceMs);
+  const auto swept = process::sweep_process_tag(rundir::kProcessTagVariable, launch.process_tag(), kPatienceMs);
   EXPECT_TRUE(swept) << swept.error().message;
   while (::waitpid(-1, nullptr, WNOHANG) > 0) {
   }
@@ -166,7 +166,7 @@ std::string RunUnderTest::log(std::uint32_t rank) const {
 std::vector<process::ProcessId> RunUnderTest::living() const {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
   for (;;) {
-    auto scan = process::scan_cookie(rundir::kCookieVariable, launch.cookie());
+    auto scan = process::scan_process_tag(rundir::kProcessTagVariable, launch.process_tag());
     if (!scan) throw std::runtime_error(scan.error().message);
     if (scan->unsettled == 0 || std::chrono::steady_clock::now() >= deadline)
       return std::move(scan->found);

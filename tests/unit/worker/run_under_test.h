@@ -1,6 +1,6 @@
 // A run directory of its own, a launch record to fill in, and a real muster-worker on it. Waits are
 // by inotify on the directory and by pidfd, each with a deadline. Whatever is left when a test ends
-// is killed by its cookie.
+// is killed by its process tag.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ class RunUnderTest {
   // Until the file in the directory is there.
   [[nodiscard]] bool wait_for_file(const std::filesystem::path& file) const;
   [[nodiscard]] std::string log(std::uint32_t rank) const;
-  // Living processes with the cookie. One in the middle of its exec shows none, and "started" does
+  // Living processes with the process tag. One in the middle of its exec shows none, and "started" does
   // not say that it is through: looked at again until none is.
   [[nodiscard]] std::vector<process::ProcessId> living() const;
   [[nodiscard]] std::size_t carriers() const { return living().size(); }

@@ -79,8 +79,8 @@ TEST_F(Setup, RunsFirstAndItsEnvironmentIsEverybodysBelowTheOrders) {
   EXPECT_EQ(first(events_, Event::kSetupEnded)->setup_ended().code(), 0);
   EXPECT_GT(first(events_, Event::kSetupStarted)->setup_started().start_time(), 0U);
   EXPECT_NE(first(events_, Event::kStarted), nullptr);
-  const std::string dir = test_.dir.string(), cookie = "MUSTER_COOKIE=" + test_.launch.cookie();
-  EXPECT_EQ(test_.log(0), "COMMON=order\nFROM_SETUP=two\n" + cookie + "\nPATH=" + dir +
+  const std::string dir = test_.dir.string(), process_tag = "MUSTER_PROCESS_TAG=" + test_.launch.process_tag();
+  EXPECT_EQ(test_.log(0), "COMMON=order\nFROM_SETUP=two\n" + process_tag + "\nPATH=" + dir +
                               "/venv/bin:/usr/bin:/bin\nPWD=" + dir +
                               "\nRANK=0\nWORLD_SIZE=1000\nlines\n");
   const auto auxiliary_log = io::read_file(test_.run.auxiliary_log("scheduler"), 10'000);
@@ -251,7 +251,7 @@ std::string joined(std::initializer_list<std::string> variables) {
 
 TEST(SetupEnvironment, IsTakenWithoutTheShellsOwn) {
   const auto parsed = parse_setup_environment(
-      joined({"A=1", "PWD=/x", "OLDPWD=/", "SHLVL=1", "_=/usr/bin/env", "MUSTER_COOKIE=forged",
+      joined({"A=1", "PWD=/x", "OLDPWD=/", "SHLVL=1", "_=/usr/bin/env", "MUSTER_PROCESS_TAG=forged",
               "MUSTER_SETUP_ENV=/x", "nothing", "=x", "EMPTY=", "B=a=b\nc",
               "BASH_FUNC_f%%=() { :; }", "BYTES=\xff"}));
   ASSERT_TRUE(parsed) << parsed.error().message;

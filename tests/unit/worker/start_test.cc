@@ -25,18 +25,18 @@ using rundir::v1::StopRequested;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-TEST(Environment, RankOverCommonCookieOverBoth) {
+TEST(Environment, RankOverCommonProcessTagOverBoth) {
   rundir::v1::Launch launch;
-  for (const char* variable : {"A=1", "B=2", "A=3", "MUSTER_COOKIE=forged"})
+  for (const char* variable : {"A=1", "B=2", "A=3", "MUSTER_PROCESS_TAG=forged"})
     launch.add_env(variable);
   rundir::v1::RankLaunch& rank = *launch.add_ranks();
   for (const char* variable : {"B=rank", "BB=5", "EMPTY="}) rank.add_env(variable);
-  const StartContext context{.launch = &launch, .cookie = "MUSTER_COOKIE=true"};
+  const StartContext context{.launch = &launch, .process_tag = "MUSTER_PROCESS_TAG=true"};
   std::vector<std::string> texts;
   for (const char* variable : environment_of(context, {.kind = ProcessKind::Rank}))
     texts.emplace_back(variable);
   EXPECT_THAT(texts, testing::UnorderedElementsAre("A=3", "B=rank", "BB=5",
-                                                   "EMPTY=", "MUSTER_COOKIE=true"));
+                                                   "EMPTY=", "MUSTER_PROCESS_TAG=true"));
 }
 
 TEST(Start, EventsTellTheWholeStoryInOrder) {
@@ -78,7 +78,7 @@ TEST(Start, ARankGetsItsEnvironmentDirectoryLogAndNothingElse) {
   std::ofstream(test.run.rank_log(0)) << "kept\n";
   test.start();
   EXPECT_EQ(test.wait_worker(), 0);
-  EXPECT_EQ(test.log(0), "kept\nCOMMON=c\nMUSTER_COOKIE=" + test.launch.cookie() +
+  EXPECT_EQ(test.log(0), "kept\nCOMMON=c\nMUSTER_PROCESS_TAG=" + test.launch.process_tag() +
                              "\nPATH=/usr/bin:/bin\nPWD=" + test.dir.string() +
                              "\nRANK=0\nWORLD_SIZE=1000\n" + test.dir.string() +
                              "\n/dev/null\n0 1 2 3 SigBlk:\t0000000000000000\n0022\nerr\n");

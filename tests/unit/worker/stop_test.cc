@@ -224,12 +224,12 @@ TEST(Sweep, AlsoWhenRanksEndByThemselves) {
   EXPECT_EQ(test.carriers(), 0U);
 }
 
-TEST(Sweep, WhatCarriesTheCookieButDescendsFromNobodyHere) {
+TEST(Sweep, WhatCarriesTheProcessTagButDescendsFromNobodyHere) {
   // As when a rank asked some daemon to start it.
   RunUnderTest test;
   const auto stranger = process::spawn({.path = stub_path(),
                                         .argv = {"stub", "--block"},
-                                        .env = {"MUSTER_COOKIE=" + test.launch.cookie()},
+                                        .env = {"MUSTER_PROCESS_TAG=" + test.launch.process_tag()},
                                         .cwd = {}});
   ASSERT_TRUE(stranger);
   test.shell("exit 0");
@@ -357,7 +357,7 @@ TEST(Lease, WithoutOneNothingStarts) {
   EXPECT_EQ(kinds(past.events()), "QW");
 }
 
-TEST(WorkerKilled, RanksDieWithItAndTheRestIsFoundByTheCookie) {
+TEST(WorkerKilled, RanksDieWithItAndTheRestIsFoundByTheProcessTag) {
   RunUnderTest test;
   for (int i = 0; i < 8; ++i) test.stub({"--block", "--ignore-sigterm"});
   test.shell(kTwoDaemons);
@@ -375,7 +375,7 @@ TEST(WorkerKilled, RanksDieWithItAndTheRestIsFoundByTheCookie) {
   for (const auto& rank : ranks) EXPECT_TRUE(wait_end(rank));
   EXPECT_EQ(test.carriers(), 2U) << "the daemons";
   const auto swept =
-      process::sweep_cookie(rundir::kCookieVariable, test.launch.cookie(), kPatienceMs);
+      process::sweep_process_tag(rundir::kProcessTagVariable, test.launch.process_tag(), kPatienceMs);
   ASSERT_TRUE(swept);
   EXPECT_EQ(*swept, 2U);
 }
@@ -407,7 +407,7 @@ TEST(Sweep, WithoutDescriptorsIsTriedUntilItCanBeTrue) {
   const auto left =
       process::spawn({.path = stub_path(),
                       .argv = {stub_path(), "--block"},
-                      .env = {std::string(rundir::kCookieVariable) + "=" + test.launch.cookie()},
+                      .env = {std::string(rundir::kProcessTagVariable) + "=" + test.launch.process_tag()},
                       .cwd = {}});
   ASSERT_TRUE(left);
   const pid_t worker = test.workers().back();
