@@ -15,13 +15,13 @@ Result<EventQueue> EventQueue::open(const rundir::RunLayout& run, const BootId& 
                                     const Clock& clock) {
   auto writer = rundir::EventWriter::open(run.events());
   if (!writer) return fail(std::move(writer.error()));
-  EventQueue queue(std::move(*writer), rundir::Bell::open(run), boot, clock);
+  EventQueue queue(std::move(*writer), rundir::WakeFifo::open(run), boot, clock);
   queue.ring();
   return queue;
 }
 
 void EventQueue::ring() const {
-  if (bell_) bell_->ring();
+  if (wake_fifo_) wake_fifo_->ring();
 }
 
 rundir::v1::Event& EventQueue::add() {

@@ -1,6 +1,6 @@
 // Events on their way to the run directory, in order. What cannot be written (disk full) stays here
 // and is tried again: as long as the worker lives no exit is lost, and nothing is ever written out
-// of order. Rings the run's bell after each write, and once when it is opened: by then the claim
+// of order. Rings the run's wake FIFO after each write, and once when it is opened: by then the claim
 // stands. The worker is single-threaded.
 #pragma once
 
@@ -33,15 +33,15 @@ class EventQueue {
   void reserve(std::size_t ranks);
 
  private:
-  EventQueue(rundir::EventWriter writer, std::optional<rundir::Bell> bell, BootId boot,
+  EventQueue(rundir::EventWriter writer, std::optional<rundir::WakeFifo> wake_fifo, BootId boot,
              const Clock& clock)
       : writer_(std::move(writer)),
-        bell_(std::move(bell)),
+        wake_fifo_(std::move(wake_fifo)),
         boot_(std::move(boot)),
         clock_(&clock) {}
   void ring() const;
   rundir::EventWriter writer_;
-  std::optional<rundir::Bell> bell_;
+  std::optional<rundir::WakeFifo> wake_fifo_;
   BootId boot_;
   const Clock* clock_;
   std::vector<rundir::v1::Event> waiting_;

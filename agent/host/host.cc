@@ -137,14 +137,14 @@ Host::Entry& Host::Impl::add(const RunKey& run) {
   return *(entries[run] = std::move(entry));
 }
 
-// Before the first look, so that nothing falls between look and bell.
+// Before the first look, so that nothing falls between look and wake FIFO.
 void Host::Impl::listen(const RunKey& run, Entry& entry) {
-  entry.bell = rundir::Bell::open(entry.view.layout());
-  if (!entry.bell) return;
-  entry.bell_ready = std::make_unique<async::Readable>(loop, "bell", entry.bell->fd(), [this, run] {
+  entry.wake_fifo = rundir::WakeFifo::open(entry.view.layout());
+  if (!entry.wake_fifo) return;
+  entry.wake_fifo_ready = std::make_unique<async::Readable>(loop, "wake_fifo", entry.wake_fifo->fd(), [this, run] {
     Entry* rung = find(run);
     if (rung == nullptr) return;
-    rung->bell->drain();
+    rung->wake_fifo->drain();
     refresh(run, *rung, true);
   });
 }
@@ -155,7 +155,7 @@ void Host::Impl::scan() {
   scanning = false;
   std::vector<RunKey> silent;
   for (const auto& [run, entry] : entries) {
-    if (entry->scan_again || (!entry->bell && !entry->over())) silent.push_back(run);
+    if (entry->scan_again || (!entry->wake_fifo && !entry->over())) silent.push_back(run);
   }
   for (const RunKey& run : silent) {
     if (Entry* entry = find(run)) refresh(run, *entry, true);
@@ -204,12 +204,12 @@ void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
   expect_obedience(run, entry);
   if (entry.seen.worker == WorkerState::Alive) check_frozen_soon();
   if (entry.over()) {
-    entry.bell_ready.reset();
-    entry.bell.reset();
-  } else if (!entry.bell) {
+    entry.wake_fifo_ready.reset();
+    entry.wake_fifo.reset();
+  } else if (!entry.wake_fifo) {
     if (!std::exchange(scan_logged, true)) {
       trouble(
-          fmt::format("listening to run '{}.{}': its directory has no bell (an older agent made "
+          fmt::format("listening to run '{}.{}': its directory has no wake FIFO (an older agent made "
                       "it, or its file system has no FIFOs); it is looked at every "
                       "{} ms instead",
                       run.first.str(), run.second.value,

@@ -1,10 +1,10 @@
-// The node's runs: every run directory of this agent, kept up to date by bells
+// The node's runs: every run directory of this agent, kept up to date by wake FIFOs
 // (common/rundir/wake_fifo.h) and pidfds, and the hands that do what reconcile() asks. Owns the run
 // directories (all but what the worker writes), the workers it spawned until it reaps them, and the
 // sweeps under way.
 //
 // Strand: every method and every callback on the loop it was opened with. No polling: a worker's
-// exit record, claim or death wakes it. Only live runs without a bell are looked at every
+// exit record, claim or death wakes it. Only live runs without a wake FIFO are looked at every
 // kScanInterval.
 // Promises: what seen() shows is on disk (or, when the disk refuses, in memory until it is: a
 // refusal is never lost to a full disk in this life). A start is prepared on a thread of its own,

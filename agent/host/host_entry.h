@@ -27,8 +27,8 @@ struct Host::Entry {
 
   // Order matters: a Readable goes before the descriptor it waits on.
   RunView view;
-  std::optional<rundir::Bell> bell;  // while the worker may still ring it
-  std::unique_ptr<async::Readable> bell_ready;
+  std::optional<rundir::WakeFifo> wake_fifo;  // while the worker may still ring it
+  std::unique_ptr<async::Readable> wake_fifo_ready;
   BootTime lease_until{};
   bool lease_refused = false;                 // by the disk, when it was to be renewed
   google::protobuf::Duration grace_at_start;  // before there is a launch record to read it from

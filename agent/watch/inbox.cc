@@ -39,7 +39,7 @@ void Inbox::close() {
 }
 
 bool Inbox::take(std::vector<Task>& tasks) {
-  // First the bell, then the queue: a post in between rings again.
+  // First the wake FIFO, then the queue: a post in between rings again.
   std::uint64_t count = 0;
   (void)!::read(wake_.get(), &count, sizeof count);
   const std::scoped_lock lock(mutex_);

@@ -17,7 +17,7 @@
 //                         kills its ranks when it is past or gone.
 //         events          worker, appended: setup, pids of auxiliary processes and ranks, started, exits,
 //                         stop requested, swept
-//         bell            FIFO, made by the agent: the worker rings it after each write to `claim`
+//         wake FIFO            FIFO, made by the agent: the worker rings it after each write to `claim`
 //                         or `events`. Not there: the agent looks now and then.
 //         mark            agent, appended: refused, swept by the agent, first step seen, success
 //                         seen, evidence lines
@@ -86,7 +86,7 @@ class RunLayout {
   [[nodiscard]] std::filesystem::path claim() const { return root_ / "claim"; }
   [[nodiscard]] std::filesystem::path lease() const { return root_ / "lease"; }
   [[nodiscard]] std::filesystem::path events() const { return root_ / "events"; }
-  [[nodiscard]] std::filesystem::path bell() const { return root_ / "bell"; }
+  [[nodiscard]] std::filesystem::path wake_fifo() const { return root_ / "wake_fifo"; }
   [[nodiscard]] std::filesystem::path mark() const { return root_ / "mark"; }
   [[nodiscard]] std::filesystem::path logs() const { return root_ / "logs"; }
   [[nodiscard]] std::filesystem::path rank_log(std::uint32_t rank) const {

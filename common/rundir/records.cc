@@ -48,7 +48,7 @@ Result<std::optional<Record>> read_record(const std::filesystem::path& path) {
 Result<void> make_run(const RunLayout& run) {
   if (auto made = io::make_dirs(run.root(), 0700); !made) return made;
   if (auto made = io::make_dirs(run.logs(), 0700); !made) return made;
-  (void)!::mkfifo(run.bell().c_str(), 0600);
+  (void)!::mkfifo(run.wake_fifo().c_str(), 0600);
   return {};
 }
 

@@ -8,16 +8,16 @@
 
 namespace muster::rundir {
 
-std::optional<Bell> Bell::open(const RunLayout& run) {
-  io::UniqueFd fd(::open(run.bell().c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
+std::optional<WakeFifo> WakeFifo::open(const RunLayout& run) {
+  io::UniqueFd fd(::open(run.wake_fifo().c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
   struct stat info{};
   if (!fd || ::fstat(fd.get(), &info) != 0 || !S_ISFIFO(info.st_mode)) return std::nullopt;
-  return Bell(std::move(fd));
+  return WakeFifo(std::move(fd));
 }
 
-void Bell::ring() const { (void)!::write(fd_.get(), "", 1); }
+void WakeFifo::ring() const { (void)!::write(fd_.get(), "", 1); }
 
-void Bell::drain() const {
+void WakeFifo::drain() const {
   std::array<char, 4096> rings;
   while (::read(fd_.get(), rings.data(), rings.size()) > 0) {
   }

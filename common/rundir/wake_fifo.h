@@ -1,4 +1,4 @@
-// The bell of a run directory: a FIFO by which the worker tells the agent that there is something
+// The wake FIFO of a run directory: a FIFO by which the worker tells the agent that there is something
 // new in `claim` or `events`. An inotify instance would tell it too, but a user has 128 of them for
 // all programs together, and a node whose exits are not seen is worse than one whose logs are seen
 // late.
@@ -15,21 +15,21 @@
 
 namespace muster::rundir {
 
-class Bell {
+class WakeFifo {
  public:
   // Nothing: there is none (an older agent made the directory, or its file system has no FIFOs).
   // Then the agent looks by itself now and then.
-  static std::optional<Bell> open(const RunLayout& run);
+  static std::optional<WakeFifo> open(const RunLayout& run);
 
   [[nodiscard]] int fd() const { return fd_.get(); }  // readable: it was rung
-  // A bell that is full has been rung.
+  // A wake FIFO that is full has been rung.
   void ring() const;
   // Takes all rings so far. Before the files are read: a ring that comes later is then about what
   // the reading may have missed.
   void drain() const;
 
  private:
-  explicit Bell(io::UniqueFd fd) : fd_(std::move(fd)) {}
+  explicit WakeFifo(io::UniqueFd fd) : fd_(std::move(fd)) {}
   io::UniqueFd fd_;
 };
 

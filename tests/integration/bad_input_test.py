@@ -251,7 +251,7 @@ class OneCluster(Case):
         # Of a directory in which nobody removes anything meanwhile: neither an agent nor the worker of a test before.
         private.wait_until(lambda: not os.listdir(os.path.join(state, "runs")), what="the run directories to be gone")
         self.agents["n0"].stop()
-        shutil.copytree(state, copy, ignore=shutil.ignore_patterns("bell"))
+        shutil.copytree(state, copy, ignore=shutil.ignore_patterns("wake_fifo"))
         self.agents["n0"] = self.start_agent("n0")
         second = self.cluster.agent("n0", state=copy, wait=False)
         second.wait_for("uses a copy of")

@@ -81,7 +81,7 @@ class Local(unittest.TestCase):
         left = [os.path.join(folder, name) for folder, _, names in os.walk(self.state) for name in names]
         for path in left:
             self.assertNotIn(os.path.basename(path), ("endpoint", "controller.sock", "processes"))
-            if os.path.basename(path) != "bell":  # a run directory's, which stays as it is
+            if os.path.basename(path) != "wake_fifo":  # a run directory's, which stays as it is
                 self.assertTrue(os.path.isfile(path), f"{path}: no socket or pipe is left")
         for verb in ("down", "status"):
             # It said that none was ever started there.

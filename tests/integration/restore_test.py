@@ -93,7 +93,7 @@ class Restore(unittest.TestCase):
         """Of n0's state directory, before any job."""
         copy = os.path.join(cluster.dir, "copy")
         cluster.kill("n0")
-        shutil.copytree(cluster.agent_dir("n0"), copy, ignore=shutil.ignore_patterns("bell"))
+        shutil.copytree(cluster.agent_dir("n0"), copy, ignore=shutil.ignore_patterns("wake_fifo"))
         cluster.start("n0")
         return copy
 

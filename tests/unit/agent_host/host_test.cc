@@ -101,15 +101,15 @@ TEST_F(HostTest, TheNextIncarnationAdoptsAndDisturbsNothing) {
   EXPECT_EQ(agent.seen().exits.at(0).signal, SIGKILL);
 }
 
-// Workers outlive upgrades: one that an older agent started has no bell to ring, and its exits must
+// Workers outlive upgrades: one that an older agent started has no wake FIFO to ring, and its exits must
 // be seen all the same, and soon.
-TEST_F(HostTest, ARunWithoutABellIsScanned) {
+TEST_F(HostTest, ARunWithoutAWakeFifoIsScanned) {
   {
     HostIncarnation agent(dir_.path() / "state");
     agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000", 2)});
     ASSERT_TRUE(agent.wait_for(
         [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
-    std::filesystem::remove(rundir::RunLayout(agent.run_dir()).bell());
+    std::filesystem::remove(rundir::RunLayout(agent.run_dir()).wake_fifo());
   }
   HostIncarnation agent(dir_.path() / "state");
   ::kill(static_cast<pid_t>(agent.seen().pids.at(1)), SIGKILL);
@@ -125,7 +125,7 @@ TEST_F(HostTest, ARunWithoutABellIsScanned) {
   EXPECT_EQ(agent.troubles().size(), 1U) << "said once";
 }
 
-TEST_F(HostTest, TakesNoInotifyInstanceAndKeepsNoBellOfARunThatIsOver) {
+TEST_F(HostTest, TakesNoInotifyInstanceAndKeepsNoWakeFifoOfARunThatIsOver) {
   const auto open_files = [] {
     std::multiset<std::string> targets;
     std::error_code ignored;
@@ -134,16 +134,16 @@ TEST_F(HostTest, TakesNoInotifyInstanceAndKeepsNoBellOfARunThatIsOver) {
     return targets;
   };
   HostIncarnation agent(dir_.path() / "state");
-  const std::string bell = rundir::RunLayout(agent.run_dir()).bell().string();
+  const std::string wake_fifo = rundir::RunLayout(agent.run_dir()).wake_fifo().string();
   agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
   ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
   EXPECT_FALSE(open_files().contains("anon_inode:inotify"));
-  EXPECT_EQ(open_files().count(bell), 1U);
+  EXPECT_EQ(open_files().count(wake_fifo), 1U);
   agent.perform(SignalStop{.run = kRun});
   ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
-  EXPECT_EQ(open_files().count(bell), 0U);
+  EXPECT_EQ(open_files().count(wake_fifo), 0U);
 }
 
 // `muster env` and whoever debugs a launch go by the launch record: what the rank was really given

@@ -28,7 +28,7 @@ TEST(AnotherUser, RunsAsHimAndCannotTouchTheRunDirectory) {
         "id -u; id -g; id -G; echo $HOME $USER $LOGNAME; grep CapEff /proc/self/status\n"
         "echo again >> /dev/stderr\n"
         "touch out/mine && echo wrote\n"
-        "for file in events claim lease launch mark bell; do (echo forged >> " +
+        "for file in events claim lease launch mark wake_fifo; do (echo forged >> " +
             root +
             "/$file) 2>/dev/null && echo $file is open; done\n"
             "(echo forged > " +
@@ -63,7 +63,7 @@ TEST(AnotherUser, RunsAsHimAndCannotTouchTheRunDirectory) {
   ASSERT_EQ(::stat((dir.path() / "out").c_str(), &info), 0);
   EXPECT_EQ(info.st_uid, user->uid);
   for (const auto& path : {dir.path() / "state", run.root(), run.logs(), run.events(), run.claim(),
-                           run.lease(), run.launch(), run.bell()}) {
+                           run.lease(), run.launch(), run.wake_fifo()}) {
     ASSERT_EQ(::stat(path.c_str(), &info), 0) << path;
     EXPECT_EQ(info.st_uid, 0U) << path;
     EXPECT_EQ(info.st_mode & 0077U, 0U) << path << " is open to others";

@@ -1,5 +1,5 @@
 // An agent had an inotify instance for its run directories, and a user has 128 of them: with 64
-// agents on one machine the next one did not start. Exits are heard by a bell in the run directory,
+// agents on one machine the next one did not start. Exits are heard by a wake FIFO in the run directory,
 // of which there are as many as runs.
 #include "common/rundir/wake_fifo.h"
 
@@ -15,17 +15,17 @@
 namespace muster::rundir {
 namespace {
 
-class BellTest : public ::testing::Test {
+class WakeFifoTest : public ::testing::Test {
  protected:
-  BellTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "bell-XXXXXX").string();
+  WakeFifoTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "wake-fifo-XXXXXX").string();
     dir_ = ::mkdtemp(pattern.data());
     run_.emplace(dir_ / "job.1");
     EXPECT_TRUE(make_run(*run_));
   }
-  ~BellTest() override { std::filesystem::remove_all(dir_); }
-  static bool rung(const Bell& bell) {
-    pollfd item{.fd = bell.fd(), .events = POLLIN, .revents = 0};
+  ~WakeFifoTest() override { std::filesystem::remove_all(dir_); }
+  static bool rung(const WakeFifo& wake_fifo) {
+    pollfd item{.fd = wake_fifo.fd(), .events = POLLIN, .revents = 0};
     return ::poll(&item, 1, 0) == 1 && (item.revents & POLLIN) != 0;
   }
 
@@ -33,8 +33,8 @@ class BellTest : public ::testing::Test {
   std::optional<RunLayout> run_;
 };
 
-TEST_F(BellTest, IsHeardOnceHoweverOftenItWasRung) {
-  const auto worker = Bell::open(*run_), agent = Bell::open(*run_);
+TEST_F(WakeFifoTest, IsHeardOnceHoweverOftenItWasRung) {
+  const auto worker = WakeFifo::open(*run_), agent = WakeFifo::open(*run_);
   ASSERT_TRUE(worker && agent);
   EXPECT_FALSE(rung(*agent));
   worker->ring();
@@ -46,25 +46,25 @@ TEST_F(BellTest, IsHeardOnceHoweverOftenItWasRung) {
 
 // A worker rings while no agent lives; the next agent must look at once, and a worker that is gone
 // must not look like one that rings.
-TEST_F(BellTest, RingsWaitForTheNextAgentAndNobodysDeathRings) {
+TEST_F(WakeFifoTest, RingsWaitForTheNextAgentAndNobodysDeathRings) {
   {
-    const auto worker = Bell::open(*run_);
+    const auto worker = WakeFifo::open(*run_);
     ASSERT_TRUE(worker);
     worker->ring();
-    const auto agent = Bell::open(*run_);
+    const auto agent = WakeFifo::open(*run_);
     EXPECT_TRUE(rung(*agent));
   }
-  const auto agent = Bell::open(*run_);
+  const auto agent = WakeFifo::open(*run_);
   ASSERT_TRUE(agent);
   {
-    const auto worker = Bell::open(*run_);
+    const auto worker = WakeFifo::open(*run_);
   }
   pollfd item{.fd = agent->fd(), .events = POLLIN, .revents = 0};
   EXPECT_EQ(::poll(&item, 1, 0), 0) << "neither a ring nor the end of a file";
 }
 
-TEST_F(BellTest, AFullBellNeverHoldsTheWorker) {
-  const auto worker = Bell::open(*run_), agent = Bell::open(*run_);
+TEST_F(WakeFifoTest, AFullWakeFifoNeverHoldsTheWorker) {
+  const auto worker = WakeFifo::open(*run_), agent = WakeFifo::open(*run_);
   ASSERT_TRUE(worker && agent);
   for (int i = 0; i < 200'000; ++i) worker->ring();
   EXPECT_TRUE(rung(*agent));
@@ -72,14 +72,14 @@ TEST_F(BellTest, AFullBellNeverHoldsTheWorker) {
   EXPECT_FALSE(rung(*agent));
 }
 
-TEST_F(BellTest, IsPrivateAndMissingIsNoError) {
-  EXPECT_EQ(std::filesystem::status(run_->bell()).permissions(),
+TEST_F(WakeFifoTest, IsPrivateAndMissingIsNoError) {
+  EXPECT_EQ(std::filesystem::status(run_->wake_fifo()).permissions(),
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   EXPECT_TRUE(make_run(*run_)) << "again is no error";
-  std::filesystem::remove(run_->bell());
-  EXPECT_FALSE(Bell::open(*run_));
-  std::ofstream(run_->bell()) << "a file of that name";
-  EXPECT_FALSE(Bell::open(*run_));
+  std::filesystem::remove(run_->wake_fifo());
+  EXPECT_FALSE(WakeFifo::open(*run_));
+  std::ofstream(run_->wake_fifo()) << "a file of that name";
+  EXPECT_FALSE(WakeFifo::open(*run_));
 }
 
 }  // namespace
