@@ -221,7 +221,7 @@ class Agent {
   };
   std::uint64_t heartbeat_number_ = 0;
   std::uint64_t readings_acked_ = 0;  // mark; 0 with each connection
-  BootTime pulsed_at_{};
+  BootTime heartbeat_sent_at_{};
   std::map<std::uint64_t, HeartbeatSent> heartbeats_sent_;  // of this connection, not acknowledged yet
   // whose shards were too many for a heartbeat, and the log says so
   std::set<RunKey> trimmed_;

@@ -325,7 +325,7 @@ void Agent::heartbeat() {
   }
   heartbeats_sent_[heartbeat_number_] = {.at = now.boot, .mark = seen.mark, .probed = probes_};
   if (heartbeats_sent_.size() > kHeartbeatsRemembered) heartbeats_sent_.erase(heartbeats_sent_.begin());
-  pulsed_at_ = now.boot;
+  heartbeat_sent_at_ = now.boot;
   link_->send_heartbeat(std::move(heartbeat));
   heartbeat_timer_.arm(heartbeat_interval_, [this] { this->heartbeat(); });
 }
@@ -358,7 +358,7 @@ std::string Agent::disk_text() const {
 // Something a person waits for was seen: out of turn, but a burst of it is one heartbeat.
 void Agent::heartbeat_soon() {
   if (stopped_ || !link_ || !link_->up()) return;
-  const Duration since = options_.clock->now().boot - pulsed_at_;
+  const Duration since = options_.clock->now().boot - heartbeat_sent_at_;
   heartbeat_timer_.arm(std::max(Duration::zero(), kHeartbeatGap - since), [this] { heartbeat(); });
 }
 

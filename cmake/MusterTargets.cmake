@@ -52,7 +52,7 @@ function(muster_static_lib target)
   endif()
 endfunction()
 
-# Everything gRPC. -lsystemd is not needed by what is used and has no .a; the packaged archives need each other in circles: one group.
+# Everything gRPC. -lsystemd is not needed by what is used and has no .a; the packaged archives need each other: one group.
 add_library(muster_grpc INTERFACE)
 if(MUSTER_STATIC)
   execute_process(COMMAND ${PKG_CONFIG_EXECUTABLE} --libs --static grpc++ protobuf OUTPUT_VARIABLE grpc_libs OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)

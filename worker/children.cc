@@ -113,7 +113,7 @@ std::vector<Descendant> descendants() {
       if (seen.lives) found.push_back(seen.process);
       if (!is_own_binary(seen.process.id.pid)) parents.push_back(seen.process.id.pid);
     }
-    by_parent.erase(first, last);  // a number that was given anew meanwhile makes no circle
+    by_parent.erase(first, last);  // a number that was given anew meanwhile makes no cycle
   }
   return found;
 }

@@ -5,7 +5,7 @@
 //               │                            │                                            │
 //               └─bad end, late──────────────┴──exec failed──> StartFailed ──┐            │ Exited
 //   SIGTERM, lease past or gone, ────────────────────────────────────────────┤            │ a rank
-//   a auxiliary process's bad end                                                    v            │
+//   an auxiliary process's bad end                                                    v            │
 //                                                                      StopRequested      │
 //                                                                            │            │ all
 //                                                     SIGTERM, grace, SIGKILL│            │ ended
@@ -21,8 +21,8 @@
 //     between.
 //   - Swept is the last event, and only when it is true. Without it the worker was killed, and
 //     whoever finds that sweeps.
-//   - One rank's end stops no other: to stop is the controller's decision. A auxiliary process's bad end
-//     stops the ranks: they cannot do without it. A auxiliary process outlives the ranks of its node for
+//   - One rank's end stops no other: to stop is the controller's decision. An auxiliary process's bad end
+//     stops the ranks: they cannot do without it. An auxiliary process outlives the ranks of its node for
 //     those of others, until it ends by itself or is asked to stop.
 //   - A script's (launch.per: node) end is that of the last process that it started, and bad when
 //     one of those that were there at its own end ended badly. What ended before that was its own

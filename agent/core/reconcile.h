@@ -66,7 +66,7 @@ struct ScriptLaunchSeen {
   WallTime at{};
 };
 
-// Of a auxiliary process, one a name; told once its evidence is known.
+// Of an auxiliary process, one a name; told once its evidence is known.
 struct AuxiliaryExitSeen {
   std::string name;
   std::int32_t code = 0;
@@ -193,7 +193,7 @@ std::vector<RunKey> unsupported(const v1::Orders& orders);
 
 // Every fact that this run directory proves, oldest first. `evidence` and `success_seen` are filled
 // in by agent/watch later.
-// A auxiliary process's end is one where it breaks the attempt: badly, before a stop, while ranks of this
+// An auxiliary process's end is one where it breaks the attempt: badly, before a stop, while ranks of this
 // node still ran. A rank without an exit record in a swept directory is reported lost, unless the
 // directory was refused (then no rank ever was). The same directory always gives the same facts.
 std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen);

@@ -1,4 +1,4 @@
-// The logs beside the ranks': which a run has, and what a auxiliary process's says of its end.
+// The logs beside the ranks': which a run has, and what an auxiliary process's says of its end.
 #pragma once
 
 #include <filesystem>

@@ -12,7 +12,7 @@
 
 namespace muster::agent {
 
-// A auxiliary process's evidence is that of a rank that there cannot be; its line is the name, a line feed,
+// An auxiliary process's evidence is that of a rank that there cannot be; its line is the name, a line feed,
 // and the log's line. An agent of before 0.4 knows no other.
 inline constexpr std::uint32_t kAuxiliaryEvidence = UINT32_MAX;
 

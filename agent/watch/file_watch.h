@@ -64,7 +64,7 @@ struct WatchedRank {
 
   // The watch's thread:
   RankReader reader;
-  std::unique_ptr<ScriptSource> source;  // of a auxiliary process; none: its process writes the log itself
+  std::unique_ptr<ScriptSource> source;  // of an auxiliary process; none: its process writes the log itself
   // none: it has no process log of its own, or its end was answered
   std::unique_ptr<PlogReader> plog;
   bool dirty = true;

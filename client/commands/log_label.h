@@ -20,7 +20,7 @@ inline constexpr const char* kFailedSetups = "setup:failed";
 struct LogLabel {
   std::uint32_t attempt = 0, rank = 0;
   std::string auxiliary{};  // not empty: rank says nothing
-  std::string node{};       // of a auxiliary process
+  std::string node{};       // of an auxiliary process
   friend auto operator<=>(const LogLabel&, const LogLabel&) = default;
 
   // As it stands in brackets before a line: "rank 3", "node1 setup".

@@ -24,7 +24,7 @@
 //         logs/rank-<N>.log      a rank's stdout and stderr, O_APPEND, the rank writes it itself
 //         logs/rank-<N>.cursor   agent: log segments after truncation, punched floor
 //         logs/worker.log        the worker's own complaints
-//         logs/auxiliary-<NAME>.log   a auxiliary process's stdout and stderr; auxiliary-<NAME>.cursor as
+//         logs/auxiliary-<NAME>.log   an auxiliary process's stdout and stderr; auxiliary-<NAME>.cursor as
 //                                     of a rank
 //         logs/auxiliary-rank-<N>.log agent: its copy of the file into which a node's script sends
 //         the output of rank N of the training; .cursor as of a rank
@@ -108,7 +108,7 @@ class RunLayout {
   }
   [[nodiscard]] std::filesystem::path shim_dir() const { return root_ / "shim"; }
   [[nodiscard]] std::filesystem::path shim_report() const { return root_ / "launches"; }
-  // Of any process beside the ranks, by the name that its log has for everybody: a auxiliary process's, or
+  // Of any process beside the ranks, by the name that its log has for everybody: an auxiliary process's, or
   // kSetupLog.
   [[nodiscard]] std::filesystem::path node_log(const std::string& name) const {
     return name == kSetupLog ? setup_log() : auxiliary_log(name);

@@ -11,7 +11,7 @@ namespace muster::spec {
 using StageNames = std::vector<std::vector<std::size_t>>;
 
 struct StageOrder {
-  // each behind those that it names, else by number; without those of a circle, and what comes
+  // each behind those that it names, else by number; without those of a cycle, and what comes
   // behind them
   std::vector<std::size_t> order;
   // stages that come behind each other, the first again at the end; empty: none
@@ -19,7 +19,7 @@ struct StageOrder {
 };
 StageOrder order_stages(const StageNames& names);
 
-// All that come before each stage, directly or through others; `order` has no circle.
+// All that come before each stage, directly or through others; `order` has no cycle.
 std::vector<std::set<std::size_t>> stages_before(const StageNames& names,
                                                  const std::vector<std::size_t>& order);
 

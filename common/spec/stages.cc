@@ -117,7 +117,7 @@ class ChainReader {
     order();
     std::vector<std::size_t> all = order_;
     for (std::size_t i = 0; i < stages_.size(); ++i)
-      // of a circle: what else is wrong there is said, too
+      // of a cycle: what else is wrong there is said, too
       if (std::ranges::find(all, i) == all.end()) all.push_back(i);
     for (const std::size_t i : all) {
       if (full()) return;
@@ -229,7 +229,7 @@ class ChainReader {
       way += fmt::format("{}{}", way.empty() ? "" : " -> ", shown(names_[i]));
     const Stage& first = stages_[found.cycle.front()];
     problem(first.after == nullptr ? *first.key : *first.after, key_of(first, "after"),
-            fmt::format("the stages wait for each other in a circle ({}); one of them has to be "
+            fmt::format("the stages wait for each other in a cycle ({}); one of them has to be "
                         "without the stage before it",
                         way));
   }

@@ -146,7 +146,7 @@ std::string lifecycle_page() {
       "tells a cause goes before one that tells a consequence, and "
       "else the "
       "verdict names both.\n"
-      "\nOther exits after muster asked a node's ranks to stop are never causes, and a auxiliary process's "
+      "\nOther exits after muster asked a node's ranks to stop are never causes, and an auxiliary process's "
       "after every rank has ended well breaks nothing.\n"
       "\n## When a job gives up\n\n"
       "- a failure before the program started that is the job's own fault\n"

@@ -159,7 +159,7 @@ class Placer {
       return among[at] && !(candidates_.in_order() && at < first);
     });
   }
-  // What is known of others when a circle is too small: nothing where their order is given, else
+  // What is known of others when a reachable set is too small: nothing where their order is given, else
   // that they are on its network, and no better.
   void drop_reachable(std::vector<bool>& among, std::size_t first,
                    const TrainingRoutes::ReachableSet& reachable) const {

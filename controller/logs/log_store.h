@@ -51,7 +51,7 @@ struct LogKey {
   RankNo rank;
   // not empty: of this process beside the ranks, on `node`; rank is 0 then
   std::string auxiliary{};
-  NodeName node{};  // of a auxiliary process alone: each node may have one of that name
+  NodeName node{};  // of an auxiliary process alone: each node may have one of that name
   friend auto operator<=>(const LogKey&, const LogKey&) = default;
 };
 // The name becomes a file's: at most 64 of a-z, A-Z, 0-9, '-' and '_'; the node's at most 63, and

@@ -162,7 +162,7 @@ def agents():
             ("start_failed { why: START_FAILURE_DISK text: \"disk full\" }", "swept { reason: \"never started\" }"),
             ("started { }", "first_step { step: 1 }", "exited { rank: 0 }", "exited { rank: 1 signal: 9 }", "auxiliary_exited { name: \"scheduler\" code: 1 }", "swept { }")]
     histories = [two + "".join(fact("n0", job, what) for what in history) + "== later 20\n" for job in ("j1", "j2", "j3") for history in ends]
-    heartbeat = ('== n0\npulse { number: 1 devices { id: 0 health: DEVICE_HEALTH_BAD occupants { pid: 9 } } readings { job_id: "j1" attempt: 1 ranks { rank: 0 step: 4 loss: 1 }\n'
+    heartbeat = ('== n0\nheartbeat { number: 1 devices { id: 0 health: DEVICE_HEALTH_BAD occupants { pid: 9 } } readings { job_id: "j1" attempt: 1 ranks { rank: 0 step: 4 loss: 1 }\n'
              '  samples { step: 4 seconds: 1 } shards { step: 4 shard: "rank_0" bytes: 1 finished: true expected: 1 path: "/c" } setting_up: true setup_text: "x" } }\n')  # fmt: skip
     return [hello("n0", [(0, 0, "ascend910_93"), (1, 0, "ascend910_93"), (2, 1, "ascend910_93")]), hello("n0", [(0, 0, "cpu"), (0, 1, "cpu"), (1, 2, "cpu")]),
             hello("n0", [(0, 0, "ascend910b"), (1, 8, "ascend910b"), (2, 8, "ascend910b")]) + hello("n1", cpu), *histories, two + heartbeat + "== later 60\n" + heartbeat,

@@ -108,7 +108,7 @@ class Terminal(unittest.TestCase):
     def test_quiet(self):
         with self.screen("run", "-q", self.cluster.spec(job("hush", "echo hello"))) as screen:
             self.assertEqual(screen.wait(), 0, screen)
-        self.assertRegex("\n".join(screen.history()), r"\Ahush succeeded after \S+\n*\Z")
+        self.assertRegex("\n".join(screen.history()), r"\Aquiet succeeded after \S+\n*\Z")
 
     def test_stages_of_a_chain(self):
         """follow_chain had the same judgement: banners and the last line of `muster run chain.yaml > file` were not in the file."""

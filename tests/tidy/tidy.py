@@ -66,7 +66,7 @@ def reach(folder, seen=None):
 allowed = {folder: reach(folder) | {folder} for folder in deps}
 for folder in deps:
     if folder in reach(folder):
-        problem(ROOT / folder / "CMakeLists.txt", 1, "layers", f"'{folder}' depends on itself in a circle")
+        problem(ROOT / folder / "CMakeLists.txt", 1, "layers", f"'{folder}' depends on itself in a cycle")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^">]+)[">]')
 for path in PRODUCT:

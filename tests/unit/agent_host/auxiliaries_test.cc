@@ -64,7 +64,7 @@ TEST_F(Auxiliaries, ABadEndIsReportedWithWhatItsLogSays) {
     EXPECT_EQ(again[i].SerializeAsString(), facts[i].SerializeAsString());
 }
 
-// The release was taken back after a auxiliary process's bad end: what was in rank and line then must be
+// The release was taken back after an auxiliary process's bad end: what was in rank and line then must be
 // there still.
 TEST_F(Auxiliaries, AnAgentOfTheReleaseBeforeReadsItsEvidence) {
   const rundir::RunLayout layout(

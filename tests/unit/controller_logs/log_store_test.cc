@@ -97,7 +97,7 @@ TEST_F(LogStoreTest, gaps_are_kept_and_never_crossed) {
 TEST_F(LogStoreTest, a_gap_of_unknown_length_is_reported_with_what_follows) {
   append(0, "a");
   append(1, "", Gap{1, 1, "truncated", {}});
-  EXPECT_EQ(whole(), "a") << "a follower must not turn in a circle";
+  EXPECT_EQ(whole(), "a") << "a follower must not loop";
   append(1, "b", Gap{1, 1, "truncated", {}});
   EXPECT_EQ(whole(), "a<1-1 truncated>b") << "told twice, kept once";
 }
