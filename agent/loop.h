@@ -5,7 +5,8 @@
 //           log push -> devices that an earlier life announced, or the first look at them -> link
 //   turn:   something changed -> facts of that run go out -> reconcile -> actions -> (their effects
 //           are changes)
-//   look:   now and then, by a thread of its own: readings go with the next heartbeat; other devices,
+//   look:   now and then, by a thread of its own: readings go with the next heartbeat; other
+//           devices,
 //           with a new Hello
 //   news:   of the kernel's network interfaces and routes: other ones, with a new Hello
 //   stop:   prober, link, log push, watch, host. Workers and ranks stay; a later start adopts them.
@@ -13,7 +14,8 @@
 // Bounds: an exit waits at most 1 s for its evidence or last step (milliseconds where machine and
 // file system do as they should), a good one whose success is looked for until 10 s go by in which
 // nothing of the run's logs was read, a sweep at most 15 s for the last look at the run's
-// checkpoints. Nothing polls here: the heartbeat is the only timer of an idle agent, a retry timer runs
+// checkpoints. Nothing polls here: the heartbeat is the only timer of an idle agent, a retry timer
+// runs
 // only while an action is outstanding.
 #pragma once
 
@@ -198,7 +200,7 @@ class Agent {
   std::optional<InterfaceNews> interface_news_;
   std::unique_ptr<async::Readable> news_ready_;
   std::optional<BootTime> network_reported_at_;  // since the start
-  bool network_waits_ = false;               // network_timer_ is armed
+  bool network_waits_ = false;                   // network_timer_ is armed
 
   std::optional<v1::Orders> orders_;          // of this connection, merged
   std::optional<v1::Orders> waiting_orders_;  // for their epoch to be stored; merged as well
@@ -216,13 +218,14 @@ class Agent {
   Duration heartbeat_interval_ = std::chrono::seconds(1);
   struct HeartbeatSent {
     BootTime at{};
-    std::uint64_t mark = 0;  // of its readings
+    std::uint64_t mark = 0;    // of its readings
     std::uint64_t probed = 0;  // at the devices
   };
   std::uint64_t heartbeat_number_ = 0;
   std::uint64_t readings_acked_ = 0;  // mark; 0 with each connection
   BootTime heartbeat_sent_at_{};
-  std::map<std::uint64_t, HeartbeatSent> heartbeats_sent_;  // of this connection, not acknowledged yet
+  // of this connection, not acknowledged yet
+  std::map<std::uint64_t, HeartbeatSent> heartbeats_sent_;
   // whose shards were too many for a heartbeat, and the log says so
   std::set<RunKey> trimmed_;
 

@@ -20,8 +20,8 @@ Result<void> Agent::start_devices() {
   const bool restored = restore_devices();
   probe::ProbeOptions options = *options_.probe;
   options.own = own_processes_;
-  auto started =
-      probe::Prober::start(std::move(options), options_.probe_interval, [this](probe::Probed probed) {
+  auto started = probe::Prober::start(
+      std::move(options), options_.probe_interval, [this](probe::Probed probed) {
         loop_.post("devices", [this, probed = std::move(probed)]() mutable {
           if (!stopped_) on_probed(std::move(probed));
         });

@@ -13,7 +13,8 @@
 namespace muster::agent {
 namespace {
 
-constexpr Duration kHeartbeatGap = std::chrono::milliseconds(20);  // between two heartbeats out of turn
+// between two heartbeats out of turn
+constexpr Duration kHeartbeatGap = std::chrono::milliseconds(20);
 constexpr Duration kIdentityGap = std::chrono::seconds(1);
 constexpr std::size_t kHeartbeatsRemembered = 256;
 constexpr Duration kDiskProbeInterval = std::chrono::seconds(5);
@@ -152,7 +153,8 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
     takes_auxiliary_logs_ = has_feature(welcome, kAuxiliaryLogs);
   }
   if (log_push_) log_push_->check_again();
-  if (const Duration interval = to_duration(welcome.heartbeat_interval()); interval > Duration::zero())
+  if (const Duration interval = to_duration(welcome.heartbeat_interval());
+      interval > Duration::zero())
     heartbeat_interval_ = interval;
   refused_orders_.clear();
   unsupported_.clear();
@@ -324,7 +326,8 @@ void Agent::heartbeat() {
     }
   }
   heartbeats_sent_[heartbeat_number_] = {.at = now.boot, .mark = seen.mark, .probed = probes_};
-  if (heartbeats_sent_.size() > kHeartbeatsRemembered) heartbeats_sent_.erase(heartbeats_sent_.begin());
+  if (heartbeats_sent_.size() > kHeartbeatsRemembered)
+    heartbeats_sent_.erase(heartbeats_sent_.begin());
   heartbeat_sent_at_ = now.boot;
   link_->send_heartbeat(std::move(heartbeat));
   heartbeat_timer_.arm(heartbeat_interval_, [this] { this->heartbeat(); });

@@ -3,7 +3,8 @@
 //
 // Rules: after a reconnect everything is told again. An exit may wait for its evidence (`ready`); a
 // sweep waits for its run's exits, and for the last look at its checkpoints (`scanned`); nothing
-// else waits for anything. A bad exit, an auxiliary process's end, a start and a sweep go at once; exits
+// else waits for anything. A bad exit, an auxiliary process's end, a start and a sweep go at once;
+// exits
 // that muster asked for, or that are well, may be gathered for a few milliseconds.
 #pragma once
 

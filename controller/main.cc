@@ -119,9 +119,10 @@ int run(const Config& config) {
 
   std::promise<int> asked_to_stop;
   async::Loop signals_loop("signals");
-  async::Signals signals(signals_loop, {SIGTERM, SIGINT}, [&, stopping = false](int number) mutable {
-    if (!std::exchange(stopping, true)) asked_to_stop.set_value(number);
-  });
+  async::Signals signals(signals_loop, {SIGTERM, SIGINT},
+                         [&, stopping = false](int number) mutable {
+                           if (!std::exchange(stopping, true)) asked_to_stop.set_value(number);
+                         });
 
   std::random_device random;
   const Clock& clock = system_clock();

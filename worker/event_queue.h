@@ -1,6 +1,7 @@
 // Events on their way to the run directory, in order. What cannot be written (disk full) stays here
 // and is tried again: as long as the worker lives no exit is lost, and nothing is ever written out
-// of order. Rings the run's wake FIFO after each write, and once when it is opened: by then the claim
+// of order. Rings the run's wake FIFO after each write, and once when it is opened: by then the
+// claim
 // stands. The worker is single-threaded.
 #pragma once
 
@@ -9,8 +10,8 @@
 
 #include "common/base/error.h"
 #include "common/base/time.h"
-#include "common/rundir/wake_fifo.h"
 #include "common/rundir/event_log.h"
+#include "common/rundir/wake_fifo.h"
 
 namespace muster::worker {
 

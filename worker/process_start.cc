@@ -65,7 +65,8 @@ std::string name_of(const rundir::v1::Launch& launch, const ProcessOf& process) 
   switch (process.kind) {
     case ProcessKind::Rank: break;
     case ProcessKind::Auxiliary:
-      return "auxiliary process '" + launch.auxiliaries(static_cast<int>(process.index)).name() + "'";
+      return "auxiliary process '" + launch.auxiliaries(static_cast<int>(process.index)).name() +
+             "'";
     case ProcessKind::Setup: return "runtime.setup";
   }
   return "rank " + std::to_string(launch.ranks(static_cast<int>(process.index)).rank());
@@ -269,7 +270,8 @@ std::string bind_to(const std::string& cpus, const std::vector<const char*>& env
 std::vector<const char*> environment_of(const StartContext& context, const ProcessOf& process) {
   const rundir::v1::Launch& launch = *context.launch;
   const bool own = process.kind == ProcessKind::Auxiliary;
-  const auto& first = own ? launch.auxiliaries(static_cast<int>(process.index)).env() : launch.env();
+  const auto& first =
+      own ? launch.auxiliaries(static_cast<int>(process.index)).env() : launch.env();
   const std::size_t inherited = context.inherited == nullptr ? 0 : context.inherited->size();
   std::vector<const char*> environment;
   const rundir::v1::RankLaunch* rank =

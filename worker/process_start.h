@@ -1,4 +1,5 @@
-// Starts one process of the attempt - a rank, an auxiliary process, the setup: fork, and in the child a
+// Starts one process of the attempt - a rank, an auxiliary process, the setup: fork, and in the
+// child a
 // session of its own, log, user, parent-death signal, directory, exec. The child tells what went
 // wrong through a close-on-exec pipe that all processes of one start share: its end is the moment
 // in which every one of them has been exec'd or has failed.
@@ -52,7 +53,8 @@ struct StartContext {
 };
 
 // Of a rank: what the setup left, the common environment over it, the rank's own over both, the
-// process tag over all; of a name that comes twice the later one. An auxiliary process has its own in place of
+// process tag over all; of a name that comes twice the later one. An auxiliary process has its own
+// in place of
 // the last two, the setup the common one alone. Pointers into the context.
 std::vector<const char*> environment_of(const StartContext& context, const ProcessOf& process);
 
@@ -61,7 +63,8 @@ std::vector<const char*> environment_of(const StartContext& context, const Proce
 // (tests/bench/RESULTS.md). Errors: the fork itself.
 Result<pid_t> start_process(const StartContext& context, const ProcessOf& process);
 
-// "executing '/x': No such file or directory"; of an auxiliary process "starting auxiliary process 'scheduler':
+// "executing '/x': No such file or directory"; of an auxiliary process "starting auxiliary process
+// 'scheduler':
 // executing ...".
 std::string describe(const StartReport& report, const rundir::v1::Launch& launch);
 

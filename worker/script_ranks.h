@@ -30,8 +30,8 @@ struct ScriptRank {
 class ScriptRanks {
  public:
   static constexpr Duration kLivesAtLeast = std::chrono::milliseconds(50);
-  static constexpr std::size_t kReportedMost = 1024;      // then no look finds any more
-  static constexpr std::size_t kScannedMost = 4096;  // processes, in one look
+  static constexpr std::size_t kReportedMost = 1024;  // then no look finds any more
+  static constexpr std::size_t kScannedMost = 4096;   // processes, in one look
 
   // `logs`: the run's own, which nobody need follow. `scripts_own`: the rank that the script's own
   // environment names, which all that it starts has too.

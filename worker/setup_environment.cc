@@ -20,8 +20,12 @@ constexpr std::size_t kLineMost = 400;
 constexpr std::size_t kTailBytes = 4096;
 
 bool is_kept(std::string_view name) {
-  constexpr std::array<std::string_view, 6> kNot = {
-      "PWD", "OLDPWD", "SHLVL", "_", rundir::kProcessTagVariable, rundir::kSetupEnvironmentVariable};
+  constexpr std::array<std::string_view, 6> kNot = {"PWD",
+                                                    "OLDPWD",
+                                                    "SHLVL",
+                                                    "_",
+                                                    rundir::kProcessTagVariable,
+                                                    rundir::kSetupEnvironmentVariable};
   return !name.empty() && std::ranges::find(kNot, name) == kNot.end();
 }
 

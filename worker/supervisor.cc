@@ -60,7 +60,8 @@ Result<void> Supervisor::run() {
   if (take_launch()) {
     limits_ = apply_limits(launch_, complaints_);
     join_cgroup();
-    events_.reserve(static_cast<std::size_t>(launch_.ranks_size() + launch_.auxiliaries_size() + 1));
+    events_.reserve(
+        static_cast<std::size_t>(launch_.ranks_size() + launch_.auxiliaries_size() + 1));
     if (launch_.has_setup()) {
       start_setup();
     } else {
@@ -258,9 +259,9 @@ void Supervisor::advance() {
     phase_ = Phase::Sweeping;
     for (auto* time : {&kill_at_, &setup_by_}) time->reset();
     const auto own = process::self();
-    auto leftovers =
-        own ? Leftovers::start(launch_.process_tag(), cgroup_ ? &*cgroup_ : nullptr, own->start_time)
-            : Result<Leftovers>(fail(Error(own.error())));
+    auto leftovers = own ? Leftovers::start(launch_.process_tag(), cgroup_ ? &*cgroup_ : nullptr,
+                                            own->start_time)
+                         : Result<Leftovers>(fail(Error(own.error())));
     if (!leftovers) {
       complaints_.say(leftovers.error().message);
       phase_ = Phase::Stopping;  // again, when the timer rings
@@ -274,7 +275,8 @@ void Supervisor::advance() {
 }
 
 void Supervisor::sweep() {
-  // Nothing ever ran: nothing can be left. (Without a launch record there is no process tag to look for
+  // Nothing ever ran: nothing can be left. (Without a launch record there is no process tag to look
+  // for
   // either.)
   if (!launch_.process_tag().empty()) {
     auto clean = leftovers_->step();

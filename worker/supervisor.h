@@ -21,8 +21,10 @@
 //     between.
 //   - Swept is the last event, and only when it is true. Without it the worker was killed, and
 //     whoever finds that sweeps.
-//   - One rank's end stops no other: to stop is the controller's decision. An auxiliary process's bad end
-//     stops the ranks: they cannot do without it. An auxiliary process outlives the ranks of its node for
+//   - One rank's end stops no other: to stop is the controller's decision. An auxiliary process's
+//     bad end
+//     stops the ranks: they cannot do without it. An auxiliary process outlives the ranks of its
+//     node for
 //     those of others, until it ends by itself or is asked to stop.
 //   - A script's (launch.per: node) end is that of the last process that it started, and bad when
 //     one of those that were there at its own end ended badly. What ended before that was its own
@@ -158,11 +160,11 @@ class Supervisor {
   std::string descendant_failure_;             // the first bad end of one; empty: none
   bool rank_lost_ = false;                     // it was a rank's
   std::optional<BootTime> name_again_at_;
-  std::optional<ScriptRanks> script_ranks_;  // of a script
-  std::optional<BootTime> scan_at_;          // for them, again
+  std::optional<ScriptRanks> script_ranks_;     // of a script
+  std::optional<BootTime> scan_at_;             // for them, again
   Duration scan_interval_{};                    // the next time
-  bool saves_reported_ = false;                  // where a launch of the script would have saved
-  std::set<std::string> launch_logs_reported_;   // of ranks that the script's launches have started
+  bool saves_reported_ = false;                 // where a launch of the script would have saved
+  std::set<std::string> launch_logs_reported_;  // of ranks that the script's launches have started
   BootTime lease_until_{};
   std::optional<BootTime> setup_by_;       // it is too late then
   std::optional<BootTime> kill_at_;        // end of the stop's grace

@@ -180,8 +180,9 @@ std::optional<std::uint32_t> Supervisor::judge_script(int& code, int& signal) {
   std::optional<std::uint32_t> rank = number_of_rank(why);
   if (reported.bad() && (code == 0 || !reported.name.empty())) {
     true_end = {.code = reported.code, .signal = reported.signal};
-    why = reported.name.empty() ? "the launcher inside was killed"
-                            : reported.name + " of the launcher inside " + how(reported.code, reported.signal);
+    why = reported.name.empty()
+              ? "the launcher inside was killed"
+              : reported.name + " of the launcher inside " + how(reported.code, reported.signal);
     rank = number_of_rank(reported.name);
   } else if (code != 0) {
     return std::nullopt;

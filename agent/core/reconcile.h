@@ -9,7 +9,8 @@
 //                    claim it
 //   stop is explicit nothing is stopped because orders do not mention it
 //   swept is proven  a worker that died leaves processes, and a claim may have been lost: the agent
-//                    sweeps by process tag before it says so; a changed boot id alone proves it at once
+//                    sweeps by process tag before it says so; a changed boot id alone proves it at
+//                    once
 //   never start it   Stop for an attempt without a run directory leaves a directory that can never
 //                    start, then reports it swept
 #pragma once
@@ -193,7 +194,8 @@ std::vector<RunKey> unsupported(const v1::Orders& orders);
 
 // Every fact that this run directory proves, oldest first. `evidence` and `success_seen` are filled
 // in by agent/watch later.
-// An auxiliary process's end is one where it breaks the attempt: badly, before a stop, while ranks of this
+// An auxiliary process's end is one where it breaks the attempt: badly, before a stop, while ranks
+// of this
 // node still ran. A rank without an exit record in a swept directory is reported lost, unless the
 // directory was refused (then no rank ever was). The same directory always gives the same facts.
 std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen);

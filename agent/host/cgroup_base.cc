@@ -147,7 +147,8 @@ Result<CgroupChoice> choose_cgroup_base(const std::string& wanted, const NodeNam
                                         const InstanceId& instance) {
   const std::string name = process::kBasePrefix + node.str() + "-" + instance.str();
   if (wanted == "none")
-    return CgroupChoice{.note = "control groups are switched off: runs are swept by their process tag"};
+    return CgroupChoice{.note =
+                            "control groups are switched off: runs are swept by their process tag"};
   if (wanted != "auto") {
     if (!wanted.starts_with('/'))
       return fail(
@@ -169,15 +170,17 @@ Result<CgroupChoice> choose_cgroup_base(const std::string& wanted, const NodeNam
   auto own = process::own_cgroup();
   if (!own)
     return CgroupChoice{
-        .note = fmt::format("no control groups ({}): runs are swept by their process tag, and a kill "
-                            "for want of memory looks like any other SIGKILL",
-                            own.error().message)};
+        .note =
+            fmt::format("no control groups ({}): runs are swept by their process tag, and a kill "
+                        "for want of memory looks like any other SIGKILL",
+                        own.error().message)};
   const std::filesystem::path base = *own / name;
   if (const std::string why = try_base(base); !why.empty()) {
     return CgroupChoice{
-        .note = fmt::format("no control groups ({}): runs are swept by their process tag, and a kill "
-                            "for want of memory looks like any other SIGKILL",
-                            why)};
+        .note =
+            fmt::format("no control groups ({}): runs are swept by their process tag, and a kill "
+                        "for want of memory looks like any other SIGKILL",
+                        why)};
   }
   remove_former(*own, base, instance);
   return CgroupChoice{.base = base,

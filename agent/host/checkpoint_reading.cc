@@ -38,7 +38,8 @@ std::optional<engine::FoundCheckpoint> find_step(const engine::CheckpointLayout&
   }
 }
 
-v1::CheckpointReading reading_of(const std::vector<engine::FoundShard>& shards, std::size_t needed) {
+v1::CheckpointReading reading_of(const std::vector<engine::FoundShard>& shards,
+                                 std::size_t needed) {
   v1::CheckpointReading reading;
   std::vector<std::string> names;
   for (const engine::FoundShard& shard : shards) {
@@ -57,9 +58,9 @@ v1::CheckpointReading reading_of(const std::vector<engine::FoundShard>& shards, 
 std::string torn_text(const v1::CheckpointReading& reading, std::size_t whole) {
   std::string text = fmt::format("torn: {} of its {} shards are whole", whole, reading.needed());
   if (!reading.torn().empty())
-    text +=
-        fmt::format("; short or damaged: {}{}", reading.torn(0),
-                    reading.torn_size() > 1 ? fmt::format(" and {} more", reading.torn_size() - 1) : "");
+    text += fmt::format(
+        "; short or damaged: {}{}", reading.torn(0),
+        reading.torn_size() > 1 ? fmt::format(" and {} more", reading.torn_size() - 1) : "");
   if (reading.there() < reading.needed())
     text += fmt::format(
         "; not there: {}; keep checkpoints on a file system that every node sees, or say "

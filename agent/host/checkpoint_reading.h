@@ -11,10 +11,12 @@
 
 namespace muster::agent {
 
-// The links to the step to resume from. DataLoss: it is not there; or it is torn, and then `reading`
+// The links to the step to resume from. DataLoss: it is not there; or it is torn, and then
+// `reading`
 // says what was read. NotFound: it is what start.from names, and not there, or torn. Io: it cannot
 // be read.
-Result<engine::LinkPlan> plan_resume_links(const v1::ResumeLinks& resume, v1::CheckpointReading& reading);
+Result<engine::LinkPlan> plan_resume_links(const v1::ResumeLinks& resume,
+                                           v1::CheckpointReading& reading);
 
 // NodeLaunch.scan_first: fills reading.found. Empty text: there are none.
 std::string find_newer(const v1::NodeLaunch& order, v1::CheckpointReading& reading);

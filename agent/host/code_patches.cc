@@ -62,8 +62,8 @@ std::string output_text(std::string_view output) {
       if (line.starts_with(word)) line.remove_prefix(word.size());
     if (line.empty() || line.starts_with("Checking patch") || line.starts_with("warning: "))
       continue;
-    text +=
-        fmt::format("{}{}", text.empty() ? "" : "; ", without_controls(line.substr(0, kOutputMost)));
+    text += fmt::format("{}{}", text.empty() ? "" : "; ",
+                        without_controls(line.substr(0, kOutputMost)));
   }
   return text;
 }
@@ -182,8 +182,8 @@ Result<void> apply_diff(const v1::CodeCopyPatch& patch, const PatchGround& groun
   } else {
     if (const int error = nodes_trouble(answer.output); error != 0) {
       ::unlink(kept.c_str());
-      return fail_errno(fmt::format("{}: git: {}", doing(patch, ground), output_text(answer.output)),
-                        error);
+      return fail_errno(
+          fmt::format("{}: git: {}", doing(patch, ground), output_text(answer.output)), error);
     }
     const bool there_already = git.apply(kept, {"--reverse", "--check"}).why.empty();
     ::unlink(kept.c_str());
@@ -196,7 +196,8 @@ Result<void> apply_diff(const v1::CodeCopyPatch& patch, const PatchGround& groun
         ErrorCode::InvalidArgument,
         fmt::format("{}: it does not apply{}: git: {}; the code is another one than it was made "
                     "for: make the patch anew",
-                    doing(patch, ground), part.empty() ? "" : ": " + part, output_text(answer.output)));
+                    doing(patch, ground), part.empty() ? "" : ": " + part,
+                    output_text(answer.output)));
   }
   ::unlink(kept.c_str());
   return {};

@@ -17,10 +17,10 @@
 namespace muster::agent {
 
 struct PatchGround {
-  std::filesystem::path tree;    // that they are put on
+  std::filesystem::path tree;     // that they are put on
   std::filesystem::path scratch;  // a directory for what git reads, outside of the tree
-  std::string path;              // the agent's PATH
-  std::string source;            // of what the tree is a copy, for messages
+  std::string path;               // the agent's PATH
+  std::string source;             // of what the tree is a copy, for messages
   std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
 };
 

@@ -47,11 +47,11 @@ struct ContainerNode {
 std::span<const std::string_view> probed_paths();
 
 struct ContainerRun {
-  std::string name;       // of the container
-  std::string image;      // its id
-  std::string process_tag;     // value of MUSTER_PROCESS_TAG
-  std::string worker;     // absolute, both
-  std::string directory;  // of the run
+  std::string name;         // of the container
+  std::string image;        // its id
+  std::string process_tag;  // value of MUSTER_PROCESS_TAG
+  std::string worker;       // absolute, both
+  std::string directory;    // of the run
 };
 
 // Errors (InvalidArgument): a mount that cannot be; the job's fault.

@@ -103,8 +103,9 @@ Result<std::string> only_image(const ContainerTool& tool, const std::string& pat
 
 // `news`: where what is seen of it goes.
 std::function<void(pid_t, std::string_view)> watched(ImageProgress& progress, ImageNews& news) {
-  return
-      [&progress, &news](pid_t pid, std::string_view output) { news.tell(progress.update(pid, output)); };
+  return [&progress, &news](pid_t pid, std::string_view output) {
+    news.tell(progress.update(pid, output));
+  };
 }
 
 Result<void> load(const ContainerTool& tool, const std::string& path, const std::string& name,

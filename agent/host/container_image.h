@@ -33,8 +33,7 @@ struct ImageFetch {
 // Unreachable: this node's, or this moment's. One that another start met is not this one's: it
 // tries for itself.
 Result<ContainerImage> ready_image(const ContainerTool& tool, const std::string& image,
-                                   std::chrono::milliseconds most,
-                                   const ImageFetch& fetching = {});
+                                   std::chrono::milliseconds most, const ImageFetch& fetching = {});
 
 // What `load` says it has loaded, in order.
 std::vector<std::string> loaded_images(const std::string& output);

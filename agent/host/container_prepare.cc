@@ -160,8 +160,8 @@ Result<PreparedContainer> prepare_container(const v1::NodeLaunch& order,
   if (!image) return fail(std::move(image).error());
 
   const ContainerRun run{
-      .name = container_name(context.process_tag.substr(0, context.process_tag.find('/')), context.node.str(),
-                             context.run.first.str(), context.run.second.value),
+      .name = container_name(context.process_tag.substr(0, context.process_tag.find('/')),
+                             context.node.str(), context.run.first.str(), context.run.second.value),
       .image = image->id,
       .process_tag = context.process_tag,
       .worker = context.worker.string(),

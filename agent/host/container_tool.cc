@@ -71,9 +71,12 @@ ContainerAnswer ask_container_tool(const ContainerTool& tool, const std::vector<
   request.args.insert(request.args.end(), words.begin(), words.end());
   process::ToolRunner runner;
   const auto begun = std::chrono::steady_clock::now();
-  auto answers = runner.run(
-      {request}, container_tool_environment(),
-      {.each = most, .total = most, .parallel = 1, .bytes = 4U << 20U, .observe = std::move(observe)});
+  auto answers = runner.run({request}, container_tool_environment(),
+                            {.each = most,
+                             .total = most,
+                             .parallel = 1,
+                             .bytes = 4U << 20U,
+                             .observe = std::move(observe)});
   process::ToolAnswer& answer = answers.front();
   const bool ended = answer.status.has_value();
   const bool late = !ended && !answer.absent && std::chrono::steady_clock::now() - begun >= most;

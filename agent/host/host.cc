@@ -141,12 +141,13 @@ Host::Entry& Host::Impl::add(const RunKey& run) {
 void Host::Impl::listen(const RunKey& run, Entry& entry) {
   entry.wake_fifo = rundir::WakeFifo::open(entry.view.layout());
   if (!entry.wake_fifo) return;
-  entry.wake_fifo_ready = std::make_unique<async::Readable>(loop, "wake_fifo", entry.wake_fifo->fd(), [this, run] {
-    Entry* rung = find(run);
-    if (rung == nullptr) return;
-    rung->wake_fifo->drain();
-    refresh(run, *rung, true);
-  });
+  entry.wake_fifo_ready =
+      std::make_unique<async::Readable>(loop, "wake_fifo", entry.wake_fifo->fd(), [this, run] {
+        Entry* rung = find(run);
+        if (rung == nullptr) return;
+        rung->wake_fifo->drain();
+        refresh(run, *rung, true);
+      });
 }
 
 // Runs that nobody rings for, as long as there is something to come of them, and those that could
@@ -208,12 +209,12 @@ void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
     entry.wake_fifo.reset();
   } else if (!entry.wake_fifo) {
     if (!std::exchange(scan_logged, true)) {
-      trouble(
-          fmt::format("listening to run '{}.{}': its directory has no wake FIFO (an older agent made "
-                      "it, or its file system has no FIFOs); it is looked at every "
-                      "{} ms instead",
-                      run.first.str(), run.second.value,
-                      std::chrono::duration_cast<std::chrono::milliseconds>(kScanInterval).count()));
+      trouble(fmt::format(
+          "listening to run '{}.{}': its directory has no wake FIFO (an older agent made "
+          "it, or its file system has no FIFOs); it is looked at every "
+          "{} ms instead",
+          run.first.str(), run.second.value,
+          std::chrono::duration_cast<std::chrono::milliseconds>(kScanInterval).count()));
     }
     scan_soon();
   }
@@ -462,7 +463,8 @@ void Host::Impl::remove_stale_groups() {
     own_base(*options.cgroup_base, options.layout);
 }
 
-// What ran there is known to nobody any more, and what has thrown its process tag away is found by its
+// What ran there is known to nobody any more, and what has thrown its process tag away is found by
+// its
 // group alone. It takes a moment, and no place of a run here.
 void Host::Impl::sweep_earlier_instances() {
   if (!options.cgroup_base) return;

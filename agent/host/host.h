@@ -116,7 +116,8 @@ class Host {
 // directory of a writable cgroup v2 tree. The base is muster-<node>-<instance> in it: agents of one
 // name, or of one directory, do not share one. It is made with the first run and goes with the
 // last; only tried here. Empty bases that this instance had under another node name are removed.
-// Nothing with a sentence why: sweeps then go by process tag. Error: a directory was named and cannot be
+// Nothing with a sentence why: sweeps then go by process tag. Error: a directory was named and
+// cannot be
 // used.
 struct CgroupChoice {
   std::optional<std::filesystem::path> base;

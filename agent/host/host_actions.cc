@@ -53,22 +53,23 @@ void Host::Impl::act(const StartRun& start) {
   entry.fetching_image = start.launch.has_container() || start.launch.fetches_size() > 0;
   entry.reads_checkpoint = start.launch.has_resume();
   refresh(start.run, entry, true);
-  StartRequest request{.order = start.launch,
-                       .node = {.devices = options.devices,
-                                .state_dir = options.layout.root(),
-                                .min_free_bytes = options.min_free_bytes,
-                                .numa_nodes = options.numa_nodes},
-                       .layout = layout,
-                       .context = {.run = start.run,
-                                   .node = options.node,
-                                   .boot = options.self.boot_id,
-                                   .process_tag = rundir::process_tag(options.cluster, start.run.first,
-                                                            start.run.second, options.node),
-                                   .path = options.path,
-                                   .worker = options.worker},
-                       .container = options.container,
-                       .image = {.turns = image_turns},
-                       .fetch = options.fetch};
+  StartRequest request{
+      .order = start.launch,
+      .node = {.devices = options.devices,
+               .state_dir = options.layout.root(),
+               .min_free_bytes = options.min_free_bytes,
+               .numa_nodes = options.numa_nodes},
+      .layout = layout,
+      .context = {.run = start.run,
+                  .node = options.node,
+                  .boot = options.self.boot_id,
+                  .process_tag = rundir::process_tag(options.cluster, start.run.first,
+                                                     start.run.second, options.node),
+                  .path = options.path,
+                  .worker = options.worker},
+      .container = options.container,
+      .image = {.turns = image_turns},
+      .fetch = options.fetch};
   entry.image_news = request.image.news;
   // A container's processes are in its own groups, which the worker in it could not write to.
   if (options.cgroup_base && !start.launch.has_container())
@@ -115,8 +116,8 @@ Result<void> Host::Impl::spawn(const RunKey& run, Entry& entry, const rundir::v1
   process::SpawnRequest request{
       .path = options.worker.string(),
       .argv = {options.worker.string(), layout.root().string()},
-      .env = {fmt::format("{}={}", rundir::kProcessTagVariable, launch.process_tag()), "LANG=C.UTF-8",
-              "PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
+      .env = {fmt::format("{}={}", rundir::kProcessTagVariable, launch.process_tag()),
+              "LANG=C.UTF-8", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
       .cwd = "/",
       .standard_out = {.path = layout.worker_log().string(),
                        .flags = O_WRONLY | O_CREAT | O_APPEND,
@@ -249,8 +250,8 @@ void Host::Impl::begin_sweep(const RunKey& run, Entry& entry) {
                              .since = since};
     if (launch->set_user()) family->user = launch->uid();
   }
-  auto sweep = process::ProcessTagSweep::start(rundir::kProcessTagVariable, process_tag_of(run, entry), since,
-                                           std::move(family));
+  auto sweep = process::ProcessTagSweep::start(
+      rundir::kProcessTagVariable, process_tag_of(run, entry), since, std::move(family));
   if (!sweep)
     return trouble(fmt::format("sweeping run '{}': {}", name_of(run), sweep.error().message));
   entry.sweep = std::move(*sweep);
@@ -305,7 +306,8 @@ void Host::Impl::tell_what_blocks(const RunKey& run, Entry& entry) const {
                   name_of(run), pids));
 }
 
-// Processes without the process tag die in the group a moment after the kill: its events file says when
+// Processes without the process tag die in the group a moment after the kill: its events file says
+// when
 // it is empty, but not when somebody has removed it.
 void Host::Impl::wait_for_group(const RunKey& run, Entry& entry, process::Cgroup group) {
   const int fd = group.events_fd();

@@ -9,10 +9,10 @@
 #include "agent/host/run_view.h"
 #include "common/async/loop.h"
 #include "common/process/cgroup.h"
-#include "common/process/process_tag.h"
 #include "common/process/pidfd.h"
-#include "common/rundir/wake_fifo.h"
+#include "common/process/process_tag.h"
 #include "common/rundir/event_log.h"
+#include "common/rundir/wake_fifo.h"
 
 namespace muster::agent {
 
@@ -33,19 +33,19 @@ struct Host::Entry {
   bool lease_refused = false;                 // by the disk, when it was to be renewed
   google::protobuf::Duration grace_at_start;  // before there is a launch record to read it from
   bool fresh = false;                         // made by this life, nothing was spawned for it
-  bool damage_logged = false;                   // of its events
+  bool damage_logged = false;                 // of its events
   bool marks_damage_logged = false;
   // it could not be read, or not be told whether its worker lives
   bool scan_again = false;
-  bool unread_logged = false;                // once, until it works again
+  bool unread_logged = false;              // once, until it works again
   BootTime unread_since{};                 // while unread_logged
-  bool removal_logged = false;               // that its directory is gone
+  bool removal_logged = false;             // that its directory is gone
   std::optional<BootTime> stop_signalled;  // by this life of the agent
   std::unique_ptr<async::Timer> obey_timer;
   BootTime obey_at{};  // when it rings
   bool worker_killed = false;
   bool supervises_nobody = false;  // its worker, at the last look for frozen ones
-  std::string blocked_logged;   // why a sweep waits, said once a cause
+  std::string blocked_logged;      // why a sweep waits, said once a cause
 
   pid_t child = 0;  // the worker, while it is ours to reap
   std::optional<process::Pidfd> child_fd;

@@ -259,7 +259,8 @@ Result<void> add_ranks(rundir::v1::Launch& launch, const Base& base,
     if (base.order.has_setup() || base.context.image_env) continue;
     const auto own_path = process.env().find("PATH");
     std::string path = own_path == process.env().end() ? common.at("PATH") : own_path->second;
-    if (base.order.script().intercept()) path = base.context.layout->shim_dir().string() + ":" + path;
+    if (base.order.script().intercept())
+      path = base.context.layout->shim_dir().string() + ":" + path;
     std::string& program = resolved[{process.argv(0), path, process.cwd()}];
     if (program.empty()) {
       auto found = resolve_argv0(process.argv(0), path, process.cwd(), base.context);

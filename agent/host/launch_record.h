@@ -14,7 +14,8 @@
 // other user than the agent's could reach. A script a node (launch.per: node) that calls launchers
 // has MUSTER_SHIM_* and functions of bash besides (shim_dir.h), and the worker puts the shim's
 // directory first on its PATH.
-// An auxiliary process has the same, and what the order sets for it in place of what it sets for the ranks.
+// An auxiliary process has the same, and what the order sets for it in place of what it sets for
+// the ranks.
 //
 // In a container PATH is the default one and HOME is /root (/tmp for another user), and what the
 // image's own configuration sets is over all of the base.

@@ -18,7 +18,8 @@ Result<void> make_output_dirs(const v1::NodeLaunch& order, const UserEntry* owne
 // The directory of links to the one chosen checkpoint, made afresh: built beside and put in place
 // by rename, so that a rank never sees half of it. Nodes that share the file system make the same
 // one; the last wins and all are equal. The step is looked at again before it is linked
-// (checkpoint_reading.h). DataLoss: its checkpoint is gone; or torn, and then `reading` says what was
+// (checkpoint_reading.h). DataLoss: its checkpoint is gone; or torn, and then `reading` says what
+// was
 // read.
 Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* owner,
                                v1::CheckpointReading& reading);

@@ -12,7 +12,8 @@
 
 namespace muster::agent {
 
-// An auxiliary process's evidence is that of a rank that there cannot be; its line is the name, a line feed,
+// An auxiliary process's evidence is that of a rank that there cannot be; its line is the name, a
+// line feed,
 // and the log's line. An agent of before 0.4 knows no other.
 inline constexpr std::uint32_t kAuxiliaryEvidence = UINT32_MAX;
 
@@ -41,7 +42,8 @@ class RunView {
   // Whether the worker lives could not be found out (no descriptor left, say): it counts as alive,
   // and is to be looked for again.
   [[nodiscard]] const std::optional<Error>& worker_unknown() const { return worker_unknown_; }
-  // Start time of the worker that claimed it on this boot: nobody older carries the run's process tag.
+  // Start time of the worker that claimed it on this boot: nobody older carries the run's process
+  // tag.
   // 0: none is known.
   [[nodiscard]] std::uint64_t claimed_since() const {
     return claim_ && claim_->boot_id() == own_boot_.str() ? claim_->start_time() : 0;
@@ -55,7 +57,8 @@ class RunView {
   [[nodiscard]] const std::vector<process::ProcessId>& leaders() const { return leaders_; }
   // its evidence is in the mark file
   [[nodiscard]] bool marked_end(std::uint32_t rank) const { return ends_.contains(rank); }
-  // Auxiliary processes that ended badly before a stop, and of which nobody has said yet what their logs
+  // Auxiliary processes that ended badly before a stop, and of which nobody has said yet what their
+  // logs
   // tell.
   [[nodiscard]] std::vector<std::string> auxiliaries_without_evidence() const;
   void give_auxiliary_evidence(const std::string& name, const std::string& evidence);
@@ -93,7 +96,7 @@ class RunView {
   };
   std::map<std::uint32_t, RankEnd> ends_;
   std::map<std::string, std::string> auxiliary_evidence_;  // by name
-  std::vector<AuxiliaryExitSeen> auxiliaries_waiting_;      // for theirs
+  std::vector<AuxiliaryExitSeen> auxiliaries_waiting_;     // for theirs
   bool ranks_traced_ = false;
   std::vector<process::ProcessId> leaders_;
   std::optional<BootTime> stop_written_;

@@ -32,7 +32,8 @@ class ControlStream final : public grpc::ClientBidiReactor<v1::ConnectRequest, v
                                              const rpc::Endpoint& endpoint, Handlers handlers);
 
   // What is sent goes through make_sendable() first.
-  // In order. Nothing is lost but with the stream. `behind_heartbeat`: a heartbeat that waits goes before
+  // In order. Nothing is lost but with the stream. `behind_heartbeat`: a heartbeat that waits goes
+  // before
   // it; else it overtakes that one.
   void send(v1::ConnectRequest request, bool behind_heartbeat = false);
   // Latest wins: a heartbeat that waits behind a slow stream is replaced.

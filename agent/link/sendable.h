@@ -19,7 +19,8 @@ void make_sendable(google::protobuf::Message& message);
 // Below what a request may be (rpc::kRequestBytesMax).
 inline constexpr std::size_t kHeartbeatBytesMost = 8U << 20U;
 // Leaves out shards of checkpoints, those of the attempt that has most of them first, until the
-// heartbeat is no longer than `most`: one job's save directory must not end the stream that all jobs of
+// heartbeat is no longer than `most`: one job's save directory must not end the stream that all
+// jobs of
 // the node share. Returns whose it left out: of these, no checkpoint comes to be known.
 std::vector<RunKey> trim_heartbeat(v1::Heartbeat& heartbeat, std::size_t most);
 

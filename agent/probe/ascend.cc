@@ -62,7 +62,8 @@ class Reader {
     if (info_.chips.empty()) {
       finding(fmt::format("npu-smi info gave no devices: {}", why_not(answers[0])));
     } else {
-      for (const std::string& line : info_.messages) finding(fmt::format("npu-smi says '{}'", line));
+      for (const std::string& line : info_.messages)
+        finding(fmt::format("npu-smi says '{}'", line));
       if (!answers[0].why.empty())
         finding(fmt::format("the table of npu-smi info may not be whole: {}", answers[0].why));
     }

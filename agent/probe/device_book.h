@@ -27,7 +27,8 @@
 
 namespace muster::agent::probe {
 
-// In Inventory.features: readings of every announced device come with the heartbeats, so that nothing
+// In Inventory.features: readings of every announced device come with the heartbeats, so that
+// nothing
 // is placed before the first of them.
 inline constexpr std::string_view kDeviceReadings = "device-readings";
 

@@ -59,7 +59,7 @@ Result<std::optional<KeptDevices>> load_kept(const std::filesystem::path& file,
   v1::Hello hello;
   if (decoded.payloads.size() != 1 || decoded.used != bytes->size() ||
       !hello.ParseFromArray(decoded.payloads[0].data(),
-                           static_cast<int>(decoded.payloads[0].size()))) {
+                            static_cast<int>(decoded.payloads[0].size()))) {
     return fail(ErrorCode::DataLoss, reading + ": it is damaged");
   }
   if (hello.instance() != instance.str())

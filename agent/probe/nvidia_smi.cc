@@ -54,7 +54,8 @@ void rows(std::string_view csv, Columns columns,
     const auto cells = split(line, ',', 16);
     if (columns.header(cells)) continue;
     if (cells.size() == columns.size() && take(columns, cells)) continue;
-    if (messages != nullptr && messages->size() < kMessagesMax) messages->push_back(clean(line, 160));
+    if (messages != nullptr && messages->size() < kMessagesMax)
+      messages->push_back(clean(line, 160));
   }
 }
 

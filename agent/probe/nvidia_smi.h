@@ -18,7 +18,7 @@ inline constexpr std::string_view kGpuFields =
 inline constexpr std::string_view kGpuAppFields = "gpu_uuid,pid,process_name,used_memory";
 
 struct GpuList {
-  std::vector<Device> devices;    // occupants not yet in it
+  std::vector<Device> devices;        // occupants not yet in it
   std::vector<std::string> messages;  // lines that are no row; 8 at most
 };
 GpuList parse_gpus(std::string_view csv);

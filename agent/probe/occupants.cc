@@ -34,8 +34,8 @@ bool same_name(std::string_view reported, pid_t pid) {
   // not its command line: reading that waits for a process that the kernel holds
   std::array<char, 4096> program{};
   const ssize_t size = ::readlink((folder + "/exe").c_str(), program.data(), program.size());
-  return size > 0 &&
-         begins(reported, last_part(std::string_view(program.data(), static_cast<std::size_t>(size))));
+  return size > 0 && begins(reported, last_part(std::string_view(program.data(),
+                                                                 static_cast<std::size_t>(size))));
 }
 
 std::string user_of(pid_t pid) {

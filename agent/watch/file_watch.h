@@ -19,10 +19,10 @@
 #include "agent/watch/checkpoint_watch.h"
 #include "agent/watch/inbox.h"
 #include "agent/watch/inotify.h"
-#include "agent/watch/scan_threads.h"
 #include "agent/watch/plog_reader.h"
 #include "agent/watch/progress.h"
 #include "agent/watch/rank_reader.h"
+#include "agent/watch/scan_threads.h"
 #include "agent/watch/script_log_copy.h"
 #include "agent/watch/watch.h"
 #include "common/io/descriptor_limit.h"
@@ -33,7 +33,7 @@ namespace muster::agent {
 struct Scan {
   bool out = false;
   BootTime since{};          // when it was asked for
-  bool reported = false;         // that it hangs
+  bool reported = false;     // that it hangs
   std::uint64_t device = 0;  // 0: not known yet
 };
 
@@ -64,7 +64,8 @@ struct WatchedRank {
 
   // The watch's thread:
   RankReader reader;
-  std::unique_ptr<ScriptSource> source;  // of an auxiliary process; none: its process writes the log itself
+  // of an auxiliary process; none: its process writes the log itself
+  std::unique_ptr<ScriptSource> source;
   // none: it has no process log of its own, or its end was answered
   std::unique_ptr<PlogReader> plog;
   bool dirty = true;
@@ -113,7 +114,8 @@ struct WatchedRun {
   bool swept = false;
   bool removed = false;
 
-  std::vector<WatchedRank*> logs;  // the watch's thread: all of both maps, the auxiliary processes' first
+  // the watch's thread: all of both maps, the auxiliary processes' first
+  std::vector<WatchedRank*> logs;
   // Where the rank's success file is looked for. Empty: nowhere.
   [[nodiscard]] const std::string& success_file(std::uint32_t rank) const;
   // The first of them, which tells which file system they are on.
@@ -195,8 +197,8 @@ class FileWatch final : public Watch {
   void report_last_scan(const RunPtr& run);
   [[nodiscard]] BootTime scans_until();
   void check_scans(BootTime now);
-  void check_scan(const WatchedRun& run, Scan& scan, Inotify::Owner own, BootTime now, const char* doing,
-            const std::string& path);
+  void check_scan(const WatchedRun& run, Scan& scan, Inotify::Owner own, BootTime now,
+                  const char* doing, const std::string& path);
 
   void ask_kernel();
   void watch_logs(WatchedRun& run);

@@ -73,8 +73,8 @@ void PlogReader::read_file(const PlogFile& file, Place& place, std::span<char> b
 void PlogReader::examine(std::string_view line, const PlogFile& file, BootTime now) {
   const engine::Evidence evidence = engine::evidence_in(line);
   if (evidence.rank == 0 || (evidence.rank < best_.rank && now - best_at_ <= kLineLives)) return;
-  best_ = as_reported(fmt::format("{}: {}", std::filesystem::path(file.path).filename().string(), line),
-                  evidence);
+  best_ = as_reported(
+      fmt::format("{}: {}", std::filesystem::path(file.path).filename().string(), line), evidence);
   // CANN writes [ERROR] for much that it gets over: of such a line alone nobody knows whether it is
   // the cause.
   if (evidence.trouble == engine::Trouble::Complaint) best_.kind = v1::EVIDENCE_KIND_UNSPECIFIED;

@@ -1,4 +1,5 @@
-// What one run's logs have said of progress, ready for heartbeats: the latest step of every rank, and
+// What one run's logs have said of progress, ready for heartbeats: the latest step of every rank,
+// and
 // the samples of the lowest rank that prints steps. Pure values; its owner (Watch) locks. A loss
 // that is no number any more (engine::nan_sign) is none, and the one before it is not shown in its
 // place.

@@ -13,8 +13,8 @@ namespace {
 
 // Nothing is looked for in them.
 Result<void> open_auxiliaries(WatchedRun& run, const rundir::RunLayout& layout,
-                             const std::vector<std::string>& names,
-                             const std::shared_ptr<io::DescriptorBudget>& budget) {
+                              const std::vector<std::string>& names,
+                              const std::shared_ptr<io::DescriptorBudget>& budget) {
   if (names.empty()) return {};
   v1::Watching nothing;
   nothing.set_grammar("none");

@@ -142,7 +142,8 @@ class Watch : public LogSource {
   [[nodiscard]] virtual bool logs_complete(const RunKey& run) = 0;
 
   // One reading a run: every rank's latest, and the samples and shards that came after mark
-  // `since`. Give the mark of the newest acknowledged heartbeat, 0 in the first heartbeat of a connection
+  // `since`. Give the mark of the newest acknowledged heartbeat, 0 in the first heartbeat of a
+  // connection
   // (a controller that was restarted knows nothing: all shards of the two newest steps, all samples
   // not yet acknowledged). Samples below `since` are forgotten; more than 1,000 are thinned, the
   // older ones first.

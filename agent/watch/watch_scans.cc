@@ -195,8 +195,9 @@ void FileWatch::check_scans(BootTime now) {
     if (!run->begun) continue;
     if (run->checkpoints)
       check_scan(*run, run->saves, run->owner + 1, now, "looking for checkpoints in",
-           run->checkpoints->save_dir().path);
-    check_scan(*run, run->success, run->owner, now, "looking for success file", run->any_success_file());
+                 run->checkpoints->save_dir().path);
+    check_scan(*run, run->success, run->owner, now, "looking for success file",
+               run->any_success_file());
     check_script_logs(run, now);
     const bool waits =
         run->last_scan == WatchedRun::LastScan::Due || run->last_scan == WatchedRun::LastScan::Out;
@@ -212,7 +213,7 @@ void FileWatch::check_scans(BootTime now) {
 }
 
 void FileWatch::check_scan(const WatchedRun& run, Scan& scan, Inotify::Owner own, BootTime now,
-                     const char* doing, const std::string& path) {
+                           const char* doing, const std::string& path) {
   if (!scan.out || scan.reported || now < scan.since + options_.hang_after) return;
   const ScanThreads::Lane lane = lane_of(scan, own);
   const bool begun = scans_.at_work(lane);

@@ -41,7 +41,9 @@ void FileWatch::tell(const RunPtr& run, std::function<void()> closure) {
 void FileWatch::trouble(const RunPtr& run, WatchedRank* rank, const Error& error) {
   if (rank && std::exchange(rank->troubled, true)) return;
   if (!callbacks_.on_trouble) return;
-  tell(run, [callback = callbacks_.on_trouble, text = error.message + ", trying on"] { callback(text); });
+  tell(run, [callback = callbacks_.on_trouble, text = error.message + ", trying on"] {
+    callback(text);
+  });
 }
 
 void FileWatch::begin(const RunPtr& run) {
@@ -175,8 +177,9 @@ bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
   if (first) {
     run->first_step_reported = true;
     if (callbacks_.on_first_step)
-      tell(run,
-           [callback = callbacks_.on_first_step, key = run->key, step = *first] { callback(key, step); });
+      tell(run, [callback = callbacks_.on_first_step, key = run->key, step = *first] {
+        callback(key, step);
+      });
   }
   if (auto kept = rank.reader.remember(now, end_seen); !kept) trouble(run, &rank, kept.error());
   if (!round->at_end) return true;

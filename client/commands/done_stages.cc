@@ -92,7 +92,7 @@ Result<DoneStages> find_done_stages(const Session& session, std::vector<v1::JobS
             ? fmt::format(" of {}", render::ago_text(found->second.ended_at(), now))
             : "";
     done.notes.push_back(fmt::format("stage '{}' is done: job {}{} made '{}'", stage,
-                                    found->second.job_id(), age, found->second.creates()));
+                                     found->second.job_id(), age, found->second.creates()));
     done.found[stage] = found->second;
   }
   find_leftovers(stages, done);

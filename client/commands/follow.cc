@@ -18,14 +18,14 @@
 #include "client/commands/log_label.h"
 #include "client/commands/news_queue.h"
 #include "client/commands/out.h"
-#include "client/commands/screen.h"
 #include "client/commands/reporting_rank.h"
+#include "client/commands/screen.h"
 #include "client/render/event_text.h"
 #include "client/render/incident.h"
 #include "client/render/live_view.h"
+#include "client/render/printed_reasons.h"
 #include "client/render/progress_text.h"
 #include "client/render/text.h"
-#include "client/render/printed_reasons.h"
 #include "common/base/time.h"
 
 namespace muster::client {
@@ -307,7 +307,9 @@ class Follower {
         // what broke it was told just now
         const bool last =
             job_.phase() == v1::JOB_PHASE_FAILED && incident.attempt() == job_.attempt();
-        if (last) incident.mutable_verdict()->set_reason(printed_reasons_.reason(incident.verdict().reason()));
+        if (last)
+          incident.mutable_verdict()->set_reason(
+              printed_reasons_.reason(incident.verdict().reason()));
         if (last) incident.mutable_verdict()->clear_evidence();  // it stands below
         fmt::print("\n{}", render::incident_text(incident, style));
       }
@@ -343,8 +345,8 @@ class Follower {
                    ? fmt::format(", {} restart{}", job_.restarts(), job_.restarts() == 1 ? "" : "s")
                    : "");
     if (job_.phase() == v1::JOB_PHASE_FAILED && job_.has_verdict()) {
-      const std::string reason =
-          options_.quiet ? job_.verdict().reason() : printed_reasons_.reason(job_.verdict().reason());
+      const std::string reason = options_.quiet ? job_.verdict().reason()
+                                                : printed_reasons_.reason(job_.verdict().reason());
       fmt::print("{}: {}\n", render::class_text(job_.verdict().class_()),
                  render::printable(reason));
       if (!job_.verdict().evidence().empty())

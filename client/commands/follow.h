@@ -2,7 +2,8 @@
 // read (job_streams.h), the caller's alone prints. A lost controller is waited for.
 //
 // Standard output gets events, and of the ranks' lines ("[rank 3] ...") the reporting rank's
-// (reporting_rank.h) and every rank's error lines; how many others there were stands at the end. Whether
+// (reporting_rank.h) and every rank's error lines; how many others there were stands at the end.
+// Whether
 // a live block stands below them, on it or on stderr, is the Screen's to say (screen.h). Lines
 // without one below get a progress line now and then, and the checkpoints that it would show.
 //

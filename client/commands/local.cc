@@ -197,7 +197,8 @@ void add_local(CLI::App& app, Context& context, int& exit) {
   status_verb->footer(
       "exit:         0 all run  10 none was started here  13 some are gone or the controller "
       "cannot be reached ('muster local up' mends it)");
-  on_chosen(*status_verb, context, exit, [options](Context& chosen) { return status(chosen, *options); });
+  on_chosen(*status_verb, context, exit,
+            [options](Context& chosen) { return status(chosen, *options); });
 }
 
 }  // namespace muster::client

@@ -19,8 +19,8 @@
 #include "client/commands/local_paths.h"
 #include "common/io/file.h"
 #include "common/process/cgroup.h"
-#include "common/process/process_tag.h"
 #include "common/process/pidfd.h"
+#include "common/process/process_tag.h"
 #include "common/rpc/endpoint_file.h"
 #include "common/rundir/layout.h"
 #include "common/rundir/records.h"
@@ -397,7 +397,7 @@ Result<void> sweep_workers(const fs::path& dir, Clock::time_point until) {
       const auto left =
           std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
       auto swept = process::sweep_process_tag(rundir::kProcessTagVariable, (*launch)->process_tag(),
-                                         static_cast<int>(std::max<std::int64_t>(1000, left)));
+                                              static_cast<int>(std::max<std::int64_t>(1000, left)));
       if (!swept) return fail(std::move(swept.error()));
       if ((*launch)->cgroup().empty()) continue;
       if (auto gone = process::discard_run_group(

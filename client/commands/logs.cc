@@ -317,7 +317,8 @@ void add_logs(CLI::App& app, Context& context, int& exit) {
       "a few lines from before may come along\n"
       "A line longer than 1 MiB is printed as several of 1 MiB, and --grep looks at each; --raw "
       "gives the bytes as they are.\n"
-      "exit:         0 all was printed, or Ctrl-C  4 time is up  10 no such job, rank, auxiliary process, "
+      "exit:         0 all was printed, or Ctrl-C  4 time is up  10 no such job, rank, auxiliary "
+      "process, "
       "node or attempt");
   on_chosen(*command, context, exit,
             [options](const Context& chosen) { return logs(chosen, *options); });

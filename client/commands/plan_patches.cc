@@ -117,10 +117,9 @@ std::string patches_text(const v1::PlanJobResponse& plan, const render::Style& s
 
 std::vector<std::string> patch_warnings(const v1::PlanJobResponse& plan) {
   std::vector<std::string> lines;
-  visit_each(plan,
-               {.elsewhere = [](const std::string&) {},
-                .refused = [&](const std::string& why) { lines.push_back(why); },
-                .changed = [](const std::string&, const std::string&, const std::string&) {}});
+  visit_each(plan, {.elsewhere = [](const std::string&) {},
+                    .refused = [&](const std::string& why) { lines.push_back(why); },
+                    .changed = [](const std::string&, const std::string&, const std::string&) {}});
   return lines;
 }
 

@@ -36,7 +36,8 @@ bool ReportingRank::on_line(std::uint32_t attempt, std::uint32_t rank, std::stri
   }
   buffered_.push_back({.attempt = attempt, .rank = rank, .text = std::string(text)});
   buffered_bytes_ += text.size();
-  while (buffered_.size() > kBufferedLinesMost || buffered_bytes_ > kBufferedBytesMost) drop_oldest();
+  while (buffered_.size() > kBufferedLinesMost || buffered_bytes_ > kBufferedBytesMost)
+    drop_oldest();
   return false;
 }
 

@@ -1,14 +1,18 @@
-// Which lines of a job's many ranks a pipe gets to see: the reporting rank's, in their order, none lost.
-// The reporting rank is the lowest rank that prints steps (controller/api: progress), so who it is shows
+// Which lines of a job's many ranks a pipe gets to see: the reporting rank's, in their order, none
+// lost.
+// The reporting rank is the lowest rank that prints steps (controller/api: progress), so who it is
+// shows
 // only with the first steps, and the first reading may name a rank that a lower one then takes over
 // from:
 //
 //   before the first reading   rank 0 is shown, the others' lines are held back
-//   a reading                  its rank is the reporting rank; its held lines come out; the ranks below
+//   a reading                  its rank is the reporting rank; its held lines come out; the ranks
+//                              below
 //                              it are still held back
 //   a lower rank's step        takes over, its held lines come out; a higher one's does not (its
 //                              node only reconnected first)
-//   a new attempt              the last one's reporting rank speaks until a reading of the new one names
+//   a new attempt              the last one's reporting rank speaks until a reading of the new one
+//                              names
 //                              another
 //
 // Held lines are bounded; what is not shown in the end is counted. Pure.

@@ -117,7 +117,8 @@ Result<ResumeSource> choose_checkpoint(v1::Job job, const std::string& doing,
 
 void print_quarantined(const Context& context, const ResumeSource& source) {
   const std::string line = fmt::format(
-      "muster: the checkpoint of step {} was quarantined ('muster events {}' says how); it is taken "
+      "muster: the checkpoint of step {} was quarantined ('muster events {}' says how); it is "
+      "taken "
       "because it was asked for",
       source.checkpoint.step, source.job.id());
   fmt::print(stderr, "{}\n", context.err.paint(render::Tint::Warn, line));
@@ -132,14 +133,14 @@ Result<void> check_checkpoint(const ResumeSource& source) {
           : fmt::format("; it is stage '{}' of chain '{}', name another one as {}.STAGE",
                         stage.name(), stage.chain_name(), stage.chain_name());
   if (!source.job.checkpoints().empty())
-    return fail(
-        wrong(source.job, source.doing, ErrorCode::Unsatisfiable,
-              fmt::format("all its whole checkpoints (steps {}) were quarantined: they hold weights "
-                          "alone, are torn, or two attempts that went on from each failed alike; "
-                          "'muster events {}' says which; of torn ones that are mended name the "
-                          "step to load all the same, from weights a new job begins with start: "
-                          "{{from: job:JOB, as: weights}}{}",
-                          steps_of(source.job), source.job.id(), other)));
+    return fail(wrong(
+        source.job, source.doing, ErrorCode::Unsatisfiable,
+        fmt::format("all its whole checkpoints (steps {}) were quarantined: they hold weights "
+                    "alone, are torn, or two attempts that went on from each failed alike; "
+                    "'muster events {}' says which; of torn ones that are mended name the "
+                    "step to load all the same, from weights a new job begins with start: "
+                    "{{from: job:JOB, as: weights}}{}",
+                    steps_of(source.job), source.job.id(), other)));
   return fail(wrong(source.job, source.doing, ErrorCode::Unsatisfiable,
                     fmt::format("it has no whole checkpoint ('muster ckpt ls {}'), and weights "
                                 "alone are none; run it anew, or start a new job from weights "

@@ -10,10 +10,10 @@
 #include "client/commands/commands.h"
 #include "client/render/incident.h"
 #include "client/render/job_table.h"
+#include "client/render/printed_reasons.h"
 #include "client/render/progress_text.h"
 #include "client/render/table.h"
 #include "client/render/text.h"
-#include "client/render/printed_reasons.h"
 #include "common/base/time.h"
 
 namespace muster::client {

@@ -52,7 +52,7 @@ Result<int> wait_for_job(const Session& session, Interrupt& interrupt, const Wai
   // its id as soon as that is known: the name may be another job's later
   std::string job = options.job;
   const auto poll_state = [&](Interrupt* ended_by,
-                        std::chrono::milliseconds time) -> Result<std::optional<int>> {
+                              std::chrono::milliseconds time) -> Result<std::optional<int>> {
     v1::GetJobRequest request;
     request.set_job(job);
     auto response = ask(session, &Jobs::GetJob, request, ended_by, time);

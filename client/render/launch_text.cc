@@ -37,8 +37,9 @@ std::string environment_text(const google::protobuf::RepeatedPtrField<v1::EnvVal
         "export {:<{}}  {}\n", printable(value.name()) + "=" + shell_quote(value.value()), width,
         style.paint(
             Tint::Dim,
-            fmt::format("# {}{}", printable(value.source()),
-                        not_yet_known ? "; the node tells its run directory when it has started" : "")));
+            fmt::format(
+                "# {}{}", printable(value.source()),
+                not_yet_known ? "; the node tells its run directory when it has started" : "")));
   }
   return out;
 }

@@ -26,7 +26,8 @@ std::string file_text(const v1::LaunchedFile& file, Contents contents, const Sty
 // What runtime.setup runs on every node. Empty: nothing.
 std::string setup_text(const v1::JobSpec& spec, const Style& style);
 
-// A rank's launch with the files and auxiliary processes of its node as one document, for Json, Jsonl and
+// A rank's launch with the files and auxiliary processes of its node as one document, for Json,
+// Jsonl and
 // Yaml.
 std::string launch_document(const v1::GetRankLaunchResponse& answer, Format format);
 

@@ -10,7 +10,8 @@
 namespace muster::render {
 namespace {
 
-constexpr Duration kStillLeast = std::chrono::seconds(10);  // a checkpoint's time, a slow heartbeat's
+// a checkpoint's time, a slow heartbeat's
+constexpr Duration kStillLeast = std::chrono::seconds(10);
 constexpr double kStillSteps = 5;
 
 bool is_current(const v1::Job& job) { return job.progress().attempt() == job.attempt(); }

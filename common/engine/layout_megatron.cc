@@ -38,8 +38,8 @@ class MegatronLayout final : public CheckpointLayout {
     for (std::size_t i = 0; i < steps.size() && i < newest + 1; ++i) {
       const std::optional<std::int64_t> mark =
           steps[i] == options_.sealed_step ? steps[i] : reached;
-      FoundCheckpoint checkpoint =
-          read_checkpoint(files, fmt::format("{}/{}", save_dir, iteration_name(steps[i])), steps[i], mark);
+      FoundCheckpoint checkpoint = read_checkpoint(
+          files, fmt::format("{}/{}", save_dir, iteration_name(steps[i])), steps[i], mark);
       if (checkpoint.sealed && std::ranges::all_of(checkpoint.shards, &FoundShard::finished))
         of_whole = std::max(of_whole, checkpoint.shards.size());
       // one more than asked for is looked at, for `expected` alone
@@ -76,7 +76,7 @@ class MegatronLayout final : public CheckpointLayout {
   }
 
   static FoundCheckpoint read_checkpoint(const FileView& files, std::string path, std::int64_t step,
-                              std::optional<std::int64_t> reached) {
+                                         std::optional<std::int64_t> reached) {
     const Entries entries = files.list(path);
     const bool per_rank = std::ranges::any_of(entries, [](const FileView::Entry& entry) {
       return entry.directory && entry.name.starts_with("mp_rank_");

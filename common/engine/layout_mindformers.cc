@@ -54,7 +54,7 @@ std::optional<std::int64_t> positive(std::optional<std::int64_t> step) {
 }
 
 ShardState read_safetensors(const FileView& files, const std::string& path,
-                         const FileView::Entry& file) {
+                            const FileView::Entry& file) {
   const auto bytes = safetensors_header_bytes(files.head(path, 8), file.bytes);
   if (!bytes) return {};
   std::string json;
@@ -108,8 +108,7 @@ struct RankFile {
                        safetensors ? "safetensors" : "ckpt");
   }
   [[nodiscard]] ShardState state(const FileView& files) const {
-    return safetensors ? read_safetensors(files, path(), file)
-                       : read_ckpt(files, path(), file);
+    return safetensors ? read_safetensors(files, path(), file) : read_ckpt(files, path(), file);
   }
 };
 
@@ -396,8 +395,7 @@ class MindFormersLayout final : public CheckpointLayout {
       for (const auto& [number, pair] : shards) {
         const auto whole = [&](const FileView::Entry* file) {
           return file != nullptr &&
-                 read_safetensors(files, fmt::format("{}/{}", checkpoint.path, file->name),
-                                     *file)
+                 read_safetensors(files, fmt::format("{}/{}", checkpoint.path, file->name), *file)
                      .finished;
         };
         FoundShard shard{.name = fmt::format("{:07d}", number)};

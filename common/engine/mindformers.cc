@@ -147,9 +147,10 @@ void put_common(const LaunchRequest& request, LaunchPlan& plan, const std::strin
   // is_publicly_accessible_path() and the first rank of a node go by DEVICE_NUM_PER_NODE; 8
   // otherwise.
   const std::uint32_t first = request.nodes.front().rank_count;
-  const bool uniform = first != 8 && std::ranges::all_of(request.nodes, [first](const NodeSlot& node) {
-                      return node.rank_count == first;
-                    });
+  const bool uniform =
+      first != 8 && std::ranges::all_of(request.nodes, [first](const NodeSlot& node) {
+        return node.rank_count == first;
+      });
   for (RankPlan& rank : plan.ranks) {
     put_hccl_port(request, rank, kSource);
     put(rank.env, "RANK_ID", std::to_string(rank.rank), kSource);

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <set>
 
-#include "common/engine/fetches.h"
 #include "common/engine/code_place.h"
 #include "common/engine/core_binding.h"
 #include "common/engine/engine.h"
+#include "common/engine/fetches.h"
 #include "common/engine/modelarts.h"
 #include "common/engine/plog.h"
 #include "common/engine/rows.h"
@@ -33,7 +33,8 @@ void add_dirs(v1::NodeLaunch& launch, const LaunchRequest& request, const Launch
   for (const PatchPlan& file : plan.patched)
     if (file.node == node && !file.path.empty()) launch.add_make_dirs(parent_of(file.path));
   for (const std::string& dir : modelarts_dirs(request, node)) launch.add_make_dirs(dir);
-  if (launch.script().intercept()) launch.add_make_dirs(rank_log_dir(request.out_dir, request.attempt));
+  if (launch.script().intercept())
+    launch.add_make_dirs(rank_log_dir(request.out_dir, request.attempt));
 }
 
 void add_files(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t node) {

@@ -181,7 +181,7 @@ void check_steps(const v1::JobSpec& spec, Problems& problems) {
 }
 
 void check_given_once(const CommandLine& command, std::span<const std::string_view> options,
-                     Problems& problems) {
+                      Problems& problems) {
   for (const std::string_view name : options)
     if (has_option(command, name))
       return problems.push_back(

@@ -48,8 +48,8 @@ bool asks_for_training(const v1::JobSpec& spec) {
 // Where it goes by --output_dir, which muster gives to run_mindformer.py alone.
 std::string rank_file(const v1::JobSpec& spec) {
   const bool known = spec.engine() == "mindformers" &&
-                    spec.launch().mode() == v1::LAUNCH_MODE_STRATEGY &&
-                    mindformers_sets_save_dir(spec);
+                     spec.launch().mode() == v1::LAUNCH_MODE_STRATEGY &&
+                     mindformers_sets_save_dir(spec);
   return known ? "${save.dir}/strategy/ckpt_strategy_rank_${rank}.ckpt" : "";
 }
 

@@ -153,7 +153,8 @@ struct Emptieds {
     };
     for (const Emptied& one : surely) take(one);
     for (const Emptied& one : maybe) {
-      if (family.known_sessions.contains(one.session) || scan.sessions.contains(one.session)) take(one);
+      if (family.known_sessions.contains(one.session) || scan.sessions.contains(one.session))
+        take(one);
     }
   }
 };
@@ -174,8 +175,8 @@ Kin kin_of(const Family& family, const std::set<pid_t>& line, ProcStat stat) {
 
 }  // namespace
 
-Result<ProcessTagScan> scan_process_tag(std::string_view name, std::string_view value, std::uint64_t since,
-                               const Family* family) {
+Result<ProcessTagScan> scan_process_tag(std::string_view name, std::string_view value,
+                                        std::uint64_t since, const Family* family) {
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
   if (proc == nullptr) return fail_errno("opening '/proc'", errno);
   const std::string wanted = std::string(name) + "=" + std::string(value);
@@ -230,16 +231,16 @@ Result<ProcessTagScan> scan_process_tag(std::string_view name, std::string_view 
   return scan;
 }
 
-Result<ProcessTagSweep> ProcessTagSweep::start(std::string name, std::string value, std::uint64_t since,
-                                       std::optional<Family> family) {
+Result<ProcessTagSweep> ProcessTagSweep::start(std::string name, std::string value,
+                                               std::uint64_t since, std::optional<Family> family) {
   io::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   io::UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!epoll || !timer) return fail_errno("starting a sweep", errno);
   epoll_event event{.events = EPOLLIN, .data = {.fd = timer.get()}};
   if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, timer.get(), &event) != 0)
     return fail_errno("starting a sweep", errno);
-  return ProcessTagSweep(std::move(name), std::move(value), since, std::move(family), std::move(epoll),
-                     std::move(timer));
+  return ProcessTagSweep(std::move(name), std::move(value), since, std::move(family),
+                         std::move(epoll), std::move(timer));
 }
 
 Result<ProcessTagSweep::Progress> ProcessTagSweep::step() {
@@ -291,7 +292,7 @@ Result<ProcessTagSweep::Progress> ProcessTagSweep::step() {
 }
 
 Result<std::uint32_t> sweep_process_tag(const std::string& name, const std::string& value,
-                                   int timeout_ms) {
+                                        int timeout_ms) {
   auto sweep = ProcessTagSweep::start(name, value);
   if (!sweep) return fail(std::move(sweep.error()));
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);

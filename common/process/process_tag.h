@@ -28,7 +28,8 @@
 
 namespace muster::process {
 
-// How a process is judged that does not show the process tag. One in a session of the family is of the
+// How a process is judged that does not show the process tag. One in a session of the family is of
+// the
 // run, whatever its environment says, when the session is known for the run's: by its leader (a
 // zombie holds its number, too), by a carrier in it, or by a member that the look before this one
 // found. The number of a leader that is gone may be a stranger's. Further, of one whose
@@ -52,10 +53,11 @@ struct ProcessTagScan {
   std::set<pid_t> sessions;      // of those found
 };
 // Processes with NAME=value, the whole value. `since`: start time (ProcessId) of the process that
-// gave the process tag out, if known: what is older cannot carry it, so that a stranger who hangs in his
+// gave the process tag out, if known: what is older cannot carry it, so that a stranger who hangs
+// in his
 // exit does not keep us waiting.
 Result<ProcessTagScan> scan_process_tag(std::string_view name, std::string_view value,
-                               std::uint64_t since = 0, const Family* family = nullptr);
+                                        std::uint64_t since = 0, const Family* family = nullptr);
 
 // Kills them all, until two successive scans find none. For a loop that may not block: step(), then
 // wait until fd() is readable
@@ -66,7 +68,7 @@ class ProcessTagSweep {
   enum class Progress : std::uint8_t { Waiting, Done };
 
   static Result<ProcessTagSweep> start(std::string name, std::string value, std::uint64_t since = 0,
-                                   std::optional<Family> family = std::nullopt);
+                                       std::optional<Family> family = std::nullopt);
   Result<Progress> step();
   [[nodiscard]] int fd() const { return epoll_.get(); }
   // Processes that it waits for without having killed them: whether they are of the run is not
@@ -76,7 +78,7 @@ class ProcessTagSweep {
 
  private:
   ProcessTagSweep(std::string name, std::string value, std::uint64_t since,
-              std::optional<Family> family, io::UniqueFd epoll, io::UniqueFd timer)
+                  std::optional<Family> family, io::UniqueFd epoll, io::UniqueFd timer)
       : name_(std::move(name)),
         value_(std::move(value)),
         since_(since),
@@ -97,6 +99,6 @@ class ProcessTagSweep {
 
 // The same, blocking, for tests and tools: the number killed; TimedOut with what is left.
 Result<std::uint32_t> sweep_process_tag(const std::string& name, const std::string& value,
-                                   int timeout_ms);
+                                        int timeout_ms);
 
 }  // namespace muster::process

@@ -116,7 +116,8 @@ std::vector<ToolAnswer> ToolRunner::run(const std::vector<ToolRequest>& requests
   std::size_t next = 0;
   bool cancelled = false;
   const auto end = Clock::now() + limits.total;
-  auto observe_at = limits.observe ? Clock::now() + limits.observe_interval : Clock::time_point::max();
+  auto observe_at =
+      limits.observe ? Clock::now() + limits.observe_interval : Clock::time_point::max();
 
   const auto finish = [&](Running& tool) {
     ToolAnswer& answer = answers[tool.index];

@@ -32,7 +32,8 @@ struct ToolLimits {
   std::size_t bytes = 256 << 10;  // of one's standard output
   // readable: nobody waits for answers any more, all are ended at once
   int cancel_fd = -1;
-  // While one runs, every `observe_interval`: its process and what it has printed so far. On the calling
+  // While one runs, every `observe_interval`: its process and what it has printed so far. On the
+  // calling
   // thread, and must not block.
   std::function<void(pid_t, std::string_view)> observe{};
   std::chrono::milliseconds observe_interval{1000};

@@ -58,7 +58,7 @@ std::optional<std::string> name_of_node_log(std::string_view file_name) {
 }
 
 std::string process_tag(const ClusterId& cluster, const JobId& job, AttemptNo attempt,
-                   const NodeName& node) {
+                        const NodeName& node) {
   return cluster.str() + "/" + job.str() + "." + std::to_string(attempt.value) + "@" + node.str();
 }
 

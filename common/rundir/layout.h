@@ -15,16 +15,19 @@
 //                         boot id), or the agent (pid 0) for "never"
 //         lease           agent, by rename: boot time at which the orphan grace ends. The worker
 //                         kills its ranks when it is past or gone.
-//         events          worker, appended: setup, pids of auxiliary processes and ranks, started, exits,
+//         events          worker, appended: setup, pids of auxiliary processes and ranks, started,
+//                         exits,
 //                         stop requested, swept
-//         wake FIFO            FIFO, made by the agent: the worker rings it after each write to `claim`
+//         wake FIFO            FIFO, made by the agent: the worker rings it after each write to
+//                              `claim`
 //                         or `events`. Not there: the agent looks now and then.
 //         mark            agent, appended: refused, swept by the agent, first step seen, success
 //                         seen, evidence lines
 //         logs/rank-<N>.log      a rank's stdout and stderr, O_APPEND, the rank writes it itself
 //         logs/rank-<N>.cursor   agent: log segments after truncation, punched floor
 //         logs/worker.log        the worker's own complaints
-//         logs/auxiliary-<NAME>.log   an auxiliary process's stdout and stderr; auxiliary-<NAME>.cursor as
+//         logs/auxiliary-<NAME>.log   an auxiliary process's stdout and stderr;
+//                                     auxiliary-<NAME>.cursor as
 //                                     of a rank
 //         logs/auxiliary-rank-<N>.log agent: its copy of the file into which a node's script sends
 //         the output of rank N of the training; .cursor as of a rank
@@ -108,7 +111,8 @@ class RunLayout {
   }
   [[nodiscard]] std::filesystem::path shim_dir() const { return root_ / "shim"; }
   [[nodiscard]] std::filesystem::path shim_report() const { return root_ / "launches"; }
-  // Of any process beside the ranks, by the name that its log has for everybody: an auxiliary process's, or
+  // Of any process beside the ranks, by the name that its log has for everybody: an auxiliary
+  // process's, or
   // kSetupLog.
   [[nodiscard]] std::filesystem::path node_log(const std::string& name) const {
     return name == kSetupLog ? setup_log() : auxiliary_log(name);
@@ -135,7 +139,7 @@ std::optional<std::string> name_of_node_log(std::string_view file_name);
 // The value of MUSTER_PROCESS_TAG: what a sweep looks for in /proc/PID/environ. A function of names
 // alone, so that an agent that lost its state directory can still sweep.
 std::string process_tag(const ClusterId& cluster, const JobId& job, AttemptNo attempt,
-                   const NodeName& node);
+                        const NodeName& node);
 inline constexpr const char* kProcessTagVariable = "MUSTER_PROCESS_TAG";
 
 // Of the setup alone: the path of the file for its environment, as its process may open it. The

@@ -16,7 +16,8 @@ namespace muster::rundir {
 
 inline constexpr std::uint32_t kVersion = 1;
 
-// The directory with logs/ and the wake FIFO in it, mode 0700; the runs directory above must be there.
+// The directory with logs/ and the wake FIFO in it, mode 0700; the runs directory above must be
+// there.
 // Already there is no error. A file system that has no FIFOs costs the wake FIFO, not the run.
 Result<void> make_run(const RunLayout& run);
 

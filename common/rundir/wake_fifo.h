@@ -1,4 +1,5 @@
-// The wake FIFO of a run directory: a FIFO by which the worker tells the agent that there is something
+// The wake FIFO of a run directory: a FIFO by which the worker tells the agent that there is
+// something
 // new in `claim` or `events`. An inotify instance would tell it too, but a user has 128 of them for
 // all programs together, and a node whose exits are not seen is worse than one whose logs are seen
 // late.

@@ -495,8 +495,8 @@ class Completer {
     if (success.means_case() != v1::SuccessSpec::kLastStep) return;
     success.set_last_step(true);
     if (!unknown_why.empty())
-      problem("success",
-              fmt::format("last-step could not be told: {} ({})", unknown_why, accepted("success")));
+      problem("success", fmt::format("last-step could not be told: {} ({})", unknown_why,
+                                     accepted("success")));
   }
 
   void pattern(const std::string& key, const std::string& text, int groups) {

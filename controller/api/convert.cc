@@ -145,7 +145,8 @@ void add_attempts(v1::Job& shown, const core::JobRecord& job, const std::string&
     *shown.add_incidents() = std::move(incident);
 }
 
-// What ended ranks told of their last step is in the ledger; heartbeats are not, and the last of them
+// What ended ranks told of their last step is in the ledger; heartbeats are not, and the last of
+// them
 // may have come too late.
 void add_last_step(v1::Job& shown, const core::AttemptRecord& attempt) {
   const std::int64_t last = core::last_step_reported(attempt);

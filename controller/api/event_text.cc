@@ -121,9 +121,10 @@ struct Sayer {
             with_reason(fmt::format("attempt {} broke", e.attempt.value), e.cause)};
   }
   EventText operator()(const core::AttemptEnded& e) const {
-    EventText result{"attempt-ended", with_reason(fmt::format("attempt {} ended ({})", e.attempt.value,
-                                                       core::to_string(e.verdict.cls)),
-                                           e.verdict.reason)};
+    EventText result{"attempt-ended",
+                     with_reason(fmt::format("attempt {} ended ({})", e.attempt.value,
+                                             core::to_string(e.verdict.cls)),
+                                 e.verdict.reason)};
     if (e.verdict.rank) result.rank = static_cast<std::int32_t>(e.verdict.rank->value);
     return result;
   }

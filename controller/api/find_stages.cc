@@ -45,7 +45,8 @@ void continue_lookup(std::unique_ptr<ArchiveLookup> lookup) {
   read_archived(shell, id, false,
                 [lookup = std::move(lookup), key](Result<ArchivedRecord> record) mutable {
                   // One that cannot be read back is not done: the stage runs again.
-                  if (record) add_found(lookup->response, record->job, key, lookup->edge.cluster_out);
+                  if (record)
+                    add_found(lookup->response, record->job, key, lookup->edge.cluster_out);
                   continue_lookup(std::move(lookup));
                 });
 }

@@ -1,4 +1,5 @@
-// The loss of an ended job's last step, from its series: heartbeats are forgotten with the process and
+// The loss of an ended job's last step, from its series: heartbeats are forgotten with the process
+// and
 // when the job is archived.
 #pragma once
 

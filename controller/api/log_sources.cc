@@ -128,8 +128,8 @@ void find_training_ranks(LogSources& sources, v1::ReadLogsRequest& request) {
 }
 
 std::optional<std::string> missing_auxiliaries(const LogSources& sources,
-                                              std::set<std::string> there,
-                                              const LogChoice& choice) {
+                                               std::set<std::string> there,
+                                               const LogChoice& choice) {
   there.insert(sources.node_logs.begin(), sources.node_logs.end());
   std::set<std::string> missing;
   std::ranges::set_difference(choice.auxiliaries, there, std::inserter(missing, missing.end()));

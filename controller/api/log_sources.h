@@ -68,6 +68,7 @@ std::optional<std::string> missing_logs(const LogSources& sources,
                                         const v1::ReadLogsRequest& request);
 // The same of the chosen names; `there`: of which the store has logs.
 std::optional<std::string> missing_auxiliaries(const LogSources& sources,
-                                              std::set<std::string> there, const LogChoice& choice);
+                                               std::set<std::string> there,
+                                               const LogChoice& choice);
 
 }  // namespace muster::controller

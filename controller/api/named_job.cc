@@ -95,9 +95,9 @@ void find_named(Edge& edge, const View& view, const std::vector<WantedJob>& want
               : named_job(job->second, edge.cluster_out);
     } else if (one.only_end && stone != view.ledger.tombstones.end()) {
       lookup->found[one.text] = {.id = ref->id,
-                               .name = stone->second.name,
-                               .phase = stone->second.phase,
-                               .archived = true};
+                                 .name = stone->second.name,
+                                 .phase = stone->second.phase,
+                                 .archived = true};
     } else {
       lookup->left.emplace(lookup->left.begin(), one, ref->id);
     }

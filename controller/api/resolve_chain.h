@@ -53,7 +53,8 @@ std::vector<WantedJob> wanted_jobs(const Submission& submission);
 Result<Resolved> fill_in(Submission submission, const NamedJobs& named,
                          const std::string& cluster_out);
 
-// The newest checkpoint of the job that is not quarantined, or that of start.step; nothing: there is
+// The newest checkpoint of the job that is not quarantined, or that of start.step; nothing: there
+// is
 // none, and the job begins anew then. Unsatisfiable: it cannot.
 Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start,
                                                       const NamedJob& job);

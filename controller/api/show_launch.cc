@@ -65,8 +65,8 @@ void fill_files(google::protobuf::RepeatedPtrField<v1::LaunchedFile>& shown,
 }
 
 void fill_auxiliaries(google::protobuf::RepeatedPtrField<v1::LaunchedAuxiliary>& shown,
-                     const engine::LaunchRequest& request, const engine::LaunchPlan& plan,
-                     const std::set<std::size_t>& nodes) {
+                      const engine::LaunchRequest& request, const engine::LaunchPlan& plan,
+                      const std::set<std::size_t>& nodes) {
   for (const engine::AuxiliaryPlan& auxiliary : plan.auxiliaries) {
     if (!nodes.contains(auxiliary.node)) continue;
     v1::LaunchedAuxiliary& one = *shown.Add();

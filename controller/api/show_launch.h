@@ -21,7 +21,7 @@ void fill_files(google::protobuf::RepeatedPtrField<v1::LaunchedFile>& shown,
                 const engine::LaunchRequest& request, const engine::LaunchPlan& plan,
                 const std::set<std::size_t>& nodes);
 void fill_auxiliaries(google::protobuf::RepeatedPtrField<v1::LaunchedAuxiliary>& shown,
-                     const engine::LaunchRequest& request, const engine::LaunchPlan& plan,
-                     const std::set<std::size_t>& nodes);
+                      const engine::LaunchRequest& request, const engine::LaunchPlan& plan,
+                      const std::set<std::size_t>& nodes);
 
 }  // namespace muster::controller

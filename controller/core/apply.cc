@@ -465,7 +465,8 @@ class Folder {
   void release_port(const JobRecord& job, const AttemptRecord& attempt) {
     const auto owned =
         ledger_.ports_reserved.find({attempt.parts.front().placed.address, attempt.master_port});
-    if (owned != ledger_.ports_reserved.end() && owned->second == AttemptKey{job.id, attempt.number})
+    if (owned != ledger_.ports_reserved.end() &&
+        owned->second == AttemptKey{job.id, attempt.number})
       ledger_.ports_reserved.erase(owned);
   }
 

@@ -8,7 +8,8 @@
 
 namespace muster::core {
 
-// The newest by (step, attempt) over all attempts that is not quarantined (as those that hold weights
+// The newest by (step, attempt) over all attempts that is not quarantined (as those that hold
+// weights
 // alone are); where there is none, what the job starts with (start_point.h). A spec that does not
 // resume has but the weights that it starts with.
 std::optional<ResumePoint> newest_checkpoint(const JobRecord& job);
@@ -31,7 +32,8 @@ std::optional<ResumePoint> suspect_checkpoint(const JobRecord& job, const Attemp
 struct TornCheckpoint {
   ResumePoint point;
   std::string seen;  // who says what of it
-  // to go on from, when it is quarantined; nothing: there is none, and it is not quarantined to begin
+  // to go on from, when it is quarantined; nothing: there is none, and it is not quarantined to
+  // begin
   // anew
   std::optional<ResumePoint> older;
 };

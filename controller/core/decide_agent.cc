@@ -88,7 +88,8 @@ class FactDecider {
 
   Decision run() {
     // Another state directory than the one the placement pinned cannot have run it. On the same
-    // boot it can say that nothing is left, for it has looked for the processes by their process tag, or
+    // boot it can say that nothing is left, for it has looked for the processes by their process
+    // tag, or
     // why it will not start; an agent on another boot has seen nothing of it.
     const bool same_instance = input_.instance == part_.placed.instance;
     switch (input_.fact.what_case()) {
@@ -374,7 +375,7 @@ std::optional<AttemptKey> runs_elsewhere(const Deciding& in, const RegisterNode&
 Decision decide_one(const Deciding& in, const RegisterNode& input) {
   const auto seen = in.presence.nodes.find(input.node);
   const bool occupied = seen != in.presence.nodes.end() && seen->second.connection.value != 0 &&
-                    seen->second.instance != input.instance;
+                        seen->second.instance != input.instance;
   if (occupied && !is_silent(in.presence, input.node, in.now.boot, in.limits.silent_after)) {
     return refuse(ErrorCode::Conflict,
                   fmt::format("registering node '{}': another agent with this name is connected "

@@ -44,7 +44,7 @@ bool still_free(const Deciding& in, const ProposePlacement& input) {
 }
 
 CheckpointQuarantined quarantined(const ResumePoint& suspect, const JobRecord& job,
-                             const AttemptRecord& attempt, const Verdict& verdict) {
+                                  const AttemptRecord& attempt, const Verdict& verdict) {
   return {.job = job.id,
           .attempt = suspect.attempt,
           .step = suspect.step,

@@ -30,7 +30,7 @@ std::optional<std::string> stopped_rank(const AttemptRecord& attempt,
 }  // namespace
 
 PartCheck check_part(const Ledger& ledger, const Presence& presence, const JobRecord& job,
-                      const NodePart& part, Now now, const Limits& limits) {
+                     const NodePart& part, Now now, const Limits& limits) {
   if (part.swept || part.idle()) return {.liveness = PartLiveness::Swept};
   const NodeName& node = part.placed.node;
   if (ledger.dead_nodes.contains(node)) return {.liveness = PartLiveness::Dead};
@@ -51,7 +51,7 @@ PartCheck check_part(const Ledger& ledger, const Presence& presence, const JobRe
 }
 
 FenceCheck check_fence(const Ledger& ledger, const Presence& presence, const JobRecord& job,
-                        const AttemptRecord& attempt, Now now, const Limits& limits) {
+                       const AttemptRecord& attempt, Now now, const Limits& limits) {
   FenceCheck check;
   std::vector<PartLiveness> part_liveness;
   std::vector<std::string> dead, grace_over, silent, reachable;
@@ -73,7 +73,8 @@ FenceCheck check_fence(const Ledger& ledger, const Presence& presence, const Job
     check.rule = "swept";
     if (!dead.empty()) check.rule += fmt::format("; declared dead: {}", quoted(dead));
     if (!grace_over.empty())
-      check.rule += fmt::format("; silent for longer than the orphan grace: {}", quoted(grace_over));
+      check.rule +=
+          fmt::format("; silent for longer than the orphan grace: {}", quoted(grace_over));
     return check;
   }
   const std::optional<std::string> stopped = stopped_rank(attempt, part_liveness);
@@ -83,7 +84,7 @@ FenceCheck check_fence(const Ledger& ledger, const Presence& presence, const Job
     const Duration since = attempt.broke_at ? now.wall - *attempt.broke_at : limits.exit_bound;
     if (since >= Duration::zero() && since < limits.exit_bound) {
       check.waits.push_back(fmt::format("the last exits from the silent node{} {}",
-                                       silent.size() == 1 ? "" : "s", quoted(silent)));
+                                        silent.size() == 1 ? "" : "s", quoted(silent)));
       sooner(check.check_at, now.boot + (limits.exit_bound - since));
       return check;
     }

@@ -21,12 +21,13 @@ enum class PartLiveness : std::uint8_t { Swept, Dead, GraceOver, Silent, Reachab
 struct PartCheck {
   PartLiveness liveness = PartLiveness::Reachable;
   std::optional<BootTime> check_at;  // when time alone may change it
-  std::optional<BootTime> over_at;  // when time alone will have ended the grace
+  std::optional<BootTime> over_at;   // when time alone will have ended the grace
 };
 PartCheck check_part(const Ledger& ledger, const Presence& presence, const JobRecord& job,
-                      const NodePart& part, Now now, const Limits& limits);
+                     const NodePart& part, Now now, const Limits& limits);
 inline bool can_run_nothing(PartLiveness liveness) {
-  return liveness == PartLiveness::Swept || liveness == PartLiveness::Dead || liveness == PartLiveness::GraceOver;
+  return liveness == PartLiveness::Swept || liveness == PartLiveness::Dead ||
+         liveness == PartLiveness::GraceOver;
 }
 
 struct FenceCheck {
@@ -36,7 +37,7 @@ struct FenceCheck {
   std::optional<BootTime> check_at;
 };
 FenceCheck check_fence(const Ledger& ledger, const Presence& presence, const JobRecord& job,
-                        const AttemptRecord& attempt, Now now, const Limits& limits);
+                       const AttemptRecord& attempt, Now now, const Limits& limits);
 
 // Every part can run nothing any more: rule a alone.
 bool nothing_runs(const Ledger& ledger, const Presence& presence, const JobRecord& job,

@@ -37,7 +37,8 @@ bool meets_any(std::uint32_t block, const std::vector<std::uint16_t>& blocks) {
 }  // namespace
 
 bool HostPorts::is_free(const std::string& address, std::uint16_t port) const {
-  return !ledger_.ports_reserved.contains({address, port}) && !taken_.ports.contains({address, port});
+  return !ledger_.ports_reserved.contains({address, port}) &&
+         !taken_.ports.contains({address, port});
 }
 
 std::uint16_t HostPorts::master(const NodeName& node, const std::string& address,
@@ -152,7 +153,8 @@ std::uint16_t HostPorts::block_of(const AttemptKey& key, const NodeName& node) c
 void HostPorts::collect(const NodeName& node, Blocks& into) const {
   if (const auto parts = ledger_.node_parts.find(node); parts != ledger_.node_parts.end()) {
     for (const AttemptKey& key : parts->second.unswept) {
-      if (const std::uint16_t first = block_of(key, node); first != 0) into.reserved.push_back(first);
+      if (const std::uint16_t first = block_of(key, node); first != 0)
+        into.reserved.push_back(first);
     }
     std::size_t age = 0;
     const auto recent = [&](const AttemptKey& key) {

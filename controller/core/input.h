@@ -162,6 +162,7 @@ struct SweptHeard {
   JobId job;
   AttemptNo attempt;
 };
-using Observation = std::variant<Connected, Disconnected, HeartbeatHeard, HeartbeatAcked, SweptHeard>;
+using Observation =
+    std::variant<Connected, Disconnected, HeartbeatHeard, HeartbeatAcked, SweptHeard>;
 
 }  // namespace muster::core

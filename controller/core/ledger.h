@@ -112,7 +112,7 @@ struct CheckpointRecord {
   std::uint32_t shards = 0;
   WallTime at{};
   bool quarantined = false;
-  bool weights_alone = false;  // and so it is quarantined 
+  bool weights_alone = false;  // and so it is quarantined
 };
 
 struct JobRecord {

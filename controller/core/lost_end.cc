@@ -10,7 +10,8 @@ namespace muster::core {
 AttemptNo next_attempt(const JobRecord& job, const Presence& presence) {
   std::uint32_t last = job.attempts.empty() ? 0 : job.attempts.back().number.value;
   last += job.attempts_lost;
-  if (const auto reported = presence.numbers_reported.find(job.id); reported != presence.numbers_reported.end())
+  if (const auto reported = presence.numbers_reported.find(job.id);
+      reported != presence.numbers_reported.end())
     last = std::max(last, reported->second.value);
   return AttemptNo(last + 1);
 }
@@ -58,7 +59,8 @@ bool believable_reach(const AgentReach& reported, const Reach& reach) {
 // on from the same copy. Of an earlier epoch nothing was acknowledged that was not in the journal
 // when this life began; that it has grown since explains nothing.
 bool reaches_beyond(const AgentReach& reported, const Reach& reach) {
-  if (reported.epoch > reach.epoch || (reported.epoch == reach.epoch && !reported.welcomed)) return true;
+  if (reported.epoch > reach.epoch || (reported.epoch == reach.epoch && !reported.welcomed))
+    return true;
   return reported.acked > (reported.epoch == reach.epoch ? reach.last : reach.loaded);
 }
 

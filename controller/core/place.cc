@@ -154,15 +154,16 @@ class Placer {
   // Those beside rank 0's node that a job with it may have, for its routes; where the order of
   // nodes is given they come behind it.
   TrainingRoutes::ReachableSet reachable_set_of(std::size_t first, const std::vector<bool>& among,
-                                   TrainingRoutes::Search search) {
-    return routes_.reachable(candidates_.nodes(), first, nodes_needed(), search, [&](std::size_t at) {
-      return among[at] && !(candidates_.in_order() && at < first);
-    });
+                                                TrainingRoutes::Search search) {
+    return routes_.reachable(
+        candidates_.nodes(), first, nodes_needed(), search,
+        [&](std::size_t at) { return among[at] && !(candidates_.in_order() && at < first); });
   }
-  // What is known of others when a reachable set is too small: nothing where their order is given, else
+  // What is known of others when a reachable set is too small: nothing where their order is given,
+  // else
   // that they are on its network, and no better.
   void drop_reachable(std::vector<bool>& among, std::size_t first,
-                   const TrainingRoutes::ReachableSet& reachable) const {
+                      const TrainingRoutes::ReachableSet& reachable) const {
     among[first] = false;
     for (std::size_t at = 0; at < among.size() && !candidates_.in_order(); ++at)
       among[at] = among[at] && !reachable.in[at];
@@ -185,7 +186,8 @@ class Placer {
       const auto found = std::ranges::find(among, true);
       if (found == among.end()) return why;
       const auto first = static_cast<std::size_t>(found - among.begin());
-      const TrainingRoutes::ReachableSet reachable = reachable_set_of(first, among, TrainingRoutes::Search::Enough);
+      const TrainingRoutes::ReachableSet reachable =
+          reachable_set_of(first, among, TrainingRoutes::Search::Enough);
       if (reachable.size >= nodes_needed()) return {};
       if (why.empty()) why = apart_text(candidates_, among, reachable, first);
       drop_reachable(among, first, reachable);
@@ -206,7 +208,8 @@ class Placer {
     std::size_t explained_first = 0;
     for (std::size_t tried = 0; tried < kReachableSetsTried && !nodes.empty(); ++tried) {
       const std::size_t first = place_of(nodes.front().node);
-      const TrainingRoutes::ReachableSet reachable = reachable_set_of(first, among, TrainingRoutes::Search::All);
+      const TrainingRoutes::ReachableSet reachable =
+          reachable_set_of(first, among, TrainingRoutes::Search::All);
       if (!explained) explained = reachable, explained_first = first;
       if (reachable.size >= nodes_needed()) {
         leave_out_all_but(reachable.in, reachable, first);

@@ -129,7 +129,8 @@ std::string port_shortage_text(const Placing& placing, const Candidates& candida
     const NodeRecord& node = *candidates.nodes()[at];
     const std::string address = training_address(node, spec);
     if (!candidates.free(at).why.empty() || ports.master(node.name, address) != 0) continue;
-    const auto reserved = placing.ledger.ports_reserved.find({address, static_cast<std::uint16_t>(fixed)});
+    const auto reserved =
+        placing.ledger.ports_reserved.find({address, static_cast<std::uint16_t>(fixed)});
     const std::string holder = reserved == placing.ledger.ports_reserved.end()
                                    ? "another job"
                                    : describe(placing.ledger, reserved->second);

@@ -146,7 +146,7 @@ std::string standing_text(const Ledger& ledger, const Presence& presence, const 
   const auto seen = presence.attempts.find({id, job.current()->number});
   if (seen == presence.attempts.end()) return text;
   const auto result = std::ranges::find_if(seen->second.ranks,
-                                         [](const auto& rank) { return rank.second.step >= 0; });
+                                           [](const auto& rank) { return rank.second.step >= 0; });
   if (result == seen->second.ranks.end()) return text;
   text += fmt::format(", step {}", result->second.step);
   if (result->second.total > 0) text += fmt::format(" of {}", result->second.total);
@@ -242,8 +242,8 @@ Result<std::vector<PredecessorSucceeded>> succeeded_already(
     const JobId id(one);
     const auto found = find_predecessor(ledger, archived, id);
     if (!found || !is_final(found->phase)) continue;
-    const EventBody result =
-        succeeded_before(job, spec, id, display_name(id, found->name, found->chain_name), found->job);
+    const EventBody result = succeeded_before(
+        job, spec, id, display_name(id, found->name, found->chain_name), found->job);
     if (const auto* without = std::get_if<JobEnded>(&result))
       return fail(ErrorCode::Unsatisfiable, without->verdict->reason);
     all.push_back(std::get<PredecessorSucceeded>(result));

@@ -1,4 +1,5 @@
-// Presence: what can be seen now. Never journaled, lost with the process, rebuilt within a heartbeat by
+// Presence: what can be seen now. Never journaled, lost with the process, rebuilt within a
+// heartbeat by
 // the agents that reconnect.
 // Owned by the shell's strand. observe() (core.h) is the only writer.
 #pragma once
@@ -64,7 +65,7 @@ struct NodeSeen {
   BootTime last_ack_sent{};
   bool heard = false;  // since this controller started
   BootTime connected_at{};
-  BootId boot_id;                              // of the Hello; may be empty
+  BootId boot_id;                                 // of the Hello; may be empty
   std::set<std::pair<JobId, AttemptNo>> present;  // run directories it said it has
   // Of these, not swept, and not in the ledger when it said so: the journal's end was lost, or
   // their job archived without them. What they run holds devices that nobody gave out, until the

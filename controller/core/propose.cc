@@ -239,7 +239,8 @@ class Proposer {
   // by may be placed.
   bool place_in_turn(FittingJobs& jobs, std::set<JobId>& placed, std::optional<BootTime>& wake_at) {
     Taken taken;
-    for (std::size_t considered = 0; considered < kQueueConsideredMax && turn_.placements > 0 && turn_.checks > 0;
+    for (std::size_t considered = 0;
+         considered < kQueueConsideredMax && turn_.placements > 0 && turn_.checks > 0;
          ++considered) {
       const JobRecord* job = jobs.next();
       if (job == nullptr) return jobs.ran_out();

@@ -1,5 +1,6 @@
 // The queue of jobs: first in, first out, and one that comes back goes to the front. It stands in
-// the ledger twice: as a whole, and in lines of jobs that demand the same of nodes (requirements_of).
+// the ledger twice: as a whole, and in lines of jobs that demand the same of nodes
+// (requirements_of).
 // Whether the registered nodes could ever hold a job depends on that alone, so a thousand jobs that
 // wait for machines to come cost one question, and hold nobody up. A job that waits for others
 // (predecessors.h) has its place, and stands in no line. Pure.

@@ -14,7 +14,8 @@ std::string requirements_of(const v1::JobSpec& spec) {
   for (const std::string_view feature : engine::features_needed(spec))
     requirements.append(feature).push_back(' ');
   if (engine::makes_rank_table(spec)) requirements += "table ";
-  if (const auto joined = engine::binding_chip(spec, ranktable::Chip::A910B)) requirements += "halves ";
+  if (const auto joined = engine::binding_chip(spec, ranktable::Chip::A910B))
+    requirements += "halves ";
   if (engine::is_hccl_group(spec)) requirements += "hccl ";
   // a fixed port of rank 0's may lie where they would; an idle node of `launch.per: once` needs
   // none

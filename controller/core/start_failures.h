@@ -10,7 +10,8 @@
 //               the spec fixes, as disk. On rank 0's node nobody tells that one from a port for
 //               HCCL
 //   checkpoint  the one to resume from was read on the node, and is torn: where the node's word is
-//               enough (checkpoints.h) it is quarantined, and the next attempt goes on from an older
+//               enough (checkpoints.h) it is quarantined, and the next attempt goes on from an
+//               older
 //               one, at once, in place. Where it is not, as disk. Or newer ones than the ledger's
 //               were found: the next attempt goes on from these
 //   disk, node  the node's: at once elsewhere; on the node itself after a pause, so that a disk

@@ -76,8 +76,8 @@ OwnedShards owned_shards(const JobRecord& job, const AttemptRecord& attempt) {
   for (const NodePart& part : attempt.parts) {
     if (part.idle()) continue;
     owned.holders.push_back({.node = part.placed.node,
-                            .first_rank = part.placed.first_rank,
-                            .ranks = one ? 0 : part.placed.rank_count});
+                             .first_rank = part.placed.first_rank,
+                             .ranks = one ? 0 : part.placed.rank_count});
   }
   return owned;
 }

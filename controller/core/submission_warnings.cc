@@ -26,7 +26,7 @@ std::vector<std::string> submission_warnings(const Ledger& ledger, const v1::Job
                                              const std::string& out) {
   std::vector<std::string> warnings;
   const bool stated = spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_SHARED ||
-                    spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL;
+                      spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL;
   if (spec.resources().nodes() > 1 && !stated && resumes(spec) && !is_one_machine(ledger)) {
     warnings.push_back(
         fmt::format("job '{}' takes {} nodes, and nothing says that they share '{}': without that "

@@ -213,14 +213,14 @@ bool TrainingRoutes::settle(std::vector<PlacedNode>& nodes) {
                              [&](const Place& place) { return settle_at(place, first, nodes); });
 }
 
-TrainingRoutes::ReachableSet TrainingRoutes::reachable(const std::vector<const NodeRecord*>& candidates,
-                                              std::size_t first, std::size_t enough, Search search,
-                                              const std::function<bool(std::size_t)>& counts) {
+TrainingRoutes::ReachableSet TrainingRoutes::reachable(
+    const std::vector<const NodeRecord*>& candidates, std::size_t first, std::size_t enough,
+    Search search, const std::function<bool(std::size_t)>& counts) {
   const NodeRecord& node = *candidates[first];
   const auto around = [&](const Place& place) {
     ReachableSet reachable{.address = place.text, .in = std::vector<bool>(candidates.size())};
-    for (std::size_t at = 0; at < candidates.size() && (search == Search::All || reachable.size < enough);
-         ++at) {
+    for (std::size_t at = 0;
+         at < candidates.size() && (search == Search::All || reachable.size < enough); ++at) {
       reachable.in[at] = at == first || (counts(at) && way(*candidates[at], node, place));
       reachable.size += reachable.in[at] ? 1 : 0;
     }

@@ -57,7 +57,8 @@ class TrainingRoutes {
     std::size_t size = 0;
   };
   ReachableSet reachable(const std::vector<const NodeRecord*>& candidates, std::size_t first,
-                std::size_t enough, Search search, const std::function<bool(std::size_t)>& counts);
+                         std::size_t enough, Search search,
+                         const std::function<bool(std::size_t)>& counts);
 
  private:
   struct View;   // of a node's network

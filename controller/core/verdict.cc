@@ -354,8 +354,8 @@ Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& j
 }
 
 std::optional<std::string> gives_up(const JobRecord& job, const AttemptRecord& attempt,
-                                    const Verdict& verdict, std::int64_t best_step, bool quarantines,
-                                    Now now, const Limits& limits) {
+                                    const Verdict& verdict, std::int64_t best_step,
+                                    bool quarantines, Now now, const Limits& limits) {
   if (verdict.cls == FailureClass::Launch && is_jobs_own(first_start_failure(attempt)->why, job)) {
     return "a failure before the program started is not tried again";
   }

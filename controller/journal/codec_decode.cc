@@ -189,8 +189,8 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
           to.owned.emplace(core::OwnedShards{.attempt = AttemptNo(from.attempt()), .holders = {}});
       for (const pb::ShardHolder& one : from.holders())
         owned.holders.push_back({.node = NodeName(one.node()),
-                                .first_rank = RankNo(one.first_rank()),
-                                .ranks = one.ranks()});
+                                 .first_rank = RankNo(one.first_rank()),
+                                 .ranks = one.ranks()});
       return to;
     }
     case pb::Record::kAttemptPlaced: {

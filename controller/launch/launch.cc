@@ -77,7 +77,7 @@ void find_holders(engine::LaunchRequest& request, const core::JobRecord& job,
     const auto owned = job.owned.find(JobId(stage.job()));
     if (owned != job.owned.end())
       request.stage_owners[stage.stage()] = {.attempt = owned->second.attempt.value,
-                                            .nodes = nodes_of(owned->second)};
+                                             .nodes = nodes_of(owned->second)};
   }
   if (!attempt.resume) return;
   if (!attempt.resume->from_start) {

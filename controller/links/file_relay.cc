@@ -193,7 +193,8 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
       finish_giver(grpc::Status::OK);
       return;
     }
-    if (giver_ != nullptr && !giver_finished_ && !reading_ && buffered_ < FileRelay::kBufferedBytes) {
+    if (giver_ != nullptr && !giver_finished_ && !reading_ &&
+        buffered_ < FileRelay::kBufferedBytes) {
       reading_ = true;
       giver_->incoming.Clear();
       giver_->StartRead(&giver_->incoming);

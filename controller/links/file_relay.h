@@ -1,6 +1,7 @@
 // Files on their way from one agent to another: the one asks (FetchFiles), the other is told to
 // send (FilesWanted) and opens SendFiles, and the parts of the one stream become those of the
-// other. Nothing is kept: at most kBufferedBytes of a transfer wait here, beyond them the sender is not
+// other. Nothing is kept: at most kBufferedBytes of a transfer wait here, beyond them the sender is
+// not
 // read from, so that gRPC's flow control holds it back.
 //
 // Thread-safe. A transfer lives as long as one of its two streams; the end of either ends the

@@ -118,8 +118,8 @@ Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIn
                               who, hello.highest_epoch(), ledger.epoch.value));
   }
   const core::AgentReach reported{.epoch = Epoch(hello.highest_epoch()),
-                        .acked = JournalIndex(hello.acked_index()),
-                        .welcomed = welcomed};
+                                  .acked = JournalIndex(hello.acked_index()),
+                                  .welcomed = welcomed};
   const core::Reach reach{.epoch = ledger.epoch, .loaded = loaded, .last = last};
   if (!hello.cluster_id().empty() && core::reaches_beyond(reported, reach)) {
     const std::string says =

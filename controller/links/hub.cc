@@ -33,7 +33,8 @@ std::set<core::AttemptKey> keys_of(const std::vector<core::Assignment>& assignme
 void bound_heartbeat(v1::Heartbeat& heartbeat) {
   constexpr int kSamples = 1'000;
   auto& readings = *heartbeat.mutable_readings();
-  if (readings.size() > kPresentMost) readings.DeleteSubrange(kPresentMost, readings.size() - kPresentMost);
+  if (readings.size() > kPresentMost)
+    readings.DeleteSubrange(kPresentMost, readings.size() - kPresentMost);
   for (v1::AttemptReading& reading : readings) {
     auto& samples = *reading.mutable_samples();
     if (samples.size() > kSamples) samples.DeleteSubrange(0, samples.size() - kSamples);
@@ -246,8 +247,9 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
 // stream, both would start what is ordered. One that was killed and started again is another life
 // too, but of the earlier one no more is heard.
 grpc::Status Hub::other_incarnation(Peer& holder, const v1::Hello& hello, Now arrived,
-                             const View& view) const {
-  if (hello.incarnation().empty() || holder.incarnation.empty() || hello.incarnation() == holder.incarnation)
+                                    const View& view) const {
+  if (hello.incarnation().empty() || holder.incarnation.empty() ||
+      hello.incarnation() == holder.incarnation)
     return grpc::Status::OK;
   const auto seen = view.presence.nodes.find(holder.session->node());
   if (seen == view.presence.nodes.end()) return grpc::Status::OK;
@@ -350,7 +352,9 @@ void Hub::on_heartbeat(const SessionPtr& session, v1::Heartbeat heartbeat, Now a
   const NodeName& node = session->node();
   const ConnectionId connection = session->connection();
   shell_.observe(
-      core::HeartbeatHeard{.node = node, .connection = connection, .heartbeat = std::move(heartbeat)}, arrived);
+      core::HeartbeatHeard{
+          .node = node, .connection = connection, .heartbeat = std::move(heartbeat)},
+      arrived);
   // Before the ack leaves, and with the heartbeat's arrival: the agent counts its grace from the
   // sending, which is earlier still.
   shell_.observe(core::HeartbeatAcked{.node = node, .connection = connection}, arrived);
@@ -461,7 +465,8 @@ void Hub::tell(const NodeName& node, const View& view, bool always) {
   std::vector<core::Assignment> wanted = core::desired(view.ledger, node);
   for (core::Assignment& one : wanted) {
     // It was started, and the agent of this stream neither has it nor was told to run it: its state
-    // directory is another's, or an older one. It is swept by its process tag: to be started again here
+    // directory is another's, or an older one. It is swept by its process tag: to be started again
+    // here
     // would be a second start.
     const core::AttemptKey key{one.job, one.attempt};
     if (one.want != core::Want::Run || peer.present.contains(key) ||
@@ -484,7 +489,8 @@ void Hub::tell(const NodeName& node, const View& view, bool always) {
     if (one.want != core::Want::Run) continue;
     const core::AttemptKey key{one.job, one.attempt};
     orders.running.insert(key);
-    if (peer.present.contains(key) || std::ranges::find(peer.sent, one) != peer.sent.end()) continue;
+    if (peer.present.contains(key) || std::ranges::find(peer.sent, one) != peer.sent.end())
+      continue;
     if (auto run = book_.run(view.ledger, node, one)) {
       orders.runs.push_back(std::move(*run));
     } else if (unlaunchable_.insert(key).second) {

@@ -11,7 +11,8 @@
 // that the journal is older than it must be: it is refused, the shell is paused and the daemon told
 // (on_behind). From then on nobody is welcomed or given orders, and no fact is acknowledged: its
 // agent says it again to the next controller. Who is connected stays, and its leases are renewed.
-// Heartbeats are answered at once, without any sync: presence is not durable. Losing a connection is
+// Heartbeats are answered at once, without any sync: presence is not durable. Losing a connection
+// is
 // observed at once. The stream of a node that is declared dead is ended: a new Hello alone takes
 // the node back. A part that was started is never ordered to run again, but stopped where its agent
 // does not hold it. What an agent sends of fields unknown here goes no further. A part that cannot
@@ -84,7 +85,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
     SessionPtr session;
     ConnectionId connection;
     std::set<core::AttemptKey> present;  // run directories its Hello named
-    std::set<core::AttemptKey> seen;  // run directories its latest heartbeat named
+    std::set<core::AttemptKey> seen;     // run directories its latest heartbeat named
     std::vector<core::Assignment> sent;
     bool welcomed = false;
     std::string incarnation;
@@ -97,7 +98,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   void judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view);
   void welcome(const SessionPtr& session, ConnectionId connection, const View& view);
   grpc::Status other_incarnation(Peer& holder, const v1::Hello& hello, Now arrived,
-                          const View& view) const;
+                                 const View& view) const;
   void end_stream(std::map<NodeName, Peer>::iterator peer, Now at, std::string_view why);
   void tell(const NodeName& node, const View& view, bool always);
   void find_files(const FileTransferPtr& transfer, const v1::FetchFilesRequest& request,

@@ -98,7 +98,8 @@ bool Session::hand_over(Now arrived) {
     }
     owner_.on_facts(self, std::move(*incoming_.mutable_facts()), arrived);
   }
-  if (incoming_.has_heartbeat()) owner_.on_heartbeat(self, std::move(*incoming_.mutable_heartbeat()), arrived);
+  if (incoming_.has_heartbeat())
+    owner_.on_heartbeat(self, std::move(*incoming_.mutable_heartbeat()), arrived);
   if (incoming_.has_unsupported() && ++unsupported_ <= kUnsupportedMost)
     owner_.on_unsupported(self, std::move(*incoming_.mutable_unsupported()));
   return true;  // what a newer agent may say besides is not for this version

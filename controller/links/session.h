@@ -65,7 +65,8 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   Session(SessionOwner& owner, const Clock& clock, std::string peer)
       : owner_(owner), clock_(clock), peer_(std::move(peer)) {}
 
-  // The hub's decision about the Hello. Facts and heartbeats before it end the stream. An agent that
+  // The hub's decision about the Hello. Facts and heartbeats before it end the stream. An agent
+  // that
   // ends its half right behind its Hello gets its answer all the same, the Welcome or the status
   // that says why not, and then the end.
   void accept(ConnectionId connection, v1::Welcome welcome);
@@ -83,7 +84,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   [[nodiscard]] const InstanceId& instance() const { return instance_; }
   [[nodiscard]] ConnectionId connection() const;  // 0: not accepted
   [[nodiscard]] bool is_gone() const;             // once true, on_gone was or is being called
-  [[nodiscard]] bool half_closed() const;            // the agent has ended its half of the stream
+  [[nodiscard]] bool half_closed() const;         // the agent has ended its half of the stream
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -119,7 +120,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   v1::ConnectResponse outgoing_;
   bool writing_ = false, finished_ = false, gone_notified_ = false;
   std::size_t facts_waiting_ = 0;
-  bool reading_paused_ = false;                // no read is outstanding
+  bool reading_paused_ = false;           // no read is outstanding
   bool asked_ = false, decided_ = false;  // Hello was handed to the hub; it has answered
   bool half_closed_ = false;
   std::optional<grpc::Status> ending_;

@@ -317,7 +317,7 @@ std::optional<LogKey> FileLogStore::largest_unfinished() {
     for (const LogKey& key : list_locked(job)) {
       const auto stored = logs_.find(key);
       const std::uint64_t bytes = stored == logs_.end() ? bytes_on_disk(base(key).string() + ".log")
-                                                      : stored->second.log.stored_bytes();
+                                                        : stored->second.log.stored_bytes();
       if (bytes <= most) continue;
       most = bytes;
       largest = key;

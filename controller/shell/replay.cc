@@ -130,7 +130,7 @@ std::optional<std::string> nonsense(const core::Ledger& ledger, const core::Even
 void Replay::row(const journal::Row& row) {
   if (auto why = nonsense(ledger_, row.event.body)) {
     unreadable_.emplace(*job_of(row.event.body), "journal row " + std::to_string(row.index.value) +
-                                                    " makes no sense: " + *why);
+                                                     " makes no sense: " + *why);
     return;
   }
   core::apply(ledger_, row.index, row.event);

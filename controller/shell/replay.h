@@ -23,7 +23,8 @@ class Replay {
   void row(const journal::Row& row);
 
   [[nodiscard]] core::Ledger& ledger() { return ledger_; }
-  [[nodiscard]] const std::map<JobId, std::string>& unreadable() const { return unreadable_; }  // why
+  // why
+  [[nodiscard]] const std::map<JobId, std::string>& unreadable() const { return unreadable_; }
 
  private:
   Each each_;

@@ -173,8 +173,10 @@ bool Shell::replace_heartbeat(Item& item, const HeartbeatSlot& slot) {
   Item& there = *waiting->second;
   auto& newest = std::get<core::Observation>(item.what);
   if (auto* heartbeat = std::get_if<core::HeartbeatHeard>(&newest)) {
-    take_over(heartbeat->heartbeat,
-              std::move(std::get<core::HeartbeatHeard>(std::get<core::Observation>(there.what)).heartbeat));
+    take_over(
+        heartbeat->heartbeat,
+        std::move(
+            std::get<core::HeartbeatHeard>(std::get<core::Observation>(there.what)).heartbeat));
   }
   there.what = std::move(newest);
   there.heard = item.heard;

@@ -101,7 +101,7 @@ class Shell {
   void report_and_observe(core::Input input, core::Observation then, Now arrived, ReplyFn reply);
   void observe(core::Observation observation, Now arrived);
   [[nodiscard]] bool read(ReadFn read);  // clients: refused like submit
-  void read_always(ReadFn read);                // the controller's own links: never refused
+  void read_always(ReadFn read);         // the controller's own links: never refused
   // On the journal's thread, between appends. `work` must be short.
   void with_journal(const char* name, std::move_only_function<void(journal::Journal&)> work);
   // On a thread that nothing else waits for, behind what the journal's was given before:
@@ -143,7 +143,8 @@ class Shell {
   };
 
   bool push(Item item, bool bounded);
-  static std::optional<HeartbeatSlot> heartbeat_slot(const Item& item);  // nothing: it is no heartbeat
+  // nothing: it is no heartbeat
+  static std::optional<HeartbeatSlot> heartbeat_slot(const Item& item);
   bool replace_heartbeat(Item& item, const HeartbeatSlot& slot);
   void turn();
   void take(Batch& batch, Item item);

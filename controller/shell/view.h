@@ -39,8 +39,10 @@ class Listener {
  public:
   virtual ~Listener() = default;
   virtual void on_release(std::span<const journal::Row> rows, const View& view) = 0;
-  // After the heartbeat was observed. The ledger may be ahead of what is durable: for presence only.
-  virtual void on_heartbeat(const core::HeartbeatHeard& heartbeat, const core::Presence& presence) = 0;
+  // After the heartbeat was observed. The ledger may be ahead of what is durable: for presence
+  // only.
+  virtual void on_heartbeat(const core::HeartbeatHeard& heartbeat,
+                            const core::Presence& presence) = 0;
 };
 
 // A client's stream. Calls must only queue.

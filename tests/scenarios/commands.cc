@@ -392,7 +392,8 @@ void swept(World& world, const Command& command) {
   for (const core::NodePart& part : attempt.parts) {
     const std::string node = part.placed.node.str();
     const bool named = command.words.size() > 1;
-    if (part.swept || part.idle() || (named ? !command.has_word(node) : !world.agents.at(node).pulsing))
+    if (part.swept || part.idle() ||
+        (named ? !command.has_word(node) : !world.agents.at(node).pulsing))
       continue;
     const bool well = part.exits.size() == part.placed.rank_count;
     const std::string reason = command.option("reason", well ? "ended" : "stopped");
@@ -422,14 +423,16 @@ void first_step(World& world, const Command& command) {
          std::move(fact));
 }
 
-// A heartbeat with readings of one attempt, from its first node or the one that is named: its step, or
+// A heartbeat with readings of one attempt, from its first node or the one that is named: its step,
+// or
 // a checkpoint's shards.
 void heartbeat(World& world, const Command& command) {
   const core::JobRecord& job = job_named(world, command.word(0));
   const core::AttemptRecord& attempt = attempt_named(world, command);
   const bool named = command.words.size() > 1 && world.agents.contains(command.word(1));
   const std::string node = named ? command.word(1) : attempt.parts.front().placed.node.str();
-  core::HeartbeatHeard heard{.node = NodeName(node), .connection = world.agents.at(node).connection};
+  core::HeartbeatHeard heard{.node = NodeName(node),
+                             .connection = world.agents.at(node).connection};
   v1::AttemptReading& reading = *heard.heartbeat.add_readings();
   reading.set_job_id(job.id.str());
   reading.set_attempt(attempt.number.value);
@@ -464,7 +467,8 @@ void logs(World& world, const Command& command) {
   }
 }
 
-// The node comes back with what it still has: `present` are the job names whose newest attempt there
+// The node comes back with what it still has: `present` are the job names whose newest attempt
+// there
 // it has a run directory of, `unknown` what no journal names.
 void back(World& world, const Command& command) {
   Agent& agent = world.agents.at(command.word(0));

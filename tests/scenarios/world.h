@@ -1,5 +1,6 @@
 // A whole controller in memory, but for its edges: the real core, a journal that is a vector, a
-// clock that a script moves, and agents that only heartbeat. After every input it proposes to a fixed
+// clock that a script moves, and agents that only heartbeat. After every input it proposes to a
+// fixed
 // point as the shell does, and checks that a replay of the journal gives the same ledger.
 #pragma once
 

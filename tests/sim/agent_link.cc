@@ -191,7 +191,8 @@ void AgentModel::heartbeat() {
   }
 }
 
-void AgentModel::add_reading(v1::Heartbeat& heartbeat, const agent::RunKey& run, const RunDir& dir) const {
+void AgentModel::add_reading(v1::Heartbeat& heartbeat, const agent::RunKey& run,
+                             const RunDir& dir) const {
   v1::AttemptReading& reading = *heartbeat.add_readings();
   reading.set_job_id(run.first.str());
   reading.set_attempt(run.second.value);

@@ -33,8 +33,8 @@ void ControllerModel::hello(const LinkPtr& link, const v1::Hello& hello, Now arr
     release_.emplace_back([this, link] { world_.network.closed_by_controller(link); });
   };
   const core::AgentReach reported{.epoch = Epoch(hello.highest_epoch()),
-                        .acked = JournalIndex(hello.acked_index()),
-                        .welcomed = welcomed_.contains(InstanceId(hello.instance()))};
+                                  .acked = JournalIndex(hello.acked_index()),
+                                  .welcomed = welcomed_.contains(InstanceId(hello.instance()))};
   const core::Reach reach{.epoch = ledger_.epoch,
                           .loaded = loaded_,
                           .last = JournalIndex(journal_.last().value + batch_.size())};
@@ -188,7 +188,8 @@ void ControllerModel::facts(const LinkPtr& link, const v1::Facts& facts) {
 void ControllerModel::heartbeat(const LinkPtr& link, const v1::Heartbeat& heartbeat, Now arrived) {
   const NodeName node = link->machine->name();
   core::observe(presence_, ledger_,
-                core::HeartbeatHeard{.node = node, .connection = link->id, .heartbeat = heartbeat}, arrived);
+                core::HeartbeatHeard{.node = node, .connection = link->id, .heartbeat = heartbeat},
+                arrived);
   if (world_.mutant == Mutant::TornCheckpoint) {
     for (auto& [key, attempt] : presence_.attempts) {
       for (auto& [step, checkpoint] : attempt.checkpoints) {
@@ -228,14 +229,15 @@ void ControllerModel::link_closed(const LinkPtr& link) {
 // anything does.
 void ControllerModel::logs_pushed(Machine& machine, const agent::RunKey& run) {
   if (!world_.network.reachable(machine)) return;
-  world_.timeline.after(world_.network.delay(), [this, node = machine.name(), run, born = incarnation()] {
-    if (!listening() || incarnation() != born) return;
-    now([this, node, run] {
-      put([this, node, run] {
-        take(core::ReportLogsCollected{.job = run.first, .attempt = run.second, .node = node});
+  world_.timeline.after(
+      world_.network.delay(), [this, node = machine.name(), run, born = incarnation()] {
+        if (!listening() || incarnation() != born) return;
+        now([this, node, run] {
+          put([this, node, run] {
+            take(core::ReportLogsCollected{.job = run.first, .attempt = run.second, .node = node});
+          });
+        });
       });
-    });
-  });
 }
 
 // --- orders --------------------------------------------------------------------------------------
@@ -290,7 +292,8 @@ v1::Orders ControllerModel::orders_for(const NodeName& node, const Session& sess
     }
   }
   for (const core::AttemptKey& present : session.present) {
-    if (mentioned.contains(present) || !core::may_forget(ledger_, node, present.first, present.second))
+    if (mentioned.contains(present) ||
+        !core::may_forget(ledger_, node, present.first, present.second))
       continue;
     v1::Order& order = *orders.add_orders();
     order.set_job_id(present.first.str());

@@ -56,7 +56,9 @@ void Network::send_up(const LinkPtr& link, v1::ConnectRequest message) {
   if (!link->agent_open) return;
   carry(&Link::up, link,
         [this, link, message = std::make_shared<v1::ConnectRequest>(std::move(message))] {
-          if (!link->controller_open || world_.controller.incarnation() != link->controller_incarnation) return;
+          if (!link->controller_open ||
+              world_.controller.incarnation() != link->controller_incarnation)
+            return;
           if (newest(*link->machine) != link) world_.coverage.hit(Fault::LateOldConnection);
           world_.controller.receive(link, message);
         });

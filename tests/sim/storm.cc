@@ -162,7 +162,8 @@ void Storm::controller_pause() {
   world_.controller.pause();
   world_.timeline.after(world_.rng.between(100, 15'000) * kMillisecond,
                         [this, incarnation = world_.controller.incarnation()] {
-                          if (world_.controller.incarnation() == incarnation) world_.controller.resume();
+                          if (world_.controller.incarnation() == incarnation)
+                            world_.controller.resume();
                         });
 }
 

@@ -20,7 +20,8 @@ bool Timeline::step() {
 }
 
 void Actor::after(Time delay, Deed deed) {
-  timeline_.after(delay, [this, incarnation = incarnation_, born = *incarnation_, deed = std::move(deed)]() mutable {
+  timeline_.after(delay, [this, incarnation = incarnation_, born = *incarnation_,
+                          deed = std::move(deed)]() mutable {
     if (*incarnation != born) return;
     if (paused_) {
       deferred_.push_back(std::move(deed));

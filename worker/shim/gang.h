@@ -1,4 +1,5 @@
-// The ranks of one intercepted launch: children of the shim, which stays in the script's process tree,
+// The ranks of one intercepted launch: children of the shim, which stays in the script's process
+// tree,
 // so that what the script puts behind it (`| tee`, `&`, a test of its status) works as with the
 // real launcher. One thread, one epoll.
 //

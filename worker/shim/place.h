@@ -1,4 +1,5 @@
-// What every rank of an intercepted launch gets: its number, its environment and its command line, from
+// What every rank of an intercepted launch gets: its number, its environment and its command line,
+// from
 // the node's place in the job (variables that muster set for the script), the launcher's options
 // and the environment that the script has made. Pure.
 //

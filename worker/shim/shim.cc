@@ -110,7 +110,8 @@ std::string end_text(const Ended& ended, const std::string& launcher) {
 
 int launch(Call call, const Place& place, const Environment& environment, std::string python) {
   const std::string launcher(name_of(call.launcher));
-  const ScriptOptions given = script_options(value_of(environment, "MUSTER_SHIM_EDITS"), call.program);
+  const ScriptOptions given =
+      script_options(value_of(environment, "MUSTER_SHIM_EDITS"), call.program);
   const auto answer = answer_load(given, value_of(environment, "MUSTER_SHIM_SAVED"),
                                   std::string(value_of(environment, "MUSTER_SHIM_LINKS")));
   if (!answer) return refuse(environment, 1, launcher + ": " + answer.error().message);
@@ -186,7 +187,8 @@ int run_shim(std::string_view name, int argc, char** argv) {
   }
   const auto place = read_place(environment);
   if (!place) return become(name, environment, argv);
-  const auto call = launcher::parse_call(launcher, words, "; launch.intercept: off calls the real one");
+  const auto call =
+      launcher::parse_call(launcher, words, "; launch.intercept: off calls the real one");
   if (!call) return refuse(environment, kUsage, call.error().message);
   if (call->has("help")) return become(name, environment, argv);
   return launch(*call, *place, environment, std::move(python));

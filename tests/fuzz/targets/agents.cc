@@ -1,4 +1,5 @@
-// Whatever an agent may say: Hello, facts, heartbeats, of two nodes to a controller with a few jobs.
+// Whatever an agent may say: Hello, facts, heartbeats, of two nodes to a controller with a few
+// jobs.
 // Text, so that it can be read: "== n0" opens a ConnectRequest of node n0 (protobuf's text format),
 // "== later 10" lets ten seconds pass. Nothing of it may reach an assertion, make what the journal
 // cannot read again, give a device away twice, or keep proposals from coming to rest.
@@ -67,7 +68,8 @@ class Cluster {
     }
     if (request.has_heartbeat() && connected_.contains(node)) {
       const auto& [connection, instance] = connected_.at(node);
-      see(HeartbeatHeard{.node = NodeName(node), .connection = connection, .heartbeat = request.heartbeat()});
+      see(HeartbeatHeard{
+          .node = NodeName(node), .connection = connection, .heartbeat = request.heartbeat()});
       see(HeartbeatAcked{.node = NodeName(node), .connection = connection});
     }
     settle();

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kChangesMax = 16;
 
 void check_file(std::string_view input, const char* name,
-                  const std::vector<patch::Change>& changes) {
+                const std::vector<patch::Change>& changes) {
   const auto changed = patch::changed_file(name, input, changes);
   if (!changed)
     return require(is_message(changed.error().message), "an error is a sentence",

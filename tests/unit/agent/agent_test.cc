@@ -253,7 +253,8 @@ TEST_F(AgentTest, TheNextIncarnationReportsTheSameFactsAgain) {
   leave();
   begin();
   ASSERT_TRUE(controller_->wait_for([](const v1::ConnectRequest& heard) {
-    return heard.has_hello() && heard.hello().present_size() == 1 && heard.hello().present(0).swept();
+    return heard.has_hello() && heard.hello().present_size() == 1 &&
+           heard.hello().present(0).swept();
   }));
   // The facts of the second life are one message, sent with its Welcome.
   std::size_t facts = 0;
@@ -301,8 +302,9 @@ TEST_F(AgentTest, StopBeforeRunNeverStarts) {
   forget.mutable_forget();
   // The run order has been obeyed (by nothing) when a later order has: its answer travels behind
   // it.
-  ASSERT_TRUE(controller_->wait_for(
-      [n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_heartbeat() && ++n == 4; }));
+  ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable {
+    return heard.has_heartbeat() && ++n == 4;
+  }));
   wishes_.want(forget);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   int heartbeats = 4;
@@ -482,8 +484,9 @@ TEST_F(AgentTest, AClockThatIsSetChangesNothing) {
   EXPECT_TRUE(exited->has_age());
   EXPECT_LT(exited->age().seconds(), 60)
       << "how long ago it was is told by the clock that nobody sets";
-  ASSERT_TRUE(controller_->wait_for(
-      [n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_heartbeat() && ++n == 20; }));
+  ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable {
+    return heard.has_heartbeat() && ++n == 20;
+  }));
   EXPECT_GT(living(), 0U);
   wishes_.want(stop_order());
   const auto swept = fact(v1::Fact::kSwept);
@@ -498,11 +501,13 @@ TEST_F(AgentTest, OrdersOfAnotherClusterOrALowerEpochAreIgnored) {
   ASSERT_TRUE(
       controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_heartbeat(); }));
   wishes_.want(run_order("touch ran"), kCluster.str(), 4);
-  ASSERT_TRUE(controller_->wait_for(
-      [n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_heartbeat() && ++n == 3; }));
+  ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable {
+    return heard.has_heartbeat() && ++n == 3;
+  }));
   wishes_.want(run_order("touch ran"), "c-other", 5);
-  ASSERT_TRUE(controller_->wait_for(
-      [n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_heartbeat() && ++n == 5; }));
+  ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable {
+    return heard.has_heartbeat() && ++n == 5;
+  }));
   EXPECT_FALSE(std::filesystem::exists(run_dir()));
   // And the epoch outlives this life: a controller that says a lower one is refused in the Hello's
   // answer.

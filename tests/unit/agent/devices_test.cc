@@ -145,7 +145,8 @@ class AgentDevices : public ::testing::Test {
     return controller_
         ->wait_for(
             [&](const v1::ConnectRequest& request) {
-              return request.has_heartbeat() && std::ranges::any_of(request.heartbeat().devices(), fits);
+              return request.has_heartbeat() &&
+                     std::ranges::any_of(request.heartbeat().devices(), fits);
             },
             std::chrono::seconds(60))
         .has_value();
@@ -215,7 +216,8 @@ TEST_F(AgentDevices, TheHelloDoesNotWaitForAToolThatHangs) {
 
 TEST_F(AgentDevices, WhatComesLateIsReportedWithAnotherHello) {
   begin(Duration::zero(), Duration::zero());
-  EXPECT_TRUE(reported([](const v1::Inventory& inventory) { return inventory.devices_size() == 4; }));
+  EXPECT_TRUE(
+      reported([](const v1::Inventory& inventory) { return inventory.devices_size() == 4; }));
   EXPECT_TRUE(read(0, v1::DEVICE_HEALTH_OK));
 }
 
@@ -225,10 +227,11 @@ TEST_F(AgentDevices, OfTheLastIncarnationAreReportedWhileAToolHangs) {
   first_incarnation();
   tools_.tool("npu-smi", "hang");
   begin(Duration::zero());
-  const auto heartbeat = controller_->wait_for([hellos = 0](const v1::ConnectRequest& request) mutable {
-    hellos += request.has_hello() ? 1 : 0;
-    return hellos == 2 && request.has_heartbeat();
-  });
+  const auto heartbeat =
+      controller_->wait_for([hellos = 0](const v1::ConnectRequest& request) mutable {
+        hellos += request.has_hello() ? 1 : 0;
+        return hellos == 2 && request.has_heartbeat();
+      });
   ASSERT_TRUE(heartbeat);
   EXPECT_EQ(heartbeat->heartbeat().devices_size(), 0)
       << "nobody has looked at them: nothing is placed on them";
@@ -244,10 +247,11 @@ TEST_F(AgentDevices, OfTheLastIncarnationAreConfirmedByTheFirstProbe) {
   const std::string kept = read_text(dir_.path() / "state/devices");
   const BootId other("another-boot");
   begin(Duration::zero(), std::chrono::seconds(120), other);
-  const auto heartbeat = controller_->wait_for([hellos = 0](const v1::ConnectRequest& request) mutable {
-    hellos += request.has_hello() ? 1 : 0;
-    return hellos == 2 && request.has_heartbeat() && request.heartbeat().devices_size() == 4;
-  });
+  const auto heartbeat =
+      controller_->wait_for([hellos = 0](const v1::ConnectRequest& request) mutable {
+        hellos += request.has_hello() ? 1 : 0;
+        return hellos == 2 && request.has_heartbeat() && request.heartbeat().devices_size() == 4;
+      });
   ASSERT_TRUE(heartbeat);
   leave();
   EXPECT_EQ(hellos().size(), 2U) << "there was nothing else to say";
@@ -278,8 +282,9 @@ TEST_F(AgentDevices, WhatWasKeptAndIsNoUseIsIgnored) {
   dir_.write("state/devices", "rubbish");
   tools_.tool("npu-smi", "hang");
   begin(Duration::zero(), milliseconds(1));
-  ASSERT_TRUE(reported([](const v1::Inventory& inventory) { return inventory.devices_size() == 0; }))
-      << "it waited for the look, and no longer than its bound";
+  ASSERT_TRUE(reported([](const v1::Inventory& inventory) {
+    return inventory.devices_size() == 0;
+  })) << "it waited for the look, and no longer than its bound";
   EXPECT_EQ(hellos().size(), 2U);
 }
 
@@ -311,7 +316,8 @@ TEST_F(AgentDevices, AnInterfaceThatComesLaterIsReportedWithAnotherHello) {
     inventory.set_address("10.0.0.9");
   };
   begin(Duration::zero());
-  const auto inventory = reported([](const v1::Inventory& one) { return one.interfaces_size() == 1; });
+  const auto inventory =
+      reported([](const v1::Inventory& one) { return one.interfaces_size() == 1; });
   ASSERT_TRUE(inventory);
   EXPECT_EQ(inventory->interfaces(0).name(), "bond0");
   EXPECT_EQ(inventory->address(), "10.0.0.9");
@@ -323,7 +329,8 @@ TEST_F(AgentDevices, AnInterfaceThatComesLaterIsReportedWithAnotherHello) {
 TEST_F(AgentDevices, ACardThatVanishesAndComesBack) {
   const std::string whole = read_text(probe::Recorded("910b_container").path());
   begin(milliseconds(1));
-  ASSERT_TRUE(reported([](const v1::Inventory& inventory) { return inventory.devices_size() == 4; }));
+  ASSERT_TRUE(
+      reported([](const v1::Inventory& inventory) { return inventory.devices_size() == 4; }));
   // As the tools show it when card 7 has fallen off: neither in the table nor in the numbers.
   std::string fewer;
   std::istringstream lines(whole);
@@ -336,7 +343,8 @@ TEST_F(AgentDevices, ACardThatVanishesAndComesBack) {
   tools_.write("next.txt", fewer);
   show();
   ASSERT_TRUE(read(3, v1::DEVICE_HEALTH_BAD, "the tools do not show it"));
-  ASSERT_TRUE(reported([](const v1::Inventory& inventory) { return inventory.devices_size() == 3; }));
+  ASSERT_TRUE(
+      reported([](const v1::Inventory& inventory) { return inventory.devices_size() == 3; }));
   const int before = controller_->connections();
   tools_.write("next.txt", whole);
   show();

@@ -105,7 +105,8 @@ TEST(Facts, AnExitCarriesWhatItsEvidenceSpeaksOf) {
   EXPECT_EQ(facts_of(kRun, seen).back().exited().evidence_kind(), v1::EVIDENCE_KIND_CONSEQUENCE);
 }
 
-// What an auxiliary process's end is to the attempt: a table over how it ended and which ranks were there.
+// What an auxiliary process's end is to the attempt: a table over how it ended and which ranks were
+// there.
 TEST(Facts, AAuxiliariesEndIsOneWhenItBreaksTheAttempt) {
   const auto boot = [](int ms) { return BootTime(milliseconds(ms)); };
   struct Row {

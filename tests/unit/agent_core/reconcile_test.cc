@@ -46,8 +46,8 @@ RunSeen run_in(WorkerState worker) {
   return seen;
 }
 
-std::vector<Action> actions_for(const std::optional<RunSeen>& seen, const std::vector<v1::Order>& list,
-                         bool starting_up = false) {
+std::vector<Action> actions_for(const std::optional<RunSeen>& seen,
+                                const std::vector<v1::Order>& list, bool starting_up = false) {
   v1::Orders orders;
   for (const auto& order : list) *orders.add_orders() = order;
   std::map<RunKey, RunSeen> all;
@@ -148,7 +148,8 @@ TEST(Reconcile, AClaimThatWasTakenAndIsGoneIsSweptNotRefused) {
   for (const bool starting_up : {true, false}) {
     RunSeen spoke = run_in(WorkerState::None);
     spoke.worker_spoke = true;
-    EXPECT_EQ(only<SweepRun>(actions_for(spoke, {order_run()}, starting_up)).reason, "its claim was lost");
+    EXPECT_EQ(only<SweepRun>(actions_for(spoke, {order_run()}, starting_up)).reason,
+              "its claim was lost");
     EXPECT_EQ(only<SweepRun>(actions_for(spoke, {order_stop()}, starting_up)).reason,
               "its claim was lost");
     RunSeen refused = run_in(WorkerState::None);

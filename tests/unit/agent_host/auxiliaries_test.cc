@@ -1,4 +1,5 @@
-// Auxiliary processes and setup through the whole host: order, record, worker, what is seen and told of it.
+// Auxiliary processes and setup through the whole host: order, record, worker, what is seen and
+// told of it.
 #include <algorithm>
 
 #include "agent/host/auxiliary_log.h"
@@ -64,7 +65,8 @@ TEST_F(Auxiliaries, ABadEndIsReportedWithWhatItsLogSays) {
     EXPECT_EQ(again[i].SerializeAsString(), facts[i].SerializeAsString());
 }
 
-// The release was taken back after an auxiliary process's bad end: what was in rank and line then must be
+// The release was taken back after an auxiliary process's bad end: what was in rank and line then
+// must be
 // there still.
 TEST_F(Auxiliaries, AnAgentOfTheReleaseBeforeReadsItsEvidence) {
   const rundir::RunLayout layout(
@@ -129,7 +131,8 @@ TEST_F(Auxiliaries, TheOrderKeepsTheNamesOfTheLogsAlone) {
     ASSERT_NE(order, nullptr);
     EXPECT_EQ(auxiliary_logs(*order), (std::vector<std::string>{"scheduler", "setup"}));
     EXPECT_EQ(
-        order->auxiliaries(0).argv_size() + static_cast<int>(order->auxiliaries(0).env().size()), 0);
+        order->auxiliaries(0).argv_size() + static_cast<int>(order->auxiliaries(0).env().size()),
+        0);
   });
 }
 
@@ -141,7 +144,8 @@ TEST_F(Auxiliaries, AGoodEndAndAStopAreNoFacts) {
     ASSERT_TRUE(agent.wait_for(over));
     EXPECT_EQ(reported_exit(facts_of(kRun, agent.seen())), nullptr);
     ASSERT_EQ(agent.seen().auxiliary_exits.size(), 1U);
-    EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).auxiliary_log("scheduler")), "MS_SCHED\n")
+    EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).auxiliary_log("scheduler")),
+              "MS_SCHED\n")
         << "the ranks' variables are not its own";
     EXPECT_EQ(agent.seen().swept_reason, "ended");
   }
@@ -171,7 +175,7 @@ TEST_F(Auxiliaries, NamesThatAreNoNamesAreRefused) {
 
 TEST_F(Auxiliaries, AProgramThatIsNotThereIsRefusedByName) {
   HostIncarnation agent(dir_.path() / "state",
-                [](HostOptions& options) { options.path = "/usr/bin:/bin"; });
+                        [](HostOptions& options) { options.path = "/usr/bin:/bin"; });
   v1::NodeLaunch launch = with_auxiliary("true", "true");
   launch.mutable_auxiliaries(0)->set_argv(0, "no-such-program");
   agent.perform(StartRun{.run = kRun, .launch = launch});
@@ -185,7 +189,7 @@ class SetupOfARun : public Auxiliaries {};
 
 TEST_F(SetupOfARun, TheOrderIsOverWhatItLeftAndTheBaseBelow) {
   HostIncarnation agent(dir_.path() / "state",
-                [](HostOptions& options) { options.path = "/usr/bin:/bin:/agents"; });
+                        [](HostOptions& options) { options.path = "/usr/bin:/bin:/agents"; });
   v1::NodeLaunch launch = with_auxiliary(
       "printf '%s\\n' \"$PATH\" \"$A\" \"$B\" \"$LANG\" \"$PYTHONUNBUFFERED\"", "echo $A; exit 0");
   (*launch.mutable_env())["B"] = "order";

@@ -197,7 +197,8 @@ TEST_F(CgroupTest, AStartLeavesTheGroupOfALivingRunAlone) {
   EXPECT_FALSE(fs::exists(*choice->base));
 }
 
-// The run's directory is gone, its group and processes are not. Its sweep went by the process tag alone:
+// The run's directory is gone, its group and processes are not. Its sweep went by the process tag
+// alone:
 // what had thrown that away lived on, and so did the group.
 TEST_F(CgroupTest, AnAgentPutBackFromBeforeARunSweepsItsGroup) {
   NEEDS_CGROUPS(parent);
@@ -218,8 +219,8 @@ TEST_F(CgroupTest, AnAgentPutBackFromBeforeARunSweepsItsGroup) {
   EXPECT_FALSE(agent.holds());
   EXPECT_TRUE(fs::exists(*choice->base / (kRun.first.str() + ".1"))) << "somebody is in it";
   agent.perform(RefuseRun{.run = kRun,
-                         .why = v1::START_FAILURE_UNSPECIFIED,
-                         .text = "asked to stop before it was started"});
+                          .why = v1::START_FAILURE_UNSPECIFIED,
+                          .text = "asked to stop before it was started"});
   agent.perform(SweepRun{.run = kRun, .reason = "never started"});
   EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
   EXPECT_FALSE(fs::exists(*choice->base)) << "the group is empty and gone, and the base with it";
@@ -266,8 +267,8 @@ TEST_F(CgroupTest, ANewInstanceSweepsTheGroupOfTheOneBefore) {
     HostIncarnation agent(state, with(*after->base));
     // As the controller asks for it.
     agent.perform(RefuseRun{.run = kRun,
-                           .why = v1::START_FAILURE_UNSPECIFIED,
-                           .text = "asked to stop before it was started"});
+                            .why = v1::START_FAILURE_UNSPECIFIED,
+                            .text = "asked to stop before it was started"});
     agent.perform(SweepRun{.run = kRun, .reason = "never started"});
     EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
     EXPECT_TRUE(left->exited()) << "swept, and it lived";
@@ -323,8 +324,8 @@ TEST_F(CgroupTest, AnotherStateDirectorysAgentMayComeBack) {
   {
     HostIncarnation agent(dir_.path() / "two", with(*other->base, ClusterId("c-other")));
     agent.perform(RefuseRun{.run = kRun,
-                           .why = v1::START_FAILURE_UNSPECIFIED,
-                           .text = "asked to stop before it was started"});
+                            .why = v1::START_FAILURE_UNSPECIFIED,
+                            .text = "asked to stop before it was started"});
     agent.perform(SweepRun{.run = kRun, .reason = "never started"});
     EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
   }
@@ -358,8 +359,8 @@ class LeftBehindTest : public CgroupTest {
     ASSERT_TRUE(choice && choice->base);
     HostIncarnation agent(two_, with(*choice->base, ClusterId("c-other")));
     agent.perform(RefuseRun{.run = kRun,
-                           .why = v1::START_FAILURE_UNSPECIFIED,
-                           .text = "asked to stop before it was started"});
+                            .why = v1::START_FAILURE_UNSPECIFIED,
+                            .text = "asked to stop before it was started"});
     agent.perform(SweepRun{.run = kRun, .reason = "never started"});
     EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
   }

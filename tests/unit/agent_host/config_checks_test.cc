@@ -25,7 +25,8 @@ class ConfigChecks : public ::testing::Test {
     EXPECT_EQ(outcome.error().code, ErrorCode::InvalidArgument);
     return outcome.error().message;
   }
-  [[nodiscard]] std::string expected(const std::string& file, const std::string& word = "False") const {
+  [[nodiscard]] std::string expected(const std::string& file,
+                                     const std::string& word = "False") const {
     return "launch.config: '" + (dir_.path() / file).string() + "': runner_config.sink_mode is " +
            word + ": because; and what helps";
   }

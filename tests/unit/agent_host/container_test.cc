@@ -133,7 +133,8 @@ TEST_F(ContainerTest, AnImageThatIsNotToBeHadIsTheJobsFault) {
 }
 
 TEST_F(ContainerTest, WithoutAToolTheNodeCannot) {
-  HostIncarnation agent(dir_.path() / "state", [](HostOptions& options) { options.path = "/nowhere"; });
+  HostIncarnation agent(dir_.path() / "state",
+                        [](HostOptions& options) { options.path = "/nowhere"; });
   agent.perform(StartRun{.run = kRun, .launch = boxed("true")});
   ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
   EXPECT_EQ(agent.seen().refused->first, v1::START_FAILURE_NODE);
@@ -167,9 +168,9 @@ TEST_F(ContainerTest, MountsThatAreNotThereAreNamed) {
   ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
   EXPECT_EQ(agent.seen().refused->first, v1::START_FAILURE_LAUNCH);
   EXPECT_EQ(agent.seen().refused->second, "mounting '" + (dir_.path() / "dato").string() +
-                                             "' at '/data': No such file or directory (is it on a "
-                                             "file system that this node sees?); nearest: '" +
-                                             (dir_.path() / "data").string() + "'");
+                                              "' at '/data': No such file or directory (is it on a "
+                                              "file system that this node sees?); nearest: '" +
+                                              (dir_.path() / "data").string() + "'");
 }
 
 // By a later life of the agent, too, with other options: the record says by which tool.

@@ -94,13 +94,13 @@ TEST_F(FrozenWorker, IsKilledWhenItsRankHasFrozenItAndEnded) {
 
 TEST_F(FrozenWorker, OneWithALivingRankIsLeftAlone) {
   HostIncarnation agent(dir_.path() / "state",
-                [](HostOptions& options) { options.worker_margin = milliseconds(20); });
+                        [](HostOptions& options) { options.worker_margin = milliseconds(20); });
   start_and_freeze(agent, launch(std::chrono::minutes(1)));
   const auto pids = agent.seen().pids;
   ASSERT_EQ(pids.size(), 2U);
   ASSERT_EQ(::kill(static_cast<pid_t>(pids.at(0)), SIGKILL), 0);
   EXPECT_FALSE(agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; },
-                             std::chrono::seconds(1)));
+                              std::chrono::seconds(1)));
   ASSERT_EQ(::kill(static_cast<pid_t>(pids.at(1)), SIGKILL), 0);
   expect_swept(agent);
 }

@@ -101,7 +101,8 @@ TEST_F(HostTest, TheNextIncarnationAdoptsAndDisturbsNothing) {
   EXPECT_EQ(agent.seen().exits.at(0).signal, SIGKILL);
 }
 
-// Workers outlive upgrades: one that an older agent started has no wake FIFO to ring, and its exits must
+// Workers outlive upgrades: one that an older agent started has no wake FIFO to ring, and its exits
+// must
 // be seen all the same, and soon.
 TEST_F(HostTest, ARunWithoutAWakeFifoIsScanned) {
   {
@@ -150,7 +151,7 @@ TEST_F(HostTest, TakesNoInotifyInstanceAndKeepsNoWakeFifoOfARunThatIsOver) {
 // must be in it, to the letter.
 TEST_F(HostTest, LaunchRecordIsWhatTheRankReallyGot) {
   HostIncarnation agent(dir_.path() / "state",
-                [](HostOptions& options) { options.path = "/nowhere:/usr/bin:/bin"; });
+                        [](HostOptions& options) { options.path = "/nowhere:/usr/bin:/bin"; });
   v1::NodeLaunch launch = shell_launch(dir_.path(), "", 2);
   for (auto& rank : *launch.mutable_ranks()) {
     rank.clear_argv();
@@ -235,7 +236,8 @@ TEST_F(HostTest, SweptByTheAgentIsRemembered) {
 TEST_F(HostTest, RefusalAfterTheWorkersClaimAdoptsInstead) {
   HostIncarnation agent(dir_.path() / "state");
   agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
-  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Alive; }));
+  ASSERT_TRUE(
+      agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Alive; }));
   agent.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_GONE, .text = "too late"});
   EXPECT_EQ(agent.seen().worker, WorkerState::Alive);
   EXPECT_FALSE(agent.seen().refused);
@@ -244,8 +246,8 @@ TEST_F(HostTest, RefusalAfterTheWorkersClaimAdoptsInstead) {
 TEST_F(HostTest, ClaimedByTheAgentNeverStarts) {
   HostIncarnation agent(dir_.path() / "state");
   agent.perform(RefuseRun{.run = kRun,
-                         .why = v1::START_FAILURE_UNSPECIFIED,
-                         .text = "asked to stop before it was started"});
+                          .why = v1::START_FAILURE_UNSPECIFIED,
+                          .text = "asked to stop before it was started"});
   EXPECT_EQ(agent.seen().worker, WorkerState::Never);
   agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "echo no > ran")});
   EXPECT_EQ(agent.seen().worker, WorkerState::Never);
@@ -281,8 +283,9 @@ TEST_F(HostTest, RestartBetweenLaunchRecordAndSpawnIsRefusedNotStartedTwice) {
 }
 
 TEST_F(HostTest, WorkerThatCannotBeStartedIsTheNodesTroubleWithASentence) {
-  HostIncarnation agent(dir_.path() / "state",
-                [](HostOptions& options) { options.worker = "/nonexistent/muster-worker"; });
+  HostIncarnation agent(dir_.path() / "state", [](HostOptions& options) {
+    options.worker = "/nonexistent/muster-worker";
+  });
   agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
   ASSERT_TRUE(agent.wait_for([](const RunSeen& run) { return run.refused.has_value(); }));
   const RunSeen seen = agent.seen();
@@ -384,7 +387,8 @@ TEST_F(HostTest, AStrangerWhoIsOlderHoldsNoSweepUp) {
 }
 
 TEST_F(HostTest, WorkerThatDiesBeforeItsClaimLeavesAnUnclaimedRun) {
-  HostIncarnation agent(dir_.path() / "state", [](HostOptions& options) { options.worker = "/bin/true"; });
+  HostIncarnation agent(dir_.path() / "state",
+                        [](HostOptions& options) { options.worker = "/bin/true"; });
   agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
   ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.worker == WorkerState::None && seen.launch_sound; }));
@@ -413,7 +417,8 @@ TEST_F(HostTest, AWorkerThatIsForgottenBeforeItHasEndedIsReaped) {
                                                worker_binary().string() + " \"$@\"; read line < " +
                                                gate.string() + "' \"$" + name + "\" \"$@\"\n");
   ASSERT_EQ(::chmod(script.c_str(), 0700), 0);
-  HostIncarnation agent(dir_.path() / "state", [&](HostOptions& options) { options.worker = script; });
+  HostIncarnation agent(dir_.path() / "state",
+                        [&](HostOptions& options) { options.worker = script; });
   agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
   ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));

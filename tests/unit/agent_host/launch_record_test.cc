@@ -222,11 +222,12 @@ TEST_F(LaunchRecordTest, WithASetupTheBaseIsTheSetupsAndProgramsAreFoundLater) {
   order.mutable_setup()->mutable_timeout()->set_seconds(90);
   const auto made = make(order, "/agents/bin");
   ASSERT_TRUE(made) << made.error().message;
-  EXPECT_EQ(all(made->env()),
-            (std::vector<std::string>{"LANG=of the order", "MUSTER_PROCESS_TAG=" + run_process_tag()}));
+  EXPECT_EQ(all(made->env()), (std::vector<std::string>{
+                                  "LANG=of the order", "MUSTER_PROCESS_TAG=" + run_process_tag()}));
   EXPECT_EQ(made->ranks(0).argv(0), "python3");
-  EXPECT_EQ(all(made->auxiliaries(0).env()),
-            (std::vector<std::string>{"MS_ROLE=MS_SCHED", "MUSTER_PROCESS_TAG=" + run_process_tag()}));
+  EXPECT_EQ(
+      all(made->auxiliaries(0).env()),
+      (std::vector<std::string>{"MS_ROLE=MS_SCHED", "MUSTER_PROCESS_TAG=" + run_process_tag()}));
   EXPECT_EQ(made->auxiliaries(0).argv(0), "python3");
   const auto argv = all(made->setup().argv());
   ASSERT_GT(argv.size(), 4U);

@@ -21,7 +21,8 @@ class LostFiles : public ::testing::Test {
   // As a start does, without orders.
   static void reconcile_once(HostIncarnation& agent, bool starting_up) {
     agent.on_loop([&] {
-      const Self self{.instance = agent.state().identity().instance, .boot_id = *process::boot_id()};
+      const Self self{.instance = agent.state().identity().instance,
+                      .boot_id = *process::boot_id()};
       for (const Action& action : reconcile(self, nullptr, agent.host().seen(), starting_up))
         agent.host().perform(action);
     });
@@ -87,7 +88,8 @@ TEST_F(LostFiles, ARunWhoseDirectoryIsGoneEnds) {
 
 // Removed before its worker could claim it: the refusal, too, was tried again every second.
 TEST_F(LostFiles, ARunWhoseDirectoryWasGoneBeforeItsClaimEnds) {
-  HostIncarnation agent(dir_.path() / "state", [](HostOptions& options) { options.worker = "/bin/true"; });
+  HostIncarnation agent(dir_.path() / "state",
+                        [](HostOptions& options) { options.worker = "/bin/true"; });
   agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
   ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.worker == WorkerState::None && seen.launch_sound; }));

@@ -61,7 +61,8 @@ TEST_F(SeenScriptLogs, AFileIsOneLogOfTheFirstWhoWroteIt) {
 }
 
 TEST_F(SeenScriptLogs, HaveABound) {
-  for (int i = 0; i < 100; ++i) report_log(static_cast<std::uint32_t>(i), "/out/" + std::to_string(i));
+  for (int i = 0; i < 100; ++i)
+    report_log(static_cast<std::uint32_t>(i), "/out/" + std::to_string(i));
   EXPECT_EQ(seen().size(), 64U);
 }
 

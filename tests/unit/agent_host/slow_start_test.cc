@@ -49,8 +49,8 @@ TEST_F(SlowStart, CanBeStoppedAndNeverStarts) {
   HostIncarnation agent(dir_.path() / "state", [this](HostOptions& options) { hang(options); });
   agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "touch ran")});
   agent.perform(RefuseRun{.run = kRun,
-                         .why = v1::START_FAILURE_UNSPECIFIED,
-                         .text = "asked to stop before it was started"});
+                          .why = v1::START_FAILURE_UNSPECIFIED,
+                          .text = "asked to stop before it was started"});
   EXPECT_EQ(agent.seen().worker, WorkerState::Never);
   go_.set_value();
   run_another(agent);
@@ -66,12 +66,12 @@ TEST_F(SlowStart, WhoIsStoppedWhileItReadsItsCheckpointSaysWhatItHasRead) {
     SCOPED_TRACE(whole);
     std::promise<void> go;
     HostIncarnation agent(dir_.path() / (whole ? "whole" : "torn"),
-                  [back = go.get_future().share()](HostOptions& options) {
-                    options.prepare = [back](StartRequest request) {
-                      back.wait();
-                      return prepare_start(std::move(request));
-                    };
-                  });
+                          [back = go.get_future().share()](HostOptions& options) {
+                            options.prepare = [back](StartRequest request) {
+                              back.wait();
+                              return prepare_start(std::move(request));
+                            };
+                          });
     v1::NodeLaunch launch = shell_launch(dir_.path(), "touch ran");
     launch.mutable_resume()->set_dir((dir_.path() / "resume").string());
     launch.mutable_resume()->set_source((dir_.path() / "save").string());
@@ -80,8 +80,8 @@ TEST_F(SlowStart, WhoIsStoppedWhileItReadsItsCheckpointSaysWhatItHasRead) {
     dir_.write("save/iter_0000010/mp_rank_00/model_optim_rng.pt", "half");
     agent.perform(StartRun{.run = kRun, .launch = launch});
     agent.perform(RefuseRun{.run = kRun,
-                           .why = v1::START_FAILURE_UNSPECIFIED,
-                           .text = "asked to stop before it was started"});
+                            .why = v1::START_FAILURE_UNSPECIFIED,
+                            .text = "asked to stop before it was started"});
     EXPECT_EQ(agent.seen().worker, WorkerState::Spawned);
     go.set_value();
     ASSERT_TRUE(
@@ -100,9 +100,10 @@ TEST_F(SlowStart, AStopDoesNotWaitForAReadThatHangs) {
   launch.mutable_resume()->set_dir((dir_.path() / "resume").string());
   agent.perform(StartRun{.run = kRun, .launch = launch});
   agent.perform(RefuseRun{.run = kRun,
-                         .why = v1::START_FAILURE_UNSPECIFIED,
-                         .text = "asked to stop before it was started"});
-  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Never; }));
+                          .why = v1::START_FAILURE_UNSPECIFIED,
+                          .text = "asked to stop before it was started"});
+  ASSERT_TRUE(
+      agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Never; }));
   go_.set_value();
   run_another(agent);
   EXPECT_EQ(agent.seen().refused->first, v1::START_FAILURE_UNSPECIFIED);

@@ -19,8 +19,8 @@
 #include "agent/host/host.h"
 #include "agent/host/state_dir.h"
 #include "common/async/loop.h"
-#include "common/process/process_tag.h"
 #include "common/process/identity.h"
+#include "common/process/process_tag.h"
 
 namespace muster::agent {
 
@@ -63,12 +63,13 @@ inline const ClusterId kCluster{"c-test-" + std::to_string(::getpid())};
 inline const NodeName kNode{"n1"};
 inline const RunKey kRun{JobId("0123456789abc"), AttemptNo(1)};
 
-// One life of an agent's host on a state directory. Every test ends with no process of its process tag
+// One life of an agent's host on a state directory. Every test ends with no process of its process
+// tag
 // left.
 class HostIncarnation {
  public:
   explicit HostIncarnation(const std::filesystem::path& state_dir,
-                    const std::function<void(HostOptions&)>& change = {})
+                           const std::function<void(HostOptions&)>& change = {})
       : loop_("test-host") {
     auto state = StateDir::open(state_dir);
     EXPECT_TRUE(state) << (state ? "" : state.error().message);
@@ -191,8 +192,11 @@ inline v1::NodeLaunch shell_launch(const std::filesystem::path& cwd, const std::
   return launch;
 }
 
-inline std::string run_process_tag() { return rundir::process_tag(kCluster, kRun.first, kRun.second, kNode); }
-// Processes of the run. One in the middle of its exec shows no process tag, and "started" does not say
+inline std::string run_process_tag() {
+  return rundir::process_tag(kCluster, kRun.first, kRun.second, kNode);
+}
+// Processes of the run. One in the middle of its exec shows no process tag, and "started" does not
+// say
 // that it is through: looked at again until none is.
 inline std::size_t living() {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);

@@ -59,7 +59,7 @@ TEST(Unreadable, APathThatIsNotTextIsInARefusalThatCanBeReadAgain) {
 TEST(Unreadable, ARunWithSuchPathsRuns) {
   const TempDir dir;
   HostIncarnation agent(dir.path() / "state\xff",
-                [](HostOptions& options) { options.path = "/usr/bin:/bin:/nowhere/\xff"; });
+                        [](HostOptions& options) { options.path = "/usr/bin:/bin:/nowhere/\xff"; });
   agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir.path(), "echo here")});
   ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));

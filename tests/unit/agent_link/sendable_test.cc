@@ -89,7 +89,7 @@ void each_text(const Message& message,
     for (int i = 0; i < count; ++i) {
       if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
         visit(*field, field->is_repeated() ? reflection.GetRepeatedString(message, field, i)
-                                          : reflection.GetString(message, field));
+                                           : reflection.GetString(message, field));
       } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
         each_text(field->is_repeated() ? reflection.GetRepeatedMessage(message, field, i)
                                        : reflection.GetMessage(message, field),
@@ -128,7 +128,8 @@ TEST(Sendable, NoFieldOfAnOutgoingMessageCanMakeItUnreadable) {
   }
 }
 
-// A save directory of 60,000 shards made a heartbeat of more than a message's bound: the stream ended,
+// A save directory of 60,000 shards made a heartbeat of more than a message's bound: the stream
+// ended,
 // came back, and ended at once again.
 TEST(TrimHeartbeat, OneJobsShardsGoAndTheOthersStay) {
   v1::Heartbeat heartbeat;

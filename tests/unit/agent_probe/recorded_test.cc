@@ -102,7 +102,7 @@ TEST(Recorded, EveryBeginningThroughEveryParser) {
       for (std::size_t size = 0; size <= text.size(); ++size) {
         const std::string_view cut = std::string_view(text).substr(0, size);
         values += parse_npu_mapping(cut).size() + parse_npu_list(cut).cards.size() +
-                parse_npu_health(cut).status.size() + parse_npu_board(cut).bus_id.size();
+                  parse_npu_health(cut).status.size() + parse_npu_board(cut).bus_id.size();
         values += parse_npu_usages(cut).memory_total_mib.value_or(0) > 0 ? 1 : 0;
         values += parse_npu_super_pod(cut).device_id ? 1 : 0;
         values += parse_link(cut) ? 1 : 0;

@@ -176,7 +176,7 @@ TEST(ToolRunner, OneThatDoesNotDie) {
   ASSERT_EQ(::mkfifo(folder.file("release").c_str(), 0600), 0);
   process::ToolRunner tools;
   const ToolRequest unkillable{(stand_ins() / "held").string(),
-                         {folder.file("tracer"), folder.file("release")}};
+                               {folder.file("tracer"), folder.file("release")}};
   ToolLimits limits = patient();
   limits.bytes = 64 << 10;
   auto answers =

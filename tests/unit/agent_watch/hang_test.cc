@@ -166,7 +166,8 @@ TEST_F(WatchHang, a_dead_file_system_holds_up_no_other_runs_and_no_logs) {
 
   for (const Run* stalled : {&bad, &neighbour}) {
     stalled->rank->write(line(1) + "ValueError: no\n");
-    EXPECT_TRUE(comes(stalled->key, [](const Reports& reports) { return reports.first_steps.size() == 1; }));
+    EXPECT_TRUE(comes(stalled->key,
+                      [](const Reports& reports) { return reports.first_steps.size() == 1; }));
     watch_->rank_ended(stalled->key, RankNo(0), true);
     EXPECT_TRUE(comes(stalled->key, [](const Reports& reports) {
       return reports.ends.contains(0) && reports.ends.at(0).evidence == "ValueError: no";
@@ -211,8 +212,9 @@ TEST_F(WatchHang, beyond_the_threads_runs_wait_their_turn) {
   };
   ASSERT_TRUE(eventually([&] { return std::ranges::any_of(troubles(), of_threads); }));
   third.rank->write(line(1));
-  EXPECT_TRUE(comes(third.key, [](const Reports& reports) { return reports.first_steps.size() == 1; }))
-      << "logs need no such thread";
+  EXPECT_TRUE(comes(third.key, [](const Reports& reports) {
+    return reports.first_steps.size() == 1;
+  })) << "logs need no such thread";
   write_checkpoint(third.save, 5);
   write_checkpoint(fourth.save, 5);
   EXPECT_EQ(disk_->asked(third.save.string()), 0);

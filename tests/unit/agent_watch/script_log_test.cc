@@ -80,8 +80,8 @@ TEST_F(ScriptLogs, AreShippedAndTellTheScriptsSteps) {
   write(file(5), line(1) + line(2));
   follow(5);
   ASSERT_TRUE(eventually([&] { return step() == 2; }));
-  ASSERT_TRUE(
-      comes(run_, [](const Reports& to) { return to.first_steps == std::vector<std::int64_t>{1}; }));
+  ASSERT_TRUE(comes(
+      run_, [](const Reports& to) { return to.first_steps == std::vector<std::int64_t>{1}; }));
   write(file(5), line(3) + "unfinished");
   ASSERT_TRUE(eventually([&] { return step() == 3 && shipped(5) == text_of(file(5)); }));
   EXPECT_TRUE(reading(run_).ranks(0).has_loss());

@@ -73,7 +73,8 @@ class ConvertTest : public testing::Test {
   std::vector<v1::Event> events_;
 };
 
-// The last heartbeat may come before the last lines, and a controller that started anew has heard none.
+// The last heartbeat may come before the last lines, and a controller that started anew has heard
+// none.
 TEST_F(ConvertTest, TheLastStepIsTheOneThatExitsTell) {
   core::AttemptRecord& last = ledger_.jobs.at(job_).attempts.back();
   core::RankExited exit;

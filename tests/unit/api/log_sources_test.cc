@@ -16,7 +16,7 @@ LogSources two_attempts() {
 }
 
 std::string problem_text(const std::vector<AttemptNo>& chosen, const v1::ReadLogsRequest& request,
-                 const LogSources& sources = two_attempts()) {
+                         const LogSources& sources = two_attempts()) {
   return missing_logs(sources, chosen, request).value_or("");
 }
 
@@ -43,7 +43,8 @@ TEST(LogChoice, RanksUnlessOthersAreNamed) {
 
 TEST(MissingAuxiliaries, ANameSaysWhichThereAre) {
   LogSources sources = two_attempts();
-  const auto problem_text = [&](const std::vector<std::string>& names, const std::set<std::string>& there) {
+  const auto problem_text = [&](const std::vector<std::string>& names,
+                                const std::set<std::string>& there) {
     v1::ReadLogsRequest request;
     for (const std::string& name : names) request.add_auxiliaries(name);
     return missing_auxiliaries(sources, there, LogChoice(request)).value_or("");

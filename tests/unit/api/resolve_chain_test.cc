@@ -321,10 +321,11 @@ TEST(PickCheckpoint, TheNewestThatCountsOrTheOneThatIsAskedFor) {
                 "(start.from: job:base/DIR)");
   job.whole.push_back({.attempt = AttemptNo(1), .step = 10, .path = "", .quarantined = true});
   start.set_as(v1::START_AS_RESUME);
-  EXPECT_EQ(pick_checkpoint(start, job).error().message,
-            none +
-                " but such as were quarantined; name one of them with start.step, or write start.as: "
-                "resume-or-scratch to begin anew");
+  EXPECT_EQ(
+      pick_checkpoint(start, job).error().message,
+      none +
+          " but such as were quarantined; name one of them with start.step, or write start.as: "
+          "resume-or-scratch to begin anew");
 }
 
 // `muster resume --from 80` took one that was saved with --no-save-optim, and the job went on

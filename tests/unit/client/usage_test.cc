@@ -31,8 +31,9 @@ class Usage : public testing::Test {
 };
 
 TEST_F(Usage, AWordThatIsNoVerbIsNamedWithTheNearestOne) {
-  EXPECT_THAT(problem_text({"rum"}), HasSubstr("'rum' is no verb of 'muster'; did you mean 'muster run'?; "
-                                       "there are: run, ps, node; see 'muster --help'"));
+  EXPECT_THAT(problem_text({"rum"}),
+              HasSubstr("'rum' is no verb of 'muster'; did you mean 'muster run'?; "
+                        "there are: run, ps, node; see 'muster --help'"));
   EXPECT_THAT(problem_text({"frobnicate", "--help"}),
               HasSubstr("'frobnicate' is no verb of 'muster'; there are"));
   EXPECT_THAT(problem_text({"node", "shwo", "x"}),

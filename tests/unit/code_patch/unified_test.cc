@@ -28,33 +28,37 @@ std::string summary(std::string_view text) {
 
 TEST(Unified, GitAndDiffSayTheSame) {
   const std::string body = "@@ -1,3 +1,4 @@ def f():\n a\n-b\n+B\n+C\n c\n@@ -20 +21 @@\n-x\n+y\n";
-  EXPECT_EQ(summary("From 12ab\nSubject: --- not a file\n\ndiff --git a/t/x.py b/t/x.py\nindex 1..2 "
-                 "100644\n--- a/t/x.py\n+++ b/t/x.py\n" +
-                 body + "-- \n2.39\n"),
-            "t/x.py +3 -2 @1 @20\n");
-  EXPECT_EQ(summary("diff -ru old/t/x.py new/t/x.py\n--- old/t/x.py\t2024-01-01 00:00:00 +0000\n+++ "
-                 "new/t/x.py\t2024-01-02 00:00:00 +0000\n" +
-                 body + "Only in new: y\n"),
-            "t/x.py +3 -2 @1 @20\n");
+  EXPECT_EQ(
+      summary("From 12ab\nSubject: --- not a file\n\ndiff --git a/t/x.py b/t/x.py\nindex 1..2 "
+              "100644\n--- a/t/x.py\n+++ b/t/x.py\n" +
+              body + "-- \n2.39\n"),
+      "t/x.py +3 -2 @1 @20\n");
+  EXPECT_EQ(
+      summary("diff -ru old/t/x.py new/t/x.py\n--- old/t/x.py\t2024-01-01 00:00:00 +0000\n+++ "
+              "new/t/x.py\t2024-01-02 00:00:00 +0000\n" +
+              body + "Only in new: y\n"),
+      "t/x.py +3 -2 @1 @20\n");
   EXPECT_EQ(summary("--- a/x.py.orig\n+++ a/x.py\n@@ -1 +1 @@\n-a\n\\ No newline at end of "
-                 "file\n+b\n\\ No newline at end of file\n"),
+                    "file\n+b\n\\ No newline at end of file\n"),
             "x.py +1 -1 @1\n");
-  EXPECT_EQ(summary("--- a/x.py\n+++ b/x.py\n@@ -1,3 +1,2 @@\n a\n\n--- b\n--- a/y.py\n+++ b/y.py\n@@ "
-                 "-1 +1 @@\n-a\n+b\n"),
-            "x.py +0 -1 @1\ny.py +1 -1 @1\n")
+  EXPECT_EQ(
+      summary("--- a/x.py\n+++ b/x.py\n@@ -1,3 +1,2 @@\n a\n\n--- b\n--- a/y.py\n+++ b/y.py\n@@ "
+              "-1 +1 @@\n-a\n+b\n"),
+      "x.py +0 -1 @1\ny.py +1 -1 @1\n")
       << "a line '-- b' that goes away is no name of a file";
 }
 
 TEST(Unified, FilesComeGoAndMove) {
   EXPECT_EQ(
-      summary("diff --git a/new.py b/new.py\nnew file mode 100755\nindex 0..1\n--- /dev/null\n+++ "
-           "b/new.py\n@@ -0,0 +1 @@\n+x\n"
-           "diff --git a/old.py b/old.py\ndeleted file mode 100644\nindex 1..0\n--- a/old.py\n+++ "
-           "/dev/null\n@@ -1 +0,0 @@\n-x\n"
-           "diff --git a/a b.py b/a b.py\nnew file mode 100644\nindex 0..0\n"
-           "diff --git a/m.py b/n.py\nsimilarity index 100%\nrename from m.py\nrename to n.py\n"
-           "diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n"
-           "diff --git a/o.py b/p.py\nsimilarity index 100%\nrename old o.py\nrename new p.py\n"),
+      summary(
+          "diff --git a/new.py b/new.py\nnew file mode 100755\nindex 0..1\n--- /dev/null\n+++ "
+          "b/new.py\n@@ -0,0 +1 @@\n+x\n"
+          "diff --git a/old.py b/old.py\ndeleted file mode 100644\nindex 1..0\n--- a/old.py\n+++ "
+          "/dev/null\n@@ -1 +0,0 @@\n-x\n"
+          "diff --git a/a b.py b/a b.py\nnew file mode 100644\nindex 0..0\n"
+          "diff --git a/m.py b/n.py\nsimilarity index 100%\nrename from m.py\nrename to n.py\n"
+          "diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n"
+          "diff --git a/o.py b/p.py\nsimilarity index 100%\nrename old o.py\nrename new p.py\n"),
       "new.py new +1 -0 @0\nold.py gone +0 -1 @1\na b.py new +0 -0\nn.py from m.py +0 -0\nrun.sh "
       "+0 -0\np.py from o.py +0 -0\n");
 }
@@ -80,21 +84,24 @@ TEST(Unified, WhatIsNeverPutOnIsReportedWithItsLine) {
   EXPECT_EQ(summary("--- a/x\r\n+++ b/x\r\n@@ -1 +1 @@\r\n-a\r\n+b\r\n"),
             "line 1: its lines end in CR and LF, as an editor on Windows leaves them; save it with "
             "LF alone (dos2unix)");
-  EXPECT_EQ(summary("diff --git a/s b/s\nnew file mode 120000\nindex 0..1\n--- /dev/null\n+++ b/s\n@@ "
-                 "-0,0 +1 @@\n+/etc\n"),
-            "line 2: it makes or changes a symbolic link, which is not put on; have runtime.setup "
-            "make it");
+  EXPECT_EQ(
+      summary("diff --git a/s b/s\nnew file mode 120000\nindex 0..1\n--- /dev/null\n+++ b/s\n@@ "
+              "-0,0 +1 @@\n+/etc\n"),
+      "line 2: it makes or changes a symbolic link, which is not put on; have runtime.setup "
+      "make it");
   EXPECT_EQ(
       summary("diff --git a/s b/s\nindex 1..2 120000\n--- a/s\n+++ b/s\n@@ -1 +1 @@\n-/a\n+/etc\n"),
       "line 2: it makes or changes a symbolic link, which is not put on; have runtime.setup make "
       "it");
-  EXPECT_EQ(summary("diff --git a/s b/s\nnew file mode 100644\n--- /dev/null\n+++ b/s\nnew file mode "
-                 "120000\n@@ -0,0 +1 @@\n+/etc\n"),
-            "line 5: it makes or changes a symbolic link, which is not put on; have runtime.setup "
-            "make it")
+  EXPECT_EQ(
+      summary("diff --git a/s b/s\nnew file mode 100644\n--- /dev/null\n+++ b/s\nnew file mode "
+              "120000\n@@ -0,0 +1 @@\n+/etc\n"),
+      "line 5: it makes or changes a symbolic link, which is not put on; have runtime.setup "
+      "make it")
       << "git takes the last one that it finds before the hunk";
   EXPECT_EQ(
-      summary("diff --git a/x b/y\n--- a/x\n+++ b/y\ncopy from x\ncopy to y\n@@ -1 +1 @@\n-a\n+b\n"),
+      summary(
+          "diff --git a/x b/y\n--- a/x\n+++ b/y\ncopy from x\ncopy to y\n@@ -1 +1 @@\n-a\n+b\n"),
       "line 4: it copies a file, which is not put on; make the diff without --find-copies");
   EXPECT_EQ(
       summary(

@@ -22,8 +22,8 @@ TEST(Config, DefaultsFollowTheStateDirectory) {
 
 TEST(Config, ValuesAreUnderstood) {
   const CommandLine line = parse({"--state-dir", "/s", "--listen", "127.0.0.1:1", "--listen",
-                                  "unix:/x", "--archive-after", "0", "--heartbeat-interval", "250ms",
-                                  "--port-range", "30000-30010", "--log-quota", "10GB"});
+                                  "unix:/x", "--archive-after", "0", "--heartbeat-interval",
+                                  "250ms", "--port-range", "30000-30010", "--log-quota", "10GB"});
   ASSERT_EQ(line.exit_code, -1) << line.text;
   EXPECT_EQ(line.config.listen.size(), 2u);
   EXPECT_EQ(line.config.archive_after, Duration::zero());

@@ -59,8 +59,9 @@ class DumpTest : public testing::Test {
 TEST_F(DumpTest, ShowsTheLedgerAndWhatMakesNoSense) {
   const auto text = dump_journal(dir_);
   ASSERT_TRUE(text) << text.error().message;
-  EXPECT_TRUE(text->starts_with(
-      "unreadable: job '0000000000001': journal row 3 makes no sense: attempt 4 was never placed\n"))
+  EXPECT_TRUE(
+      text->starts_with("unreadable: job '0000000000001': journal row 3 makes no sense: attempt 4 "
+                        "was never placed\n"))
       << *text;
   EXPECT_NE(text->find("job 0000000000001 name=train"), std::string::npos) << *text;
 }

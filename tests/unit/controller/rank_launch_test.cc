@@ -1,4 +1,5 @@
-// What a rank is launched with, as clients see it: files, auxiliary processes, where every word comes from;
+// What a rank is launched with, as clients see it: files, auxiliary processes, where every word
+// comes from;
 // and the rank table by itself.
 #include <gmock/gmock.h>
 
@@ -53,8 +54,8 @@ class RankLaunch : public ClusterTest {
   void join(HandAgent& agent) {
     agent.say(hello());
     v1::ConnectResponse welcome;
-    ASSERT_TRUE(
-        agent.until([](const v1::ConnectResponse& answer) { return answer.has_welcome(); }, welcome));
+    ASSERT_TRUE(agent.until([](const v1::ConnectResponse& answer) { return answer.has_welcome(); },
+                            welcome));
   }
   grpc::Status table(const std::string& job, v1::GetRankTableResponse& response,
                      std::uint32_t attempt = 0) {
@@ -109,8 +110,9 @@ TEST_F(RankLaunch, WhereThereIsNoTableTheReasonIsGiven) {
   };
   EXPECT_THAT(answer("nobody"), HasSubstr("nobody"));
   placed(agent, mindformers("msrun", 2, v1::LAUNCHER_MSRUN));
-  EXPECT_THAT(answer("msrun"), HasSubstr(" attempt 1: it has none: with launch.launcher: msrun ranks "
-                                       "find each other by the scheduler"));
+  EXPECT_THAT(answer("msrun"),
+              HasSubstr(" attempt 1: it has none: with launch.launcher: msrun ranks "
+                        "find each other by the scheduler"));
   EXPECT_THAT(answer("msrun", 3), HasSubstr("showing the rank table of job '"));
   EXPECT_THAT(answer("msrun", 3), HasSubstr("': it has no attempt 3"));
   ASSERT_EQ(launch_.auxiliaries_size(), 1);

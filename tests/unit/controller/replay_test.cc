@@ -1,4 +1,5 @@
-// A sound record that makes no sense is left out and makes its one job unreadable; the rest starts. What
+// A sound record that makes no sense is left out and makes its one job unreadable; the rest starts.
+// What
 // makes sense of that job stays.
 #include "controller/shell/replay.h"
 

@@ -502,7 +502,8 @@ TEST_F(ShellTest, AWatcherFitsBehindTheHistoryWithoutAHole) {
   EXPECT_EQ(std::ranges::count(lines, "event job-submitted"), 0);
 }
 
-// Every heartbeat was an item of its own, and while the disk hung nothing took them out: an hour of a
+// Every heartbeat was an item of its own, and while the disk hung nothing took them out: an hour of
+// a
 // thousand agents was millions of them.
 TEST_F(ShellTest, OfEachConnectionsHeartbeatsOneWaits) {
   journal_->hold();
@@ -511,8 +512,8 @@ TEST_F(ShellTest, OfEachConnectionsHeartbeatsOneWaits) {
   for (std::uint64_t number = 1; number <= 1'000; ++number) {
     for (const std::uint64_t connection : {1U, 2U}) {
       core::HeartbeatHeard heard{.node = NodeName("n" + std::to_string(connection)),
-                             .connection = ConnectionId(connection),
-                             .heartbeat = {}};
+                                 .connection = ConnectionId(connection),
+                                 .heartbeat = {}};
       heard.heartbeat.set_number(connection * 10'000 + number);
       shell_->observe(heard, shell_->now());
       shell_->observe(core::HeartbeatAcked{.node = heard.node, .connection = heard.connection},

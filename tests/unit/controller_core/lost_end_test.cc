@@ -160,7 +160,8 @@ TEST(LostEnd, TheNextAttemptWaitsForEveryNodesWord) {
           propose(world.ledger, world.presence, world.now, world.limits).wake_at;
       ASSERT_TRUE(wake_at);
       world.pass(std::chrono::minutes(2));
-      world.see(HeartbeatHeard{.node = NodeName("n0"), .connection = ConnectionId(world.connections)});
+      world.see(
+          HeartbeatHeard{.node = NodeName("n0"), .connection = ConnectionId(world.connections)});
     }
     EXPECT_EQ(world.job("j1").phase, JobPhase::Launching) << end;
     EXPECT_EQ(world.job("j1").current()->number, AttemptNo(2 + 3)) << end;
@@ -187,7 +188,8 @@ TEST(LostEnd, AfterEveryStartKnownNodesAreHeardFirst) {
     if (end == "death") world.put(DeclareNodeDead{.node = NodeName("n1")});
     if (end == "time") {
       world.pass(world.limits.hear_first);
-      world.see(HeartbeatHeard{.node = NodeName("n0"), .connection = ConnectionId(world.connections)});
+      world.see(
+          HeartbeatHeard{.node = NodeName("n0"), .connection = ConnectionId(world.connections)});
     }
     EXPECT_EQ(world.job("j2").phase, JobPhase::Launching) << end;
     EXPECT_EQ(world.job("j1").phase, JobPhase::Running) << end;

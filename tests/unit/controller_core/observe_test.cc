@@ -174,9 +174,9 @@ TEST(Observe, ADiskThatTakesNoWritesIsReportedWithTheEndOfTheLease) {
       << "full: leases are renewed";
   EXPECT_EQ(heartbeat("", std::nullopt),
             std::vector<std::string>{"attempt 1 is running on every node"});
-  EXPECT_TRUE(
-      heartbeat("\x1b[31m" + std::string(5000, 'x'), std::numeric_limits<int>::max()).front().size() <
-      1000)
+  EXPECT_TRUE(heartbeat("\x1b[31m" + std::string(5000, 'x'), std::numeric_limits<int>::max())
+                  .front()
+                  .size() < 1000)
       << "whatever an agent says";
   EXPECT_LT(world.seen().leases_end.at(NodeName("n1")),
             world.now.boot + std::chrono::hours(24 * 366));
@@ -213,7 +213,8 @@ TEST(Observe, HowFarASetUpHasComeIsReported) {
   // whose nodes have agents that take it
   world.ledger.jobs.at(JobId("j1")).spec.mutable_runtime()->set_image("img:1");
   const auto tells = [&](const char* node, const std::string& text, bool setting_up) {
-    HeartbeatHeard heard{.node = NodeName(node), .connection = ConnectionId(node[1] == '0' ? 1 : 2)};
+    HeartbeatHeard heard{.node = NodeName(node),
+                         .connection = ConnectionId(node[1] == '0' ? 1 : 2)};
     v1::AttemptReading& reading = Observed::reading(heard);
     reading.set_setting_up(setting_up);
     reading.set_setup_text(text);
@@ -243,7 +244,8 @@ TEST(Observe, ReadingsOfOthersDoNot) {
 TEST(Observe, FinishedShardsOfAllNodesMakeACheckpoint) {
   Observed world;
   for (const char* node : {"n0", "n1"}) {
-    HeartbeatHeard heard{.node = NodeName(node), .connection = ConnectionId(node[1] == '0' ? 1 : 2)};
+    HeartbeatHeard heard{.node = NodeName(node),
+                         .connection = ConnectionId(node[1] == '0' ? 1 : 2)};
     v1::ShardReading& shard = *Observed::reading(heard).add_shards();
     shard.set_step(10);
     shard.set_shard(node);

@@ -279,7 +279,8 @@ TEST(Health, ASickDeviceGetsNoNewWork) {
       reading.set_health(id == 0 ? health : v1::DEVICE_HEALTH_OK);
       reading.set_health_text(id == 0 ? "npu-smi says Alarm" : "");
     }
-    world.see(HeartbeatHeard{.node = NodeName("n1"), .connection = ConnectionId(1), .heartbeat = heartbeat});
+    world.see(HeartbeatHeard{
+        .node = NodeName("n1"), .connection = ConnectionId(1), .heartbeat = heartbeat});
   };
   say(v1::DEVICE_HEALTH_WARNING);
   EXPECT_THAT(place_spec(world, SmallWorld::spec("a", 1, 1)).nodes.at(0).devices, ElementsAre(0U));
@@ -556,7 +557,8 @@ TEST(Setup, TheStartMayTakeAsMuchLonger) {
   const auto later = [&](Duration time) {
     world.pass(time);
     v1::Heartbeat heartbeat;
-    world.see(HeartbeatHeard{.node = NodeName("n1"), .connection = ConnectionId(1), .heartbeat = heartbeat});
+    world.see(HeartbeatHeard{
+        .node = NodeName("n1"), .connection = ConnectionId(1), .heartbeat = heartbeat});
     world.see(HeartbeatAcked{.node = NodeName("n1"), .connection = ConnectionId(1)});
   };
   later(world.limits.start_timeout + std::chrono::seconds(599));

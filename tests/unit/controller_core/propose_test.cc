@@ -158,7 +158,8 @@ TEST(Propose, TombstonesAreBoundedByTheirNumber) {
     world.swept(id, 1, "n0");
     world.logs(id, 1, "n0");
     world.pass(std::chrono::seconds(1));
-    world.see(HeartbeatHeard{.node = NodeName("n0"), .connection = ConnectionId(world.connections)});
+    world.see(
+        HeartbeatHeard{.node = NodeName("n0"), .connection = ConnectionId(world.connections)});
   };
   for (int number = 0; number < 100; ++number) run_one(number);
   EXPECT_EQ(world.ledger.tombstones.size(), 100U);

@@ -39,7 +39,8 @@ struct Scripts : SmallWorld {
   // Later, and the node is still heard.
   void later(Duration time) {
     pass(time);
-    see(HeartbeatHeard{.node = NodeName("n0"), .connection = ConnectionId(connections), .heartbeat = {}});
+    see(HeartbeatHeard{
+        .node = NodeName("n0"), .connection = ConnectionId(connections), .heartbeat = {}});
   }
   void launched(const std::string& id, const std::string& save, bool weights_alone = false) {
     v1::Fact what = fact(id, 1);

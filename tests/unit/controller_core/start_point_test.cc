@@ -81,8 +81,8 @@ TEST(StartPoint, OfTheStepThatIsAskedFor) {
   aside.started("j1", 1, "n0");
   aside.checkpoint("j1", 1, 100);
   aside.checkpoint("j1", 1, 200);
-  aside.accept(
-      {.events = {CheckpointQuarantined{.job = JobId("j1"), .attempt = AttemptNo(1), .step = 200}}});
+  aside.accept({.events = {CheckpointQuarantined{
+                    .job = JobId("j1"), .attempt = AttemptNo(1), .step = 200}}});
   aside.exited("j1", 1, "n0", 0, 0);
   aside.swept("j1", 1, "n0");
   EXPECT_EQ(aside.job("j2").start->step, 200);

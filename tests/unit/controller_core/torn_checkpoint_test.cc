@@ -139,7 +139,8 @@ TEST(TornCheckpoint, WithoutAnOlderOneItIsNotQuarantined) {
   EXPECT_FALSE(world.torn()) << "it is already";
 }
 
-// The start of a job that begins with another's checkpoint: that one is not the job's to quarantined.
+// The start of a job that begins with another's checkpoint: that one is not the job's to
+// quarantined.
 TEST(TornCheckpoint, NotWhatStartNames) {
   Torn world;
   world.says("n0", {"rank_0"});

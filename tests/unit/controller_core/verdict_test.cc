@@ -128,7 +128,8 @@ TEST(Verdict, AConsequenceIsNeverTheFirstWhileAnotherHasACause) {
   for (const Case& one : cases) {
     Running world;
     for (const ReportedExit& reported : one.reported)
-      world.fact_of_rank(reported.rank, saying(reported.exit, "a line", reported.kind), reported.at);
+      world.fact_of_rank(reported.rank, saying(reported.exit, "a line", reported.kind),
+                         reported.at);
     const Verdict verdict = world.verdict();
     EXPECT_EQ(verdict.cls, one.cls) << one.name;
     EXPECT_EQ(verdict.rank, RankNo(one.rank)) << one.name;

@@ -63,7 +63,8 @@ TEST_F(LogIndexTest, bytes_without_end_make_a_small_index) {
   EXPECT_LE(records->frames.size(), 1u + static_cast<std::size_t>(took / kTimeStep));
 }
 
-// A power cut had turned the index's end to zeros. All of it was quarantined, the gaps with it: every
+// A power cut had turned the index's end to zeros. All of it was quarantined, the gaps with it:
+// every
 // offset behind them moved, and the agent sent bytes that were there already.
 TEST_F(LogIndexTest, a_damaged_end_takes_nothing_that_stood_before_it) {
   append(0, "one\n");

@@ -100,7 +100,8 @@ TEST_F(RoomTest, what_comes_late_of_an_evicted_job_goes_before_a_running_jobs) {
   EXPECT_EQ(store_->read(key("runs"), 0, 1)->data, "x");
 }
 
-// One descriptor leaked with each job: the last samples come a heartbeat after the end, and opened the
+// One descriptor leaked with each job: the last samples come a heartbeat after the end, and opened
+// the
 // series again for good.
 TEST_F(RoomTest, the_series_of_a_finished_job_is_not_kept_open) {
   const auto point = [](std::int64_t step) { return SeriesPoint{{}, AttemptNo(1), step, 1, true}; };

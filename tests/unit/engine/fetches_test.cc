@@ -39,8 +39,8 @@ TEST(Fetch, EachNodeGetsTheShardsOfItsOwnRanksThatOthersHave) {
   LaunchRequest request = request_of(spec);
   resume_at(request, 8);
   request.resume_owners = {{.node = "n9", .ranks = {.first = 0, .count = 1}},
-                         {.node = "n2", .ranks = {.first = 1, .count = 2}},
-                         {.node = "n8", .ranks = {.first = 3, .count = 1}}};
+                           {.node = "n2", .ranks = {.first = 1, .count = 2}},
+                           {.node = "n8", .ranks = {.first = 3, .count = 1}}};
   const std::string from = request.resume_source;
   EXPECT_THAT(listed(request, 0),
               ElementsAre("n9 " + from + " step 8 rank_0", "n2 " + from + " step 8 rank_1"));
@@ -98,12 +98,12 @@ TEST(Fetch, TheTransformGetsAllOfBothSizes) {
   resume_at(request, 40);
   request.resume_source = ask.checkpoint.save_dir;
   request.resume_owners = {{.node = "n1", .ranks = {.first = 0, .count = 2}},
-                         {.node = "n2", .ranks = {.first = 2, .count = 2}}};
+                           {.node = "n2", .ranks = {.first = 2, .count = 2}}};
   request.stage_owners["strategy"] = {.attempt = 3,
-                                     .nodes = {{.node = "n4", .ranks = {.first = 0, .count = 2}}}};
+                                      .nodes = {{.node = "n4", .ranks = {.first = 0, .count = 2}}}};
   EXPECT_THAT(listed(request, 0), ElementsAre("n2 /out/j/checkpoints/attempt-2 step 40",
-                                            "n2 /out/j/checkpoints/attempt-2/strategy",
-                                            "n4 /out/s/checkpoints/attempt-3/strategy"));
+                                              "n2 /out/j/checkpoints/attempt-2/strategy",
+                                              "n4 /out/s/checkpoints/attempt-3/strategy"));
   leave_chain(transform);
   EXPECT_EQ(transform.fetches_size(), 0);
 }

@@ -66,8 +66,8 @@ TEST(Fixtures, SayWhatTheirGoldenFilesSay) {
       const Evidence evidence = evidence_in(line);
       const std::string text = line_text(grammar->read(line));
       text_read += name.starts_with("failures")
-                  ? fmt::format("{}\n    {}\n", line, evidence_text(evidence))
-                  : fmt::format("{}\n    {}\n", line, text);
+                       ? fmt::format("{}\n    {}\n", line, evidence_text(evidence))
+                       : fmt::format("{}\n    {}\n", line, text);
       // `auto` knows every row's lines; what is no engine's line is no evidence of a death either.
       EXPECT_EQ(line_text(automatic->read(line)), text) << name << ": " << line;
       if (!name.starts_with("failures") && !line.starts_with("ValueError")) {
@@ -75,7 +75,8 @@ TEST(Fixtures, SayWhatTheirGoldenFilesSay) {
       }
     }
     const auto golden = kLogs / (name + ".golden");
-    if (std::getenv("MUSTER_REWRITE") != nullptr) std::ofstream(golden, std::ios::binary) << text_read;
+    if (std::getenv("MUSTER_REWRITE") != nullptr)
+      std::ofstream(golden, std::ios::binary) << text_read;
     EXPECT_EQ(text_read, read_text(golden)) << golden;
   }
 }
@@ -100,7 +101,7 @@ std::string everything() {
 
 // All that is said of a stream, cut into pieces of these sizes (over and over).
 std::string read_in_pieces(std::string_view text, const Grammar& grammar,
-                    const std::vector<std::size_t>& pieces) {
+                           const std::vector<std::size_t>& pieces) {
   std::string text_read;
   agent::LineScanner scanner;
   const auto line = [&](std::string_view one) {

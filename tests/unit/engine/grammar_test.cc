@@ -372,7 +372,8 @@ TEST(MindFormers, ASinksEndTellsHowManyStepsItCovers) {
             1875);
   EXPECT_EQ(grammar->read("per step time: 477.941 ms").kind, LineKind::Nothing);
   EXPECT_EQ(grammar->read("Epoch time: 5 ms, per step time: 0 ms").kind, LineKind::Nothing);
-  EXPECT_EQ(grammar->read("Epoch time: 1e300 ms, per step time: 1e-300 ms").kind, LineKind::Nothing);
+  EXPECT_EQ(grammar->read("Epoch time: 1e300 ms, per step time: 1e-300 ms").kind,
+            LineKind::Nothing);
 }
 
 TEST(Losses, ThatAreNoNumberDifferFromNone) {

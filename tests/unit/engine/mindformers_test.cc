@@ -125,9 +125,10 @@ TEST(RankTableLaunch, WhatHcclWouldRefuseIsReportedOfNodesAndDevices) {
   auto request = request_of(spec, 2, {4, 5, 6, 7});
   request.nodes[1].device_ips = request.nodes[0].device_ips;
   const std::string problem_text = refusal(request);
-  EXPECT_THAT(problem_text, HasSubstr("node 'n2' device 4, device_ip: '192.168.0.14' is there twice, first "
-                              "at node 'n1' device 4; every card of the cluster has its own "
-                              "address; node 'n2' device 5, device_ip: "));
+  EXPECT_THAT(problem_text,
+              HasSubstr("node 'n2' device 4, device_ip: '192.168.0.14' is there twice, first "
+                        "at node 'n1' device 4; every card of the cluster has its own "
+                        "address; node 'n2' device 5, device_ip: "));
   EXPECT_THAT(problem_text, testing::EndsWith("; and 1 more"));
   EXPECT_THAT(problem_text, Not(HasSubstr("\n")));
   EXPECT_THAT(problem_text, Not(HasSubstr("server_list")));
@@ -275,8 +276,9 @@ TEST(RankTableLaunch, AnImaginedPlacementHasATableOfTheRightSize) {
 
 TEST(RankTableLaunch, TooManyRanks) {
   const auto spec = mindformers({}, 8193, 8);
-  EXPECT_THAT(problem_text(spec), HasSubstr("resources.nodes: 65544 ranks, and a rank table has at most "
-                                    "65536; use launch.launcher: msrun"));
+  EXPECT_THAT(problem_text(spec),
+              HasSubstr("resources.nodes: 65544 ranks, and a rank table has at most "
+                        "65536; use launch.launcher: msrun"));
 }
 
 TEST(Msrun, WorkersAndTheirScheduler) {

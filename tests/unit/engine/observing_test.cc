@@ -155,7 +155,8 @@ TEST(Profile, WhatNoEngineWouldRecordIsRefused) {
               HasSubstr("with command the program itself has to record one"));
   EXPECT_THAT(problem_text(profiled("mindspeed-mm")),
               HasSubstr("observe.profile: needs a file behind --mm-tool in launch.args"));
-  EXPECT_THAT(problem_text(profiled("mindformers", {}, 5)), HasSubstr("observe.profile.stop: is missing"));
+  EXPECT_THAT(problem_text(profiled("mindformers", {}, 5)),
+              HasSubstr("observe.profile.stop: is missing"));
   EXPECT_THAT(problem_text(profiled("mindformers", {}, 0, 5)),
               HasSubstr("observe.profile.start: is missing"));
   EXPECT_THAT(problem_text(profiled("mindformers", {}, 5, 4)),
@@ -175,17 +176,20 @@ TEST(Profile, WhatNoEngineWouldRecordIsRefused) {
               HasSubstr("launch.args[0]: --profile_stop_step: observe.profile says already"));
   auto node = profiled("megatron");
   node.mutable_launch()->set_per(v1::LAUNCH_PER_NODE);
-  EXPECT_THAT(problem_text(node), HasSubstr("observe.profile: is for ranks that muster starts, and with "
-                                    "launch.per: node the script does"));
+  EXPECT_THAT(problem_text(node),
+              HasSubstr("observe.profile: is for ranks that muster starts, and with "
+                        "launch.per: node the script does"));
   auto other = profiled("mindformers");
   other.mutable_launch()->clear_script();
   other.mutable_launch()->clear_config();
   for (const char* word : {"python", "finetune.py"}) other.mutable_launch()->add_run(word);
-  EXPECT_THAT(problem_text(other), HasSubstr("observe.profile: the command is not run_mindformer.py"));
+  EXPECT_THAT(problem_text(other),
+              HasSubstr("observe.profile: the command is not run_mindformer.py"));
   auto shell = profiled("megatron");
   shell.mutable_launch()->clear_script();
   for (const char* word : {"bash", "train.sh"}) shell.mutable_launch()->add_run(word);
-  EXPECT_THAT(problem_text(shell), HasSubstr("observe.profile: no word of launch.run is a Python script"));
+  EXPECT_THAT(problem_text(shell),
+              HasSubstr("observe.profile: no word of launch.run is a Python script"));
 }
 
 TEST(Profile, OfSeveralMindFormersRanksCannotGoOn) {
@@ -267,8 +271,9 @@ TEST(Dump, WhatMindSporeWouldNotStartWithIsRefused) {
               HasSubstr("observe.dump: 'dump.json': it has no map 'common_dump_settings'"));
   EXPECT_THAT(problem_text(dumped(R"({"common_dump_settings": {"iteration": "0"}})")),
               HasSubstr("common_dump_settings.net_name is missing"));
-  EXPECT_THAT(problem_text(dumped(R"({"common_dump_settings": {"net_name": "x", "iteration": 0}})")),
-              HasSubstr(R"(common_dump_settings.iteration must be a text ("0|5-8", "all"))"));
+  EXPECT_THAT(
+      problem_text(dumped(R"({"common_dump_settings": {"net_name": "x", "iteration": 0}})")),
+      HasSubstr(R"(common_dump_settings.iteration must be a text ("0|5-8", "all"))"));
   EXPECT_THAT(problem_text(dumped(std::string(kDumpBytesMax + 1, ' '))),
               HasSubstr("it has 65537 bytes, at most 65536"));
   EXPECT_THAT(problem_text(dumped(kDumpJson, "megatron")),
@@ -334,8 +339,9 @@ TEST(ConfigChecks, APatchOfThePlaceIsItsAnswer) {
   EXPECT_THAT(read_values(spec), IsEmpty());
   EXPECT_EQ(problem_text(spec), "");
   add_change(spec, "runner_config.sink_mode", "False");  // the last one counts
-  EXPECT_THAT(problem_text(spec), HasSubstr("launch.patch[2][0]: without sink mode a later attempt cannot "
-                                    "load the ranks' parts of a checkpoint"));
+  EXPECT_THAT(problem_text(spec),
+              HasSubstr("launch.patch[2][0]: without sink mode a later attempt cannot "
+                        "load the ranks' parts of a checkpoint"));
   auto whole = configured();
   add_change(whole, "runner_config", "{epochs: 2, sink_mode: True}");
   EXPECT_THAT(read_values(whole), IsEmpty());

@@ -152,8 +152,9 @@ TEST(PatchPlan, ScriptsGetOtherAssignments) {
 TEST(PatchPlan, WhatNobodyWouldReadIsRefused) {
   auto spec = spec_of("torch", {"--config", "b.yaml"});
   change(*spec.mutable_launch()->mutable_patch(), "a.yaml", {{"x", "1"}});
-  EXPECT_THAT(problem_text(spec), HasSubstr("launch.patch[0]: nothing on the command line names 'a.yaml', "
-                                    "so no program would read the copy"));
+  EXPECT_THAT(problem_text(spec),
+              HasSubstr("launch.patch[0]: nothing on the command line names 'a.yaml', "
+                        "so no program would read the copy"));
   const auto refused = plan_launch(request_of(spec));
   ASSERT_FALSE(refused);
 }

@@ -150,11 +150,11 @@ TEST(Start, OfOtherProgramsTheTemplateAloneSaysWhere) {
 }
 
 TEST(Start, WhatCannotBeResumedFromIsRefused) {
-  EXPECT_THAT(
-      problem_text(starting("megatron", {"--save", "/x"}, v1::START_AS_RESUME, "/d/checkpoint_network")),
-      HasSubstr("start.from: 'checkpoint_network' holds weights alone"));
+  EXPECT_THAT(problem_text(starting("megatron", {"--save", "/x"}, v1::START_AS_RESUME,
+                                    "/d/checkpoint_network")),
+              HasSubstr("start.from: 'checkpoint_network' holds weights alone"));
   EXPECT_THAT(problem_text(starting("mindformers", {"--config", "a.yaml"}, v1::START_AS_RESUME,
-                            "stage:pre/output/checkpoint_network")),
+                                    "stage:pre/output/checkpoint_network")),
               HasSubstr("start.from: 'checkpoint_network' holds weights alone, without optimizer "
                         "and counters; resume from its neighbour 'checkpoint'; or write "
                         "start.as: weights"));

@@ -247,14 +247,15 @@ TEST(Imported, WhatOneJobCannotBeIsReported) {
               HasSubstr("it launched nothing that muster sees"));
   Observed failed = observed({"bash", "run.sh"}, "false\n", {});
   failed.how_ended = "status 1";
-  EXPECT_THAT(problem_text(failed), HasSubstr("it ended with status 1 before it launched anything"));
+  EXPECT_THAT(problem_text(failed),
+              HasSubstr("it ended with status 1 before it launched anything"));
   EXPECT_THAT(
       problem_text(observed({"bash", "run.sh"}, "x\n",
-                    {call({"torchrun", "a.py"}), call({"torchrun", "b.py"})})),
+                            {call({"torchrun", "a.py"}), call({"torchrun", "b.py"})})),
       HasSubstr("it launches 2 times: 'torchrun a.py', 'torchrun b.py'; a job has one launch"));
-  EXPECT_THAT(
-      problem_text(observed({"bash", "run.sh"}, "x\n", {call({"torchrun", "--nnodes", "1:4", "a.py"})})),
-      HasSubstr("--nnodes 1:4 lets the number of nodes change"));
+  EXPECT_THAT(problem_text(observed({"bash", "run.sh"}, "x\n",
+                                    {call({"torchrun", "--nnodes", "1:4", "a.py"})})),
+              HasSubstr("--nnodes 1:4 lets the number of nodes change"));
   EXPECT_THAT(problem_text(observed({"bash", "run.sh"}, "x\n", {rank(0, 0), rank(0, 1)})),
               HasSubstr("it started rank 0 twice"));
   Captured other = rank(1, 1);

@@ -231,8 +231,9 @@ TEST(Archive, DropsWhatIsSupersededOrSaysNothing) {
   for (std::uint64_t incarnation = 1; incarnation <= 50; ++incarnation) {
     Opened opened = open_journal(dir.path());
     ASSERT_FALSE(opened.error) << opened.error->message;
-    append(*opened.journal, {started(incarnation), registered("n01", "b" + std::to_string(incarnation)),
-                             registered("n02", "b" + std::to_string(incarnation))});
+    append(*opened.journal,
+           {started(incarnation), registered("n01", "b" + std::to_string(incarnation)),
+            registered("n02", "b" + std::to_string(incarnation))});
   }
   Opened opened = open_journal(dir.path());
   opened.journal.reset();

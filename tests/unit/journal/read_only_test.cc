@@ -39,7 +39,7 @@ Opened open_read_only(const std::filesystem::path& dir) {
 }
 
 void expect_unchanged_by_reading(const std::filesystem::path& dir,
-                                const std::vector<std::string>& rows) {
+                                 const std::vector<std::string>& rows) {
   const auto before = everything_of(dir);
   {
     const Opened opened = open_read_only(dir);

@@ -41,17 +41,18 @@ TEST(Slips, AFlagWithoutItsValue) {
                   "4: '--lr' has no value: ')' stands behind it"));
   EXPECT_THAT(slip_texts("torchrun --nnodes \\\n --nproc_per_node 8 a.py\n", Flags::OfLaunchers),
               ElementsAre("1: '--nnodes' has no value: '--nproc_per_node' stands behind it"));
-  EXPECT_THAT(
-      slip_texts("torchrun --nnodes $N --node_rank=0 a.py --save --bf16 --lr -1\n", Flags::OfLaunchers),
-      IsEmpty())
+  EXPECT_THAT(slip_texts("torchrun --nnodes $N --node_rank=0 a.py --save --bf16 --lr -1\n",
+                         Flags::OfLaunchers),
+              IsEmpty())
       << "of another program --save may be a switch";
   EXPECT_THAT(slip_texts("torchrun a.py --lr 1 --train-iters 2>&1 | tee log\ntorchrun b.py --lr && "
-                   "echo\ntorchrun c.py --train-iters\n"),
+                         "echo\ntorchrun c.py --train-iters\n"),
               ElementsAre("1: '--train-iters' has no value: '2>&1' stands behind it",
                           "2: '--lr' has no value: '&&' stands behind it",
                           "3: '--train-iters' has no value: the script ends behind it"));
   EXPECT_THAT(slip_texts("python a.py --lr 1e-5 --train-iters 500 > log\n"), IsEmpty());
-  EXPECT_THAT(slip_texts("python a.py --lr -1 --bf16 --use-flash-attn --save \"$OUT\"\n"), IsEmpty());
+  EXPECT_THAT(slip_texts("python a.py --lr -1 --bf16 --use-flash-attn --save \"$OUT\"\n"),
+              IsEmpty());
 }
 
 TEST(Slips, AreFew) {

@@ -120,7 +120,8 @@ class HandAgent {
     heartbeat(one);
     v1::ConnectResponse response;
     while (stream_->Read(&response)) {
-      if (response.has_heartbeat_ack() && response.heartbeat_ack().number() == heartbeats_) return true;
+      if (response.has_heartbeat_ack() && response.heartbeat_ack().number() == heartbeats_)
+        return true;
     }
     return false;
   }

@@ -342,7 +342,8 @@ TEST_F(HubTest, ALaunchLongerThanAMessageBreaksItsAttemptNotTheStream) {
 }
 
 // A hub that forgets that it acknowledged heartbeats passed every test, and with real processes two
-// attempts of a job ran at once: the agent counts its grace from a heartbeat that was acknowledged, and
+// attempts of a job ran at once: the agent counts its grace from a heartbeat that was acknowledged,
+// and
 // the controller counted from the Welcome.
 TEST_F(HubTest, TheGraceCountsFromTheLastHeartbeatThatWasAcknowledged) {
   const auto start = [this](HandAgent& agent, const std::string& job, std::int64_t grace) {

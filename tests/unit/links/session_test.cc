@@ -150,9 +150,9 @@ class SessionTest : public testing::Test {
   std::vector<std::string> next_orders() {
     v1::ConnectResponse response;
     if (!stream_->Read(&response) || !response.has_orders())
-      return {response.has_fact_ack()    ? "fact ack"
+      return {response.has_fact_ack()        ? "fact ack"
               : response.has_heartbeat_ack() ? "heartbeat ack"
-                                         : "no orders"};
+                                             : "no orders"};
     std::vector<std::string> texts;
     for (const v1::Order& order : response.orders().orders())
       texts.push_back((order.has_run() ? "run " : "stop ") + order.job_id());
@@ -287,7 +287,8 @@ TEST_F(SessionTest, AcknowledgementsPassBetweenLaunches) {
                  .running = running({"a", "b", "c"})});
   session->ack(v1::FactAck());
   session->ack(v1::HeartbeatAck());
-  const std::vector<std::string> expected = {"run a", "fact ack", "run b", "heartbeat ack", "run c"};
+  const std::vector<std::string> expected = {"run a", "fact ack", "run b", "heartbeat ack",
+                                             "run c"};
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const auto orders = next_orders();

@@ -90,9 +90,11 @@ TEST(LogShipping, a_sync_that_fails_is_tried_again) {
     const std::scoped_lock lock(both.mutex_);
     return std::ranges::count(both.troubles_, text);
   };
-  ASSERT_TRUE(both.eventually([&] { return times_logged("making logs durable: works again") == 1; }));
+  ASSERT_TRUE(
+      both.eventually([&] { return times_logged("making logs durable: works again") == 1; }));
   EXPECT_EQ(
-      times_logged("making logs durable: syncing: Input/output error; agents keep theirs, trying again"),
+      times_logged(
+          "making logs durable: syncing: Input/output error; agents keep theirs, trying again"),
       1);
 }
 

@@ -218,7 +218,7 @@ TEST(Sweep, WhatThrewItsEnvironmentAwayGoesByTheSessionOfItsRank) {
   const auto first = identify(*leader);
   ASSERT_TRUE(first);
   auto sweep = ProcessTagSweep::start(kName, value, first->start_time,
-                                  Family{.leaders = {*first}, .since = first->start_time});
+                                      Family{.leaders = {*first}, .since = first->start_time});
   ASSERT_TRUE(sweep);
   for (auto progress = sweep->step(); *progress != ProcessTagSweep::Progress::Done;
        progress = sweep->step()) {
@@ -262,9 +262,9 @@ LeaderlessSession leaderless(const std::string& variable) {
 }
 
 bool swept(const std::string& value, const LeaderlessSession& session, std::uint32_t killed) {
-  auto sweep =
-      ProcessTagSweep::start(kName, value, session.leader.start_time,
-                         Family{.leaders = {session.leader}, .since = session.leader.start_time});
+  auto sweep = ProcessTagSweep::start(
+      kName, value, session.leader.start_time,
+      Family{.leaders = {session.leader}, .since = session.leader.start_time});
   EXPECT_TRUE(sweep);
   for (auto progress = sweep->step(); progress && *progress != ProcessTagSweep::Progress::Done;
        progress = sweep->step()) {

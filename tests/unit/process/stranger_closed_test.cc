@@ -74,8 +74,8 @@ Outcome sweep_as_ordinary_user(const Family& family, pid_t process) {
     be_ordinary();
     Family own = family;
     own.user = ::getuid();
-    auto sweep = ProcessTagSweep::start("MUSTER_PROCESS_TAG", "closed/" + std::to_string(::getppid()),
-                                    family.since, own);
+    auto sweep = ProcessTagSweep::start("MUSTER_PROCESS_TAG",
+                                        "closed/" + std::to_string(::getppid()), family.since, own);
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (sweep && std::chrono::steady_clock::now() < until) {
       const auto progress = sweep->step();

@@ -13,7 +13,7 @@ namespace {
 using Change = std::function<void(RankTable&)>;
 
 std::string problem_text_of(RankTable table, const Change& change,
-                    std::optional<Chip> chip = std::nullopt) {
+                            std::optional<Chip> chip = std::nullopt) {
   change(table);
   return problem_text(check(table, chip));
 }
@@ -31,45 +31,50 @@ TEST(Check, SoundTablesAreTaken) {
 TEST(Check, Servers) {
   EXPECT_EQ(problem_text_of(sample(2, 1), [](RankTable& t) { t.servers.clear(); }),
             "server_list: is empty; a table has at least one server");
-  EXPECT_EQ(
-      problem_text_of(sample(2, 1), [](RankTable& t) { t.servers[1].server_id = t.servers[0].server_id; }),
-      "server_list[1].server_id: '10.20.0.0' is there twice, first at server_list[0]");
+  EXPECT_EQ(problem_text_of(sample(2, 1),
+                            [](RankTable& t) { t.servers[1].server_id = t.servers[0].server_id; }),
+            "server_list[1].server_id: '10.20.0.0' is there twice, first at server_list[0]");
   EXPECT_EQ(problem_text_of(sample(2, 1), [](RankTable& t) { t.servers[1].server_id = ""; }),
             "server_list[1].server_id: is empty");
-  EXPECT_EQ(
-      problem_text_of(sample(2, 1), [](RankTable& t) { t.servers[1].server_id = std::string(64, 'x'); }),
-      "");
-  EXPECT_EQ(
-      problem_text_of(sample(2, 1), [](RankTable& t) { t.servers[1].server_id = std::string(65, 'x'); }),
-      "server_list[1].server_id: '" + std::string(60, 'x') +
-          "...' has 65 bytes; HCCL takes at most 64");
+  EXPECT_EQ(problem_text_of(sample(2, 1),
+                            [](RankTable& t) { t.servers[1].server_id = std::string(64, 'x'); }),
+            "");
+  EXPECT_EQ(problem_text_of(sample(2, 1),
+                            [](RankTable& t) { t.servers[1].server_id = std::string(65, 'x'); }),
+            "server_list[1].server_id: '" + std::string(60, 'x') +
+                "...' has 65 bytes; HCCL takes at most 64");
   EXPECT_EQ(problem_text_of(
                 sample(2, 1), [](RankTable& t) { t.servers[1].devices.clear(); }, Chip::A910B),
             "server_list[1].device: is empty; a server without devices has no part");
 }
 
 TEST(Check, RanksAreDense) {
-  EXPECT_EQ(problem_text_of(sample(2, 1), [](RankTable& t) { t.servers[1].devices[0].rank_id = 0; }),
-            "server_list[1].device[0].rank_id: rank 0 is there twice, first at "
-            "server_list[0].device[0]; every rank from 0 to 1 is there once");
-  EXPECT_EQ(problem_text_of(sample(2, 1), [](RankTable& t) { t.servers[1].devices[0].rank_id = 2; }),
-            "server_list[1].device[0].rank_id: '2': the table has 2 ranks, so they are 0 to 1");
+  EXPECT_EQ(
+      problem_text_of(sample(2, 1), [](RankTable& t) { t.servers[1].devices[0].rank_id = 0; }),
+      "server_list[1].device[0].rank_id: rank 0 is there twice, first at "
+      "server_list[0].device[0]; every rank from 0 to 1 is there once");
+  EXPECT_EQ(
+      problem_text_of(sample(2, 1), [](RankTable& t) { t.servers[1].devices[0].rank_id = 2; }),
+      "server_list[1].device[0].rank_id: '2': the table has 2 ranks, so they are 0 to 1");
   // The order in the file means nothing.
   EXPECT_EQ(problem_text_of(sample(2, 1),
-                    [](RankTable& t) {
-                      std::swap(t.servers[0].devices[0].rank_id, t.servers[1].devices[0].rank_id);
-                    }),
+                            [](RankTable& t) {
+                              std::swap(t.servers[0].devices[0].rank_id,
+                                        t.servers[1].devices[0].rank_id);
+                            }),
             "");
   EXPECT_EQ(problem_text_of(sample(2, 2),
-                    [](RankTable& t) {
-                      std::swap(t.servers[0].devices[0].rank_id, t.servers[1].devices[1].rank_id);
-                    }),
+                            [](RankTable& t) {
+                              std::swap(t.servers[0].devices[0].rank_id,
+                                        t.servers[1].devices[1].rank_id);
+                            }),
             "note: server_list[0]: ranks of '10.20.0.0' and 1 more are mixed with those of other "
             "servers; HCCL reads it, but its documentation forbids it");
   EXPECT_EQ(problem_text_of(sample(2, 2),
-                    [](RankTable& t) {
-                      std::swap(t.servers[0].devices[0].rank_id, t.servers[1].devices[0].rank_id);
-                    }),
+                            [](RankTable& t) {
+                              std::swap(t.servers[0].devices[0].rank_id,
+                                        t.servers[1].devices[0].rank_id);
+                            }),
             "note: server_list[1]: ranks of '10.20.0.1' are mixed with those of other servers; "
             "HCCL reads it, but its documentation forbids it");
 }
@@ -94,27 +99,27 @@ TEST(Check, Addresses) {
             "server_list[1].device[1].device_ip: has 2 addresses, but the first device has 1; "
             "every device has as many");
   EXPECT_EQ(problem_text_of(sample(2, 1),
-                    [](RankTable& t) {
-                      t.servers[0].devices[0].device_ip = "192.1.1.1,192.1.1.2";
-                      t.servers[1].devices[0].device_ip = "192.1.1.3,192.1.1.4";
-                    }),
+                            [](RankTable& t) {
+                              t.servers[0].devices[0].device_ip = "192.1.1.1,192.1.1.2";
+                              t.servers[1].devices[0].device_ip = "192.1.1.3,192.1.1.4";
+                            }),
             "");
   EXPECT_EQ(problem_text_of(sample(2, 1), set(1, 0, "fe80::1")),
             "server_list[1].device[0].device_ip: 'fe80::1' is IPv6, but others are IPv4; a table "
             "has one kind");
   // The same IPv6 address in two spellings is one address.
   EXPECT_EQ(problem_text_of(sample(2, 1),
-                    [](RankTable& t) {
-                      t.servers[0].devices[0].device_ip = "fe80::1";
-                      t.servers[1].devices[0].device_ip = "fe80:0::1";
-                    }),
+                            [](RankTable& t) {
+                              t.servers[0].devices[0].device_ip = "fe80::1";
+                              t.servers[1].devices[0].device_ip = "fe80:0::1";
+                            }),
             "server_list[1].device[0].device_ip: 'fe80:0::1' is there twice, first at "
             "server_list[0].device[0]; every card of the cluster has its own address");
   EXPECT_EQ(problem_text_of(sample(2, 1),
-                    [](RankTable& t) {
-                      t.servers[0].devices[0].device_ip = "fe80::1%eth0";
-                      t.servers[1].devices[0].device_ip = "fe80::1%eth1";
-                    }),
+                            [](RankTable& t) {
+                              t.servers[0].devices[0].device_ip = "fe80::1%eth0";
+                              t.servers[1].devices[0].device_ip = "fe80::1%eth1";
+                            }),
             "");
   EXPECT_EQ(problem_text_of(sample(2, 1), set(1, 0, "")),
             "server_list[1].device[0].device_ip: is missing; with more than one server every "
@@ -133,16 +138,16 @@ TEST(Check, HostAddressesAreAllOrNone) {
       "server_list[1].host_ip: is missing, but other servers have one; all have it or none\n" +
           note);
   EXPECT_EQ(problem_text_of(sample(2, 1),
-                    [](RankTable& t) {
-                      t.servers[0].host_ip = "10.0.0.1";
-                      t.servers[1].host_ip = "n2";
-                    }),
+                            [](RankTable& t) {
+                              t.servers[0].host_ip = "10.0.0.1";
+                              t.servers[1].host_ip = "n2";
+                            }),
             "server_list[1].host_ip: 'n2' is not an IPv4 or IPv6 address\n" + note);
   // With the hosts' network the cards may have no address.
   EXPECT_EQ(problem_text_of(sample(2, 1, Version::SuperPods),
-                    [](RankTable& t) {
-                      for (Server& server : t.servers) server.host_ip = "10.0.0.1";
-                    }),
+                            [](RankTable& t) {
+                              for (Server& server : t.servers) server.host_ip = "10.0.0.1";
+                            }),
             "");
 }
 
@@ -158,8 +163,9 @@ TEST(Check, OneChipsRules) {
                 sample(2, 4), [](RankTable& t) { t.servers[1].devices.resize(2); }, Chip::A910),
             "server_list[1].device: 2 devices, but the first server has 4; on 910 every server has "
             "as many");
-  EXPECT_EQ(
-      problem_text_of(sample(2, 4), [](RankTable& t) { t.servers[1].devices.resize(2); }, Chip::A910B), "");
+  EXPECT_EQ(problem_text_of(
+                sample(2, 4), [](RankTable& t) { t.servers[1].devices.resize(2); }, Chip::A910B),
+            "");
   const auto cards = [](std::vector<std::uint32_t> ids) {
     return [ids](RankTable& t) {
       for (std::size_t d = 0; d < ids.size(); ++d) t.servers[0].devices[d].device_id = ids[d];
@@ -205,23 +211,25 @@ TEST(Check, SuperPods) {
   EXPECT_EQ(problem_text_of(sound, [](RankTable& t) { t.servers[3].super_pod_id = ""; }),
             "server_list[3]: '10.20.0.3' is in no super-pod; every server is in one\n"
             "super_pod_list: super-pod '1' has 1 of the servers, but '0' has 2; all have as many");
-  EXPECT_EQ(problem_text_of(sound, [](RankTable& t) { t.servers[3].devices[0].super_device_id = ""; }),
-            "server_list[3].device[0].super_device_id: is missing; `npu-smi info -t spod-info -i "
-            "NPU -c CHIP` shows it as SDID");
-  EXPECT_EQ(problem_text_of(sound, [](RankTable& t) { t.servers[3].devices[0].super_device_id = "0x10"; }),
+  EXPECT_EQ(
+      problem_text_of(sound, [](RankTable& t) { t.servers[3].devices[0].super_device_id = ""; }),
+      "server_list[3].device[0].super_device_id: is missing; `npu-smi info -t spod-info -i "
+      "NPU -c CHIP` shows it as SDID");
+  EXPECT_EQ(problem_text_of(sound,
+                            [](RankTable& t) { t.servers[3].devices[0].super_device_id = "0x10"; }),
             "server_list[3].device[0].super_device_id: '0x10' is not a decimal number; write the "
             "SDID in decimal");
   EXPECT_EQ(problem_text_of(sound, [](RankTable& t) { t.servers[3].devices[0].device_ip = ""; }),
             "server_list[3].device[0].device_ip: is missing; with more than one super-pod every "
             "device needs its address");
   EXPECT_EQ(problem_text_of(sample(2, 1, Version::SuperPods),
-                    [](RankTable& t) { t.servers[1].devices[0].device_ip = ""; }),
+                            [](RankTable& t) { t.servers[1].devices[0].device_ip = ""; }),
             "note: 1 of 2 devices have no device_ip; readers of 2024 insist on it with more than "
             "one server, and HCCL_INTER_HCCS_DISABLE=TRUE needs it");
   EXPECT_EQ(problem_text_of(sound,
-                    [](RankTable& t) {
-                      for (Server& server : t.servers) server.super_pod_id.clear();
-                    }),
+                            [](RankTable& t) {
+                              for (Server& server : t.servers) server.super_pod_id.clear();
+                            }),
             "note: super_pod_list: is missing: the table is then read without super-pods");
   EXPECT_EQ(problem_text(check(sound, Chip::A910B)),
             "note: version: 1.2: a 910b reads it without its super-pods");

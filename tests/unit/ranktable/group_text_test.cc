@@ -88,7 +88,8 @@ TEST(GroupText, RefusesWhatTheFormHasNoPlaceFor) {
   const auto problem_text_of = [](const RankTable& table) {
     return group_list_text(table, "p").error().message;
   };
-  EXPECT_EQ(problem_text_of(sample(2, 2, Version::SuperPods)), "a group list has no place for super-pods");
+  EXPECT_EQ(problem_text_of(sample(2, 2, Version::SuperPods)),
+            "a group list has no place for super-pods");
   EXPECT_EQ(problem_text_of(sample(1, 9)),
             "device 8 of server '10.20.0.0': a group list has devices 0 to 7 only");
   RankTable mixed = sample(2, 2);

@@ -18,10 +18,11 @@ TEST(PrintedReasons, ALongReasonIsPrintedOnce) {
             "attempt 1 broke: node 'n0' could not start its part: as above");
   EXPECT_EQ(reported.once("node 'n1' could not start (launch): " + kReason),
             "node 'n1' could not start (launch): as above");
-  EXPECT_EQ(reported.once("attempt 1 ended (launch): node 'n0' could not start its part: " + kReason),
-            "attempt 1 ended (launch): as above");
+  EXPECT_EQ(
+      reported.once("attempt 1 ended (launch): node 'n0' could not start its part: " + kReason),
+      "attempt 1 ended (launch): as above");
   EXPECT_EQ(reported.once("job failed: node 'n0' could not start its part: " + kReason +
-                      "; a failure before the program started is not tried again"),
+                          "; a failure before the program started is not tried again"),
             "job failed: as above; a failure before the program started is not tried again");
 }
 

@@ -1,5 +1,6 @@
 // An agent had an inotify instance for its run directories, and a user has 128 of them: with 64
-// agents on one machine the next one did not start. Exits are heard by a wake FIFO in the run directory,
+// agents on one machine the next one did not start. Exits are heard by a wake FIFO in the run
+// directory,
 // of which there are as many as runs.
 #include "common/rundir/wake_fifo.h"
 

@@ -41,7 +41,8 @@ class EarlierJobs : public testing::Test {
     return line("10", (dir_ / "saved/iter_0000010").string()) +
            line("20", (dir_ / "saved/iter_0000020").string());
   }
-  [[nodiscard]] Result<LoadAnswer> answer(const ScriptOptions& given, const std::string& lines) const {
+  [[nodiscard]] Result<LoadAnswer> answer(const ScriptOptions& given,
+                                          const std::string& lines) const {
     return answer_load(given, lines, (dir_ / "links").string());
   }
   fs::path dir_, before_;

@@ -64,7 +64,7 @@ TEST(CodePatches, WhatIsWrongHasItsPlace) {
                 "[a.diff]", {{"/home/u/job/a.diff", std::string(kCodePatchBytesMax + 1, 'x')}})),
             "job.yaml:4:18: code.patches[0]: 'a.diff': it is too big\n");
   EXPECT_EQ(patch_problems(with_patches("[a.diff]", {{"//a.diff", kDiff}, {"/a.diff", kDiff}},
-                                      "command", "/")),
+                                        "command", "/")),
             "job.yaml:4:17: code.patches: are put on a copy of the code, and there is no directory "
             "of it: name it with code.from or code.at\n");
 }
@@ -79,7 +79,7 @@ TEST(CodePatches, BuiltinsAreKnownByNameAndEngine) {
             "did you mean "
             "'builtin:node-local-index'? (builtin:node-local-index)\n");
   EXPECT_EQ(patch_problems(with_patches("[builtin:node-local-index, builtin:node-local-index]", {},
-                                      "megatron")),
+                                        "megatron")),
             "job.yaml:4:44: code.patches[1]: 'builtin:node-local-index' is there twice\n");
 }
 

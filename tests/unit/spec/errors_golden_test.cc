@@ -82,11 +82,13 @@ TEST(SpecErrors, SayWhatTheGoldenFileSays) {
   std::string rewritten = golden.head;
   for (const Case& one : golden.cases) {
     const std::string problem_text = say(one.input);
-    const std::string want = one.problem_text.substr(0, one.problem_text.find_last_not_of('\n') + 1) + "\n";
+    const std::string want =
+        one.problem_text.substr(0, one.problem_text.find_last_not_of('\n') + 1) + "\n";
     if (std::getenv("MUSTER_REWRITE") == nullptr) {
       EXPECT_EQ(problem_text, want) << "case: " << one.title << "\n" << one.input;
     }
-    rewritten += fmt::format("{}{}\n{}{}{}\n", kTitle, one.title, one.input, kProblemText, problem_text);
+    rewritten +=
+        fmt::format("{}{}\n{}{}{}\n", kTitle, one.title, one.input, kProblemText, problem_text);
   }
   if (std::getenv("MUSTER_REWRITE") != nullptr) std::ofstream(kPath) << rewritten;
 }

@@ -181,8 +181,8 @@ std::string render(const engine::LaunchRequest& request, const engine::LaunchPla
     text += "\n";
   }
   for (const engine::AuxiliaryPlan& auxiliary : plan.auxiliaries) {
-    text += fmt::format("auxiliary process '{}' on node {}\n  in {}\n", auxiliary.name, auxiliary.node,
-                        auxiliary.cwd);
+    text += fmt::format("auxiliary process '{}' on node {}\n  in {}\n", auxiliary.name,
+                        auxiliary.node, auxiliary.cwd);
     for (std::size_t i = 0; i < auxiliary.argv.size(); ++i)
       if (i >= plan.ranks.front().argv.size() || auxiliary.argv[i] != plan.ranks.front().argv[i])
         text += fmt::format("  argv[{}]={}\n", i, auxiliary.argv[i]);

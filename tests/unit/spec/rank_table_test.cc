@@ -60,10 +60,10 @@ TEST(OwnTable, IsReadNextToTheSpecAndSaysHowManyThereAre) {
   EXPECT_EQ(parsed.spec.resources().devices(), 2U);
   v1::JobSpec again = parsed.spec;
   EXPECT_TRUE(complete(again).empty());
-  EXPECT_EQ(
-      disk.problem_text(std::string(kHead) +
+  EXPECT_EQ(disk.problem_text(
+                std::string(kHead) +
                 "resources: {rank_table: t/hccl.json, nodes: 2, devices: 2, type: ascend910}\n"),
-      "");
+            "");
   EXPECT_EQ(disk.problem_text(std::string(kHead) + "resources: {rank_table: null}\n"), "");
 }
 

@@ -182,9 +182,9 @@ TEST_F(Auxiliary, ThatCannotBeExecutedFailsTheStartByItsName) {
   const auto* failed = first(events, Event::kStartFailed);
   ASSERT_NE(failed, nullptr);
   EXPECT_EQ(failed->start_failed().error(), ENOENT);
-  EXPECT_EQ(
-      failed->start_failed().text(),
-      "starting auxiliary process 'scheduler': executing '/no/such/python': No such file or directory");
+  EXPECT_EQ(failed->start_failed().text(),
+            "starting auxiliary process 'scheduler': executing '/no/such/python': No such file or "
+            "directory");
   EXPECT_EQ(first(events, Event::kStarted), nullptr);
   EXPECT_EQ(first(events, Event::kStopRequested)->stop_requested().why(),
             StopRequested::WHY_START_FAILED);

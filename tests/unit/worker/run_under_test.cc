@@ -53,7 +53,8 @@ RunUnderTest::~RunUnderTest() {
     ::kill(worker, SIGKILL);
     ::waitpid(worker, nullptr, 0);
   }
-  const auto swept = process::sweep_process_tag(rundir::kProcessTagVariable, launch.process_tag(), kPatienceMs);
+  const auto swept =
+      process::sweep_process_tag(rundir::kProcessTagVariable, launch.process_tag(), kPatienceMs);
   EXPECT_TRUE(swept) << swept.error().message;
   while (::waitpid(-1, nullptr, WNOHANG) > 0) {
   }

@@ -49,7 +49,8 @@ class RunUnderTest {
   // Until the file in the directory is there.
   [[nodiscard]] bool wait_for_file(const std::filesystem::path& file) const;
   [[nodiscard]] std::string log(std::uint32_t rank) const;
-  // Living processes with the process tag. One in the middle of its exec shows none, and "started" does
+  // Living processes with the process tag. One in the middle of its exec shows none, and "started"
+  // does
   // not say that it is through: looked at again until none is.
   [[nodiscard]] std::vector<process::ProcessId> living() const;
   [[nodiscard]] std::size_t carriers() const { return living().size(); }
@@ -66,8 +67,10 @@ class RunUnderTest {
   std::vector<pid_t> workers_;
 };
 
-// Shorthands over a list of events. A letter a kind: ( setup started, ) setup ended, C auxiliary process
-// started, R rank started, S started, F start failed, E exited, X auxiliary process exited, N a script's
+// Shorthands over a list of events. A letter a kind: ( setup started, ) setup ended, C auxiliary
+// process
+// started, R rank started, S started, F start failed, E exited, X auxiliary process exited, N a
+// script's
 // rank seen, Q stop requested, W swept.
 std::string kinds(const RunUnderTest::Events& events);  // "(.)CRRS.EEX.W"
 const rundir::v1::Exited* exit_of(const RunUnderTest::Events& events, std::uint32_t rank);

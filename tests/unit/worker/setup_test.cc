@@ -79,7 +79,8 @@ TEST_F(Setup, RunsFirstAndItsEnvironmentIsEverybodysBelowTheOrders) {
   EXPECT_EQ(first(events_, Event::kSetupEnded)->setup_ended().code(), 0);
   EXPECT_GT(first(events_, Event::kSetupStarted)->setup_started().start_time(), 0U);
   EXPECT_NE(first(events_, Event::kStarted), nullptr);
-  const std::string dir = test_.dir.string(), process_tag = "MUSTER_PROCESS_TAG=" + test_.launch.process_tag();
+  const std::string dir = test_.dir.string(),
+                    process_tag = "MUSTER_PROCESS_TAG=" + test_.launch.process_tag();
   EXPECT_EQ(test_.log(0), "COMMON=order\nFROM_SETUP=two\n" + process_tag + "\nPATH=" + dir +
                               "/venv/bin:/usr/bin:/bin\nPWD=" + dir +
                               "\nRANK=0\nWORLD_SIZE=1000\nlines\n");

@@ -374,8 +374,8 @@ TEST(WorkerKilled, RanksDieWithItAndTheRestIsFoundByTheProcessTag) {
   test.signal(SIGKILL);
   for (const auto& rank : ranks) EXPECT_TRUE(wait_end(rank));
   EXPECT_EQ(test.carriers(), 2U) << "the daemons";
-  const auto swept =
-      process::sweep_process_tag(rundir::kProcessTagVariable, test.launch.process_tag(), kPatienceMs);
+  const auto swept = process::sweep_process_tag(rundir::kProcessTagVariable,
+                                                test.launch.process_tag(), kPatienceMs);
   ASSERT_TRUE(swept);
   EXPECT_EQ(*swept, 2U);
 }
@@ -404,11 +404,11 @@ TEST(Sweep, WithoutDescriptorsIsTriedUntilItCanBeTrue) {
   test.start();
   ASSERT_TRUE(test.wait_for(Event::kStarted));
   // Not the worker's child: something that a daemon started for a rank.
-  const auto left =
-      process::spawn({.path = stub_path(),
-                      .argv = {stub_path(), "--block"},
-                      .env = {std::string(rundir::kProcessTagVariable) + "=" + test.launch.process_tag()},
-                      .cwd = {}});
+  const auto left = process::spawn(
+      {.path = stub_path(),
+       .argv = {stub_path(), "--block"},
+       .env = {std::string(rundir::kProcessTagVariable) + "=" + test.launch.process_tag()},
+       .cwd = {}});
   ASSERT_TRUE(left);
   const pid_t worker = test.workers().back();
   const auto open =
