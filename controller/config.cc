@@ -65,8 +65,8 @@ Result<void> check_listen(const Config& config) {
       return fail(ErrorCode::NotAllowed,
                   "listening on '" + address +
                       "': other machines could reach it, and there is no TLS yet, so the token and "
-                      "all jobs would cross the network in the clear; "
-                      "on a network you trust give --allow-plain-tcp");
+                      "all jobs would cross the network in the clear; on a network you trust give "
+                      "--allow-plain-tcp");
     }
   }
   return {};
@@ -88,8 +88,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
       ->type_name("DIR");
   option("--listen", config.listen, "MUSTER_CONTROLLER_LISTEN",
          "Address to serve, repeatable: unix:/path or host:port (port 0: a free one); one that "
-         "other machines reach wants --allow-plain-tcp. Default "
-         "unix:STATE_DIR/controller.sock")
+         "other machines reach wants --allow-plain-tcp. Default unix:STATE_DIR/controller.sock")
       ->type_name("ADDRESS");
   option("--token-file", config.token_file, "MUSTER_CONTROLLER_TOKEN_FILE",
          "File with the token that callers over TCP must bring, mode 0600; made, in a directory "

@@ -190,8 +190,8 @@ std::optional<std::uint32_t> Supervisor::judge_script(int& code, int& signal) {
     if (!reported.launched && !launch_.shim_dir().empty())
       say_in_log(
           "muster: the script called no launcher that muster answers (torchrun, msrun, python -m "
-          "torch.distributed.run, by the PATH it was given): what it "
-          "started had its place from the script alone");
+          "torch.distributed.run, by the PATH it was given): what it started had its place from "
+          "the script alone");
     return std::nullopt;
   }
   if (!rank && true_end.code == code && true_end.signal == signal) return std::nullopt;

@@ -109,15 +109,15 @@ Result<engine::LinkPlan> plan_resume_links(const v1::ResumeLinks& resume,
     if (resume.given()) {
       return fail(ErrorCode::NotFound,
                   fmt::format("start.from: '{}' holds no checkpoint of step {} on this node; name "
-                              "a directory that every node sees, and a step that is in it "
-                              "(weights alone, as in checkpoint_network, are no checkpoint: "
-                              "start.as: weights takes them)",
+                              "a directory that every node sees, and a step that is in it (weights "
+                              "alone, as in checkpoint_network, are no checkpoint: start.as: "
+                              "weights takes them)",
                               resume.source(), resume.step()));
     }
     return fail(ErrorCode::DataLoss,
                 fmt::format("{}: its checkpoint is not there on this node; keep checkpoints on a "
-                            "file system that every node sees, and "
-                            "leave the newest two of a job that runs",
+                            "file system that every node sees, and leave the newest two of a job "
+                            "that runs",
                             doing()));
   };
   engine::LinkPlan plan = (*layout)->resume_links(files, resume.source(), resume.step());

@@ -159,8 +159,8 @@ Result<std::vector<std::string>> container_command(const v1::NodeLaunch& order,
     if (const std::string hidden = hidden_by(mount, order); !hidden.empty())
       return fail(ErrorCode::InvalidArgument,
                   fmt::format("mounting '{}' at '{}': the job's own directory '{}' would be hidden "
-                              "by it, where muster looks for what "
-                              "the job writes; mount it elsewhere",
+                              "by it, where muster looks for what the job writes; mount it "
+                              "elsewhere",
                               mount.source(), target, hidden));
     mounts.add(mount.source(), target, mount.read_only());
   }

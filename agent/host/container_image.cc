@@ -218,8 +218,8 @@ Result<ContainerImage> ready_image(const ContainerTool& tool, const std::string&
     return fail(
         ErrorCode::TimedOut,
         fmt::format("waiting for image '{}', which another start on this node brings: it has not "
-                    "come within {}; give it longer by "
-                    "runtime.setup.timeout, or kill '{} {}' there if it hangs",
+                    "come within {}; give it longer by runtime.setup.timeout, or kill '{} {}' "
+                    "there if it hangs",
                     image, patience, tool.docker ? "docker" : "podman", file ? "load" : "pull"));
   }
   if (turn->waited()) {

@@ -26,8 +26,7 @@ Result<ContainerTool> find_container_tool(const ContainerOptions& wanted, const 
     if (::access(tool.program.c_str(), X_OK) != 0)
       return fail(ErrorCode::Unsatisfiable,
                   fmt::format("looking for podman or docker: '{}' is not there or not executable; "
-                              "restart the agent with the right "
-                              "--container-tool",
+                              "restart the agent with the right --container-tool",
                               tool.program));
   } else {
     std::vector<std::string> names = {"podman", "docker"};
@@ -39,8 +38,8 @@ Result<ContainerTool> find_container_tool(const ContainerOptions& wanted, const 
       return fail(
           ErrorCode::Unsatisfiable,
           fmt::format("looking for podman or docker: there is no {} on the agent's PATH '{}'; "
-                      "install podman on this node, name it with the agent's "
-                      "--container-tool, or leave runtime.image out",
+                      "install podman on this node, name it with the agent's --container-tool, or "
+                      "leave runtime.image out",
                       wanted.tool.empty() ? "podman and no docker" : "'" + wanted.tool + "'",
                       path));
   }

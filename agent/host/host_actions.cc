@@ -301,8 +301,8 @@ void Host::Impl::tell_what_blocks(const RunKey& run, Entry& entry) const {
   if (pids.empty() || std::exchange(entry.blocked_logged, pids) == pids) return;
   trouble(
       fmt::format("sweeping run '{}': whether it has left process {} cannot be told: of this user, "
-                  "started after the run, and closed to us (not dumpable); "
-                  "the run is swept when it has ended; kill it if it is the job's",
+                  "started after the run, and closed to us (not dumpable); the run is swept when "
+                  "it has ended; kill it if it is the job's",
                   name_of(run), pids));
 }
 

@@ -213,8 +213,8 @@ void StartThreads::begin(Start start) {
            std::unexpected(
                Refusal{.why = v1::START_FAILURE_NODE,
                        .text = fmt::format("preparing the start: no thread is to be had: {}; raise "
-                                           "the limit of processes of the agent's user "
-                                           "(ulimit -u), or pids.max of its control group",
+                                           "the limit of processes of the agent's user (ulimit "
+                                           "-u), or pids.max of its control group",
                                            error.code().message())}));
   }
 }
@@ -250,8 +250,8 @@ Refusal StartThreads::blocked(BootTime now) const {
   return {
       .why = v1::START_FAILURE_NODE,
       .text = fmt::format("preparing the start: all {} threads for starts are held up on this "
-                          "node, the longest for {} s in {}; is that file system "
-                          "there? They come back with it, or with a restart of the agent",
+                          "node, the longest for {} s in {}; is that file system there? They come "
+                          "back with it, or with a restart of the agent",
                           most_, (now - longest.since) / std::chrono::seconds(1), longest.what)};
 }
 

@@ -72,8 +72,8 @@ Result<Identity> read_identity(const rundir::AgentLayout& layout) {
       record.instance().empty()) {
     return fail(ErrorCode::DataLoss,
                 fmt::format("reading this agent's identity '{}': it is damaged; if no run of this "
-                            "node is wanted any more, remove the state directory: "
-                            "the node then joins as a new instance",
+                            "node is wanted any more, remove the state directory: the node then "
+                            "joins as a new instance",
                             layout.identity().string()));
   }
   if (record.version() != kIdentityVersion) {

@@ -82,8 +82,8 @@ void FileWatch::watch_logs(WatchedRun& run) {
   if (watching != Inotify::Watching::NoneLeft || std::exchange(watches_troubled_, true)) return;
   say(
       fmt::format("watching files: this user's inotify watches are used up; logs are looked at "
-                  "every {} ms instead, runs go on as ever; raise "
-                  "fs.inotify.max_user_watches (sysctl)",
+                  "every {} ms instead, runs go on as ever; raise fs.inotify.max_user_watches "
+                  "(sysctl)",
                   options_.unnotified_scan / std::chrono::milliseconds(1)));
 }
 

@@ -73,8 +73,7 @@ void add_cancel(CLI::App& app, Context& context, int& exit) {
       ->type_name("TEXT");
   command->footer(
       "Its ranks get SIGTERM, and SIGKILL after recovery.stop_grace. Returns once the wish is on "
-      "the controller's disk; 'muster wait' returns when they are "
-      "gone.\n"
+      "the controller's disk; 'muster wait' returns when they are gone.\n"
       "exit:         0 asked  10 no such job  12 it has ended already");
   on_chosen(*command, context, exit, [options](const Context& chosen) {
     return cancel(chosen, options->jobs, options->reason);

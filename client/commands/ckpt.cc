@@ -29,8 +29,8 @@ void print_unknown(const v1::Job& job) {
   fmt::print(
       stderr, "{}\n",
       render::printable(fmt::format("'{}/{}' of attempt {} is no checkpoint that layout {} knows: "
-                                    "no attempt goes on from it; docs/engines/torch.md says "
-                                    "what ${{save.dir}} must hold",
+                                    "no attempt goes on from it; docs/engines/torch.md says what "
+                                    "${{save.dir}} must hold",
                                     found->save_dir(), found->unknown_file(), found->number(),
                                     job.spec().checkpoint().layout())));
 }
@@ -113,9 +113,9 @@ Result<std::optional<std::string>> whole_already(const ResumeSource& source) {
     return fail(cannot_export(
         source,
         fmt::format("a checkpoint of --ckpt-format torch is made whole by Megatron-LM's own "
-                    "converter: tools/checkpoint/convert.py "
-                    "--model-type GPT --loader mcore --saver mcore --load-dir '{}' --save-dir DIR "
-                    "--target-tensor-parallel-size 1 --target-pipeline-parallel-size 1",
+                    "converter: tools/checkpoint/convert.py --model-type GPT --loader mcore "
+                    "--saver mcore --load-dir '{}' --save-dir DIR --target-tensor-parallel-size 1 "
+                    "--target-pipeline-parallel-size 1",
                     source.checkpoint.save_dir)));
   return path;
 }
@@ -229,9 +229,7 @@ void add_ckpt(CLI::App& app, Context& context, int& exit) {
   CLI::App* ls = command->add_subcommand("ls", "List the complete ones, oldest first");
   ls->footer(
       "-o name prints their directories; 'quarantined': its files are torn, or two attempts that "
-      "went on from it failed alike, and no other does so; 'muster "
-      "resume JOB --from STEP' "
-      "does");
+      "went on from it failed alike, and no other does so; 'muster resume JOB --from STEP' does");
   on_chosen_job(*ls, context, exit, list);
 
   auto options = std::make_shared<ExportOptions>();
@@ -254,8 +252,7 @@ void add_ckpt(CLI::App& app, Context& context, int& exit) {
   one->footer(
       "example:      muster ckpt export llama-7b --whole --step 4000 -o /data/weights\n"
       "exit:         0 it is made, or whole as it is  1 the job that makes it failed  2 there is "
-      "no whole checkpoint  10 no such job, or step  64 the "
-      "engine's\n"
+      "no whole checkpoint  10 no such job, or step  64 the engine's\n"
       "              checkpoints are not made whole by muster");
   on_chosen(*one, context, exit, [options, step](const Context& chosen) {
     if (step->count() == 0) options->step.reset();

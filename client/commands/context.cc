@@ -88,8 +88,8 @@ Result<Session> Context::connect() const {
       if (::access(path.c_str(), R_OK) != 0 && errno == EACCES) {
         return fail(ErrorCode::NotAllowed,
                     fmt::format("finding a controller: the endpoint file '{}' is not yours to "
-                                "read; this is another user's private "
-                                "cluster, 'muster local up' starts one of your own",
+                                "read; this is another user's private cluster, 'muster local up' "
+                                "starts one of your own",
                                 path));
       }
       return fail(std::move(loaded.error()));

@@ -39,8 +39,8 @@ void find_leftovers(const std::vector<v1::JobSpec>& stages, DoneStages& done) {
     done.leftover[stage] = place;
     done.notes.push_back(
         fmt::format("stage '{}' runs, though '{}' is there: no job stands for it as the stage is "
-                    "now. What is there when it ends counts as made; "
-                    "remove it first where an old one must not",
+                    "now. What is there when it ends counts as made; remove it first where an old "
+                    "one must not",
                     stage, place));
   }
 }

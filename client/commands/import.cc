@@ -165,8 +165,7 @@ void add_import(CLI::App& app, Context& context, int& exit) {
       "what runs:    the whole script, for real, but torchrun, msrun and python -m "
       "torch.distributed.run|launch, and a python to which it gives\n"
       "              RANK_ID or RANK: these are taken down. A python for anything else is the real "
-      "one, also one that trains. No input; its output goes to "
-      "stderr\n"
+      "one, also one that trains. No input; its output goes to stderr\n"
       "exit:         0 it was written  4 --timeout is over  12 the file is there already  64 the "
       "script launched nothing, or what one job cannot be; no\n"
       "              controller is needed");

@@ -308,8 +308,7 @@ void add_logs(CLI::App& app, Context& context, int& exit) {
       "              muster logs llama-7b --node n07 --since 10m\n"
       "              muster logs llama-7b --auxiliary setup --node n07\n"
       "A terminal shows the programs' colours (NO_COLOR: none), and of one --rank progress bars as "
-      "they move; of several logs a bar's states are lines, one a "
-      "second.\n"
+      "they move; of several logs a bar's states are lines, one a second.\n"
       "A pipe gets the bytes as they are.\n"
       "Where an attempt failed in its setup, what that said on the node comes with the ranks' "
       "lines, as [n07 setup].\n"
@@ -318,8 +317,7 @@ void add_logs(CLI::App& app, Context& context, int& exit) {
       "A line longer than 1 MiB is printed as several of 1 MiB, and --grep looks at each; --raw "
       "gives the bytes as they are.\n"
       "exit:         0 all was printed, or Ctrl-C  4 time is up  10 no such job, rank, auxiliary "
-      "process, "
-      "node or attempt");
+      "process, node or attempt");
   on_chosen(*command, context, exit,
             [options](const Context& chosen) { return logs(chosen, *options); });
 }

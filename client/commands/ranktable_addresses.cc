@@ -95,8 +95,8 @@ Result<Addresses> card_addresses(const std::vector<std::uint32_t>& devices,
   if (!std::filesystem::exists(source.conf, ignored)) {
     return fail(ErrorCode::InvalidArgument,
                 fmt::format("looking up the addresses of devices {}: {}, and there is no file "
-                            "'{}'; run this on the server that "
-                            "has the cards, or name a copy of its hccn.conf with --hccn-conf",
+                            "'{}'; run this on the server that has the cards, or name a copy of "
+                            "its hccn.conf with --hccn-conf",
                             fmt::join(devices, ","), tool, source.conf));
   }
   const auto text = read_input(source.conf, "file of card addresses", ranktable::kConfBytesMax);

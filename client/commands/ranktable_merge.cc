@@ -33,8 +33,7 @@ std::string order_note(const RankTable& table) {
   if (!std::ranges::is_sorted(ids) || std::ranges::is_sorted(addresses, below)) return {};
   return fmt::format(
       "the servers are in alphabetical order, as a wildcard gives them: '{}' has rank 0 although "
-      "'{}' is the lowest address; if that is not meant, list the "
-      "files in rank order",
+      "'{}' is the lowest address; if that is not meant, list the files in rank order",
       ids.front(),
       ids[static_cast<std::size_t>(std::ranges::min_element(addresses, below) -
                                    addresses.begin())]);

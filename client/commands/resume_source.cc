@@ -118,8 +118,7 @@ Result<ResumeSource> choose_checkpoint(v1::Job job, const std::string& doing,
 void print_quarantined(const Context& context, const ResumeSource& source) {
   const std::string line = fmt::format(
       "muster: the checkpoint of step {} was quarantined ('muster events {}' says how); it is "
-      "taken "
-      "because it was asked for",
+      "taken because it was asked for",
       source.checkpoint.step, source.job.id());
   fmt::print(stderr, "{}\n", context.err.paint(render::Tint::Warn, line));
 }

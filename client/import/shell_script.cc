@@ -58,8 +58,8 @@ std::vector<std::string> computed_warnings(const ShellScript& script,
     if (!one.own) continue;
     lines.push_back(
         fmt::format("{}:{}: '{}' is computed from the script's own {}, while the launcher gets the "
-                    "job's: take the script's assignments of such variables "
-                    "out, or replace them by launch.vars",
+                    "job's: take the script's assignments of such variables out, or replace them "
+                    "by launch.vars",
                     script.name, one.line, one.text, one.variable));
   }
   return lines;

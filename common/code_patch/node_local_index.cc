@@ -152,8 +152,7 @@ Result<std::string> changed_dataset(const std::string& file, const Dataset& data
   if (!text.ends_with('\n')) text += '\n';
   text += fmt::format(
       "\n\n# muster, builtin:node-local-index\nfrom megatron.core.datasets.{0} import "
-      "one_builder_a_node  # noqa: E402\n\n{1}.{2} = "
-      "one_builder_a_node({1}.{2})\n",
+      "one_builder_a_node  # noqa: E402\n\n{1}.{2} = one_builder_a_node({1}.{2})\n",
       kHelper, dataset.type, dataset.method);
   return text;
 }
@@ -189,8 +188,8 @@ Result<std::vector<ChangedSource>> node_local_index(const ReadSource& read) {
       return fail(
           ErrorCode::InvalidArgument,
           fmt::format("'{}' is there: MindSpeed-LLM builds index files by functions of its own, "
-                      "and on every node with its "
-                      "--no-shared-storage; put that into launch.args and leave the patch out",
+                      "and on every node with its --no-shared-storage; put that into launch.args "
+                      "and leave the patch out",
                       name));
   }
   std::vector<ChangedSource> changed;

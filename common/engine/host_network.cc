@@ -51,8 +51,8 @@ void check_one(const Variables& env, const char* key, bool torch_like, Problems&
     problems.push_back(
         {.key = fmt::format("{}.HCCL_EVENT_TIMEOUT", key),
          .message = fmt::format("{} is not more than HCCL's own HCCL_EXEC_TIMEOUT, {}: torch_npu "
-                                "would give up before HCCL says what is wrong; "
-                                "raise it, or set a smaller HCCL_EXEC_TIMEOUT beside it",
+                                "would give up before HCCL says what is wrong; raise it, or set a "
+                                "smaller HCCL_EXEC_TIMEOUT beside it",
                                 *event, kExecTimeoutDefault)});
   } else if (event) {
     problems.push_back(
@@ -64,8 +64,7 @@ void check_one(const Variables& env, const char* key, bool torch_like, Problems&
     problems.push_back(
         {.key = fmt::format("{}.HCCL_EXEC_TIMEOUT", key),
          .message = fmt::format("{} needs HCCL_EVENT_TIMEOUT beside it, greater (or 0, never): "
-                                "torch_npu's own, {}, would give up before HCCL "
-                                "says what is wrong",
+                                "torch_npu's own, {}, would give up before HCCL says what is wrong",
                                 *exec, kEventTimeoutDefault)});
   }
 }
@@ -113,8 +112,8 @@ void check_ascending(const v1::JobSpec& spec, Problems& problems) {
     problems.push_back(
         {.key = "resources.devices",
          .message = fmt::format("[{}] does not ascend, and Ascend's runtime numbers devices "
-                                "upwards: ranks would not get theirs; write them in "
-                                "ascending order",
+                                "upwards: ranks would not get theirs; write them in ascending "
+                                "order",
                                 fmt::join(devices, ", "))});
 }
 

@@ -165,8 +165,8 @@ void check_parallel(const v1::JobSpec& spec, const CommandLine& command, Problem
         {.key = key_of(command, kSizes[3].first),
          .message =
              fmt::format("experts cannot be spread over {} of {} ranks with tensor {} x pipeline "
-                         "{} x context {}; change "
-                         "--expert-model-parallel-size, or resources.nodes and resources.devices",
+                         "{} x context {}; change --expert-model-parallel-size, or resources.nodes "
+                         "and resources.devices",
                          expert, ranks, tensor, pipeline, context)});
 }
 

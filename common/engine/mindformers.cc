@@ -298,16 +298,16 @@ void check_resumable(const v1::JobSpec& spec, const CommandLine& command, Proble
       is_false(find_option(command, "--sink_mode")))
     problems.push_back({.key = key_of(command, "--sink_mode"),
                         .message = "without sink mode a later attempt cannot load the ranks' parts "
-                                   "of a checkpoint; leave it out, or start every attempt from "
-                                   "the beginning with resume: none"});
+                                   "of a checkpoint; leave it out, or start every attempt from the "
+                                   "beginning with resume: none"});
   const bool profiles = spec.observe().has_profile();
   if (spec.resume().enabled() && ranks_asked(spec) > 1 &&
       (profiles || is_true(find_option(command, "--profile"))))
     problems.push_back(
         {.key = profiles ? "observe.profile" : key_of(command, "--profile"),
          .message = "a profile turns sink mode off (up to MindFormers r1.1), and without it a "
-                    "later attempt cannot load the ranks' parts of a "
-                    "checkpoint; start every attempt from the beginning with resume: none"});
+                    "later attempt cannot load the ranks' parts of a checkpoint; start every "
+                    "attempt from the beginning with resume: none"});
 }
 
 void check_launcher(const v1::JobSpec& spec, Problems& problems) {

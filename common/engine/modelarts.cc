@@ -48,8 +48,8 @@ void report_no_list(Launching& launching, const std::string& why) {
   launching.problems.push_back(
       {.key = kCompat,
        .message = fmt::format("the rank table in the platform's form (RANK_TABLE_FILE) cannot be "
-                              "made: {}; set RANK_TABLE_FILE in runtime.env, be it to "
-                              "nothing, and none is made",
+                              "made: {}; set RANK_TABLE_FILE in runtime.env, be it to nothing, and "
+                              "none is made",
                               why)});
 }
 

@@ -181,9 +181,9 @@ void check_node_script(const v1::JobSpec& spec, Problems& problems) {
   if (spec.engine() == "mindformers" && spec.launch().launcher() != v1::LAUNCHER_MSRUN)
     problems.push_back({.key = "launch.launcher",
                         .message = "with launch.per: node only msrun is served: the script calls "
-                                   "msrun, and muster answers it; write launcher: msrun, or "
-                                   "leave launch.per out: muster then makes the rank table and "
-                                   "starts every rank itself"});
+                                   "msrun, and muster answers it; write launcher: msrun, or leave "
+                                   "launch.per out: muster then makes the rank table and starts "
+                                   "every rank itself"});
   if (spec.launch().mode() == v1::LAUNCH_MODE_STRATEGY)
     problems.push_back({.key = "launch.mode",
                         .message =

@@ -199,8 +199,7 @@ void check_profile(const v1::JobSpec& spec, Problems& problems) {
   if (engine != "mindformers" && engine != "megatron" && engine != "mindspeed-mm")
     return refuse(
         fmt::format("is for engines mindformers, megatron and mindspeed-mm, which have options for "
-                    "it; with {} the program itself has to record one: "
-                    "leave it out",
+                    "it; with {} the program itself has to record one: leave it out",
                     engine));
   if (spec.launch().per() == v1::LAUNCH_PER_NODE)
     return refuse(
@@ -295,8 +294,8 @@ void put_dump(Launching& launching) {
     if (!own.starts_with('/') || !is_dump_path(own))
       return refuse(
           fmt::format("'{}': it would go to '{}', and MindSpore takes letters, digits, '-', '_' "
-                      "and '/' alone in that path; give {}.path an absolute "
-                      "one of these, below which it will go",
+                      "and '/' alone in that path; give {}.path an absolute one of these, below "
+                      "which it will go",
                       shown(spec.observe().dump().name()), shown(dir), kSettings));
     dir = fmt::format("{}{}{}/attempt-{}", own, own.ends_with('/') ? "" : "/", request.job_id,
                       request.attempt);

@@ -193,8 +193,8 @@ class PatchPlanner {
       planning_.problems.push_back(
           {.key = edit.key,
            .message = fmt::format("nothing on the command line names '{}', so no program would "
-                                  "read the copy; name it in launch.args "
-                                  "(or as launch.config, or as a value of launch.vars)",
+                                  "read the copy; name it in launch.args (or as launch.config, or "
+                                  "as a value of launch.vars)",
                                   shown(edit.name))});
     }
   }

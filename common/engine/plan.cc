@@ -179,8 +179,7 @@ class Planner {
       if (rank.env.contains("ASCEND_RT_VISIBLE_DEVICES") && !std::ranges::is_sorted(devices))
         return report("resources.devices",
                       fmt::format("[{}] does not ascend: Ascend's runtime numbers devices upwards, "
-                                  "and ranks would not get theirs; write "
-                                  "them in ascending order",
+                                  "and ranks would not get theirs; write them in ascending order",
                                   fmt::join(devices, ", ")));
     }
   }

@@ -288,8 +288,8 @@ Result<void> check_chain(const ResumeAsk& ask) {
   const auto refuse = [&](std::string_view why) {
     return fail(wrong(ask, "resuming",
                       fmt::format("its checkpoint has to be cut again for the new size, and {}; "
-                                  "write the stages yourself: "
-                                  "docs/engines/mindformers.md, \"Another size\"",
+                                  "write the stages yourself: docs/engines/mindformers.md, "
+                                  "\"Another size\"",
                                   why)));
   };
   if (ask.after.launch().per() == v1::LAUNCH_PER_NODE)

@@ -56,13 +56,13 @@ void check_weights(const v1::JobSpec& spec, Problems& problems) {
       {.key = "start.from",
        .message = engine->loads_start == nullptr
                       ? fmt::format("nothing would read the weights: of engine {} muster does not "
-                                    "know which argument names them; put "
-                                    "${{start.dir}} where the program wants its directory "
-                                    "(launch.args, launch.run, runtime.env)",
+                                    "know which argument names them; put ${{start.dir}} where the "
+                                    "program wants its directory (launch.args, launch.run, "
+                                    "runtime.env)",
                                     engine->name)
                       : fmt::format("nothing would read the weights: the command line is none that "
-                                    "engine {} knows to give them to; put "
-                                    "${{start.dir}} where the program wants its directory",
+                                    "engine {} knows to give them to; put ${{start.dir}} where the "
+                                    "program wants its directory",
                                     engine->name)});
 }
 

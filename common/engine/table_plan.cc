@@ -108,9 +108,8 @@ bool addresses_are_known(const LaunchRequest& request, const ranktable::RankTabl
       {.key = kKey,
        .message = fmt::format(
            "a rank table over {} nodes needs the address of every card's network port, and {}{} {} "
-           "none: see that `hccn_tool -i {} -ip -g` "
-           "answers there or that the agent can read /etc/hccn.conf, or use launch.launcher: "
-           "msrun, which needs no addresses",
+           "none: see that `hccn_tool -i {} -ip -g` answers there or that the agent can read "
+           "/etc/hccn.conf, or use launch.launcher: msrun, which needs no addresses",
            table.servers.size(), fmt::join(named, ", "),
            missing > named.size() ? fmt::format(" and {} more", missing - named.size()) : "",
            missing == 1 ? "has" : "have", first)});

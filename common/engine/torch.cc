@@ -97,8 +97,7 @@ void check_no_launcher_inside(const v1::JobSpec& spec, Problems& problems) {
   problems.push_back(
       {.key = fmt::format("launch.run[{}]", at),
        .message = fmt::format("'{}' starts ranks itself, and launch.per: rank would start it once "
-                              "a device; leave it out with its options: muster "
-                              "sets what it sets",
+                              "a device; leave it out with its options: muster sets what it sets",
                               launch.run(at))});
 }
 

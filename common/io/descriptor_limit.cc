@@ -25,8 +25,7 @@ std::string descriptors_missing(std::size_t wanted) {
   return "at most " + std::to_string(limit) + " descriptors may be open in this process, " +
          std::to_string(wanted) +
          " are wanted: logs are opened anew for each look, and many nodes or clients are kept out; "
-         "raise the hard limit (ulimit -Hn, LimitNOFILE=) and start "
-         "again";
+         "raise the hard limit (ulimit -Hn, LimitNOFILE=) and start again";
 }
 
 }  // namespace muster::io

@@ -49,9 +49,9 @@ Result<std::uint32_t> nodes_of(const Call& call) {
   if (*least != *most)
     return wrong(call,
                  fmt::format("--nnodes {} lets the number of nodes change while the job runs, "
-                             "which muster does not: a job keeps the number that it was "
-                             "given, and waits for a node that is gone or takes another; write one "
-                             "number, --nnodes {}",
+                             "which muster does not: a job keeps the number that it was given, and "
+                             "waits for a node that is gone or takes another; write one number, "
+                             "--nnodes {}",
                              text, *most));
   return *least;
 }

@@ -101,8 +101,8 @@ class TableReader {
         continue;
       return wrong(
           fmt::format("'{}': server_list[{}]: its ranks go up in another order than its devices, "
-                      "and only engine mindformers with launch.launcher: "
-                      "ranktable can start them so: others count the devices of a node upwards",
+                      "and only engine mindformers with launch.launcher: ranktable can start them "
+                      "so: others count the devices of a node upwards",
                       shown(resources_.rank_table().name()), one.server));
     }
   }

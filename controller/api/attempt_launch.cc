@@ -158,9 +158,8 @@ void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request,
                 {grpc::StatusCode::NOT_FOUND,
                  fmt::format(
                      "{}: it is one that the script on node '{}' starts by itself "
-                     "(launch.intercept: "
-                     "off), and what "
-                     "that gives it, muster does not see; the script's own is that of rank {}",
+                     "(launch.intercept: off), and what that gives it, muster does not see; the "
+                     "script's own is that of rank {}",
                      doing, attempt->parts[recorded->inside->node].placed.node.str(), rank)});
         }
         for (const core::NodePart& part : attempt->parts) {

@@ -33,8 +33,7 @@ Result<void> check_known(const v1::JobSpec& given) {
   if (const auto unknown = unknown_fields(given); !unknown.empty()) {
     return fail(ErrorCode::InvalidArgument,
                 fmt::format("checking the spec: this controller does not know {}{}; leave out what "
-                            "came with a newer muster, or "
-                            "upgrade the controller",
+                            "came with a newer muster, or upgrade the controller",
                             fmt::join(unknown | std::views::take(kUnknownNamed), ", "),
                             unknown.size() > kUnknownNamed
                                 ? fmt::format(" and {} more", unknown.size() - kUnknownNamed)
@@ -158,8 +157,7 @@ Result<Chain> complete_chain(const google::protobuf::RepeatedPtrField<v1::JobSpe
   if (given.empty() || given.size() > kStagesMax || done.size() > kStagesMax)
     return fail(ErrorCode::InvalidArgument,
                 fmt::format("checking the chain: it has {} stages and {} that are done (1..{} of "
-                            "the first, at most as many of the "
-                            "others)",
+                            "the first, at most as many of the others)",
                             given.size(), done.size(), kStagesMax));
   Chain chain{.name = given[0].stage().chain_name(), .stages = {}, .done = {}};
   for (const v1::DoneStage& one : done) {

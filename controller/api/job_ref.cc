@@ -101,8 +101,7 @@ Result<JobRef> resolve_chain(const core::Ledger& ledger, const std::string& id,
   return fail(ErrorCode::NotFound,
               doing +
                   ": no chain has a job of this id; 'muster ps -a' lists the jobs, and what ended "
-                  "more than 7 days ago is shown by their "
-                  "own ids alone");
+                  "more than 7 days ago is shown by their own ids alone");
 }
 
 }  // namespace

@@ -173,8 +173,8 @@ class Filler {
     if (family(job.layout) != family(layout) || layout == "none") {
       return Error{ErrorCode::Unsatisfiable,
                    fmt::format("start.from: the checkpoints of {} are of layout '{}', and this job "
-                               "reads '{}' (checkpoint.layout); name "
-                               "a directory with weights in its own form",
+                               "reads '{}' (checkpoint.layout); name a directory with weights in "
+                               "its own form",
                                job_text(job), job.layout, layout)};
     }
     if (source.kind == "stage" && stages_.at(std::string(source.name)).pending) return std::nullopt;
@@ -233,8 +233,7 @@ Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start
       })) {
     return fail(ErrorCode::Unsatisfiable,
                 fmt::format("start.step: of step {} {} has weights alone, saved without their "
-                            "optimizer; write start.as: weights to begin "
-                            "with them",
+                            "optimizer; write start.as: weights to begin with them",
                             start.step(), job_text(job)));
   }
   if (start.has_step() && !job.whole.empty()) {
@@ -249,8 +248,8 @@ Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start
   if (aside && start.as() == v1::START_AS_RESUME && std::ranges::all_of(job.whole, alone)) {
     return fail(ErrorCode::Unsatisfiable,
                 fmt::format("start.from: {} has saved weights alone, without their optimizer; "
-                            "write start.as: weights to begin with them, or "
-                            "start.as: resume-or-scratch to begin anew",
+                            "write start.as: weights to begin with them, or start.as: "
+                            "resume-or-scratch to begin anew",
                             job_text(job)));
   }
   const std::string missing =

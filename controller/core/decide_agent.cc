@@ -388,11 +388,10 @@ Decision decide_one(const Deciding& in, const RegisterNode& input) {
     return refuse(
         ErrorCode::Conflict,
         fmt::format("registering node '{0}': attempt {1} of job '{2}' may still run on another "
-                    "machine of this name (instance '{3}', boot '{4}'); "
-                    "if this is another machine, give it a name and a new, empty state directory "
-                    "of its own; if it replaces the other, and that one is off, "
-                    "`muster node declare-dead {0}` ends the wait, as does the end of the job's "
-                    "orphan grace",
+                    "machine of this name (instance '{3}', boot '{4}'); if this is another "
+                    "machine, give it a name and a new, empty state directory of its own; if it "
+                    "replaces the other, and that one is off, `muster node declare-dead {0}` ends "
+                    "the wait, as does the end of the job's orphan grace",
                     input.node.str(), elsewhere->second.value, job.spec.name(),
                     placed.instance.str(), placed.boot_id.str()));
   }

@@ -78,8 +78,7 @@ void dump_part(std::string& out, const NodePart& part) {
 void dump_attempt(std::string& out, const AttemptRecord& attempt) {
   out += fmt::format(
       "  attempt {} state={} port={} table={} resume={} placed={} running={} first_step={}@{} "
-      "broke={} fault={} detected={} exits_known={} ended={} "
-      "caught_up={}\n",
+      "broke={} fault={} detected={} exits_known={} ended={} caught_up={}\n",
       attempt.number.value, static_cast<int>(attempt.state), attempt.master_port,
       attempt.table_sha256, point_text(attempt.resume), time_text(attempt.placed_at),
       time_text(attempt.running_at), attempt.first_step ? std::to_string(*attempt.first_step) : "-",

@@ -47,8 +47,8 @@ void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const
     }
     lines.push_back(
         fmt::format("the journal's end was lost, and with it perhaps an attempt of this job that "
-                    "still runs: waits for a word from {}, at most {}; "
-                    "`muster node declare-dead` ends the wait for a machine that is really gone",
+                    "still runs: waits for a word from {}, at most {}; `muster node declare-dead` "
+                    "ends the wait for a machine that is really gone",
                     some_of(names), age_text(unheard->until - now.boot)));
     return;
   }

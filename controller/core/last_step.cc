@@ -78,13 +78,12 @@ std::string last_step_missing(const Ledger& ledger, const JobRecord& job,
     if (reported < 0) return {};  // it has saved, and prints nothing that muster can read
     return fmt::format(
         "every rank ended with status 0 after step {}, and no line tells of how many; if its lines "
-        "are of another form give observe.progress with a total, or "
-        "success: exit0 to take the status alone",
+        "are of another form give observe.progress with a total, or success: exit0 to take the "
+        "status alone",
         step);
   }
   return "every rank ended with status 0, and no step line was seen; if its lines are of another "
-         "form give observe.progress, or success: exit0 to take the "
-         "status alone";
+         "form give observe.progress, or success: exit0 to take the status alone";
 }
 
 }  // namespace muster::core

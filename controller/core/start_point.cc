@@ -95,8 +95,8 @@ std::optional<Error> refuse_start(const v1::JobSpec& spec) {
     return std::nullopt;
   return Error{ErrorCode::Unsatisfiable,
                fmt::format("start.from: no whole checkpoint of '{}' is known, and start.as is "
-                           "resume; write start.as: resume-or-scratch "
-                           "to begin anew where there is none",
+                           "resume; write start.as: resume-or-scratch to begin anew where there is "
+                           "none",
                            spec.start().from())};
 }
 

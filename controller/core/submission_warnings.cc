@@ -30,9 +30,9 @@ std::vector<std::string> submission_warnings(const Ledger& ledger, const v1::Job
   if (spec.resources().nodes() > 1 && !stated && resumes(spec) && !is_one_machine(ledger)) {
     warnings.push_back(
         fmt::format("job '{}' takes {} nodes, and nothing says that they share '{}': without that "
-                    "no checkpoint would be whole, and a failure would begin it "
-                    "anew; checkpoint.storage: shared says that they do, local that each node goes "
-                    "on from its own disk, output_dir names another place",
+                    "no checkpoint would be whole, and a failure would begin it anew; "
+                    "checkpoint.storage: shared says that they do, local that each node goes on "
+                    "from its own disk, output_dir names another place",
                     spec.name(), spec.resources().nodes(), out));
   }
   // As the launcher inside of a script answers it; here the spec has a key of its own for it.
@@ -44,9 +44,9 @@ std::vector<std::string> submission_warnings(const Ledger& ledger, const v1::Job
       const SavedBefore& newest = found->second.front();
       warnings.push_back(
           fmt::format("--load '{0}': job {1} would have saved there, and saved in a directory of "
-                      "its own, '{2}': what --load finds is none of that job's; "
-                      "start: {{from: 'job:{1}', as: resume}} goes on from its step {3}, as: "
-                      "weights begins with its weights",
+                      "its own, '{2}': what --load finds is none of that job's; start: {{from: "
+                      "'job:{1}', as: resume}} goes on from its step {3}, as: weights begins with "
+                      "its weights",
                       dirs.load, newest.job.str(), newest.path, newest.step));
     }
   }

@@ -223,8 +223,8 @@ Verdict of_start_failure(const JobRecord& job, const AttemptRecord& attempt,
   if (const std::uint32_t lost = lost_to_ports(job, attempt); lost > limits.taken_ports_max)
     verdict.reason += fmt::format(
         "; {} starts in a row were lost to ports of {}-{} that others had taken ({}), of which the "
-        "first {} cost nothing: see who uses "
-        "the range on the node, or give the controller another --port-range",
+        "first {} cost nothing: see who uses the range on the node, or give the controller another "
+        "--port-range",
         lost, limits.port_first, limits.port_last, ports_tried(job, attempt),
         limits.taken_ports_max);
   return verdict;

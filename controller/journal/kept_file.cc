@@ -16,8 +16,8 @@ Result<void> KeptFile::check() {
   if (there && id_ == std::pair(status.st_dev, status.st_ino)) return {};
   return fail(ErrorCode::DataLoss,
               fmt::format("'{}' was {} while the controller was using it; stop the controller, put "
-                          "the journal's whole directory back as it was, and start it "
-                          "again (what is lost then: --accept-loss)",
+                          "the journal's whole directory back as it was, and start it again (what "
+                          "is lost then: --accept-loss)",
                           file_.native(), there ? "replaced" : "removed"));
 }
 

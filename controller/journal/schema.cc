@@ -19,11 +19,11 @@ constexpr std::int64_t kVersion = 1;
 // rows: idx is the journal index; format 0 is a bridge over rows that are gone (row_table.h).
 // archive: one row a job, checksum over the other columns.
 constexpr const char* kTables =
-    "CREATE TABLE meta(key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;"
-    "CREATE TABLE rows(idx INTEGER PRIMARY KEY NOT NULL, format INTEGER NOT NULL, type INTEGER NOT "
-    "NULL, payload BLOB NOT NULL, chain BLOB NOT NULL);"
-    "CREATE TABLE archive(job TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL, submitted_at INTEGER "
-    "NOT NULL, events BLOB NOT NULL, checksum BLOB NOT NULL);";
+    "CREATE TABLE meta(key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;CREATE "
+    "TABLE rows(idx INTEGER PRIMARY KEY NOT NULL, format INTEGER NOT NULL, type INTEGER NOT NULL, "
+    "payload BLOB NOT NULL, chain BLOB NOT NULL);CREATE TABLE archive(job TEXT PRIMARY KEY NOT "
+    "NULL, name TEXT NOT NULL, submitted_at INTEGER NOT NULL, events BLOB NOT NULL, checksum BLOB "
+    "NOT NULL);";
 
 Result<std::int64_t> pragma(Database& database, std::string_view name) {
   auto statement = database.prepare(fmt::format("PRAGMA {}", name));

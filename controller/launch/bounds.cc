@@ -116,8 +116,8 @@ Result<void> judge(const v1::JobSpec& spec, std::uint32_t ranks, const Weight& w
     return fail(
         ErrorCode::InvalidArgument,
         fmt::format("planning job '{}': resources.nodes: the rank table of {} ranks comes to {} "
-                    "MiB, and a node is sent at most {} MiB; ask for fewer "
-                    "nodes, or use launch.launcher: msrun",
+                    "MiB, and a node is sent at most {} MiB; ask for fewer nodes, or use "
+                    "launch.launcher: msrun",
                     spec.name(),
                     std::uint64_t{ranks} * std::max<std::uint32_t>(1, spec.resources().nodes()),
                     (weight.files + (1U << 20U) - 1) >> 20U, most >> 20U));

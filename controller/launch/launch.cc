@@ -142,8 +142,8 @@ Result<engine::LaunchPlan> plan_attempt(const std::string& table_sha256,
     return fail(
         ErrorCode::Unsupported,
         fmt::format("planning job '{}' attempt {}: its rank table was pinned with sha256 {}, and "
-                    "this controller makes another one of the same placement "
-                    "({}): start the version that placed it, or cancel the job",
+                    "this controller makes another one of the same placement ({}): start the "
+                    "version that placed it, or cancel the job",
                     request.spec->name(), request.attempt, table_sha256, plan->table->hash));
   }
   request.table = plan->table;

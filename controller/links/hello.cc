@@ -57,8 +57,8 @@ std::optional<Duration> uptime_of(const v1::Hello& hello) {
 std::string pause_text(std::string_view behind) {
   return fmt::format(
       "the controller pauses: {}; it takes nothing in, places nothing and gives no orders, what "
-      "runs on connected nodes goes on; stop it and put "
-      "back the newest directory, or restart it once with --accept-loss",
+      "runs on connected nodes goes on; stop it and put back the newest directory, or restart it "
+      "once with --accept-loss",
       behind);
 }
 
@@ -138,10 +138,10 @@ Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIn
       return refuse(
           grpc::StatusCode::FAILED_PRECONDITION,
           fmt::format("{}: {}; this journal had no row behind {} when its epoch {} began, and "
-                      "knows no such agent (instance '{}'), whose word alone does "
-                      "not stop a cluster; if the controller's directory is an older copy, put "
-                      "back the newest one, or restart the controller once with "
-                      "--accept-loss; if not, give the agent a new, empty state directory",
+                      "knows no such agent (instance '{}'), whose word alone does not stop a "
+                      "cluster; if the controller's directory is an older copy, put back the "
+                      "newest one, or restart the controller once with --accept-loss; if not, give "
+                      "the agent a new, empty state directory",
                       who, says, loaded.value, ledger.epoch.value, hello.instance()));
     }
     std::string behind = fmt::format(

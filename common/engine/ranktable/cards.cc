@@ -117,8 +117,7 @@ std::string cards_problem(Chip chip, std::span<const std::uint32_t> cards) {
       }
       if (low == 0 || high == 0 || low == high) return {};
       return "uses different positions of the two halves of a 910b server (0-7 and 8-15); use the "
-             "same ones of each (HCCL takes others only with "
-             "HCCL_INTRA_ROCE_ENABLE=1)";
+             "same ones of each (HCCL takes others only with HCCL_INTRA_ROCE_ENABLE=1)";
     }
     case Chip::A910_93: return {};
   }

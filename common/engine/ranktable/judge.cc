@@ -25,8 +25,7 @@ void judge_group_list(const Json& document, std::optional<Chip> chip, Judgement&
   if (!list.lab)
     found.note("",
                "it has no rank ids: HCCL numbers by server_id and device_id, the cloud's launcher "
-               "by pod; `muster ranktable convert` writes the launcher's "
-               "order down");
+               "by pod; `muster ranktable convert` writes the launcher's order down");
 }
 
 void judge_table(const Json& document, const std::string& version, std::optional<Chip> chip,

@@ -22,8 +22,7 @@ Result<std::vector<ServerRanks>> by_rank(const RankTable& table) {
         rank_of(one.devices.back()) - rank_of(one.devices.front()) + 1 != devices.size())
       return fail(ErrorCode::InvalidArgument,
                   fmt::format("server_list[{}]: ranks of '{}' are mixed with those of other "
-                              "servers; give every server ranks that "
-                              "follow each other",
+                              "servers; give every server ranks that follow each other",
                               s, shown(table.servers[s].server_id)));
     order.push_back(std::move(one));
   }

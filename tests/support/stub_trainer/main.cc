@@ -172,9 +172,8 @@ void train(const Options& options, stub::Mesh& mesh) {
     if (options.rank + 1 == options.world) {
       say(
           format(" [%s] iteration %8lld/%8lld | consumed samples: %12lld | elapsed time per "
-                 "iteration (ms): %.1f | learning rate: 1.000000E-04 | global batch "
-                 "size: %5u | "
-                 "lm loss: %.6E | loss scale: 1.0 | grad norm: 1.000 | number of skipped "
+                 "iteration (ms): %.1f | learning rate: 1.000000E-04 | global batch size: %5u | lm "
+                 "loss: %.6E | loss scale: 1.0 | grad norm: 1.000 | number of skipped "
                  "iterations:   0 | number of nan iterations:   0 |\n",
                  now_text().c_str(), static_cast<long long>(step), static_cast<long long>(steps),
                  static_cast<long long>(step * options.world),

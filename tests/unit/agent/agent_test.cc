@@ -416,8 +416,8 @@ TEST_F(AgentTest, WhatWasSavedLastIsReportedBeforeTheSweep) {
   dir_.write("shard", whole);
   v1::Order order = run_order(
       "mkdir -p save/iter_0000010/mp_rank_00 && cp shard "
-      "save/iter_0000010/mp_rank_00/model_optim_rng.pt && "
-      "printf 10 > save/latest_checkpointed_iteration.txt; kill -KILL $$");
+      "save/iter_0000010/mp_rank_00/model_optim_rng.pt && printf 10 > "
+      "save/latest_checkpointed_iteration.txt; kill -KILL $$");
   order.mutable_run()->mutable_watching()->set_layout("megatron");
   order.mutable_run()->mutable_watching()->set_save_dir((dir_.path() / "save").string());
   wishes_.want(order);

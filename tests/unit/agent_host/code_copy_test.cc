@@ -226,8 +226,8 @@ TEST_F(CodeCopy, ATreeThatIsTooBigNamesItsLargestFiles) {
   EXPECT_EQ(failure_, v1::START_FAILURE_LAUNCH) << "on every node it is too big";
   const std::string begin = "copying the code '" + at("code") +
                             "': it has 3900 MiB, at most 500 MiB can be copied for code.patches; "
-                            "move data and checkpoints out of it. The largest: "
-                            "'ckpt/part-12.bin' (600 MiB), 'ckpt/part-11.bin' (550 MiB), ";
+                            "move data and checkpoints out of it. The largest: 'ckpt/part-12.bin' "
+                            "(600 MiB), 'ckpt/part-11.bin' (550 MiB), ";
   EXPECT_EQ(text.substr(0, begin.size()), begin);
   EXPECT_TRUE(text.ends_with("'ckpt/part-03.bin' (150 MiB)")) << text;
   EXPECT_TRUE(copies().empty()) << "nothing of it was copied";
@@ -268,8 +268,8 @@ TEST_F(CodeCopy, APatchThatDoesNotApplyIsTheJobsFaultAndSaysWhere) {
         kFix + "@@ -6,3 +6,3 @@ print('c')\n print('d')\n print('x')\n-LAST = 1\n+LAST = 2\n");
   EXPECT_EQ(make(), putting("fix.diff") +
                         ": it does not apply: 'train.py', hunk 2 of 2 (line 6): git: patch failed: "
-                        "train.py:6; train.py: patch does not apply; the code is "
-                        "another one than it was made for: make the patch anew");
+                        "train.py:6; train.py: patch does not apply; the code is another one than "
+                        "it was made for: make the patch anew");
   EXPECT_EQ(failure_, v1::START_FAILURE_LAUNCH);
   EXPECT_TRUE(copies().empty());
 

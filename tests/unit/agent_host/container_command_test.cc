@@ -236,8 +236,8 @@ TEST(ContainerCommand, NothingHidesWhereTheJobWrites) {
        {std::pair("/out/job", "/out/job"), {"/out/job/ckpt", "/out/job/ckpt/attempt-1"}}) {
     EXPECT_EQ(says("/fast", target),
               fmt::format("refused: mounting '/fast' at '{}': the job's own directory '{}' would "
-                          "be hidden by it, where muster looks for "
-                          "what the job writes; mount it elsewhere",
+                          "be hidden by it, where muster looks for what the job writes; mount it "
+                          "elsewhere",
                           target, hidden));
   }
   EXPECT_THAT(says("/fast", "/out"),

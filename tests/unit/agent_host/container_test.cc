@@ -242,8 +242,8 @@ TEST_F(ContainerTest, AnImageThatAnotherStartCouldNotFetchIsTriedAgain) {
   EXPECT_EQ(late.error().code, ErrorCode::TimedOut);
   EXPECT_EQ(late.error().message,
             "waiting for image 'registry/far:2', which another start on this node brings: it has "
-            "not come within 0 s; give it longer by "
-            "runtime.setup.timeout, or kill 'podman pull' there if it hangs");
+            "not come within 0 s; give it longer by runtime.setup.timeout, or kill 'podman pull' "
+            "there if it hangs");
   auto other = std::async(std::launch::async, [&] {
     return ready_image(tool(), "registry/far:2", std::chrono::seconds(60), second);
   });
@@ -266,8 +266,8 @@ TEST_F(ContainerTest, ARootFileSystemIsImported) {
   EXPECT_EQ(image.error().message,
             "loading image '" + garbage +
                 "': as an archive of an image: it ended with status 125: Error: payload does not "
-                "match any format; as one of a root file "
-                "system: it ended with status 125: Error: invalid tar header");
+                "match any format; as one of a root file system: it ended with status 125: Error: "
+                "invalid tar header");
   image = ready_image(tool(), "file://" + (dir_.path() / "garbag.tar").string(),
                       std::chrono::seconds(20));
   ASSERT_FALSE(image);

@@ -99,8 +99,8 @@ TEST_F(ShimDir, TheLaunchRecordKnowsTheScript) {
   EXPECT_TRUE(variables.contains("MUSTER_SHIM_NODE_LOG=" + layout_.rank_log(3).string()));
   EXPECT_TRUE(
       variables.contains("BASH_FUNC_torchrun%%=() {  [ \"$BASHPID\" = \"$$\" ] || local -x "
-                         "MUSTER_SHIM_PARENT=\"$BASHPID\"\n "
-                         "\"$MUSTER_SHIM_DIR/torchrun\" \"$@\"\n}"));
+                         "MUSTER_SHIM_PARENT=\"$BASHPID\"\n \"$MUSTER_SHIM_DIR/torchrun\" "
+                         "\"$@\"\n}"));
   // [ -x "$(command -v python3)" ] is for a path.
   EXPECT_FALSE(std::ranges::any_of(variables, [](const std::string& variable) {
     return variable.starts_with("BASH_FUNC_python");

@@ -142,8 +142,8 @@ TEST(StartChecks, NoInodesLeft) {
   EXPECT_EQ(refusal->why, v1::START_FAILURE_DISK);
   EXPECT_THAT(refusal->text,
               testing::MatchesRegex("disk full: '.*/disk' has [0-9]+ inodes left \\(df -i\\), a "
-                                    "start takes 32, however many bytes are free; "
-                                    "remove files that nobody needs"));
+                                    "start takes 32, however many bytes are free; remove files "
+                                    "that nobody needs"));
   int made = 40;
   while (std::ofstream(place / std::to_string(made)) << "x") ++made;
   EXPECT_EQ(

@@ -136,14 +136,12 @@ TEST(FixedInventory, EveryProblemWithItsLine) {
   EXPECT_EQ(devices.error().code, ErrorCode::InvalidArgument);
   EXPECT_EQ(devices.error().message,
             "reading the list of devices: line 1: type='tpu' is not one of ascend910, ascend910b, "
-            "ascend910_93, ascend, nvidia, cpu; "
-            "line 2: device 0 is on line 1 already; line 3: 'id=' is missing; line 3: 'type=' is "
-            "missing; line 4: 'id' is given twice; "
-            "line 4: 'speed=9' is no KEY=VALUE of a device; keys: address bus id memory_mib name "
-            "numa physical server super_device super_pod type; "
-            "line 5: id='2000' is not a number from 0 to 1023; line 5: address='0.0.0.0' is not an "
-            "IPv4 or IPv6 address; "
-            "line 5: bus='7' is not a PCI address as 0000:c1:00.0");
+            "ascend910_93, ascend, nvidia, cpu; line 2: device 0 is on line 1 already; line 3: "
+            "'id=' is missing; line 3: 'type=' is missing; line 4: 'id' is given twice; line 4: "
+            "'speed=9' is no KEY=VALUE of a device; keys: address bus id memory_mib name numa "
+            "physical server super_device super_pod type; line 5: id='2000' is not a number from 0 "
+            "to 1023; line 5: address='0.0.0.0' is not an IPv4 or IPv6 address; line 5: bus='7' is "
+            "not a PCI address as 0000:c1:00.0");
 }
 
 TEST(FixedInventory, HasAnEnd) {

@@ -272,8 +272,8 @@ TEST(Resolve, CheckpointsOfAnotherFormAreRefused) {
   EXPECT_EQ(resolved.error().code, ErrorCode::Unsatisfiable);
   EXPECT_THAT(resolved.error().message,
               HasSubstr("submitting job 'late': start.from: the checkpoints of job 'base' "
-                        "(0aaaaaaaaaa01) are of layout 'mindformers', "
-                        "and this job reads 'megatron'"));
+                        "(0aaaaaaaaaa01) are of layout 'mindformers', and this job reads "
+                        "'megatron'"));
   base.layout = "mindspeed-mm";
   EXPECT_TRUE(filled_alone(spec, {{"base", base}})) << "the same files";
 }

@@ -53,11 +53,10 @@ TEST(ResumeSource, WhatIsNotThereIsReportedWithWhatIs) {
                                        "06f3kq8z2m1ab'), and weights alone are none"));
   EXPECT_EQ(chosen({{1, 4, true}, {1, 8, true}}),
             "resuming job 'llama' (06f3kq8z2m1ab): all its whole checkpoints (steps 4, 8) were set "
-            "aside: they hold weights alone, are torn, "
-            "or two attempts that went on from each failed alike; "
-            "'muster events 06f3kq8z2m1ab' says which; of torn ones that are mended name the step "
-            "to load all the same, from weights a new job begins with "
-            "start: {from: job:JOB, as: weights}");
+            "aside: they hold weights alone, are torn, or two attempts that went on from each "
+            "failed alike; 'muster events 06f3kq8z2m1ab' says which; of torn ones that are mended "
+            "name the step to load all the same, from weights a new job begins with start: {from: "
+            "job:JOB, as: weights}");
 }
 
 v1::JobSpec named(const std::string& name, const std::string& from = {}) {

@@ -59,16 +59,13 @@ TEST(NodeLocalIndex, EveryFormIsChangedWhereRankZeroIsAskedFor) {
        "cache_hit and True:\n"},
       {"core_v0.6.0",
        "-            not torch.distributed.is_initialized() or torch.distributed.get_rank() == "
-       "0\n+            not torch.distributed.is_initialized() or "
-       "True\n"},
+       "0\n+            not torch.distributed.is_initialized() or True\n"},
       {"core_v0.12.0",
        "-            and (not torch.distributed.is_initialized() or torch.distributed.get_rank() "
-       "== 0)\n+            and (not "
-       "torch.distributed.is_initialized() or True)\n"},
+       "== 0)\n+            and (not torch.distributed.is_initialized() or True)\n"},
       {"core_v0.19.0",
        "-            and (not torch.distributed.is_initialized() or torch.distributed.get_rank() "
-       "== 0)\n+            and (not "
-       "torch.distributed.is_initialized() or True)\n"}};
+       "== 0)\n+            and (not torch.distributed.is_initialized() or True)\n"}};
   for (const auto& [name, lines] : gpt) {
     SCOPED_TRACE(name);
     const Tree tree = release(name);
@@ -167,8 +164,8 @@ TEST(NodeLocalIndex, CodeThatHasItsOwnWayOrHasItAlready) {
   tree["mindspeed_llm/core/datasets/gpt_dataset.py"] = "";
   EXPECT_EQ(why(tree),
             "'mindspeed_llm/core/datasets/gpt_dataset.py' is there: MindSpeed-LLM builds index "
-            "files by functions of its own, and on every node with its "
-            "--no-shared-storage; put that into launch.args and leave the patch out");
+            "files by functions of its own, and on every node with its --no-shared-storage; put "
+            "that into launch.args and leave the patch out");
   tree = release("core_v0.6.0");
   const auto changed = patched(tree);
   ASSERT_TRUE(changed);

@@ -101,8 +101,7 @@ TEST(Chains, LiveJobsAndLiveChainsShareTheirNames) {
   ASSERT_TRUE(as_chain.refusal);
   EXPECT_EQ(as_chain.refusal->message,
             "submitting chain 'llama': the name 'llama' is taken by chain 'llama', whose stage 'x' "
-            "(c1) is launching; choose another name, or `muster cancel "
-            "llama` first");
+            "(c1) is launching; choose another name, or `muster cancel llama` first");
   const Decision job_as_chain = world.submit("e", SmallWorld::spec("llama", 1, 1));
   ASSERT_TRUE(job_as_chain.refusal);
   EXPECT_EQ(job_as_chain.refusal->code, ErrorCode::Conflict);

@@ -157,10 +157,10 @@ TEST(Interface, ANodeWithoutItIsNamedWithThoseItHas) {
   EXPECT_TRUE(placed.never);
   EXPECT_EQ(placed.why,
             "need 1 node with 1 device on interface 'ib7'; 0 of 2 registered nodes could do: 'n1' "
-            "has no interface 'ib7' (lo, eth0, ib0, bond0), "
-            "'n2' has an agent of version 0.3.0, which does not say whether there is an interface "
-            "'ib7'; upgrade it; network.interface is one "
-            "that every node of the job has, with an address: name another, or leave it out");
+            "has no interface 'ib7' (lo, eth0, ib0, bond0), 'n2' has an agent of version 0.3.0, "
+            "which does not say whether there is an interface 'ib7'; upgrade it; network.interface "
+            "is one that every node of the job has, with an address: name another, or leave it "
+            "out");
   spec.mutable_network()->set_interface("bond0");
   placed = place_spec(world, spec);
   EXPECT_THAT(placed.why, HasSubstr("'n1' has no address on interface 'bond0'"));
@@ -337,8 +337,8 @@ TEST(HcclPorts, TwoJobsOnOneHostHaveDifferentOnes) {
   EXPECT_THAT(fifth.nodes, IsEmpty());
   EXPECT_EQ(fifth.why,
             "'n1' has no 32 ports of 20000-20099 in a row free for HCCL, because other attempts "
-            "hold them; they come free as those end, and a wider "
-            "--port-range of the controller has more");
+            "hold them; they come free as those end, and a wider --port-range of the controller "
+            "has more");
   v1::JobSpec own = on_ascend("f", 1);
   (*own.mutable_runtime()->mutable_env())["HCCL_IF_BASE_PORT"] = "50000";
   ASSERT_EQ(place_spec(world, own).nodes.size(), 1U);

@@ -23,8 +23,7 @@ TEST(RankFiles, EveryRankHasToHaveItsOwn) {
   attempt.parts[1].exits[RankNo(3)].success_seen = false;
   EXPECT_EQ(rank_file_missing(job, attempt),
             "every rank ended with status 0, but rank 2 on node 'n1' has not written 'rank_2/of_2' "
-            "below its save directory (MUSTER_SAVE_DIR of "
-            "`muster env " +
+            "below its save directory (MUSTER_SAVE_DIR of `muster env " +
                 job.spec.name() + " --rank 2`)");
 }
 

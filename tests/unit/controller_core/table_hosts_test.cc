@@ -138,8 +138,7 @@ TEST(OwnTable, WhatCanNeverBeIsReported) {
                "resources.rank_table 'hccl.json': servers '10.0.0.1' and 'n0' are both node 'n0'"},
            Wrong{{{"n0", {{3, 0}}}},
                  "need 1 node with the devices of rank table 'hccl.json'; 0 of 3 registered nodes "
-                 "could do: 'n0' has no ascend910b with the number 3 "
-                 "(device_id)"},
+                 "could do: 'n0' has no ascend910b with the number 3 (device_id)"},
        }) {
     const PlaceResult result = placed_by_table(world, with_table(one.servers));
     EXPECT_TRUE(result.never);

@@ -51,8 +51,8 @@ TEST(TakenPorts, OfMustersOwnChoiceAreTriedAgainWithoutAChargeUpToALimit) {
   EXPECT_TRUE(job.attempts.back().charged);
   EXPECT_THAT(job.verdict->reason,
               HasSubstr("9 starts in a row were lost to ports of 20000-29999 that others had taken "
-                        "(20000, 20001, 20002, 20003, 20004, "
-                        "20005, 20006, 20007, 20008), of which the first 8 cost nothing"));
+                        "(20000, 20001, 20002, 20003, 20004, 20005, 20006, 20007, 20008), of which "
+                        "the first 8 cost nothing"));
 }
 
 TEST(TakenPorts, ThatTheSpecFixesAreCharged) {

@@ -285,10 +285,9 @@ TEST(TrainingRoute, NodesThatDoNotMeetAreRefusedWithWhatHelps) {
   EXPECT_TRUE(placed.never);
   EXPECT_EQ(placed.why,
             "need 2 nodes with 1 device; 1 of 2 nodes that could do meet: 'n1' has no route to "
-            "10.77.0.2, the training address of 'n0'; the nodes of a job need "
-            "a way to its first one's training address: name the network interface that they share "
-            "with network.interface, or start their agents with "
-            "--address");
+            "10.77.0.2, the training address of 'n0'; the nodes of a job need a way to its first "
+            "one's training address: name the network interface that they share with "
+            "network.interface, or start their agents with --address");
   nets[1].cut = true;
   EXPECT_THAT(ways(place_on(nets, 2)), ElementsAre("n0 10.77.0.2 ctl", "n1 10.77.0.6 ctl"))
       << "the route may be one that is not told";
@@ -350,12 +349,11 @@ TEST(TrainingRoute, OfNetworksApartOneIsChosenThatIsLargeEnough) {
   EXPECT_FALSE(waits.never);
   EXPECT_EQ(waits.why,
             "need 3 nodes with 1 device, 1 fit: 'n1' has no route to 10.9.0.1, the training "
-            "address of 'n0', 'n2' has 0 of 2 devices free ('busy' attempt 1), "
-            "'n3' has no route to 10.9.0.1, the training address of 'n0', 'n4' has 0 of 2 devices "
-            "free ('busy' attempt 1), 'n5' has 0 of 2 devices free "
-            "('busy' attempt 1); the nodes of a job need a way to its first one's training "
-            "address: name the network interface that they share with "
-            "network.interface, or start their agents with --address");
+            "address of 'n0', 'n2' has 0 of 2 devices free ('busy' attempt 1), 'n3' has no route "
+            "to 10.9.0.1, the training address of 'n0', 'n4' has 0 of 2 devices free ('busy' "
+            "attempt 1), 'n5' has 0 of 2 devices free ('busy' attempt 1); the nodes of a job need "
+            "a way to its first one's training address: name the network interface that they share "
+            "with network.interface, or start their agents with --address");
 }
 
 // More than are tried: the job is refused, or it would wait for ever at the queue's head and hold

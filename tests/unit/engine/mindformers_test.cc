@@ -190,10 +190,9 @@ TEST(RankTableLaunch, AMissingAddressNamesNodeAndDevice) {
   request.nodes[1].device_ips[1].clear();
   EXPECT_THAT(refusal(request),
               HasSubstr("launch.launcher: a rank table over 2 nodes needs the address of every "
-                        "card's network port, and device 5 of node 'n2' has "
-                        "none: see that `hccn_tool -i 5 -ip -g` answers there or that the agent "
-                        "can read /etc/hccn.conf, or use launch.launcher: "
-                        "msrun"));
+                        "card's network port, and device 5 of node 'n2' has none: see that "
+                        "`hccn_tool -i 5 -ip -g` answers there or that the agent can read "
+                        "/etc/hccn.conf, or use launch.launcher: msrun"));
   for (NodeSlot& node : request.nodes) node.device_ips.clear();
   EXPECT_THAT(refusal(request), HasSubstr("device 4 of node 'n1', device 5 of node 'n1', device 4 "
                                           "of node 'n2' and 1 more have none"));

@@ -198,8 +198,8 @@ TEST(Profile, OfSeveralMindFormersRanksCannotGoOn) {
   EXPECT_THAT(
       problem_text(spec),
       HasSubstr("observe.profile: a profile turns sink mode off (up to MindFormers r1.1), and "
-                "without it a later attempt cannot load the ranks' "
-                "parts of a checkpoint; start every attempt from the beginning with resume: none"));
+                "without it a later attempt cannot load the ranks' parts of a checkpoint; start "
+                "every attempt from the beginning with resume: none"));
   spec.mutable_observe()->clear_profile();
   spec.mutable_launch()->add_args("--profile");
   spec.mutable_launch()->add_args("True");

@@ -88,8 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Hurt{"a bit of a payload",
              "UPDATE rows SET payload=CAST(substr(payload,1,9) || char(unicode(substr(CAST(payload "
-             "AS TEXT),10,1))+1) || substr(payload,11) AS "
-             "BLOB) WHERE idx=7",
+             "AS TEXT),10,1))+1) || substr(payload,11) AS BLOB) WHERE idx=7",
              6, "row 7 does not fit its checksum"},
         Hurt{"a cut payload",
              "UPDATE rows SET payload=substr(payload,1,length(payload)-1) WHERE idx=5", 4,

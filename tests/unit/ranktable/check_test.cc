@@ -183,8 +183,7 @@ TEST(Check, OneChipsRules) {
   EXPECT_EQ(problem_text_of(sample(1, 4), cards({0, 1, 8, 9}), Chip::A910B), "");
   const std::string halves =
       "server_list[0].device: uses different positions of the two halves of a 910b server (0-7 and "
-      "8-15); use the same ones of each (HCCL takes others only "
-      "with HCCL_INTRA_ROCE_ENABLE=1)";
+      "8-15); use the same ones of each (HCCL takes others only with HCCL_INTRA_ROCE_ENABLE=1)";
   EXPECT_EQ(problem_text_of(sample(1, 4), cards({0, 1, 8, 10}), Chip::A910B), halves);
   EXPECT_EQ(problem_text_of(sample(1, 4), cards({0, 1, 8, 10}), std::nullopt),
             "note: a 910b refuses it: " + halves);
@@ -194,8 +193,7 @@ TEST(Check, OneChipsRules) {
             "server_list[0].device[0]");
   EXPECT_EQ(problem_text_of(sample(1, 2), cards({1, 1}), Chip::A910B),
             "note: server_list[0].device[1].device_id: device 1 is twice on this server, first at "
-            "server_list[0].device[0]; its ranks need different "
-            "device_port and host_port");
+            "server_list[0].device[0]; its ranks need different device_port and host_port");
 }
 
 TEST(Check, SuperPods) {

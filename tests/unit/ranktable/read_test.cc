@@ -186,8 +186,8 @@ TEST(Read, SuperPods) {
       pods(
           R"([{"super_pod_id":0,"server_list":[{"server_id":"10.20.0.0"},{"server_id":"10.20.0.1"}]}])"),
       "rejected\nsuper_pod_list[0].super_pod_id: is the number 0; every value of a rank table is a "
-      "string: write \"0\"\nnote: super_pod_list: is "
-      "missing: the table is then read without super-pods");
+      "string: write \"0\"\nnote: super_pod_list: is missing: the table is then read without "
+      "super-pods");
   EXPECT_EQ(pods("[]"),
             "rejected\nsuper_pod_list: is empty\nnote: super_pod_list: is missing: the table is "
             "then read without super-pods");

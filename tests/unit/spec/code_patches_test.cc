@@ -72,12 +72,11 @@ TEST(CodePatches, WhatIsWrongHasItsPlace) {
 TEST(CodePatches, BuiltinsAreKnownByNameAndEngine) {
   EXPECT_EQ(patch_problems(with_patches("[builtin:node-local-index]", {})),
             "job.yaml:4:18: code.patches[0]: 'builtin:node-local-index' is for engine megatron: "
-            "every node builds "
-            "the index files of its data sets, and the C++ helpers, on its own disk\n");
+            "every node builds the index files of its data sets, and the C++ helpers, on its own "
+            "disk\n");
   EXPECT_EQ(patch_problems(with_patches("[builtin:node-local-indx]", {}, "megatron")),
             "job.yaml:4:18: code.patches[0]: 'builtin:node-local-indx' is none of muster's own; "
-            "did you mean "
-            "'builtin:node-local-index'? (builtin:node-local-index)\n");
+            "did you mean 'builtin:node-local-index'? (builtin:node-local-index)\n");
   EXPECT_EQ(patch_problems(with_patches("[builtin:node-local-index, builtin:node-local-index]", {},
                                         "megatron")),
             "job.yaml:4:44: code.patches[1]: 'builtin:node-local-index' is there twice\n");

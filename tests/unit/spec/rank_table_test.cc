@@ -117,8 +117,7 @@ TEST(OwnTable, EveryProblemHasItsPlace) {
                  "is a group list; `muster ranktable convert`"},
            Wrong{"{rank_table: /t/uneven.json}",
                  "job.yaml:4:25: resources.rank_table: '/t/uneven.json': server_list[1].device: 2 "
-                 "devices, but the first server has 1; a job has as many on "
-                 "every node\n"},
+                 "devices, but the first server has 1; a job has as many on every node\n"},
            Wrong{"{rank_table: /t/mixed.json}",
                  "job.yaml:4:25: resources.rank_table: '/t/mixed.json': server_list[0]: ranks of "
                  "'a' are mixed with those of other servers"},

@@ -78,8 +78,8 @@ TEST(SetOver, EveryProblemIsReported) {
       set(spec,
           {{"resources.nodes", "none"}, {"launch.args", "--sink_mode False"}, {"resume", "auto"}}),
       "launch.args[0]: without sink mode a later attempt cannot load the ranks' parts of a "
-      "checkpoint; leave it out, or start every attempt from the "
-      "beginning with resume: none\nresources.nodes: 'none' is not a whole number (1..65536)\n");
+      "checkpoint; leave it out, or start every attempt from the beginning with resume: "
+      "none\nresources.nodes: 'none' is not a whole number (1..65536)\n");
 }
 
 }  // namespace

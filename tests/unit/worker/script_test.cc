@@ -258,8 +258,7 @@ TEST_F(Script, KillingALaunchInTheBackgroundReachesItsRanks) {
         std::string("MUSTER_SHIM_GRACE_MS=10000"), std::string("MUSTER_NODES=1"),
         std::string("MUSTER_NODE_RANK=0"), std::string("MUSTER_DEVICES=0"),
         std::string("BASH_FUNC_torchrun%%=() {  [ \"$BASHPID\" = \"$$\" ] || local -x "
-                    "MUSTER_SHIM_PARENT=\"$BASHPID\"\n "
-                    "\"$MUSTER_SHIM_DIR/torchrun\" \"$@\"\n}")})
+                    "MUSTER_SHIM_PARENT=\"$BASHPID\"\n \"$MUSTER_SHIM_DIR/torchrun\" \"$@\"\n}")})
     test_.launch.add_env(variable);
   std::ofstream(test_.dir / "rank.sh")
       << "trap ': > told; exit 0' TERM; : > up; while :; do sleep 0.05; done\n";

@@ -133,8 +133,8 @@ TEST_F(Setup, TheCommandThatEndedItIsNamed) {
          "90123456789012345678901234567890123456789",
          "'false "
          "01234567890123456789012345678901234567890123456789012345678901234567890123456789012345678"
-         "9012345678901234567890123...' ended with status "
-         "1"}}) {
+         "9012345678901234567890123...' "
+         "ended with status 1"}}) {
     SCOPED_TRACE(commands);
     RunUnderTest test;
     setup_of(test, std::string(rundir::kSetupPrefix) + commands);

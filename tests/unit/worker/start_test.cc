@@ -73,8 +73,7 @@ TEST(Start, ARankGetsItsEnvironmentDirectoryLogAndNothingElse) {
   test.launch.add_env("COMMON=c");
   test.shell(
       "env | grep -v '^_=' | sort; pwd; readlink /proc/self/fd/0; ls /proc/self/fd > fds; tr '\\n' "
-      "' ' < fds; grep SigBlk /proc/self/status; umask; echo err "
-      ">&2");
+      "' ' < fds; grep SigBlk /proc/self/status; umask; echo err >&2");
   std::ofstream(test.run.rank_log(0)) << "kept\n";
   test.start();
   EXPECT_EQ(test.wait_worker(), 0);
