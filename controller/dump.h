@@ -8,7 +8,7 @@
 
 namespace muster::controller {
 
-// The text; set-aside jobs are told in front.
+// The text; unreadable jobs come first.
 Result<std::string> dump_journal(const std::filesystem::path& state_dir);
 
 }  // namespace muster::controller

@@ -1,11 +1,11 @@
 // The worker: parent of an attempt's processes on one node. One thread, one epoll; owns them, the
 // events file and the claim.
 //
-//   claim ──> setup, if there is one ──> fork auxiliary processes, ranks ──(last exec)──> Started ──┐
+//   claim ──> setup, if there is one ──> fork auxiliaries, ranks ─(last exec)──> Started ──┐
 //               │                            │                                            │
 //               └─bad end, late──────────────┴──exec failed──> StartFailed ──┐            │ Exited
 //   SIGTERM, lease past or gone, ────────────────────────────────────────────┤            │ a rank
-//   an auxiliary process's bad end                                                    v            │
+//   an auxiliary process's bad end                                           v            │
 //                                                                      StopRequested      │
 //                                                                            │            │ all
 //                                                     SIGTERM, grace, SIGKILL│            │ ended

@@ -92,7 +92,8 @@ bool seems_secret(std::string_view name, std::string_view value) {
   // OBS_AK, OBS_SK: access and secret key.
   constexpr auto kWords = std::to_array<std::string_view>(
       {"TOKEN", "TOKENS", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "PWD", "SECRET", "SECRETS",
-       "KEY", "KEYS", "APIKEY", "CREDENTIAL", "CREDENTIALS", "AUTH", "COOKIE", "AK", "SK"});
+       "KEY", "KEYS", "APIKEY", "CREDENTIAL", "CREDENTIALS", "AUTH", "COOKIE", "AK",  // tidy: allow
+       "SK"});
   constexpr auto kEnds = std::to_array<std::string_view>(
       {"TOKEN", "PASSWORD", "PASSWD", "SECRET", "APIKEY", "ACCESSKEY", "SECRETKEY"});
   const std::string whole = upper(name);

@@ -244,27 +244,27 @@ Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start
                     job_text(job), start.step(), nearest_steps(job, start.step()), job.id.str()));
   }
   if (start.as() == v1::START_AS_RESUME_OR_SCRATCH) return std::optional<v1::StartPoint>();
-  const bool aside = !job.whole.empty(), ended = core::is_final(job.phase);
-  if (aside && start.as() == v1::START_AS_RESUME && std::ranges::all_of(job.whole, alone)) {
+  const bool quarantined = !job.whole.empty(), ended = core::is_final(job.phase);
+  if (quarantined && start.as() == v1::START_AS_RESUME && std::ranges::all_of(job.whole, alone)) {
     return fail(ErrorCode::Unsatisfiable,
                 fmt::format("start.from: {} has saved weights alone, without their optimizer; "
                             "write start.as: weights to begin with them, or start.as: "
                             "resume-or-scratch to begin anew",
                             job_text(job)));
   }
-  const std::string missing =
-      fmt::format("start.from: {} has no whole checkpoint{}{}; ", job_text(job),
-                  aside ? " but such as were quarantined" : "", ended ? ", and has ended" : "");
+  const std::string missing = fmt::format(
+      "start.from: {} has no whole checkpoint{}{}; ", job_text(job),
+      quarantined ? " but such as were quarantined" : "", ended ? ", and has ended" : "");
   const std::string wait = ended ? "" : "wait until it has saved one, or ";
   if (start.as() != v1::START_AS_RESUME)
     return fail(
         ErrorCode::Unsatisfiable,
         fmt::format("{}{}name the directory that holds the weights (start.from: job:{}/DIR)",
                     missing, wait, job.name));
-  return fail(
-      ErrorCode::Unsatisfiable,
-      fmt::format("{}{}write start.as: resume-or-scratch to begin anew{}", missing,
-                  aside ? "name one of them with start.step, or " : wait, aside ? "" : " without"));
+  return fail(ErrorCode::Unsatisfiable,
+              fmt::format("{}{}write start.as: resume-or-scratch to begin anew{}", missing,
+                          quarantined ? "name one of them with start.step, or " : wait,
+                          quarantined ? "" : " without"));
 }
 
 std::vector<WantedJob> wanted_jobs(const Submission& submission) {

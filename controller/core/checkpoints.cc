@@ -17,8 +17,8 @@ namespace muster::core {
 
 namespace {
 
-// A signal that a program brings upon itself. The others are sent: by the kernel that is out of
-// memory, by an operator, by a stranger; they would set one sound checkpoint after the other aside.
+// A signal that a program causes itself. All others are sent to it: by the kernel when memory runs
+// out, by an operator, by another program. Those say nothing against the checkpoint.
 bool own_signal(std::int32_t number) {
   constexpr std::array kOwn = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
   return std::ranges::find(kOwn, number) != kOwn.end();

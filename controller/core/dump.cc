@@ -164,7 +164,7 @@ std::string dump(const JobRecord& job) {
   dump_owned(out, job);
   for (const AttemptRecord& attempt : job.attempts) dump_attempt(out, attempt);
   for (const CheckpointRecord& checkpoint : job.checkpoints) {
-    out += fmt::format("  checkpoint {}:{} '{}' bytes={} shards={} at={} aside={}\n",
+    out += fmt::format("  checkpoint {}:{} '{}' bytes={} shards={} at={} quarantined={}\n",
                        checkpoint.attempt.value, checkpoint.step, checkpoint.path, checkpoint.bytes,
                        checkpoint.shards, time_text(checkpoint.at), checkpoint.quarantined);
   }

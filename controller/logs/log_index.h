@@ -23,8 +23,8 @@ inline constexpr Duration kTimeStep = std::chrono::seconds(10);
 
 class LogIndex {
  public:
-  // Not there: empty, and not made before the first record. Damaged (power cut): a copy is set
-  // aside as *.damaged, and the index ends before the first record that is not sound. What stood
+  // Not there: empty, and not made before the first record. Damaged (power cut): a copy is
+  // kept as *.damaged, and the index ends before the first record that is not sound. What stood
   // before it is as true as ever: without its gaps, every byte behind them would move.
   static Result<LogIndex> load(std::filesystem::path path,
                                std::function<int(int)> sync_call = SyncCalls().file);

@@ -106,7 +106,7 @@ class Terminal(unittest.TestCase):
         self.assertIn("[rank 0] hello", screen.history())
 
     def test_quiet(self):
-        with self.screen("run", "-q", self.cluster.spec(job("hush", "echo hello"))) as screen:
+        with self.screen("run", "-q", self.cluster.spec(job("quiet", "echo hello"))) as screen:
             self.assertEqual(screen.wait(), 0, screen)
         self.assertRegex("\n".join(screen.history()), r"\Aquiet succeeded after \S+\n*\Z")
 

@@ -8,14 +8,17 @@
              every such header is known to be self-contained
   columns    sources fit the width that .clang-format has; raw strings and what stands between `clang-format off` and `on` may be wider
   words      unfinished work does not land
+  glossary   docs/glossary.md has one word for one thing: its rivals stand nowhere, and vague verbs are in no identifier and no field name
   paths      nothing holds a path of the machine it was written on
 
 Usage: tests/tidy/tidy.py [ROOT]; prints `file:line: rule: message`, exits 1 when there is any.
 """
+import io
 import pathlib
 import re
 import subprocess
 import sys
+import tokenize
 
 ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2]).resolve()
 ROOMS = ("common", "controller", "agent", "worker", "client")
@@ -171,6 +174,57 @@ for path in FILES:
             problem(path, number, "words", "unfinished work: finish it, or write an issue")
         if MACHINE.search(line):
             problem(path, number, "paths", "a path of one machine")
+
+# --- glossary -------------------------------------------------------------------------------------------------------
+ANYWHERE = {"spokesman": "reporting rank", "spokesmen": "reporting ranks", "companion": "auxiliary process", "cookie": "process tag", "bell": "wake FIFO",
+            "pulse": "heartbeat", "hush": "suppress", "circle": "reachable set, cycle"}
+IN_NAMES = {"told": "reported, notified", "said": "output, reported", "look": "scan (files), probe (devices), check", "held": "reserved, owned",
+            "beside": "the relation that is meant", "bring": "fetch", "minds": "respects"}
+OTHERS = ("tests/fixtures/", "tests/dumps/", "tests/unit/patch/cases.txt", "tests/unit/import/")  # words of other people's programs
+PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+OUR_NAMES = re.compile(r"(?i)mind(formers|speed|spore|cluster|ie)")  # products are called so
+CPP_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|\bR"([^()\\\s]*)\(.*?\)\1"|"(?:[^"\\\n]|\\.)*"|(?<![0-9A-Za-z])\'(?:[^\'\\\n]|\\.)+\'', re.S)
+
+
+def blank(text):
+    return re.sub(r"[^\n]", " ", text)
+
+
+def names_only(path, text):
+    """The text with comments and strings blanked, on the same lines."""
+    if path.suffix != ".py":
+        return CPP_TEXT.sub(lambda match: blank(match[0]), text)
+    lines = [list(line) for line in text.split("\n")]
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in (tokenize.COMMENT, tokenize.STRING):
+            (row, column), (last, end) = token.start, token.end
+            for number in range(row, last + 1):
+                begin, until = column if number == row else 0, end if number == last else len(lines[number - 1])
+                lines[number - 1][begin:until] = " " * (until - begin)
+    return "\n".join("".join(line) for line in lines)
+
+
+for path in FILES:
+    name = str(path.relative_to(ROOT))
+    if name.startswith(OTHERS) or path == pathlib.Path(__file__).resolve():
+        continue
+    try:
+        text = path.read_text()
+    except UnicodeDecodeError:
+        continue
+    code = names_only(path, text).splitlines() if path.suffix in (".h", ".cc", ".proto", ".py") else None
+    for number, line in enumerate(text.splitlines(), 1):
+        if "tidy: allow" in line:
+            continue
+        for part in {part.lower() for part in PART.findall(line)}:
+            word = part if part in ANYWHERE else part[:-1] if part.endswith("s") else part
+            if word in ANYWHERE:
+                problem(path, number, "glossary", f"'{part}': say {ANYWHERE[word]}")
+        for word in NAME.findall(code[number - 1]) if code else ():
+            for part in {part.lower() for part in PART.findall(OUR_NAMES.sub("", word))}:
+                if part in IN_NAMES:
+                    problem(path, number, "glossary", f"'{part}' in '{word}': {IN_NAMES[part]}")
 
 for line in problems:
     print(line)

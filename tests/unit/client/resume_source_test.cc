@@ -14,11 +14,11 @@ v1::Job job(const std::vector<std::tuple<std::uint32_t, std::int64_t, bool>>& ch
   v1::Job job;
   job.set_id("06f3kq8z2m1ab");
   job.mutable_spec()->set_name("llama");
-  for (const auto& [attempt, step, aside] : checkpoints) {
+  for (const auto& [attempt, step, quarantined] : checkpoints) {
     v1::Checkpoint& one = *job.add_checkpoints();
     one.set_attempt(attempt);
     one.set_step(step);
-    one.set_quarantined(aside);
+    one.set_quarantined(quarantined);
     one.set_path("/c/attempt-" + std::to_string(attempt) + "/" + std::to_string(step));
   }
   return job;
@@ -51,12 +51,13 @@ TEST(ResumeSource, WhatIsNotThereIsReportedWithWhatIs) {
             "newest are 4, 8");
   EXPECT_THAT(chosen({}, 5), HasSubstr("it has no whole checkpoint ('muster ckpt ls "
                                        "06f3kq8z2m1ab'), and weights alone are none"));
-  EXPECT_EQ(chosen({{1, 4, true}, {1, 8, true}}),
-            "resuming job 'llama' (06f3kq8z2m1ab): all its whole checkpoints (steps 4, 8) were set "
-            "aside: they hold weights alone, are torn, or two attempts that went on from each "
-            "failed alike; 'muster events 06f3kq8z2m1ab' says which; of torn ones that are mended "
-            "name the step to load all the same, from weights a new job begins with start: {from: "
-            "job:JOB, as: weights}");
+  EXPECT_EQ(
+      chosen({{1, 4, true}, {1, 8, true}}),
+      "resuming job 'llama' (06f3kq8z2m1ab): all its whole checkpoints (steps 4, 8) were "
+      "quarantined: they hold weights alone, are torn, or two attempts that went on from each "
+      "failed alike; 'muster events 06f3kq8z2m1ab' says which; of torn ones that are mended "
+      "name the step to load all the same, from weights a new job begins with start: {from: "
+      "job:JOB, as: weights}");
 }
 
 v1::JobSpec named(const std::string& name, const std::string& from = {}) {

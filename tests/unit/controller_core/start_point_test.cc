@@ -77,15 +77,15 @@ TEST(StartPoint, OfTheStepThatIsAskedFor) {
   EXPECT_THAT(missing.reason("j2"),
               HasSubstr("has succeeded without a whole checkpoint of step 150; "));
   // One that is asked for by its number is meant, though it was quarantined.
-  StartWorld aside(v1::START_AS_RESUME, 200);
-  aside.started("j1", 1, "n0");
-  aside.checkpoint("j1", 1, 100);
-  aside.checkpoint("j1", 1, 200);
-  aside.accept({.events = {CheckpointQuarantined{
-                    .job = JobId("j1"), .attempt = AttemptNo(1), .step = 200}}});
-  aside.exited("j1", 1, "n0", 0, 0);
-  aside.swept("j1", 1, "n0");
-  EXPECT_EQ(aside.job("j2").start->step, 200);
+  StartWorld quarantined(v1::START_AS_RESUME, 200);
+  quarantined.started("j1", 1, "n0");
+  quarantined.checkpoint("j1", 1, 100);
+  quarantined.checkpoint("j1", 1, 200);
+  quarantined.accept({.events = {CheckpointQuarantined{
+                          .job = JobId("j1"), .attempt = AttemptNo(1), .step = 200}}});
+  quarantined.exited("j1", 1, "n0", 0, 0);
+  quarantined.swept("j1", 1, "n0");
+  EXPECT_EQ(quarantined.job("j2").start->step, 200);
 }
 
 TEST(StartPoint, WithoutACheckpointWhoAsksForOneEnds) {

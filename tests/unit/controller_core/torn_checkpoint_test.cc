@@ -212,7 +212,8 @@ TEST(TornCheckpoints, TheEventSaysBoth) {
   world.fails(2, TornWorld::torn());
   std::string reason;
   for (const auto& [index, event] : world.journal)
-    if (const auto* aside = std::get_if<CheckpointQuarantined>(&event.body)) reason = aside->reason;
+    if (const auto* quarantined = std::get_if<CheckpointQuarantined>(&event.body))
+      reason = quarantined->reason;
   EXPECT_EQ(reason,
             "node 'n0', which wrote it, has read it: a is short or damaged; the job goes on from "
             "step 10 of attempt 1");

@@ -65,9 +65,9 @@ TEST_F(LiveViewTest, SaysHowItStands) {
   v1::Checkpoint& saved = *running.add_checkpoints();
   saved.set_step(140);
   *saved.mutable_at() = stamp_at(66s);
-  v1::Checkpoint& aside = *running.add_checkpoints();
-  aside.set_step(150);
-  aside.set_quarantined(true);
+  v1::Checkpoint& quarantined = *running.add_checkpoints();
+  quarantined.set_step(150);
+  quarantined.set_quarantined(true);
   view_.set_job(running);
   view_.set_progress(reading_of(1, 100, 4.8121), kSubmitted + 60s);
   view_.set_progress(reading_of(1, 152, 2.3145), kSubmitted + 70s);
