@@ -1,10 +1,12 @@
-// How long the fact of a rank's exit waits for what its log says. Pure values; owned by the agent's
-// loop.
+// ExitWait says how long the fact of a rank's exit waits for what the rank's log says. Plain
+// values. The agent's loop keeps one per ended rank.
 //
-// An exit waits a moment: what broke the job, or that a rank has ended, is wanted now; its evidence
-// and its last step only help. One whose success is looked for decides the job: it waits for as
-// long as the reader gets on with the run's logs, however far behind it is, and gives up only when
-// `apart` goes by without a byte read.
+// An exit waits a short time. The controller needs at once to know what broke the job or that a
+// rank has ended. The evidence and the last step only help.
+//
+// An exit whose success is looked for decides the job. It waits for as long as the reader makes
+// progress with the run's logs, however far behind the reader is. It gives up only when `apart`
+// passes without a byte read.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +31,7 @@ class ExitWait {
     read_ = read;
     until_ = now + apart_;
   }
-  // Next look, or the end of it.
+  // The time of the next check, or the end of the wait.
   [[nodiscard]] BootTime until() const { return until_; }
 
  private:

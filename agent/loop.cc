@@ -12,11 +12,13 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr Duration kGatherWindow = milliseconds(5);
-// an exit's fact waits no longer for its evidence or last step, said once or never
+// An exit's fact waits at most this long for its evidence or last step. Later evidence does not
+// change a fact that was sent.
 constexpr Duration kEvidenceBound = std::chrono::seconds(1);
-// a good one's, without a byte read, when success is looked for: it decides the job
+// A good exit's fact waits this long without a byte read, if success is looked for: it decides the
+// job.
 constexpr Duration kUnreadBound = std::chrono::seconds(10);
-// a sweep's fact waits no longer for the last look at the checkpoints
+// a sweep's fact waits at most this long for the last scan of the checkpoints
 constexpr Duration kLastScanBound = std::chrono::seconds(15);
 constexpr Duration kRetryAfter = std::chrono::seconds(1);
 
@@ -107,9 +109,9 @@ Result<void> Agent::open() {
              if (stopped_) return;
              host_->note_rank_end(run, rank.value, end.evidence, end.success_seen,
                                   end.evidence_kind, end.step, end.total);
-             // the last loss, before the job has ended and nobody listens
+             // sends the last loss before the job ends and nobody reads it any more
              if (end.step && all_ended(host_->seen(run))) heartbeat();
-             // also when the disk did not take the mark: the fact must not wait for it
+             // also if the disk refused the mark: the fact must not wait
              run_changed(run);
              if (const auto at = watched_.find(run); at != watched_.end())
                at->second.asked[rank.value] = ExitWait();
@@ -164,8 +166,8 @@ void Agent::stop() {
 
 // --- turns ---------------------------------------------------------------------------------------
 
-// May be called from inside the host: everything else happens in a turn of its own. What has
-// changed meanwhile goes with it.
+// This may be called inside the host, so everything else happens in its own turn. Changes until
+// then are part of that turn.
 void Agent::run_changed(const RunKey& run) {
   dirty_.insert(run);
   if (turn_posted_ || stopped_) return;
@@ -188,7 +190,7 @@ void Agent::turn() {
   note_own_processes();
 }
 
-// A want of descriptors passes; what is wrong with the order itself stays wrong.
+// A lack of descriptors is temporary. An error in the order itself is permanent.
 void Agent::add_to_watch(const RunKey& run, const RunSeen& seen, WatchedRun& watched) {
   const BootTime now = options_.clock->now().boot;
   if (watched.added || watched.add_again > now) return;
@@ -208,7 +210,7 @@ void Agent::add_to_watch(const RunKey& run, const RunSeen& seen, WatchedRun& wat
 void Agent::tell_watch(const RunKey& run, const RunSeen& seen) {
   WatchedRun& watched = watched_[run];
   const v1::NodeLaunch* order = host_->order(run);
-  // nothing ever ran, or the record is damaged: there are no logs that could be named
+  // nothing ever ran, or the record is damaged: no log can be named
   if (order == nullptr) return;
   add_to_watch(run, seen, watched);
   for (; watched.added && watched.followed < seen.script_logs.size(); ++watched.followed) {
@@ -262,8 +264,8 @@ bool Agent::ready(const RunKey& run, const v1::RankExited& exited) const {
          host_->rank_end_known(run, exited.rank());
 }
 
-// What the run has saved last goes first, then its sweep: the next attempt is placed by what is
-// known then.
+// What the run saved last is sent first, then its sweep. The next attempt is placed by what the
+// controller knows then.
 void Agent::last_scan(const RunKey& run) {
   const auto watched = watched_.find(run);
   if (stopped_ || watched == watched_.end()) return;
@@ -285,7 +287,7 @@ void Agent::gather(const RunKey& run, const RunSeen& seen) {
   if (urgent) {
     flush();
   } else if (!outbox_.empty() && !gathering_) {
-    gathering_ = true;  // from the first one on: a stream of them must not put it off for ever
+    gathering_ = true;  // from the first fact on: a stream of facts must not postpone it for ever
     gather_timer_.arm(kGatherWindow, [this] { flush(); });
   }
 }
@@ -338,8 +340,8 @@ void Agent::reconcile_now() {
     if (const auto* gone = std::get_if<ForgetRun>(&action)) forget(gone->run);
     host_->perform(action);
   }
-  // What the disk or the kernel refused is asked for again; what was done makes the next look find
-  // nothing to do.
+  // An action that the disk or the kernel refused is requested again. After a successful action the
+  // next call finds nothing to do.
   if (actions.empty()) {
     retry_timer_.cancel();
   } else {
@@ -348,8 +350,8 @@ void Agent::reconcile_now() {
 }
 
 void Agent::forget(const RunKey& run) {
-  // The order may be older than the run's end, where its job was archived without it: whoever keeps
-  // the node's devices for it has to hear that it is swept.
+  // The order may be older than the run's end, if its job was archived without that end. The
+  // controller keeps the node's devices for the run, so it must learn that the run is swept.
   const auto& seen = host_->seen();
   if (const auto last = seen.find(run); last != seen.end() && link_ && link_->up()) {
     (void)outbox_.gather(run, facts_of(run, last->second),

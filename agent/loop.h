@@ -1,22 +1,26 @@
-// The agent's life: observe (host, watch), decide (agent/core), do (host), tell (link). Owns all of
-// the agent's state; everything happens on one loop, others post to it.
+// Agent is the main loop of the process: it observes (host, watch), decides (agent/core), acts
+// (host) and reports (link). main() creates and destroys it, and it owns all state of the agent.
+// Its handlers run on one async::Loop; other threads post to that loop.
 //
-//   start:  host opened -> watch -> runs found are watched -> reconcile(no orders, starting up) ->
-//           log push -> devices that an earlier life announced, or the first look at them -> link
-//   turn:   something changed -> facts of that run go out -> reconcile -> actions -> (their effects
-//           are changes)
-//   look:   now and then, by a thread of its own: readings go with the next heartbeat; other
-//           devices,
-//           with a new Hello
-//   news:   of the kernel's network interfaces and routes: other ones, with a new Hello
+//   start:  host opened -> watch -> found runs are watched -> reconcile(no orders, starting up) ->
+//           log push -> devices that an earlier incarnation announced, or the first probe -> link
+//   turn:   something changed -> facts of that run are sent -> reconcile -> actions -> (their
+//           effects are changes)
+//   probe:  at intervals, on its own thread: readings go with the next heartbeat; changed devices
+//           cause a new Hello
+//   news:   of the kernel's network interfaces and routes: a change causes a new Hello
 //   stop:   prober, link, log push, watch, host. Workers and ranks stay; a later start adopts them.
 //
-// Bounds: an exit waits at most 1 s for its evidence or last step (milliseconds where machine and
-// file system do as they should), a good one whose success is looked for until 10 s go by in which
-// nothing of the run's logs was read, a sweep at most 15 s for the last look at the run's
-// checkpoints. Nothing polls here: the heartbeat is the only timer of an idle agent, a retry timer
-// runs
-// only while an action is outstanding.
+// Bounds:
+//
+// - An exit waits at most 1 s for its evidence or last step. It waits only milliseconds if machine
+//   and file system work normally.
+// - A good exit whose success is looked for waits until 10 s pass in which nothing of the run's
+//   logs is read.
+// - A sweep waits at most 15 s for the last scan of the run's checkpoints.
+//
+// Nothing polls here. The heartbeat is the only timer of an idle agent. A retry timer runs only
+// while an action is outstanding.
 #pragma once
 
 #include <atomic>
@@ -46,27 +50,28 @@ namespace muster::agent {
 
 struct AgentOptions {
   HostOptions host;
-  // without devices, where these are looked for
+  // without devices if `probe` is set
   v1::Inventory inventory;
-  // reads anew what of it is the network's; none: that is never another
+  // reads the network part of the inventory again; empty: that part never changes
   std::function<void(v1::Inventory&)> network;
-  // how they are; none: those of the inventory are all
+  // how to probe devices; empty: the inventory already has all devices
   std::optional<probe::ProbeOptions> probe;
-  Duration probe_interval{};  // zero: one look
-  // the first Hello waits no longer for it, nor at all for devices that were kept
+  Duration probe_interval{};  // zero: one probe only
+  // The first Hello waits at most this long for the first probe. It does not wait if devices were
+  // kept on disk.
   Duration first_probe_bound = std::chrono::seconds(21);
   std::string version;
-  // one of a kind a process, also among those with a copy of the state directory; empty: not told
+  // unique per process, also among processes with a copy of the state directory; empty: not sent
   std::string incarnation;
   WatchOptions watch;
   std::function<Result<rpc::Endpoint>()> endpoint;  // thread-safe
-  // this agent can never be taken by that controller; on the loop
+  // called on the loop when the controller can never accept this agent
   std::function<void(const Error&)> on_permanent;
   const Clock* clock = &system_clock();
 };
 
-// The devices of this node, which others may become while a start is prepared on a thread of its
-// own. Thread-safe.
+// The devices of this node. They may change while a start is prepared on its own thread.
+// Thread-safe.
 class DeviceIds {
  public:
   void set(std::set<std::uint32_t> ids, NumaNodes numa_nodes) {
@@ -88,30 +93,31 @@ class DeviceIds {
 
 class Agent {
  public:
-  // `loop` outlives it; made off the loop, destroyed after the loop has stopped.
+  // `loop` must outlive the agent. Construct it off the loop, and destroy it after the loop has
+  // stopped.
   Agent(async::Loop& loop, StateDir state, AgentOptions options);
   ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Blocks until the runs of earlier lives are adopted. Then stop() must be called, also after an
-  // error.
+  // Blocks until the runs of earlier incarnations are adopted. The caller must then call stop(),
+  // also after an error.
   Result<void> start();
   // Blocks. Workers and ranks stay.
   void stop();
 
  private:
   struct WatchedRun {
-    bool added = false;             // the watch took it
-    BootTime add_again{};           // it did not: asked again then
-    std::string refused;            // why, said once a cause
-    std::set<std::uint32_t> ended;  // ranks whose end the watch was told
-    std::size_t followed = 0;       // of its script's logs, those that the watch was told
+    bool added = false;             // the watch accepted it
+    BootTime add_again{};           // when to ask the watch again
+    std::string refused;            // reason of the refusal, logged once per cause
+    std::set<std::uint32_t> ended;  // ranks whose end was sent to the watch
+    std::size_t followed = 0;       // number of its script's logs that the watch follows
     bool swept_notified = false;
-    std::map<std::uint32_t, ExitWait> asked;  // ranks whose logs are being read to their end
-    // until then, for the last look at the checkpoints
+    std::map<std::uint32_t, ExitWait> asked;  // ranks whose logs are read to their end
+    // the fact of the sweep waits until then for the last scan of the checkpoints
     BootTime swept_waits{};
-    std::optional<std::set<std::uint32_t>> devices;  // of its launch record, read once
+    std::optional<std::set<std::uint32_t>> devices;  // from its launch record, read once
   };
 
   Result<void> open();
@@ -132,7 +138,7 @@ class Agent {
   void start_link();
   void start_log_push();
 
-  // What happened.
+  // Handlers of local events.
   void run_changed(const RunKey& run);
   void turn();
   void add_to_watch(const RunKey& run, const RunSeen& seen, WatchedRun& watched);
@@ -146,7 +152,7 @@ class Agent {
   void reconcile_now();
   void forget(const RunKey& run);
 
-  // From the controller.
+  // Handlers of messages from the controller, and what is sent to it.
   v1::Hello hello() const;
   Result<void> on_welcome(const v1::Welcome& welcome, BootTime hello_sent);
   void on_orders(v1::Orders orders);
@@ -164,37 +170,37 @@ class Agent {
   [[nodiscard]] std::string disk_text() const;
 
   async::Loop& loop_;
-  async::Loop disk_;  // synced writes of the identity
+  async::Loop disk_;  // for synced writes of the identity
   AgentOptions options_;
-  std::shared_ptr<StateDir> state_;  // disk_'s, after the first connection
+  std::shared_ptr<StateDir> state_;  // used on disk_ after the first connection
   Identity identity_;                // the loop's copy, may be ahead of the disk
   bool identity_dirty_ = false;
-  Epoch stored_epoch_;  // on disk, or refused by it: the orders of a higher one wait
+  Epoch stored_epoch_;  // on disk, or the disk refused it; orders of a higher epoch wait
   std::optional<BootTime> disk_probed_at_;
   bool disk_probing_ = false;
-  // errno with which the state directory's disk refused the last look; 0: it takes writes
+  // errno of the last write test on the state directory's disk; 0: the disk takes writes
   int disk_error_ = 0;
 
   std::unique_ptr<Host> host_;
   std::unique_ptr<Watch> watch_;
   std::unique_ptr<LogPush> log_push_;
   std::unique_ptr<Link> link_;
-  std::shared_ptr<FileStreams> files_;  // threads of starts share it
+  std::shared_ptr<FileStreams> files_;  // shared with the threads of starts
 
   std::unique_ptr<probe::Prober> prober_;
   probe::DeviceBook devices_;
-  // For threads of the prober and of starts.
+  // Shared with the threads of the prober and of starts.
   std::shared_ptr<probe::OwnProcesses> own_processes_ = std::make_shared<probe::OwnProcesses>();
   std::shared_ptr<DeviceIds> device_ids_ = std::make_shared<DeviceIds>();
   std::vector<std::string> findings_logged_;
   std::uint64_t probes_ = 0;
-  // whose readings the controller has; 0 with each connection
+  // the newest probe whose readings the controller has; 0 with each connection
   std::uint64_t probe_acked_ = 0;
-  // by this life
+  // when this incarnation last announced devices
   std::optional<BootTime> announced_at_;
-  // what is in the file, or is on its way there
+  // what is in the file, or will be in it soon
   std::string kept_;
-  // disk_'s thread tells
+  // set on disk_'s thread
   std::shared_ptr<std::atomic<bool>> keeping_failed_ = std::make_shared<std::atomic<bool>>(false);
 
   std::optional<InterfaceNews> interface_news_;
@@ -202,8 +208,8 @@ class Agent {
   std::optional<BootTime> network_reported_at_;  // since the start
   bool network_waits_ = false;                   // network_timer_ is armed
 
-  std::optional<v1::Orders> orders_;          // of this connection, merged
-  std::optional<v1::Orders> waiting_orders_;  // for their epoch to be stored; merged as well
+  std::optional<v1::Orders> orders_;          // orders of this connection, merged
+  std::optional<v1::Orders> waiting_orders_;  // wait until their epoch is stored; merged as well
   Outbox outbox_;
   std::map<RunKey, WatchedRun> watched_;
   std::set<RunKey> dirty_;
@@ -212,30 +218,30 @@ class Agent {
   bool starting_up_ = true;
   bool welcomed_once_ = false;
   bool stopped_ = false;
-  std::string refused_orders_;    // said once a cause
-  std::set<RunKey> unsupported_;  // told to this controller
+  std::string refused_orders_;    // last logged refusal, logged once per cause
+  std::set<RunKey> unsupported_;  // already reported to this controller
 
   Duration heartbeat_interval_ = std::chrono::seconds(1);
   struct HeartbeatSent {
     BootTime at{};
     std::uint64_t mark = 0;    // of its readings
-    std::uint64_t probed = 0;  // at the devices
+    std::uint64_t probed = 0;  // number of its probe
   };
   std::uint64_t heartbeat_number_ = 0;
   std::uint64_t readings_acked_ = 0;  // mark; 0 with each connection
   BootTime heartbeat_sent_at_{};
-  // of this connection, not acknowledged yet
+  // heartbeats of this connection that are not acknowledged yet
   std::map<std::uint64_t, HeartbeatSent> heartbeats_sent_;
-  // whose shards were too many for a heartbeat, and the log says so
+  // runs with too many shards for a heartbeat, already logged
   std::set<RunKey> trimmed_;
 
   async::Timer heartbeat_timer_, gather_timer_, evidence_timer_, retry_timer_, identity_timer_,
       first_probe_timer_, network_timer_;
 
   std::mutex log_hello_mutex_;
-  // for log push's thread; nothing while the control stream is down
+  // read by log push's thread; empty while the control stream is down
   std::optional<v1::LogHello> log_hello_;
-  bool takes_auxiliary_logs_ = false;  // the controller, which said so in its newest Welcome
+  bool takes_auxiliary_logs_ = false;  // as the newest Welcome says
 };
 
 }  // namespace muster::agent

@@ -1,5 +1,5 @@
-// The agent's devices: what is known of them before the first Hello, and what becomes of each look
-// after it.
+// The device part of the Agent: what it knows of devices before the first Hello, and what it does
+// with each probe after it.
 #include <algorithm>
 
 #include "agent/loop.h"
@@ -10,8 +10,8 @@
 namespace muster::agent {
 namespace {
 
-// between two Hellos for the devices' sake: a tool that cannot make up its mind costs the
-// controller a record each time
+// Minimum number of probe intervals between two Hellos because of devices. A tool that keeps
+// changing its answer costs the controller one record each time.
 constexpr int kProbesApart = 3;
 
 }  // namespace
@@ -36,13 +36,13 @@ Result<void> Agent::start_devices() {
     on_probed(
         {.findings = {
              "the tools have not answered yet: the devices are told as soon as they are known"}});
-    probes_ = 0;  // that was none
+    probes_ = 0;  // that was no probe
   });
   return {};
 }
 
-// Nothing is placed on them before the first look: no reading of them is sent until then, and their
-// feature says that readings come.
+// Nothing is placed on these devices before the first probe. No reading is sent until then, and
+// their feature says that readings follow.
 bool Agent::restore_devices() {
   auto kept = probe::load_kept(options_.host.layout.devices(), options_.host.self.instance,
                                options_.host.self.boot_id);
@@ -61,8 +61,8 @@ bool Agent::restore_devices() {
   return true;
 }
 
-// Ranks of an earlier life must not end because a tool hangs: half of what is left of their grace
-// is for the way to the controller and back.
+// Ranks of an earlier incarnation must not end because a tool hangs. Half of their remaining grace
+// is left for the connection to the controller and its answer.
 Duration Agent::hello_bound() const {
   Duration bound = options_.first_probe_bound;
   const BootTime now = options_.clock->now().boot;
@@ -80,7 +80,7 @@ void Agent::on_probed(probe::Probed probed) {
   first_probe_timer_.cancel();
   const bool restored = devices_.restored();
   const bool others = devices_.take(std::move(probed));
-  // they are those of this boot now
+  // the devices now belong to this boot
   if (restored && !devices_.restored() && !others) keep_devices();
   if (keeping_failed_->exchange(false)) store_devices();
   ++probes_;
@@ -130,7 +130,7 @@ void Agent::store_devices() {
              });
 }
 
-// Once, until they are others.
+// Each list of findings is logged once, until it changes.
 void Agent::say_findings() {
   if (devices_.findings() == findings_logged_) return;
   findings_logged_ = devices_.findings();
@@ -152,8 +152,8 @@ void Agent::note_own_processes() {
   own_processes_->set(std::move(pids), std::move(devices));
 }
 
-// The record is there before the first rank, and for every later life. One that cannot be read has
-// none: what is on its cards counts as a stranger's.
+// The record exists before the first rank, and for every later incarnation. A run whose record
+// cannot be read has no devices here: processes on its cards count as those of a stranger.
 const std::set<std::uint32_t>& Agent::devices_of(const RunKey& run) {
   auto& known = watched_[run].devices;
   if (known) return *known;

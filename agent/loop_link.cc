@@ -1,5 +1,5 @@
-// The agent's half of the control stream: what is said to the controller, and what is believed of
-// what it says.
+// The Agent's part of the control stream: what it sends to the controller, and what it accepts from
+// it.
 #include <cerrno>
 #include <random>
 #include <utility>
@@ -13,7 +13,7 @@
 namespace muster::agent {
 namespace {
 
-// between two heartbeats out of turn
+// minimum time between two heartbeats out of turn
 constexpr Duration kHeartbeatGap = std::chrono::milliseconds(20);
 constexpr Duration kIdentityGap = std::chrono::seconds(1);
 constexpr std::size_t kHeartbeatsRemembered = 256;
@@ -127,7 +127,8 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
                     ": it is an old controller, or one with an old copy of its journal; stop it");
   }
   if (identity_.cluster != cluster) {
-    // Durable before the first order of this cluster is obeyed: its process tags are made of it.
+    // This is durable before the first order of this cluster is obeyed, because process tags
+    // contain the cluster.
     Identity joined = identity_;
     joined.cluster = cluster;
     joined.highest_epoch = epoch;
@@ -140,7 +141,7 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
     see_epoch(epoch);
   }
   welcomed_once_ = true;
-  // Whatever still holds of them is said again.
+  // The controller sends all orders that still apply again.
   orders_.reset();
   waiting_orders_.reset();
   {
@@ -163,15 +164,15 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
   probe_acked_ = 0;
   host_->renew_leases(hello_sent);
   outbox_.reconnected();
-  // before the facts: a sweep among them must not come before the checkpoints that its run left
+  // before the facts: a sweep among them must not arrive before the checkpoints of its run
   heartbeat();
   for (const auto& [run, seen] : host_->seen()) gather(run, seen);
   flush();
   return {};
 }
 
-// Log push waits with the control stream, instead of knocking at the same closed door as often
-// again.
+// Log push waits together with the control stream. It would otherwise try the same address equally
+// often.
 void Agent::on_down() {
   heartbeat_timer_.cancel();
   const std::lock_guard lock(log_hello_mutex_);
@@ -179,8 +180,7 @@ void Agent::on_down() {
 }
 
 bool Agent::on_refused(const Error& error, bool other_cluster) {
-  // An agent that this controller has taken before is not given up for what a controller says
-  // today.
+  // A controller has accepted this agent before, so the agent does not end because of one refusal.
   if (!other_cluster || welcomed_once_ || identity_.cluster.empty() || !options_.on_permanent)
     return false;
   options_.on_permanent(error);
@@ -217,8 +217,8 @@ void Agent::see_epoch(Epoch epoch) {
   store_identity(true);
 }
 
-// A disk that takes nothing holds no order back for longer than it takes to say so: a stop must not
-// wait for room.
+// A disk that refuses writes delays orders only until it reports the refusal: a stop must not wait
+// for disk space.
 void Agent::epoch_stored(Epoch epoch) {
   if (stopped_ || epoch <= stored_epoch_) return;
   stored_epoch_ = epoch;
@@ -249,8 +249,9 @@ void Agent::on_fact_ack(const v1::FactAck& ack) {
   store_identity(false);
 }
 
-// An epoch at once, and before its orders are obeyed. An acknowledged index lazily: what is lost of
-// it by a crash only makes the check against an old journal a second less sharp.
+// An epoch is stored at once, before its orders are obeyed. An acknowledged index is stored later.
+// If a crash loses a part of it, the check against an old journal only becomes one second less
+// exact.
 void Agent::store_identity(bool now) {
   if (now) {
     identity_dirty_ = false;
@@ -294,7 +295,7 @@ void Agent::heartbeat() {
     *heartbeat.add_readings() = std::move(reading);
     watched.insert(key);
   }
-  // its image is on its way: nothing of it is watched yet
+  // a run that still fetches its image is not watched yet, so its reading is added here
   for (const auto& [run, state] : host_->seen()) {
     if (!state.setting_up || watched.contains(run)) continue;
     v1::AttemptReading& reading = *heartbeat.add_readings();
@@ -316,7 +317,7 @@ void Agent::heartbeat() {
   }
   probe_disk();
   if (disk_error_ != 0) heartbeat.set_disk_trouble(disk_text());
-  // a lease is renewed in its own room
+  // a lease is renewed in its own disk space
   const bool full = disk_error_ == ENOSPC || disk_error_ == EDQUOT;
   for (const auto& [run, state] : host_->seen()) {
     if (const auto left = host_->lease_left(run, disk_error_ == 0 || full)) {
@@ -333,7 +334,7 @@ void Agent::heartbeat() {
   heartbeat_timer_.arm(heartbeat_interval_, [this] { this->heartbeat(); });
 }
 
-// A look may hang as the disk does, so it is not this loop's.
+// A write test may hang if the disk hangs, so it does not run on this loop.
 void Agent::probe_disk() {
   const BootTime now = options_.clock->now().boot;
   if (disk_probing_ || (disk_probed_at_ && now - *disk_probed_at_ < kDiskProbeInterval)) return;
@@ -358,7 +359,8 @@ std::string Agent::disk_text() const {
   return fail_errno("'" + options_.host.layout.root().string() + "'", disk_error_).error().message;
 }
 
-// Something a person waits for was seen: out of turn, but a burst of it is one heartbeat.
+// A person waits for what was seen, so the heartbeat is sent out of turn. Many such events within a
+// short time cause one heartbeat.
 void Agent::heartbeat_soon() {
   if (stopped_ || !link_ || !link_->up()) return;
   const Duration since = options_.clock->now().boot - heartbeat_sent_at_;

@@ -1,14 +1,14 @@
-// The agent's network interfaces and routes: what the kernel says of them while the agent runs is
-// told with a new Hello.
+// The network part of the Agent: a change of the node's interfaces or routes while the agent runs
+// is sent to the controller with a new Hello.
 //
-//   listening --news--> waits (deaf) --1 s--> look --nothing told is another--> listening
+//   listening --news--> waits (deaf) --1 s--> read --nothing has changed--> listening
 //                         ^                     |
-//                         |                     +--told a minute ago or longer--> new Hello,
-//                         |                     |                                 listening
-//                         +---the minute's rest-+
+//                         |                     +--last Hello for this >= 1 min ago--> new Hello,
+//                         |                     |                                      listening
+//                         +---rest of 1 min-----+
 //
-// While it waits it hears nothing, so that routes that flap, on a host with many containers or one
-// that is a router, cost a look a second at the most.
+// While the agent waits it does not listen. So flapping routes, on a host with many containers or
+// on a router, cost at most one read per second.
 #include <google/protobuf/util/message_differencer.h>
 
 #include "agent/loop.h"
@@ -17,9 +17,10 @@
 namespace muster::agent {
 namespace {
 
-// a bond or a lease of DHCP comes in several steps
+// a bond or a DHCP lease changes in several steps
 constexpr Duration kSettle = std::chrono::seconds(1);
-// for the network's sake: an interface or route that flaps costs the controller a record each time
+// between two Hellos because of the network: a flapping interface or route costs the controller a
+// record each time
 constexpr Duration kHellosApart = std::chrono::minutes(1);
 
 }  // namespace
@@ -36,7 +37,7 @@ void Agent::watch_network() {
   probe_network_after(kSettle);  // it may have changed since it was read
 }
 
-// The first time that is asked for stands: news without end must not put it off for ever.
+// The first requested time is kept: endless news must not postpone the read for ever.
 void Agent::probe_network_after(Duration after) {
   if (network_waits_) return;
   network_waits_ = true;
@@ -54,7 +55,7 @@ void Agent::listen_to_network() {
 }
 
 void Agent::probe_network() {
-  interface_news_->take();  // before the look: what comes after it is news
+  interface_news_->take();  // before the read: later changes are news
   v1::Inventory now = options_.inventory;
   options_.network(now);
   if (google::protobuf::util::MessageDifferencer::Equals(now, options_.inventory)) return;

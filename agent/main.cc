@@ -1,6 +1,7 @@
-// muster-agent: wiring only. Exit codes: 0 told to leave (SIGTERM, SIGINT); 12 a second agent on
-// this state directory; 64 usage; 70 everything else that trying again cannot mend (another
-// cluster's agent included).
+// muster-agent: main() only connects the parts.
+//
+// Exit codes: 0 stopped by SIGTERM or SIGINT; 12 a second agent on this state directory; 64 usage;
+// 70 every other error that another try cannot correct (including an agent of another cluster).
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ int exit_code(const Error& error) {
   return 70;
 }
 
-// Those that no tool is asked for; nothing: they are to be looked for.
+// The devices that need no tool. Empty result: the devices must be probed.
 Result<std::optional<std::vector<agent::probe::Device>>> known_devices(
     const agent::CommandLine& line) {
   agent::probe::ProbeOptions options{.slots = line.devices};
@@ -62,7 +63,7 @@ Result<int> run(const agent::CommandLine& line) {
   const auto endpoint = agent::endpoint_source(line);
   std::string controller = line.controller;
   if (line.address.empty()) {
-    // An endpoint file that is not there yet is a cluster on this machine that is just coming up.
+    // If the endpoint file does not exist yet, a cluster on this machine is just starting.
     if (auto found = endpoint()) controller = found->address;
     if (controller.find(':') == std::string::npos) controller = "unix:" + controller;
   }
@@ -121,7 +122,7 @@ Result<int> run(const agent::CommandLine& line) {
 
   async::Loop loop("agent");
   std::promise<int> ended;
-  bool announced = false;  // the loop's
+  bool announced = false;  // used on the loop
   const auto end = [&](int code) {
     if (!announced) ended.set_value(code);
     announced = true;

@@ -16,8 +16,8 @@
 namespace muster::agent {
 namespace {
 
-// A look is some thirty short programs on a node with eight cards: often enough to keep a sick one
-// from the next job, seldom enough to cost nothing.
+// A probe runs about thirty short programs on a node with eight cards. This interval is short
+// enough to keep a bad card from the next job, and long enough to cost almost nothing.
 constexpr const char* kProbeInterval = "30s";
 constexpr Duration kProbeIntervalMost = std::chrono::hours(24);
 

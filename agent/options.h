@@ -1,5 +1,8 @@
-// The agent's command line and MUSTER_* variables, as values. Reads files only when asked for the
-// endpoint.
+// CommandLine holds the agent's command line and its MUSTER_* variables. Plain values. main()
+// creates one at the start.
+//
+// Only the function that endpoint_source() returns reads files: the endpoint file and the token
+// file.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +26,7 @@ struct CommandLine {
   NodeName name;
   std::filesystem::path state_dir;
   std::optional<std::uint32_t> devices;  // CPU slots
-  // a written list (agent/probe/fixed_inventory.h); empty: the tools are asked
+  // a file with a list of devices (agent/probe/fixed_inventory.h); empty: the tools are asked
   std::filesystem::path devices_from;
   Duration probe_interval{};
   std::string address;
@@ -36,11 +39,11 @@ struct CommandLine {
   ContainerOptions container;
 };
 
-// Nothing: help or version was asked for and printed. Errors are InvalidArgument.
+// An empty result: help or version was requested and printed. Errors are InvalidArgument.
 Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv);
 
-// Where the controller is, read anew at each call: an endpoint file is written again by each
-// controller. Thread-safe.
+// Returns a function that finds the controller. The function reads the endpoint file again at each
+// call, because each controller rewrites it. Thread-safe.
 std::function<Result<rpc::Endpoint>()> endpoint_source(const CommandLine& command_line);
 
 }  // namespace muster::agent

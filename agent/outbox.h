@@ -1,11 +1,14 @@
-// Which facts this connection has been told, and in what order the rest may go. Pure values; owned
-// by the agent's loop.
+// Outbox knows which facts were sent on this connection, and in what order the others may be sent.
+// The Agent owns one and uses it on its loop. It does no I/O.
 //
-// Rules: after a reconnect everything is told again. An exit may wait for its evidence (`ready`); a
-// sweep waits for its run's exits, and for the last look at its checkpoints (`scanned`); nothing
-// else waits for anything. A bad exit, an auxiliary process's end, a start and a sweep go at once;
-// exits
-// that muster asked for, or that are well, may be gathered for a few milliseconds.
+// Rules:
+//
+// - After a reconnect all facts are sent again.
+// - An exit may wait for its evidence (`ready`).
+// - A sweep waits for the exits of its run and for the last scan of its checkpoints (`scanned`).
+// - No other fact waits.
+// - A bad exit, the end of an auxiliary process, a start and a sweep are sent at once.
+// - Exits that muster requested, or that are good, may be gathered for a few milliseconds.
 #pragma once
 
 #include <cstddef>
@@ -21,30 +24,30 @@
 
 namespace muster::agent {
 
-// Code or signal says failure, and it was not muster's stop.
+// True if the code or the signal means failure and muster did not stop the rank.
 [[nodiscard]] bool is_bad_exit(const v1::RankExited& exited);
 
 class Outbox {
  public:
   using Ready = std::function<bool(const v1::RankExited&)>;
 
-  void reconnected();  // nothing is told any more, sequence numbers start anew
+  void reconnected();  // clears what was sent; sequence numbers start again
   void forget(const RunKey& run);
 
-  // Takes up what is new and ready among all facts of the run, oldest first. True: something that
-  // must not wait is among what is gathered.
+  // Gathers what is new and ready among all facts of the run, oldest first. Returns true if a fact
+  // that must not wait has been gathered.
   bool gather(const RunKey& run, const std::vector<v1::Fact>& facts, const Ready& ready,
               bool scanned = true);
   [[nodiscard]] bool empty() const { return gathered_.facts().empty(); }
-  // The oldest of what was gathered, with the sequence number of its last: as many as a message
-  // holds. What is left is taken next.
+  // Takes the oldest gathered facts, as many as one message holds, with the sequence number of the
+  // last of them. The next call takes the rest.
   v1::Facts take();
 
-  // about: a single fact may be as long as it is
+  // approximate: a single fact is never cut, however long it is
   static constexpr std::size_t kMessageBytes = 4U << 20U;
 
  private:
-  // which fact, which rank, which auxiliary process: with the run, the natural key
+  // kind of fact, rank, auxiliary process; together with the run this is the natural key
   using Kind = std::tuple<int, std::uint32_t, std::string>;
   std::map<RunKey, std::set<Kind>> sent_;
   v1::Facts gathered_;

@@ -1,4 +1,4 @@
-// The `muster` binary: wiring only. Verbs live in client/commands, a file each.
+// The `muster` binary only connects its parts. The verbs are in client/commands, one file for each.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ int run_verb(int argc, char** argv) {
   context.out = muster::render::style_of(STDOUT_FILENO);
   context.err = muster::render::style_of(STDERR_FILENO);
   int exit = kOk;
-  // The parser would split what looks like a list ("[0,8]") in another program's words.
+  // The parser would split words of another program's command line that look like a list ("[0,8]").
   char** const behind = std::find_if(argv + std::min(1, argc), argv + argc, [](const char* word) {
     return std::string_view(word) == "--";
   });
@@ -64,7 +64,7 @@ int run_verb(int argc, char** argv) {
         add_ckpt, add_ranktable, add_env,    add_node,     add_local,   add_version}) {
     add(app, context, exit);
   }
-  app.footer(kFirstSteps);  // behind the verbs, which would take it over
+  app.footer(kFirstSteps);  // after the verbs, which would inherit it
   name_variables(app);
   try {
     app.parse(argc, argv);
@@ -86,12 +86,12 @@ int run_verb(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (argc > 0 && muster::import::is_stand_in(argv[0]))
     return muster::import::run_stand_in(argc, argv);
-  std::signal(SIGPIPE, SIG_DFL);  // `muster logs | head` ends quietly
+  std::signal(SIGPIPE, SIG_DFL);  // `muster logs | head` ends without an error
   try {
     const int exit = run_verb(argc, argv);
     flush_out();
     return exit;
-  } catch (const std::exception& error) {  // a full disk behind stdout, no memory
+  } catch (const std::exception& error) {  // stdout on a full disk, no memory
     fmt::print(stderr, "muster: {}\n", error.what());
     return kInternal;
   }

@@ -1,5 +1,5 @@
-// The controller's command line: flags, each with a MUSTER_CONTROLLER_* variable, checked as a
-// whole. Reads nothing but arguments and environment.
+// Parses the controller's command line: flags, each with a MUSTER_CONTROLLER_* variable, checked as
+// a whole. main() calls it once on the main thread. It reads only arguments and environment.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace muster::controller {
 struct Config {
   std::filesystem::path state_dir;
   std::vector<std::string> listen;   // empty: unix:STATE_DIR/controller.sock
-  std::filesystem::path token_file;  // empty: STATE_DIR/token, when it listens on TCP
+  std::filesystem::path token_file;  // empty: STATE_DIR/token, if it listens on TCP
   bool allow_plain_tcp = false;
   std::filesystem::path endpoint_file;  // empty: STATE_DIR/endpoint.json
   std::string log_level = "info";
@@ -26,7 +26,7 @@ struct Config {
   Duration archive_keep = std::chrono::hours(24 * 90);
   Duration heartbeat_interval = std::chrono::seconds(1);
   std::uint16_t port_first = 20'000, port_last = 29'999;
-  std::filesystem::path dump;  // not empty: print the ledger of this state directory and end
+  std::filesystem::path dump;  // not empty: print the ledger of this state directory and exit
 
   [[nodiscard]] bool listens_on_tcp() const;
 };
@@ -35,13 +35,13 @@ std::string_view version();
 
 struct CommandLine {
   Config config;
-  int exit_code = -1;  // >= 0: end now (help, version, a mistake), after printing `text`
+  int exit_code = -1;  // >= 0: exit now (help, version, a mistake), after printing `text`
   std::string text;
 };
 CommandLine parse_command_line(int argc, const char* const* argv);
 
 Result<std::pair<std::uint16_t, std::uint16_t>> parse_port_range(std::string_view text);
-// Addresses that may not be listened on, and why.
+// Checks that all addresses may be listened on. The error names the first that may not, and why.
 Result<void> check_listen(const Config& config);
 
 }  // namespace muster::controller

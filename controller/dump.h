@@ -1,5 +1,5 @@
-// `muster-controller --dump DIR`: what a journal adds up to, as text on stdout. Changes nothing on
-// the disk.
+// `muster-controller --dump DIR`: prints as text the ledger that a journal gives. main() calls it
+// on the main thread. It changes nothing on the disk.
 #pragma once
 
 #include <filesystem>

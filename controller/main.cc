@@ -1,6 +1,6 @@
 // Wiring only. Start: state directory, journal, fold, services, listen, endpoint file. Stop
-// (SIGTERM, SIGINT): log receivers, calls, shell, work loop, journal; each waits for the one
-// before. kill -9 at any moment is as good.
+// (SIGTERM, SIGINT): log receivers, calls, shell, work loop, journal. Each waits for the one
+// before. kill -9 at any moment works just as well.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -31,9 +31,10 @@ namespace muster::controller {
 namespace {
 
 constexpr int kInternal = 70;
-// an agent of this machine wants so much free where a run's outputs lie: here, as a rule
+// An agent of this machine needs this much free space where a run's outputs are, which is usually
+// here.
 constexpr std::uint64_t kStartBytes = 256ull << 20;
-// 256 logs, two connections a node and one a client, for some 200 nodes
+// 256 logs, two connections for each node, and one for each client, for some 200 nodes.
 constexpr std::size_t kDescriptorsWanted = 1'024;
 
 int give_up(const Error& error) {
@@ -42,15 +43,15 @@ int give_up(const Error& error) {
   return kInternal;
 }
 
-// Nothing may be released any more, so nothing is tidied either: the next start goes on from what
-// is durable.
+// Nothing may be released any more, so nothing is cleaned up either: the next start continues from
+// what is durable.
 [[noreturn]] void die(const Error& error) {
   give_up(error);
   std::_Exit(kInternal);
 }
 
-// Durable: started again, it would give orders until the agent that knows better comes, and its own
-// rows would soon hide it.
+// The mark is durable. Without it, the controller would give orders after a restart until the agent
+// that knows better connects, and its own rows would soon hide the problem.
 void mark_behind(Shell& shell, journal::SqliteJournal& journal, const Error& error) {
   log::error(pause_text(error.message));
   shell.with_journal("behind", [&journal, why = error.message](journal::Journal&) {
@@ -87,7 +88,7 @@ int run(const Config& config) {
     std::fprintf(stderr, "muster-controller: %s\n", made.error().message.c_str());
     return kInternal;
   }
-  // one that was there before; failing is met by the next open
+  // The directory may have existed before. If this fails, the next open reports it.
   ::chmod(config.state_dir.c_str(), 0700);
   const bool own_file = config.log_file.empty();
   if (auto ready =
@@ -109,7 +110,7 @@ int run(const Config& config) {
                                     .archive_keep = config.archive_keep};
   auto journal = journal::SqliteJournal::open(kept);
   if (!journal) return give_up(journal.error());
-  // Before the journal is read: on a full disk the start's own row needs the room that old logs
+  // Before the journal is loaded: on a full disk, the start's own row needs the room that old logs
   // give.
   const logs::RoomKept room_kept{
       .wanted = std::max(kept.low_space_bytes, kStartBytes) + kept.ballast_bytes,

@@ -1,7 +1,9 @@
-// Looks once a second how much room the controller's disk has: says so once when there is a
-// shortage, and once when it is over; has logs of finished jobs give room, and a ballast that was
-// spent made again, also while nothing is appended or logged. Works on the work loop; stop() before
-// that loop's.
+// RoomWatch checks once a second how much room the controller's disk has. run() in main.cc owns it.
+// It runs on the work loop; call stop() before that loop's stop().
+//
+// It logs once when a shortage begins, and once when it is over. During a shortage it removes logs
+// of finished jobs. It also restores a ballast that was given up. It does both even while nothing
+// is appended or logged.
 #pragma once
 
 #include <functional>
@@ -13,8 +15,8 @@
 namespace muster::controller {
 
 struct RoomWatchHooks {
-  std::function<std::string()> shortage;  // why the disk takes no new jobs; empty: it does
-  // while there is a shortage, and until the ballast is there again
+  std::function<std::string()> shortage;  // why the disk takes no new jobs; empty: it takes them
+  // Called during a shortage, and until the ballast is restored.
   std::function<void()> give_room;
   std::function<bool()> ballast_is_there;
 };
@@ -22,7 +24,7 @@ struct RoomWatchHooks {
 class RoomWatch {
  public:
   RoomWatch(async::Loop& work, RoomWatchHooks hooks, Duration apart = std::chrono::seconds(1));
-  ~RoomWatch();  // stop() was called
+  ~RoomWatch();  // stop() must have been called
   RoomWatch(const RoomWatch&) = delete;
   RoomWatch& operator=(const RoomWatch&) = delete;
   void stop();  // no hook runs afterwards; idempotent
@@ -33,7 +35,7 @@ class RoomWatch {
   async::Loop& work_;
   const RoomWatchHooks hooks_;
   const Duration apart_;
-  bool short_ = false;  // the loop's, as the timer
+  bool short_ = false;  // used on the loop only, like the timer
   std::unique_ptr<async::Timer> timer_;
 };
 

@@ -43,7 +43,7 @@ Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& ad
     if (!lock) return fail(std::move(lock.error()));
     server->locks_.push_back(std::move(*lock));
   }
-  // By name: in a static build nobody else would pull the plug-in in.
+  // Called by name: in a static build nothing else would link the plug-in.
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
@@ -64,7 +64,7 @@ Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& ad
                                      "': the address is taken, or not this machine's; choose "
                                      "another one, or port 0 for a free one");
     }
-    // Made under umask 077, so nobody else could come in between.
+    // Made under umask 077, so no other user can connect in between.
     if (rpc::is_unix(addresses[i])) ::chmod(socket_path(addresses[i]).c_str(), 0600);
     server->bound_.push_back(rpc::is_unix(addresses[i])
                                  ? addresses[i]
@@ -76,7 +76,7 @@ Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& ad
 
 void Server::shut_down() {
   if (server_ == nullptr) return;
-  // Open streams do not end by themselves: they are cancelled at once, unary calls with them;
+  // Open streams do not end by themselves. They are cancelled at once, and unary calls with them;
   // clients and agents try again.
   server_->Shutdown(std::chrono::system_clock::now());
   server_->Wait();

@@ -1,10 +1,10 @@
-// The gRPC server: listens on every address, serves the services with reflection and health. Any
-// thread; shut_down() blocks until every call has ended.
+// Server listens on every address, and serves the services with reflection and health. run() in
+// main.cc owns it. It may be used on any thread; shut_down() blocks until every call has ended.
 //
-// A unix socket has a lock file beside it, PATH.lock, held for as long as the server is there: gRPC
-// takes away whatever socket lies where it binds, and a second controller would leave the first one
-// running where nobody finds it. The file stays when the server goes: whoever removes it could
-// remove another's.
+// A unix socket has a lock file in the same directory, PATH.lock, which is locked while the server
+// exists. gRPC removes any socket at the path where it binds. So without the lock, a second
+// controller would leave the first one running where nobody finds it. The lock file stays when the
+// server ends: a process that removes it could remove another server's lock.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -21,7 +21,7 @@ namespace muster::controller {
 class Server {
  public:
   // `addresses` as in --listen; bound() has the ports that were found for :0. Unix sockets get mode
-  // 0600 (the process's umask is 077), and ask for nothing more; whoever comes over TCP brings the
+  // 0600 (the process's umask is 077), and need no other credential. Callers over TCP must send the
   // token.
   static Result<std::unique_ptr<Server>> start(const std::vector<std::string>& addresses,
                                                const std::vector<grpc::Service*>& services,
@@ -31,7 +31,7 @@ class Server {
   void shut_down();
 
  private:
-  std::vector<io::UniqueFd> locks_;  // outlive server_
+  std::vector<io::UniqueFd> locks_;  // must outlive server_
   std::unique_ptr<grpc::Server> server_;
   std::vector<std::string> bound_;
 };

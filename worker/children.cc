@@ -30,8 +30,8 @@ std::optional<pid_t> number_in(const std::string& name) {
                                                                              : std::nullopt;
 }
 
-// Of "SigPnd:" and "ShdPnd:" in /proc/PID/status: a mask in hexadecimal, signal 1 is its lowest
-// bit.
+// Reads "SigPnd:" or "ShdPnd:" in /proc/PID/status: a mask in hexadecimal, in which signal 1 is the
+// lowest bit.
 std::uint64_t pending(const std::string& status, std::string_view field) {
   const std::size_t at = status.find("\n" + std::string(field) + "\t");
   std::uint64_t mask = 0;
@@ -113,12 +113,12 @@ std::vector<Descendant> descendants() {
       if (seen.lives) found.push_back(seen.process);
       if (!is_own_binary(seen.process.id.pid)) parents.push_back(seen.process.id.pid);
     }
-    by_parent.erase(first, last);  // a number that was given anew meanwhile makes no cycle
+    by_parent.erase(first, last);  // a pid that was reused meanwhile makes no cycle
   }
   return found;
 }
 
-// The signal before the flags: what is no longer pending has set them.
+// Reads the pending signals before the flags: a signal that is no longer pending has set them.
 bool is_dying(pid_t pid) {
   const auto status = io::read_file("/proc/" + std::to_string(pid) + "/status", kStatusMost);
   constexpr std::uint64_t kEnds = 1ULL << (SIGKILL - 1) | 1ULL << (SIGTERM - 1);

@@ -1,5 +1,8 @@
-// This process's own children, those that have become so because their parent ended among them: the
-// worker is the subreaper of all that it starts.
+// Lists the processes below this process, and reads facts about them from /proc. Plain functions;
+// the worker calls them on its one thread.
+//
+// A descendant whose parent ends becomes a child of the worker, because the worker is the subreaper
+// of all that it starts.
 #pragma once
 
 #include <sys/types.h>
@@ -14,33 +17,35 @@
 
 namespace muster::worker {
 
-// Living and dead ones that are not reaped. The kernel may leave some out while others die: only
-// has_children() proves that there are none.
+// Returns the children that are not reaped, living and dead ones. The kernel may leave some out
+// while others die: only has_children() proves that there are none.
 std::vector<pid_t> children();
 bool has_children();
-// Of another process, of all of its threads; empty: it is gone, too.
+// Returns the children of all threads of another process. Empty also if the process is gone.
 std::vector<pid_t> children_of(pid_t pid);
 
-// A process of this very binary: the launcher shim, or what has not come to its exec yet.
+// Reports whether the process runs this same binary: the launcher shim, or a child before its exec.
 bool is_own_binary(pid_t pid);
 
-// What has come from this process and lives, in whatever group, session or depth. None from below
-// the launcher shim (a process of this very binary): that hands on what it is told.
+// Returns the living descendants of this process, in any group, session or depth. It returns none
+// below a launcher shim (a process of this same binary), because the shim passes signals on to
+// them.
 struct Descendant {
   process::ProcessId id;
   pid_t group = 0;
 };
 std::vector<Descendant> descendants();
 
-// Dead and not reaped, or about to be: SIGKILL or SIGTERM is before it.
+// Reports whether the process is dead and not reaped, or about to die: SIGKILL or SIGTERM is
+// pending.
 bool is_dying(pid_t pid);
 
-// Which rank of a training a process takes itself for, by its environment: "rank 3" for RANK_ID=3
-// or RANK=3; empty: it does not say, or has ended.
+// Returns the training rank of a process according to its environment: "rank 3" for RANK_ID=3 or
+// RANK=3. Empty: the environment names no rank, or the process has ended.
 std::string rank_of_process(pid_t pid);
-// The number alone.
+// Returns only the number.
 std::optional<std::uint32_t> rank_number_of(pid_t pid);
-// The same of an environment: NAME=value, each ended by a zero byte.
+// The same for an environment: NAME=value, each ended by a zero byte.
 std::optional<std::uint32_t> rank_number_in(std::string_view environment);
 
 }  // namespace muster::worker

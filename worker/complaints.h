@@ -1,6 +1,8 @@
-// The worker's own log: what it could not do, one line each, in the run directory's
-// logs/worker.log. Opened at the first line, so that a run without trouble pays nothing for it. The
-// worker is single-threaded.
+// Complaints writes the worker's own log, the run directory's logs/worker.log. Supervisor owns it.
+// It runs on the worker's one thread.
+//
+// Each line states what the worker could not do. The file is opened for each line, so that a run
+// without trouble has no file and no cost.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +13,7 @@ namespace muster::worker {
 class Complaints {
  public:
   explicit Complaints(std::filesystem::path path) : path_(std::move(path)) {}
-  // Best effort: with nowhere to write it is lost.
+  // Best effort: if the file cannot be opened, the line is lost.
   void say(std::string_view text);
 
  private:

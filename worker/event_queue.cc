@@ -5,7 +5,7 @@
 namespace muster::worker {
 namespace {
 
-// An event is 60 to 90 bytes; each rank has two, and a start may fail with a sentence.
+// An event has 60 to 90 bytes. Each rank has two, and a start may fail with a sentence.
 constexpr std::uint64_t kBytesARank = 256;
 constexpr std::uint64_t kBytesARun = 4096;
 

@@ -1,8 +1,9 @@
-// Events on their way to the run directory, in order. What cannot be written (disk full) stays here
-// and is tried again: as long as the worker lives no exit is lost, and nothing is ever written out
-// of order. Rings the run's wake FIFO after each write, and once when it is opened: by then the
-// claim
-// stands. The worker is single-threaded.
+// EventQueue writes the worker's events to the run directory, in order. main() opens it, and
+// Supervisor owns it. It runs on the worker's one thread.
+//
+// An event that cannot be written (disk full) stays in the queue, and the write is tried again. As
+// long as the worker lives, no exit is lost and no event is written out of order. The queue rings
+// the run's wake FIFO after each write, and once in open(), when the claim already exists.
 #pragma once
 
 #include <optional>
@@ -20,17 +21,18 @@ class EventQueue {
   static Result<EventQueue> open(const rundir::RunLayout& run, const BootId& boot,
                                  const Clock& clock);
 
-  // An empty event stamped with this moment, at the end of the queue: fill it in.
+  // Appends an empty event with the current time to the queue; the caller fills it in.
   rundir::v1::Event& add();
-  // All that waits, in one write. False: it still waits; complaint() says why, once a change.
+  // Writes all waiting events at once. Returns false if they still wait; take_complaint() then has
+  // the reason, once for each new reason.
   bool flush();
   [[nodiscard]] bool empty() const { return waiting_.empty(); }
-  // Among what waits is the end of something: nobody else can ever tell it.
+  // Reports whether the end of a process waits. Only the worker knows it.
   [[nodiscard]] bool end_waits() const;
-  // errno of the last write; 0: it went well.
+  // errno of the last write; 0: it succeeded.
   [[nodiscard]] int error() const { return writer_.error(); }
   std::optional<Error> take_complaint();
-  // Room on the disk for the events of that many ranks, taken while there is some.
+  // Reserves disk space for the events of that many ranks, while the disk still has some.
   void reserve(std::size_t ranks);
 
  private:

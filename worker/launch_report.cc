@@ -72,7 +72,7 @@ LaunchEnd parse_launch_report(std::string_view text) {
 
 Launches parse_launches(std::string_view text) {
   Launches launches;
-  // A last line without its end is still being written.
+  // A last line without a line feed is still being written.
   for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
     std::string_view line = text.substr(0, end);
     text.remove_prefix(end + 1);

@@ -1,9 +1,14 @@
-// What the launcher shim has written of the launches inside a script (worker/shim/report.cc):
-// "begin PID START", "end PID CODE SIGNAL NAME", "gone PID" of a launch before this one that lives
-// no more and has told no end, and behind its "begin" "saves FIRST COUNT alone|whole DIR" where it
-// would have saved, and "log RANK PATH" of each rank, a line each. The script's own status may be
-// that of a `tee` behind the launcher. The file is
-// the job's user's: any bytes.
+// Parses the launcher shim's report of the launches inside a script (worker/shim/report.cc). Plain
+// functions; Supervisor calls them on the worker's one thread.
+//
+// The script's own status may be that of a `tee` after the launcher, so the worker needs this
+// report. The job's user can write the file, so it may contain any bytes. The report has these
+// lines:
+//   begin PID START
+//   end PID CODE SIGNAL NAME
+//   gone PID                                 an earlier launch that is dead and reported no end
+//   saves FIRST COUNT alone|whole DIR        after its "begin": where it would have saved
+//   log RANK PATH                            after its "begin": for each rank
 #pragma once
 
 #include <cstdint>
@@ -18,8 +23,7 @@ namespace muster::worker {
 struct LaunchEnd {
   int code = 0;  // -1 when signal is set
   int signal = 0;
-  // of the process whose end it was: "rank 3"; empty: of a launch that has told no end (it was
-  // killed)
+  // The process that ended: "rank 3". Empty: the launch reported no end (it was killed).
   std::string name;
   bool launched = false;  // there was a launch
   [[nodiscard]] bool bad() const { return code != 0 || signal != 0; }
@@ -36,17 +40,18 @@ struct LaunchLog {
 };
 struct Launches {
   bool any = false;
-  std::optional<LaunchSaves> saves;  // of the first launch that would have saved somewhere
+  std::optional<LaunchSaves> saves;  // of the first launch that would have saved
   std::vector<LaunchLog> logs;
 };
 Launches parse_launches(std::string_view text);
 
-// The first bad end with no launch begun after it: a script that tried again has the last word. A
-// launch without an end was killed, unless one that was begun after it found it gone.
+// Returns the first bad end after which no launch has begun: if a script tried again, only the
+// later launch counts. A launch without an end was killed, unless a later launch has reported it as
+// gone.
 LaunchEnd parse_launch_report(std::string_view text);
-// empty: it is not there, or is no plain file
+// Empty: the file does not exist or is no regular file.
 std::string read_launches(const std::filesystem::path& path);
-// a file that is not there: no launch, no bad end
+// A missing file means no launch and no bad end.
 LaunchEnd read_launch_report(const std::filesystem::path& path);
 
 }  // namespace muster::worker

@@ -47,12 +47,12 @@ bool Leftovers::kill_children() {
   if (!has_children()) return false;
   bool fresh = false;
   for (const pid_t pid : children()) {
-    // Our unreaped child: the pid cannot be a stranger's.
+    // Our unreaped child: no other process can have this pid.
     ::kill(pid, SIGKILL);
     fresh |= killed_.insert(pid).second;
   }
-  // Each death is a SIGCHLD, by which time its children are ours. The timer is for a list that left
-  // some out.
+  // Each death causes a SIGCHLD, and the dead process's children are then ours. The timer is for a
+  // list that left some out.
   if (!fresh) scan_again_soon();
   return true;
 }

@@ -1,11 +1,16 @@
-// What ranks leave behind: everything that they started and that left its process group. All of it
-// is killed, and it is proven that nothing is left, before the worker says "swept":
-//   1. descendants: the worker is their subreaper, so each of them becomes its child in the end;
-//      none is left when waitid says ECHILD. This finds also what has emptied its environment.
-//   2. where the attempt has a cgroup: the cgroup is empty. Else, and when somebody has removed the
-//      cgroup: no process carries the process tag (something that a rank asked a daemon to start).
-// step() is called again after each SIGCHLD (children reaped first) and whenever fd() is readable.
-// Never blocks; never gives up.
+// Leftovers kills every process that ranks leave behind, and proves that none is left before the
+// worker writes Swept. Supervisor owns it. It runs on the worker's one thread, never blocks and
+// never gives up.
+//
+// It covers all processes that ranks started and that left their process group. The proof has two
+// steps:
+//   - Descendants: the worker is their subreaper, so each of them finally becomes its child. None
+//     is left when waitid returns ECHILD. This also finds a process that has emptied its
+//     environment.
+//   - If the attempt has a cgroup, the cgroup must be empty. Without a cgroup, or if it was
+//     removed, no process may carry the process tag (a rank may have asked a daemon to start one).
+//
+// Call step() after each SIGCHLD (children reaped first) and whenever fd() is readable.
 #pragma once
 
 #include <sys/types.h>
@@ -24,10 +29,10 @@ namespace muster::worker {
 
 class Leftovers {
  public:
-  // `since`: start time of the worker, before which nobody carries the process tag.
+  // `since` is the start time of the worker. No older process carries the process tag.
   static Result<Leftovers> start(std::string process_tag, const process::Cgroup* cgroup,
                                  std::uint64_t since);
-  // True: nothing is left.
+  // Returns true if no process is left.
   Result<bool> step();
   [[nodiscard]] int fd() const { return epoll_.get(); }
   [[nodiscard]] std::uint32_t killed() const {
@@ -42,7 +47,7 @@ class Leftovers {
         since_(since),
         epoll_(std::move(epoll)),
         timer_(std::move(timer)) {}
-  bool kill_children();  // true: there were some
+  bool kill_children();  // returns true if there were some
   Result<bool> cgroup_empty();
   void scan_again_soon();
   std::string process_tag_;

@@ -1,6 +1,9 @@
-// Resource limits of the ranks. What the worker itself can do without (locked memory) is set in it
-// and inherited: once instead of once a rank. Descriptors are not: a worker that had as few as its
-// job asked for could not look into /proc, and its sweep would have to wait.
+// Applies the resource limits of the ranks. A plain function; Supervisor calls it on the worker's
+// one thread.
+//
+// The worker sets the locked-memory limit for itself, and the ranks inherit it: one call instead of
+// one for each rank. It does not do so for descriptors. With as few as its job requests, the worker
+// could not read /proc, and its sweep would have to wait.
 #pragma once
 
 #include <sys/resource.h>
@@ -13,12 +16,12 @@
 namespace muster::worker {
 
 struct RankLimits {
-  // for each rank to set; never above this process's hard limit. Nothing: leave
+  // The limit that each rank sets, never above this process's hard limit. Empty: unchanged.
   std::optional<rlimit> nofile;
 };
 
-// 0 in the launch record = leave. A limit that this process may not raise so far is raised as far
-// as it goes, with a line that says so.
+// In the launch record 0 means unchanged. If this process may not raise a limit that far, it raises
+// the limit as far as possible and logs a line.
 RankLimits apply_limits(const rundir::v1::Launch& launch, Complaints& complaints);
 
 }  // namespace muster::worker

@@ -1,6 +1,9 @@
-// muster-worker RUN_DIR: claims the run directory and minds its ranks to the end (supervisor.h).
-// Exit 0: it was claimed by somebody, or all is swept; 1: it could not even begin; 64: usage. By
-// the name of a launcher (torchrun, msrun, python) it is the launcher shim (shim/shim.h).
+// muster-worker RUN_DIR: claims the run directory and supervises its ranks to the end
+// (supervisor.h). If it is started under the name of a launcher (torchrun, msrun, python), it is
+// the launcher shim (shim/shim.h).
+//
+// Exit 0: another process has claimed the run, or everything is swept. 1: it could not begin, or
+// the disk took no writes and the end is not recorded. 64: usage.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -31,7 +34,8 @@ int supervise(const muster::rundir::RunLayout& run) {
   claim.set_boot_id(boot->str());
   const auto first = rundir::write_claim(run, claim);
   if (!first) return complain(first.error());
-  if (!*first) return 0;  // somebody else's; theirs to start, or never to be started
+  // another process has the claim: that process starts the run, or nothing ever does
+  if (!*first) return 0;
 
   auto events = worker::EventQueue::open(run, *boot, system_clock());
   if (!events) return complain(events.error());
@@ -53,8 +57,8 @@ int main(int argc, char** argv) {
                  "attempt on one node\n");
     return 64;
   }
-  // 0 to 2 are taken, and nothing else of the agent's (sockets, journals) lives on in a process
-  // that outlives it.
+  // Descriptors 0 to 2 are open after this. No other descriptor of the agent (sockets, journals)
+  // stays open in a process that outlives the agent.
   while (true) {
     const int fd = ::open("/dev/null", O_RDWR);
     if (fd < 0) break;
@@ -64,7 +68,7 @@ int main(int argc, char** argv) {
     }
   }
   ::close_range(3, ~0U, 0);
-  ::setsid();  // fails for a group's leader, which then is on its own already
+  ::setsid();  // fails for the leader of a group, which then already has a group of its own
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   muster::worker::block_signals();
   return supervise(muster::rundir::RunLayout(argv[1]));

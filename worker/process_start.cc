@@ -38,7 +38,7 @@ void put(std::vector<const char*>& environment, const char* variable) {
   environment.push_back(variable);
 }
 
-// The process as its launch record has it.
+// The process as in its launch record.
 struct Program {
   const google::protobuf::RepeatedPtrField<std::string>& argv;
   const std::string& cwd;
@@ -72,7 +72,7 @@ std::string name_of(const rundir::v1::Launch& launch, const ProcessOf& process) 
   return "rank " + std::to_string(launch.ranks(static_cast<int>(process.index)).rank());
 }
 
-// The user may do with the file what its mode says, by /proc/self/fd, though its directory is
+// The user may use the file as its mode allows, through /proc/self/fd, though its directory is
 // closed to him.
 int hand_over(const rundir::v1::Launch& launch, int fd) {
   return launch.set_user() && ::fchown(fd, launch.uid(), launch.gid()) != 0 ? errno : 0;
@@ -86,10 +86,10 @@ int open_log(const StartContext& context, const std::string& path) {
   return 0;
 }
 
-// The setup's script and the file for its environment, open beyond the numbers that scripts use
-// themselves. 0, or errno.
+// The setup's script and the file for its environment. Their descriptors are above the numbers that
+// scripts use themselves. The functions return 0 or errno.
 struct SetupFiles {
-  std::string script;       // a path to it that the user may open
+  std::string script;       // a path that the user may open
   std::string environment;  // NAME=path
 };
 int open_for_setup(const rundir::v1::Launch& launch, const std::string& path, int flags,
@@ -127,26 +127,26 @@ int become_user(const rundir::v1::Launch& launch) {
   return 0;
 }
 
-// The rank dies with its worker. The check is for a worker that died before the signal was armed; a
-// change of user disarms it.
+// The rank dies with its worker. The check handles a worker that died before the signal was armed.
+// A change of user disarms the signal.
 void die_with_worker(pid_t worker) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != worker) ::_exit(kStartFailedStatus);
 }
 
-// A cgroup that was removed meanwhile stops no start: the supervisor sees that too, and what the
-// ranks leave behind is found by its environment.
+// A cgroup that was removed meanwhile stops no start. The supervisor notices that too, and
+// processes that ranks leave are found by their environment.
 int join(int cgroup_procs_fd) {
   return ::write(cgroup_procs_fd, "0", 1) < 0 && errno != ENODEV ? errno : 0;
 }
 
-// A fork whose child begins in the cgroup; -1 where that cannot be done (before Linux 5.7, a
-// seccomp filter, no right to), which a fork and joining the group then find out again with the
-// error to report. Past glibc's fork: sound because the worker has one thread.
+// Forks a child that starts in the cgroup. Returns -1 if that is impossible (before Linux 5.7, a
+// seccomp filter, missing rights). A fork and a later join then find the error to report. This
+// bypasses glibc's fork, which is sound because the worker has one thread.
 pid_t fork_into_cgroup(int cgroup_dir_fd) {
 #if defined(__SANITIZE_THREAD__)
   (void)cgroup_dir_fd;
-  return -1;  // its runtime has a thread of its own, and must see the fork
+  return -1;  // the sanitizer's runtime has a thread of its own and must see the fork
 #else
   clone_args arguments{};
   arguments.flags = CLONE_INTO_CGROUP;
@@ -156,8 +156,8 @@ pid_t fork_into_cgroup(int cgroup_dir_fd) {
 #endif
 }
 
-// As execvp would, but on the PATH of the environment that is handed over; returns errno. A name
-// with a slash is a path, and that is all there is to do.
+// Like execvp, but with the PATH of the environment that is passed. Returns errno. A name with a
+// slash is a path and is used directly.
 int execute(std::vector<char*>& argv, std::vector<const char*>& environment) {
   const auto try_path = [&](const char* path) {
     ::execve(path, argv.data(), const_cast<char**>(environment.data()));
@@ -186,8 +186,8 @@ int execute(std::vector<char*>& argv, std::vector<const char*>& environment) {
   return error;
 }
 
-// PATH=... with the launcher shim first, whatever the setup or the job has made of it; empty: there
-// is none.
+// Returns PATH=... with the launcher shim first, whatever the setup or the job has set; empty:
+// there is no shim.
 std::string path_with_shim(const rundir::v1::Launch& launch,
                            const std::vector<const char*>& environment) {
   if (launch.shim_dir().empty()) return {};
@@ -198,8 +198,9 @@ std::string path_with_shim(const rundir::v1::Launch& launch,
   return path;
 }
 
-// Where another binds its threads itself, by what the setup has left, or the kernel refuses, the
-// rank runs where the worker may. What was done, as a variable; empty: nothing.
+// Binds the rank to its processors. If the setup left a variable by which another library binds its
+// threads, or the kernel refuses, the rank runs where the worker may. Returns the result as a
+// variable; empty: not bound.
 std::string bind_to(const std::string& cpus, const std::vector<const char*>& environment) {
   if (cpus.empty()) return {};
   for (const char* variable : environment) {
@@ -253,11 +254,11 @@ std::string bind_to(const std::string& cpus, const std::vector<const char*>& env
   argv.push_back(nullptr);
   environment.push_back(nullptr);
 
-  // within what the worker may: cannot fail
+  // within the worker's limit: cannot fail
   if (context.nofile) (void)::setrlimit(RLIMIT_NOFILE, &*context.nofile);
 
-  // Last, so that a stop that came meanwhile ends the child here and not in the rank's program.
-  // Dispositions are all default in the worker.
+  // The last step: a stop that came meanwhile ends the child here and not in the rank's program.
+  // All dispositions are default in the worker.
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -329,7 +330,7 @@ std::string describe(const StartReport& report, const rundir::v1::Launch& launch
   std::string text = fail_errno(doing, report.error).error().message;
   if (report.stage != StartStage::Exec) return text;
   if (report.error == ENOEXEC) text += "; a script needs a first line '#!INTERPRETER'";
-  // The kernel says the same of an interpreter as of the file itself.
+  // The kernel reports the same error for a missing interpreter as for a missing file.
   if (report.error == ENOENT && first.starts_with('/') && ::access(first.c_str(), F_OK) == 0)
     text += "; the file is there: the interpreter that its first line names is not";
   if (first.find('/') == std::string::npos)

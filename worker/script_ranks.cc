@@ -16,7 +16,7 @@ ScriptRanks::ScriptRanks(const std::filesystem::path& logs,
                          std::optional<std::uint32_t> scripts_own)
     : scripts_own_(scripts_own) {
   std::error_code error;
-  const auto canonical = std::filesystem::canonical(logs, error);  // as /proc has it
+  const auto canonical = std::filesystem::canonical(logs, error);  // as in /proc
   logs_ = (error ? logs : canonical).string() + "/";
 }
 
@@ -26,7 +26,7 @@ std::string ScriptRanks::log_of(pid_t pid) const {
       ::readlink(("/proc/" + std::to_string(pid) + "/fd/1").c_str(), path.data(), path.size());
   if (length <= 0 || static_cast<std::size_t>(length) >= path.size()) return {};
   const std::string_view log(path.data(), static_cast<std::size_t>(length));
-  // A pipe and a socket have names without a slash in front.
+  // A pipe and a socket have names without a leading slash.
   const bool device =
       (log.starts_with("/dev/") && !log.starts_with("/dev/shm/")) || log.starts_with("/proc/");
   return log.front() == '/' && !device && !log.starts_with(logs_) && !log.ends_with(" (deleted)")
@@ -54,7 +54,7 @@ std::vector<ScriptRank> ScriptRanks::scan(BootTime until) {
     }
     if (stat->start_time > ticks) continue;
     std::string log = log_of(pid);
-    // Another process may have its number by now: then nothing of it was this one's.
+    // Another process may have this pid by now: then none of these facts is about the rank.
     if (!process::alive(process)) continue;
     reported_.insert(process);
     found.push_back({.rank = *rank, .process = process, .log = std::move(log)});

@@ -34,8 +34,8 @@ std::unexpected<Error> too_much(const std::string& what) {
               "its environment at the end has " + what + "; unset what the ranks do not need");
 }
 
-// A file, and nothing that a reader would wait for: whoever writes into it may have put a pipe in
-// its place.
+// Opens only a regular file, which a reader never waits for: the file's writer may have replaced it
+// by a pipe.
 io::UniqueFd open_file(const std::filesystem::path& path, struct stat& info) {
   io::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   if (fd && (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))) fd.reset();
@@ -56,8 +56,8 @@ std::string read_at(const io::UniqueFd& fd, off_t from, std::size_t most) {
   return bytes;
 }
 
-// bash names its script in front of what it says of it: the number of a descriptor tells nobody
-// anything.
+// bash puts the name of its script before its messages: here that is the number of a descriptor,
+// which helps no reader.
 std::string_view without_script(std::string_view line) {
   if (!line.starts_with("/proc/self/fd/")) return line;
   const auto end = line.find(": ");

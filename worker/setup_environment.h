@@ -1,6 +1,8 @@
-// What the setup left behind: its environment, which every process of the attempt inherits, and the
-// end of its log, for the sentence that says why it failed. Both were written by the job's own
-// user: any bytes, any length.
+// Reads what the setup left: its environment, which every process of the attempt inherits, and the
+// end of its log, which explains a failure. Plain functions; Supervisor calls them on the worker's
+// one thread.
+//
+// The job's own user wrote both: they may have any bytes and any length.
 #pragma once
 
 #include <filesystem>
@@ -12,25 +14,26 @@
 
 namespace muster::worker {
 
-// of all variables; what one process can be given is a little more
+// All variables together. The kernel accepts a little more for one process.
 inline constexpr std::size_t kSetupBytesMost = 1'500'000;
-inline constexpr std::size_t kSetupStringMost = 128 * 1024 - 1;  // of one; the kernel's own bound
+// one variable; the kernel's own bound
+inline constexpr std::size_t kSetupStringMost = 128 * 1024 - 1;
 inline constexpr std::size_t kSetupVariablesMost = 4096;
 
-// NAME=value, each ended by a zero byte, without what is the shell's own (PWD, OLDPWD, SHLVL, _)
-// and muster's (MUSTER_PROCESS_TAG, MUSTER_SETUP_ENV). Errors: nothing was written (the script left
-// before its last line), a part of it, or too much.
+// Parses NAME=value, each ended by a zero byte. Leaves out variables of the shell (PWD, OLDPWD,
+// SHLVL, _) and of muster (MUSTER_PROCESS_TAG, MUSTER_SETUP_ENV). Errors: nothing was written (the
+// script ended before its last line), only a part was written, or too much.
 Result<std::vector<std::string>> parse_setup_environment(std::string_view bytes);
 Result<std::vector<std::string>> read_setup_environment(const std::filesystem::path& path);
 
-// The line of the script that its shell was at when it left with a status of its own, by what
-// stands in place of an environment (common/rundir/setup_prefix.h): at most 120 bytes, without
-// control characters; empty: nothing says.
+// Returns the script line at which the shell exited with a status of its own. The file that
+// normally holds the environment then names the line (common/rundir/setup_prefix.h). At most 120
+// bytes, without control characters; empty: unknown.
 std::string failed_command(const std::filesystem::path& environment,
                            const std::filesystem::path& script);
 
-// The last line of the log with something in it, without control characters, at most 400 bytes;
-// empty: there is none.
+// Returns the last line of the log that is not blank, without control characters, at most 400
+// bytes. Empty: there is none.
 std::string last_line(const std::filesystem::path& log);
 
 }  // namespace muster::worker

@@ -23,15 +23,15 @@ namespace {
 using rundir::v1::StopRequested;
 
 constexpr auto kRetryAfter = std::chrono::milliseconds(200);
-// A device that loses its way for a moment (EIO) comes back within it; a file system that has
-// turned read-only does not.
+// A device with a short disturbance (EIO) recovers within this time. A file system that has become
+// read-only does not.
 constexpr auto kErrorsLast = std::chrono::seconds(5);
 
 sigset_t watched_signals() {
   sigset_t set;
   ::sigemptyset(&set);
-  // INT and HUP are read and ignored: a terminal or a caller that goes is no order. XFSZ and PIPE:
-  // write() says it, too.
+  // INT and HUP are read and ignored: the end of a terminal or of a caller is no order. XFSZ and
+  // PIPE: write() returns an error, too.
   for (const int number : {SIGTERM, SIGCHLD, SIGINT, SIGHUP, SIGXFSZ, SIGPIPE})
     ::sigaddset(&set, number);
   return set;
@@ -114,7 +114,7 @@ void Supervisor::loop() {
       }
     }
     if (reports_) read_reports();
-    reap();  // before a stop: an exit that is already there is not the stop's doing
+    reap();  // before a stop: the stop has not caused an exit that already exists
     (void)follows();
     if (std::exchange(auxiliary_failed_, false) && ranks_running_ > 0)
       stop(StopRequested::WHY_AUXILIARY_FAILED, false);
@@ -134,7 +134,7 @@ void Supervisor::reap() {
   for (;;) {
     siginfo_t info{};
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-    // a failed start was told before the exit that it led to: it is recorded before it, too
+    // A failed start was reported before the exit that it caused, so it is also recorded first.
     if (reports_) read_reports();
     const auto found = processes_.find(info.si_pid);
     const bool ours = found != processes_.end();
@@ -146,7 +146,7 @@ void Supervisor::reap() {
       descendant_ended(info.si_pid, code_of(info), signal_of(info));
     }
     siginfo_t reaped{};
-    // the number may be anybody's from here on
+    // from here on another process may have this pid
     ::waitid(P_PID, static_cast<id_t>(info.si_pid), &reaped, WEXITED | WNOHANG);
     if (ours && process.kind == ProcessKind::Setup) setup_ended(code_of(info), signal_of(info));
   }
@@ -161,7 +161,7 @@ void Supervisor::exited(pid_t pid, const ProcessOf& process, const siginfo_t& in
     case ProcessKind::Rank: return rank_exited(launch_.ranks(index).rank(), code, signal);
     case ProcessKind::Auxiliary:
       return auxiliary_exited(launch_.auxiliaries(index).name(), code, signal);
-    case ProcessKind::Setup: return;  // when it is reaped: what follows it is started then
+    case ProcessKind::Setup: return;  // after it is reaped: then the next processes start
   }
 }
 
@@ -174,14 +174,14 @@ void Supervisor::rank_exited(std::uint32_t rank, int code, int signal) {
   exited.set_signal(signal);
   exited.set_stop_requested(phase_ != Phase::Running);
   exited.set_oom(oom_killed(signal));
-  // Its status is seen only when its memory is gone, and a peer's, which fell over its end, may
-  // have come first.
+  // Its status is visible only after its memory is freed. A peer that failed because of it may have
+  // come first.
   exited.set_killed_unasked(phase_ == Phase::Stopping && signal == SIGKILL && !kill_sent_);
   --ranks_running_;
 }
 
-// What ended before it may lie unreaped yet: its ranks are stopped when all that is there is
-// recorded.
+// Processes that ended earlier may not be reaped yet. The ranks are stopped when all existing exits
+// are recorded.
 void Supervisor::auxiliary_exited(const std::string& name, int code, int signal) {
   auto& exited = *events_.add().mutable_auxiliary_exited();
   exited.set_name(name);
@@ -192,14 +192,14 @@ void Supervisor::auxiliary_exited(const std::string& name, int code, int signal)
   if (phase_ == Phase::Running && (code != 0 || signal != 0)) auxiliary_failed_ = true;
 }
 
-// Counts it: the next one that is killed is not the kernel's doing for that.
+// Counts the kill, so that the kernel does not also count as the killer of the next process.
 bool Supervisor::oom_killed(int signal) {
   const bool killed = signal == SIGKILL && count_oom_kills() > oom_kills_;
   if (killed) ++oom_kills_;
   return killed;
 }
 
-// A container has a group of its own, in which its limit of memory is.
+// A container has a cgroup of its own, which has its memory limit.
 std::uint64_t Supervisor::count_oom_kills() const {
   if (cgroup_) return cgroup_->oom_kills();
   return launch_.has_container() ? process::container_oom_kills() : 0;
@@ -209,21 +209,21 @@ void Supervisor::stop(StopRequested::Why why, bool at_once) {
   if (phase_ != Phase::Running) return;
   phase_ = Phase::Stopping;
   events_.add().mutable_stop_requested()->set_why(why);
-  flush();  // before the signals; when the disk is full the order in the queue keeps the promise
+  flush();  // before the signals; if the disk is full, the order in the queue keeps the promise
   if (at_once || launch_.stop_grace_ms() <= 0) {
     signal_all(SIGKILL);
     return;
   }
   signal_all(SIGTERM);
-  signal_all(SIGCONT);  // a stopped rank gets its chance, too
+  signal_all(SIGCONT);  // a stopped rank can then react, too
   kill_at_ = clock_.now().boot + std::chrono::milliseconds(launch_.stop_grace_ms());
 }
 
 void Supervisor::signal_all(int number) {
   kill_sent_ = kill_sent_ || number == SIGKILL;
   for (const auto& [pid, process] : processes_) {
-    // No group yet: it has not come as far as its setsid. The leader is our unreaped child, so the
-    // number is its own.
+    // There is no group yet: the process has not reached its setsid. The leader is our unreaped
+    // child, so no other process has its pid.
     if (::kill(-pid, number) != 0 && errno == ESRCH) ::kill(pid, number);
   }
   signal_descendants(number);
@@ -254,7 +254,7 @@ void Supervisor::on_time() {
 void Supervisor::advance() {
   if (phase_ == Phase::Swept) return;
   if (follows() || !processes_.empty()) return;
-  if (reports_) read_reports();  // its end may have come together with the last exit
+  if (reports_) read_reports();  // the end of the pipe may have come together with the last exit
   if (phase_ != Phase::Sweeping) {
     phase_ = Phase::Sweeping;
     for (auto* time : {&kill_at_, &setup_by_}) time->reset();
@@ -264,7 +264,7 @@ void Supervisor::advance() {
                          : Result<Leftovers>(fail(Error(own.error())));
     if (!leftovers) {
       complaints_.say(leftovers.error().message);
-      phase_ = Phase::Stopping;  // again, when the timer rings
+      phase_ = Phase::Stopping;  // again when the timer expires
       resweep_at_ = clock_.now().boot + kRetryAfter;
       return;
     }
@@ -275,9 +275,8 @@ void Supervisor::advance() {
 }
 
 void Supervisor::sweep() {
-  // Nothing ever ran: nothing can be left. (Without a launch record there is no process tag to look
-  // for
-  // either.)
+  // If nothing ever ran, nothing can be left. (Without a launch record there is no process tag to
+  // scan for, either.)
   if (!launch_.process_tag().empty()) {
     auto clean = leftovers_->step();
     if (!clean) {
@@ -288,7 +287,7 @@ void Supervisor::sweep() {
     if (!*clean) return;
   }
   events_.add().mutable_swept()->set_killed(leftovers_->killed());
-  leftovers_.reset();  // with what is ready in it for ever
+  leftovers_.reset();  // its descriptor would stay ready for ever
   phase_ = Phase::Swept;
   if (!launch_.cgroup().empty()) {
     if (auto removed = process::remove_run_group(launch_.cgroup()); !removed)
@@ -308,7 +307,8 @@ void Supervisor::flush() {
   judge_disk();
 }
 
-// A full disk is waited for without end: room comes back, and what is healthy goes on meanwhile.
+// The worker waits for a full disk without a limit: space may become free, and healthy ranks
+// continue meanwhile.
 void Supervisor::judge_disk() {
   const int error = events_.error();
   if (error != EROFS && error != EIO) {

@@ -1,5 +1,7 @@
-// The worker: parent of an attempt's processes on one node. One thread, one epoll; owns them, the
-// events file and the claim.
+// Supervisor is the main object of the worker, the parent of an attempt's processes on one node.
+// main() (worker/main.cc) creates it on its stack. It has one thread and one epoll.
+//
+// It owns the processes, the events file and the claim.
 //
 //   claim ──> setup, if there is one ──> fork auxiliaries, ranks ─(last exec)──> Started ──┐
 //               │                            │                                            │
@@ -15,27 +17,27 @@
 //   Exited is written as each rank ends; one may come before Started.
 //
 // Promises:
-//   - StopRequested is written before the first signal is sent, and an exit that was there before
-//     the stop is recorded before it.
-//   - A process group is killed before its leader is reaped: nobody can have the group's number in
-//     between.
-//   - Swept is the last event, and only when it is true. Without it the worker was killed, and
-//     whoever finds that sweeps.
-//   - One rank's end stops no other: to stop is the controller's decision. An auxiliary process's
-//     bad end
-//     stops the ranks: they cannot do without it. An auxiliary process outlives the ranks of its
-//     node for
-//     those of others, until it ends by itself or is asked to stop.
-//   - A script's (launch.per: node) end is that of the last process that it started, and bad when
-//     one of those that were there at its own end ended badly. What ended before that was its own
-//     business.
-//   - Nothing here waits but epoll. Events that the disk has no room for are kept and tried again.
-//   - On a disk that takes nothing for another reason (read-only after an error, errors that last)
-//     no end can be recorded, and nobody would ever hear of one.
-//   So
-//     with the first end all is killed and swept, and the worker ends without its last word: the
-//     agent sweeps once more, and reports.
-// Leaves to others: making the run directory and the lease (agent), judging (controller), logs (the
+//   - StopRequested is written before the first signal is sent. An exit that existed before the
+//     stop is recorded before it.
+//   - A process group is killed before its leader is reaped, so that no other process can get the
+//     group's number in between.
+//   - Swept is the last event, and it is written only when it is true. If Swept is missing, the
+//     worker was killed, and the agent that finds this sweeps.
+//   - The end of one rank stops no other rank: the controller decides to stop. A bad end of an
+//     auxiliary process stops the ranks, which cannot run without it. An auxiliary process stays
+//     after the ranks of its node, for the ranks of other nodes, until it ends by itself or is
+//     asked to stop.
+//   - A script (launch.per: node) ends with the last process that it started. The end is bad if a
+//     process that existed at the script's own end ended badly. Processes that ended before that do
+//     not count.
+//   - Only epoll waits here. Events that the disk has no room for are kept, and the write is tried
+//     again.
+//   - A disk may refuse writes for another reason (read-only after an error, or lasting errors).
+//     Then no end can be recorded, and the agent would never know of one. With the first end, the
+//     worker therefore kills and sweeps everything, and exits without Swept. The agent sweeps once
+//     more, and reports.
+//
+// Left to others: creating the run directory and the lease (agent), judging (controller), logs (the
 // ranks write their own files).
 #pragma once
 
@@ -63,14 +65,15 @@ namespace muster::worker {
 
 class Supervisor {
  public:
-  // The run directory is claimed by us. Signals are blocked (block_signals).
+  // The worker has claimed the run directory. Signals are blocked (block_signals).
   Supervisor(rundir::RunLayout run, BootId boot, EventQueue events, const Clock& clock);
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
   ~Supervisor() = default;
 
-  // From the launch record to Swept. Errors: this process could not get what it needs to mind
-  // ranks, and has started none.
+  // Runs the attempt from the launch record to Swept. Errors: this process could not get what it
+  // needs to supervise ranks, and has started none. Also: the disk takes no writes, and the end is
+  // not recorded.
   Result<void> run();
 
  private:
@@ -78,7 +81,7 @@ class Supervisor {
 
   Result<void> open_descriptors();
   Result<void> watch(int fd);
-  bool take_launch();  // false: nothing will run, the reason is in the events
+  bool take_launch();  // false: nothing will run, and the events have the reason
   bool lease_allows();
   void join_cgroup();
   io::UniqueFd open_reports();
@@ -133,7 +136,7 @@ class Supervisor {
   io::UniqueFd signals_;
   io::UniqueFd timer_;
   io::UniqueFd null_;
-  io::UniqueFd reports_;  // read end; open until the last rank has been exec'd or has failed
+  io::UniqueFd reports_;  // read end; open until the last process has been exec'd or has failed
   std::optional<process::Cgroup> cgroup_;
   std::optional<Leftovers> leftovers_;
 
@@ -142,42 +145,43 @@ class Supervisor {
   bool setting_up_ = false;  // the setup runs
   bool setup_timed_out_ = false;
   bool auxiliary_failed_ = false;  // in this round of reaping
-  // that run, by pid of the leader, which is its group's number
+  // Running processes by the pid of the leader, which is also the number of its group.
   std::map<pid_t, ProcessOf> processes_;
-  std::size_t ranks_running_ = 0;       // of them
-  std::vector<std::string> inherited_;  // of the setup
+  std::size_t ranks_running_ = 0;       // ranks among them
+  std::vector<std::string> inherited_;  // from the setup
   std::uint64_t oom_kills_ = 0;
   struct End {
     int code = 0, signal = 0;
   };
-  bool script_ended_ = false;  // and processes that it started go on
+  bool script_ended_ = false;  // and processes that it started continue
   End script_end_, descendant_end_;
   struct LeftRunning {
-    std::string rank;    // that it takes itself for
+    std::string rank;    // named by its environment
     bool dying = false;  // already when the script ended: by the script's own signal
   };
   std::map<pid_t, LeftRunning> left_running_;  // by the script
   std::string descendant_failure_;             // the first bad end of one; empty: none
-  bool rank_lost_ = false;                     // it was a rank's
+  bool rank_lost_ = false;                     // that end was a rank's
   std::optional<BootTime> name_again_at_;
   std::optional<ScriptRanks> script_ranks_;     // of a script
-  std::optional<BootTime> scan_at_;             // for them, again
-  Duration scan_interval_{};                    // the next time
+  std::optional<BootTime> scan_at_;             // next scan for them
+  Duration scan_interval_{};                    // until the scan after that
   bool saves_reported_ = false;                 // where a launch of the script would have saved
-  std::set<std::string> launch_logs_reported_;  // of ranks that the script's launches have started
+  std::set<std::string> launch_logs_reported_;  // logs of ranks that the script's launches started
   BootTime lease_until_{};
-  std::optional<BootTime> setup_by_;       // it is too late then
-  std::optional<BootTime> kill_at_;        // end of the stop's grace
-  bool kill_sent_ = false;                 // to all that run
-  std::optional<BootTime> retry_at_;       // events wait for room on the disk
-  std::optional<BootTime> failing_since_;  // the disk, otherwise than for want of room
-  // and an end has to be recorded: it is not waited for any more
+  std::optional<BootTime> setup_by_;       // deadline of the setup
+  std::optional<BootTime> kill_at_;        // end of the stop grace
+  bool kill_sent_ = false;                 // to all running processes
+  std::optional<BootTime> retry_at_;       // the waiting events are written again
+  std::optional<BootTime> failing_since_;  // disk errors other than lack of space
+  // An end must be recorded and cannot be: the worker no longer waits for the disk.
   bool disk_lost_ = false;
-  std::optional<BootTime> resweep_at_;  // a sweep met an error
+  std::optional<BootTime> resweep_at_;  // after an error of a sweep
 };
 
-// SIGTERM, SIGCHLD, SIGINT, SIGHUP and the like are blocked, all dispositions default: signalfd
-// reads what matters, the ranks get a clean slate.
+// Blocks SIGTERM, SIGCHLD, SIGINT, SIGHUP and similar signals, and sets all dispositions to
+// default. A signalfd reads the important signals, and the ranks start with default signal
+// handling.
 void block_signals();
 
 }  // namespace muster::worker

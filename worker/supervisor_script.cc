@@ -1,5 +1,5 @@
-// A rank that is a script (launch.per: node): it has ended with the last process that it started,
-// and well only when all of them have.
+// A rank that is a script (launch.per: node). It ends with the last process that it started, and it
+// ends well only if all of them end well.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -19,10 +19,10 @@ namespace muster::worker {
 namespace {
 
 constexpr std::size_t kNamedMost = 4096;
-constexpr int kKilledBase = 128;  // a shell's status for a child that signal N ended is 128 + N
+constexpr int kKilledBase = 128;  // a shell's status for a child killed by signal N is 128 + N
 constexpr auto kNameAgainAfter = std::chrono::milliseconds(200);
-// Nobody tells of a process that a script starts. A look takes a fraction of a millisecond: at once
-// often, then seldom.
+// Nothing reports a process that a script starts, so the worker scans. A scan takes a fraction of a
+// millisecond: first the scans are frequent, later rare.
 constexpr Duration kFirstScan = std::chrono::milliseconds(100),
                    kScanIntervalMost = std::chrono::seconds(10);
 
@@ -45,17 +45,18 @@ std::string how(int code, int signal) {
 
 }  // namespace
 
-// One script and nothing beside it: whoever else is a child of this process has come from it.
+// The node has one script and no other process: every other child of this process comes from the
+// script.
 bool Supervisor::runs_script() const {
   return launch_.scripts() && launch_.ranks_size() == 1 && launch_.auxiliaries().empty();
 }
 
-// The script has ended. True: what it has started may go on. A bad end of the script is the end of
-// all, unless a stop gives them time.
+// Handles the end of the script. Returns true if its processes may continue. A bad end of the
+// script ends all of them, unless a stop gives them time.
 bool Supervisor::goes_on_without_script(int code, int signal) {
   if (!runs_script()) return false;
   begin_scanning();
-  // A bad end ends all of them at once: what lives now is what there was.
+  // A bad end kills all of them at once: the processes that live now are all that there were.
   scan_for_ranks(code == 0 && signal == 0 ? ScriptRanks::kLivesAtLeast : Duration::zero());
   const bool in_time = phase_ == Phase::Running ? code == 0 && signal == 0 : kill_at_.has_value();
   if (!in_time) return false;
@@ -70,7 +71,8 @@ bool Supervisor::goes_on_without_script(int code, int signal) {
   return true;
 }
 
-// As the environment of its process has it: a script that is gone has none to look at.
+// The rank in the environment that the script was started with: a script that has ended has no
+// environment in /proc.
 std::optional<std::uint32_t> Supervisor::scripts_own_rank() const {
   std::string environment;
   const auto add = [&](const auto& variables) {
@@ -79,7 +81,7 @@ std::optional<std::uint32_t> Supervisor::scripts_own_rank() const {
   };
   add(inherited_);
   add(launch_.env());
-  add(launch_.ranks(0).env());  // the last one counts, and the first that is found
+  add(launch_.ranks(0).env());  // the last variable counts, and the first one is found
   return rank_number_in(environment);
 }
 
@@ -90,8 +92,8 @@ void Supervisor::begin_scanning() {
   scan_at_ = clock_.now().boot + scan_interval_;
 }
 
-// The ranks of a launch that muster answers have logs of their own: while the script has made one,
-// it is not looked at again and again, but at its end.
+// The ranks of a launch that muster answers have logs of their own. After such a launch the worker
+// does not scan repeatedly, but once more at the script's end.
 void Supervisor::scan_for_ranks(Duration least_age) {
   scan_at_.reset();
   if (!script_ranks_ || phase_ != Phase::Running) return;
@@ -106,7 +108,7 @@ void Supervisor::scan_for_ranks(Duration least_age) {
   if (!check_launches() && !script_ranks_->full()) scan_at_ = clock_.now().boot + scan_interval_;
 }
 
-// True: the script has made a launch.
+// Returns true if the script has made a launch.
 bool Supervisor::check_launches() {
   const Launches launches = parse_launches(read_launches(run_.shim_report()));
   if (launches.saves && !saves_reported_) {
@@ -117,7 +119,7 @@ bool Supervisor::check_launches() {
     reported.set_save(launches.saves->dir);
     reported.set_weights_alone(launches.saves->weights_alone);
   }
-  // Without a process: nobody had the file before, so that all of it is the rank's.
+  // No process is recorded: the file was new, so all of it is the rank's.
   for (const LaunchLog& log : launches.logs) {
     if (launch_logs_reported_.size() >= ScriptRanks::kReportedMost ||
         !launch_logs_reported_.insert(log.path).second)
@@ -129,17 +131,17 @@ bool Supervisor::check_launches() {
   return launches.any;
 }
 
-// Those whose parent the script was: a dead one's environment cannot be read any more, and one that
-// is about to exec has the script's still.
+// Names the children that the script left. The environment of a dead process cannot be read any
+// more, and a process before its exec still has the script's environment.
 void Supervisor::name_descendants() {
   for (auto& [pid, left] : left_running_) {
     if (left.rank.empty()) left.rank = rank_of_process(pid);
   }
 }
 
-// While the script lives, the end of an orphan is nobody's business; later that of a process which
-// was not there when the script ended: one of those has started it. What is no rank may be ended as
-// one ends a monitor, above all by the script in its last lines.
+// While the script runs, the end of an orphan does not count. Later, the end of a process that did
+// not exist at the script's end does not count either: a process left by the script has started it.
+// A process that is no rank may be ended like a monitor, for example by the script's last lines.
 void Supervisor::descendant_ended(pid_t pid, int code, int signal) {
   const auto found = left_running_.find(pid);
   if (found == left_running_.end()) return;
@@ -157,8 +159,8 @@ void Supervisor::descendant_ended(pid_t pid, int code, int signal) {
   rank_lost_ = !left.rank.empty();
 }
 
-// True: the script's descendants are waited for. Not when one that is a rank has ended badly: the
-// others would wait for it.
+// Returns true while the worker waits for the script's descendants. It does not wait if one that is
+// a rank has ended badly: the others would wait for that rank.
 bool Supervisor::follows() {
   if (!script_ended_) return false;
   const bool killed = phase_ == Phase::Stopping && !kill_at_;
@@ -168,10 +170,10 @@ bool Supervisor::follows() {
   return false;
 }
 
-// What a launcher inside has told, or one that was left running, counts for the script, whose own
-// status may be that of a `tee`. A launcher that has told nothing may have been killed with the
-// script: that is no better reason than the script's own.
-// Which rank of the training it was, where it was one.
+// A bad end that a launcher inside the script has reported counts for the script, and so does that
+// of a process that was left running. The script's own status may be that of a `tee`. A launcher
+// that has reported nothing may have been killed with the script: that is no better reason than the
+// script's own. Returns the training rank, if it was one.
 std::optional<std::uint32_t> Supervisor::judge_script(int& code, int& signal) {
   if (!runs_script() || phase_ != Phase::Running || signal != 0) return std::nullopt;
   const LaunchEnd reported = read_launch_report(run_.shim_report());
@@ -201,7 +203,7 @@ std::optional<std::uint32_t> Supervisor::judge_script(int& code, int& signal) {
   return rank;
 }
 
-// The job's user may have put anything in its log's place.
+// The job's user may have put anything at the path of the log.
 void Supervisor::say_in_log(const std::string& line) const {
   const io::UniqueFd log(::open(launch_.ranks(0).log().c_str(),
                                 O_WRONLY | O_APPEND | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
@@ -211,7 +213,8 @@ void Supervisor::say_in_log(const std::string& line) const {
   (void)io::write_all(log.get(), line + "\n", written);
 }
 
-// Of the script, in whatever group or session: those in its own are told with it.
+// Signals the script's descendants, in any group or session. Those in its own group get the signal
+// with the group.
 void Supervisor::signal_descendants(int number) const {
   if (!runs_script() || setting_up_) return;
   for (const Descendant& process : descendants()) {

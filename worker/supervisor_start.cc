@@ -1,4 +1,4 @@
-// How an attempt begins: the launch record, the setup, and then everything else at once.
+// Starts an attempt: the launch record, the setup, and then everything else at once.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -13,14 +13,14 @@
 namespace muster::worker {
 namespace {
 
-// a shell's status for a command that signal N ended is this and N (POSIX, 2.8.2)
+// A shell's status for a command that signal N ended is the sum of this and N (POSIX, 2.8.2).
 constexpr int kShellSignalBase = 128;
 
 using rundir::v1::StopRequested;
 
 constexpr auto kSetupTimeDefault = std::chrono::minutes(30);
 
-// For another line, that is.
+// Too full for another line.
 bool is_full(const std::filesystem::path& dir) {
   const auto room = io::room_at(dir);
   return room && (room->bytes < 4096 || room->inodes == 0);
@@ -51,11 +51,11 @@ bool Supervisor::take_launch() {
   return false;
 }
 
-// Unreadable is gone: past the grace somebody else may run the next attempt, so doubt ends this
-// one.
+// An unreadable lease counts as missing: after the grace another node may run the next attempt, so
+// doubt ends this one.
 bool Supervisor::lease_allows() {
   auto lease = rundir::read_lease(run_);
-  // On a full disk it is written over in place: who reads in that moment looks again.
+  // On a full disk the lease is overwritten in place: a reader at that moment must read again.
   for (int again = 0; again < 3 && !lease && lease.error().code == ErrorCode::DataLoss; ++again)
     lease = rundir::read_lease(run_);
   if (!lease) {
@@ -86,8 +86,8 @@ void Supervisor::join_cgroup() {
   oom_kills_ = count_oom_kills();
 }
 
-// One pipe a start: its end is the moment in which nobody stands between fork and exec any more.
-// Nothing: the start is refused.
+// Opens one pipe for each start. When it ends, no process is between fork and exec any more. No
+// descriptor: the start is refused.
 io::UniqueFd Supervisor::open_reports() {
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0) {
@@ -112,8 +112,8 @@ StartContext Supervisor::start_context(int report_fd) const {
           .cgroup_procs_fd = cgroup_ ? cgroup_->procs_fd() : -1};
 }
 
-// Forks them in this order, and tells of them when all are: nothing stands between one fork and the
-// next.
+// Forks the processes in this order, and reports them when all are forked: nothing delays the next
+// fork.
 void Supervisor::start(const std::vector<ProcessOf>& wanted) {
   const io::UniqueFd write_end = open_reports();
   if (!write_end) return;
@@ -146,7 +146,7 @@ void Supervisor::start(const std::vector<ProcessOf>& wanted) {
 void Supervisor::tell_started(pid_t pid, const ProcessOf& process) {
   const auto fill = [pid](auto& started) {
     started.set_pid(static_cast<std::uint64_t>(pid));
-    // An unreaped child's stat can always be read.
+    // The stat of an unreaped child can always be read.
     if (const auto identity = process::identify(pid)) started.set_start_time(identity->start_time);
   };
   auto& event = events_.add();
@@ -183,7 +183,7 @@ void Supervisor::setup_ended(int code, int signal) {
   ended.set_timed_out(setup_timed_out_);
   if (phase_ != Phase::Running) return;  // its exec failed, or it was stopped
   const auto& setup = launch_.setup();
-  // The sentence that everybody sees first has what it said last.
+  // The user sees this sentence first, so it has the last line of the setup's log.
   const auto failed = [&](int error, const std::string& how, const std::string& help = {}) {
     const std::string line = last_line(setup.log());
     refuse(0, error, "running runtime.setup: " + how + (line.empty() ? "" : ": " + line) + help);
@@ -193,8 +193,8 @@ void Supervisor::setup_ended(int code, int signal) {
     return failed(ETIMEDOUT, "it did not end within " + std::to_string(seconds) + " s",
                   "; give it longer by runtime.setup.timeout");
   }
-  // Killed, or one of its commands was: want of memory, a person. Another start may do better
-  // (EAGAIN), which is not so of what a command says itself.
+  // The setup or one of its commands was killed: lack of memory, or a person. Another start may
+  // succeed (EAGAIN). That does not hold for an error that a command itself reports.
   if (signal != 0) return failed(EAGAIN, "it was ended by signal " + std::to_string(signal));
   const std::string command =
       code != 0 ? failed_command(setup.env_file(), *setup.argv().rbegin()) : "";
@@ -205,7 +205,7 @@ void Supervisor::setup_ended(int code, int signal) {
   if (code == 0 && environment) {
     inherited_ = std::move(*environment);
   } else {
-    // On a full disk nothing is its commands' fault, and of their words the log may have none.
+    // On a full disk its commands are not at fault, and the log may not have their messages.
     const std::string how = code != 0 ? status : environment.error().message;
     const std::string line = last_line(setup.log());
     const bool mentioned =
@@ -250,7 +250,7 @@ void Supervisor::read_reports() {
 }
 
 void Supervisor::refuse(std::uint32_t rank, int error, std::string text) {
-  if (!start_failed_) {  // the first one speaks for the start
+  if (!start_failed_) {  // only the first failure is recorded
     auto& failed = *events_.add().mutable_start_failed();
     failed.set_rank(rank);
     failed.set_error(error);

@@ -67,7 +67,8 @@ v1::Fact auxiliary_fact(const RunKey& run, const AuxiliaryExitSeen& exit) {
   return fact;
 }
 
-// Once the ranks here have ended nobody needs it: how it ends then is nobody's failure.
+// An auxiliary process is not needed once the ranks on this node have ended. Its end is then no
+// failure.
 bool breaks_the_attempt(const AuxiliaryExitSeen& exit, const RunSeen& seen) {
   if (exit.stop_requested || (exit.code == 0 && exit.signal == 0)) return false;
   return std::ranges::any_of(seen.ranks, [&](std::uint32_t rank) {
@@ -76,9 +77,9 @@ bool breaks_the_attempt(const AuxiliaryExitSeen& exit, const RunSeen& seen) {
   });
 }
 
-// A program that cannot be executed is the job's own fault, wherever it starts. A want of
-// processes, memory, descriptors or room, a broken disk, and a launch record that cannot be read
-// are this node's.
+// A program that cannot be executed is the job's own fault, on every node. A lack of processes,
+// memory, descriptors or space, a broken disk, and an unreadable launch record are a problem of
+// this node.
 v1::StartFailure why_not_started(int error) {
   if (error == ENOSPC || error == EDQUOT) return v1::START_FAILURE_DISK;
   constexpr std::array kOfNode = {0, EAGAIN, ENOMEM, EMFILE, ENFILE, EIO, ESTALE};
@@ -86,8 +87,8 @@ v1::StartFailure why_not_started(int error) {
                                                             : v1::START_FAILURE_LAUNCH;
 }
 
-// The status died with the worker or with the boot. A stop that was written before means that
-// muster may have killed it: not a cause.
+// The status was lost with the worker or with the boot. If a stop was written before, muster may
+// have killed the rank, so the exit is not a cause.
 v1::Fact lost_fact(const RunKey& run, const RunSeen& seen, std::uint32_t rank) {
   v1::Fact fact = fact_at(run, seen.swept_at);
   v1::RankExited* exited = fact.mutable_exited();
@@ -98,7 +99,7 @@ v1::Fact lost_fact(const RunKey& run, const RunSeen& seen, std::uint32_t rank) {
   return fact;
 }
 
-// Nothing: not by that clock.
+// Empty result: the fact has no time on the boot clock.
 std::optional<BootTime> ended_at(const v1::Fact& fact, const RunSeen& seen) {
   if (fact.has_exited()) {
     const auto exit = seen.exits.find(fact.exited().rank());
@@ -154,8 +155,8 @@ std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
     launched->set_weights_alone(seen.script_launch->weights_alone);
     facts.push_back(std::move(fact));
   }
-  // By the clock that nobody sets: the first to end is the one that is asked why. Equal times keep
-  // rank order: the same directory always gives the same facts in the same order.
+  // Sorted by the boot clock, which nobody can set, because the first end decides the cause. Equal
+  // times keep rank order: the same directory always gives the same facts in the same order.
   std::vector<std::pair<std::pair<BootTime, WallTime>, v1::Fact>> exits;
   for (const auto& [rank, exit] : seen.exits)
     exits.emplace_back(std::pair(exit.boot, exit.at), exited_fact(run, exit));
@@ -168,7 +169,7 @@ std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
   if (seen.swept) {
     if (!seen.refused) {
       for (const std::uint32_t rank : seen.ranks) {
-        // Of a start that failed, or that was stopped in its setup, a rank was never there.
+        // If the start failed or was stopped in its setup, a rank never existed.
         const bool was_there =
             seen.pids.contains(rank) || !(seen.start_failed || seen.swept_by_worker);
         if (was_there && !seen.exits.contains(rank)) facts.push_back(lost_fact(run, seen, rank));

@@ -19,24 +19,25 @@ RefuseRun refuse_stopped(const RunKey& run) {
   return refuse(run, v1::START_FAILURE_UNSPECIFIED, "asked to stop before it was started");
 }
 
-// What the run directory alone calls for, whatever the controller wants. Nothing: it is for the
-// orders to say.
+// Returns the action that the run directory alone requires, whatever the controller wants. Empty
+// result: the orders decide.
 std::optional<Action> proof_needed(const Self& self, const RunKey& run, const RunSeen& seen,
                                    bool stop_ordered, bool starting_up) {
   if (seen.swept) return std::nullopt;
-  // No process outlives its boot: there is nobody to look for, and the pids of the records may be
-  // anybody's now.
+  // No process survives its boot. There is nothing to search for, and the recorded pids may belong
+  // to other processes now.
   if (!seen.boot_id.empty() && seen.boot_id != self.boot_id)
     return MarkSwept{.run = run, .reason = "rebooted"};
   switch (seen.worker) {
     case WorkerState::None:
-      // Its worker, or an agent that refused it, had claimed it, and the claim is gone: as one of a
-      // worker that cannot be found.
+      // The worker, or an agent that refused the run, had the claim, and the claim is lost. The run
+      // is treated like one whose worker cannot be found.
       if (seen.worker_spoke || seen.refused)
         return SweepRun{.run = run, .reason = "its claim was lost"};
-      // A crash between the directory and the claim, or a worker that died before it claimed. The
-      // claim settles it: if the agent gets it, nothing ever ran here; if a worker was quicker, the
-      // next look finds it alive and adopts it. Never a second spawn.
+      // The agent crashed between the directory and the claim, or a worker died before its claim.
+      // The claim decides. If the agent gets it, nothing ever ran here. If a worker was quicker,
+      // the next reading of the directory finds it alive and adopts it. There is never a second
+      // spawn.
       if (stop_ordered) return refuse_stopped(run);
       return refuse(run, v1::START_FAILURE_GONE,
                     starting_up ? "the agent was restarted before the worker had claimed the run"
@@ -45,14 +46,14 @@ std::optional<Action> proof_needed(const Self& self, const RunKey& run, const Ru
     case WorkerState::Alive: return std::nullopt;
     case WorkerState::Dead: return SweepRun{.run = run, .reason = kWorkerDied};
     case WorkerState::Never:
-      // Claimed by an agent that did not live to say why.
+      // Claimed by an agent that died before it could record why.
       if (!seen.refused) {
         return stop_ordered ? refuse_stopped(run)
                             : refuse(run, v1::START_FAILURE_GONE,
                                      "the agent was restarted while it refused the run");
       }
-      // An earlier claim may be gone, or the whole directory with it, while the processes live on:
-      // look for them.
+      // An earlier claim, or the whole directory, may be lost while the processes still live. So
+      // search for them.
       return SweepRun{.run = run, .reason = "never started"};
   }
   return std::nullopt;
@@ -88,21 +89,21 @@ std::optional<Action> ordered_unseen(const Self& self, const RunKey& run, const 
 
 std::optional<Action> ordered_seen(const RunKey& run, const RunSeen& seen, const v1::Order& order) {
   switch (order.want_case()) {
-    // start once: whatever this directory has come to is the answer
+    // start once: the state of this directory is the answer
     case v1::Order::kRun: return std::nullopt;
     case v1::Order::kStop:
       if (seen.swept || seen.stop_requested) return std::nullopt;
       if (seen.worker == WorkerState::Alive) return SignalStop{.run = run};
-      // Spawned: racing it for the claim is kinder than a signal that may come before its handler.
-      // A worker that was quicker is adopted.
+      // Spawned: a race for the claim is safer than a signal that may arrive before the worker's
+      // signal handler exists. A worker that was quicker is adopted.
       if (seen.worker == WorkerState::Spawned) return refuse_stopped(run);
       return std::nullopt;
     case v1::Order::kForget:
-      // Never under a living worker: its last words would go to a removed directory.
+      // Never under a living worker: its last records would go to a removed directory.
       if (seen.swept && seen.worker != WorkerState::Alive && seen.worker != WorkerState::Spawned)
         return ForgetRun{.run = run};
       return std::nullopt;
-    case v1::Order::WANT_NOT_SET: return std::nullopt;  // unsupported() tells
+    case v1::Order::WANT_NOT_SET: return std::nullopt;  // unsupported() reports it
   }
   return std::nullopt;
 }
@@ -142,7 +143,7 @@ std::vector<Action> reconcile(const Self& self, const v1::Orders* orders,
     if (!action && order != ordered.end()) action = ordered_seen(run, state, *order->second);
     if (action) actions.push_back(*std::move(action));
   }
-  // Starts come last, so that what makes room comes before what needs it.
+  // Starts come last, so that actions that free resources come before actions that need them.
   for (const auto& [run, order] : ordered) {
     if (seen.contains(run)) continue;
     if (std::optional<Action> action = ordered_unseen(self, run, *order))

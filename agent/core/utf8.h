@@ -1,5 +1,7 @@
-// A path, an environment or a log may hold any bytes; a `string` of a message that travels only
-// UTF-8: the reader of one with anything else in it cannot parse the whole message. Pure.
+// Checks and repairs UTF-8 text before it is put into a message. Pure.
+//
+// A path, an environment or a log may hold any bytes. A `string` field of a sent message may hold
+// only UTF-8. A reader cannot parse a message that has other bytes in such a field.
 #pragma once
 
 #include <string>
@@ -8,7 +10,7 @@
 namespace muster::agent {
 
 [[nodiscard]] bool is_utf8(std::string_view text);
-// '?' for each byte that is of no character.
+// Replaces each byte that belongs to no character by '?'.
 [[nodiscard]] std::string as_utf8(std::string text);
 
 }  // namespace muster::agent

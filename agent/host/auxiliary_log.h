@@ -1,4 +1,6 @@
-// The logs beside the ranks': which a run has, and what an auxiliary process's says of its end.
+// Functions for the logs next to the rank logs: which of them a run has, and what the log of an
+// auxiliary process shows of its end. They keep no state. The agent's loop calls auxiliary_logs()
+// and script_log(); the Host calls evidence_of_log() on the same loop.
 #pragma once
 
 #include <filesystem>
@@ -14,12 +16,12 @@ namespace muster::agent {
 // Names of the logs, as in RunLayout::node_log.
 std::vector<std::string> auxiliary_logs(const v1::NodeLaunch& order);
 
-// The files of ranks that a node's script writes, as the watch follows them: opened with the rights
-// of the run's user.
+// Converts a file that a node's script writes for a rank into what the watch follows. The file is
+// opened with the rights of the run's user.
 ScriptLog script_log(const ScriptLogSeen& seen);
 
-// Blocking, bounded; any thread. The line of the last 64 KiB that tells best why it ended, at most
-// 1,024 bytes; empty: none does, or the log cannot be read.
+// Returns the line of the last 64 KiB that best shows why the process ended, at most 1,024 bytes.
+// Empty: no line shows it, or the log cannot be read. Blocking, bounded; may run on any thread.
 std::string evidence_of_log(const std::filesystem::path& log);
 
 }  // namespace muster::agent

@@ -19,7 +19,7 @@
 namespace muster::agent {
 namespace {
 
-// Whether a group can be made below `base` is only known by making one. Nothing of it stays.
+// Only making a group shows whether one can be made below `base`. Nothing of it stays.
 std::string try_base(const std::filesystem::path& base) {
   const std::filesystem::path probe = base / "probe";
   if (auto made = process::make_run_group(probe); !made) return made.error().message;
@@ -28,8 +28,8 @@ std::string try_base(const std::filesystem::path& base) {
   return !opened ? opened.error().message : !removed ? removed.error().message : std::string();
 }
 
-// Of this instance under another node name: it ran nothing any more when it was renamed, or its
-// groups would not be empty.
+// Removes bases of this instance under another node name. Nothing ran in them when the node was
+// renamed: otherwise their groups are not empty, and they stay.
 void remove_former(const std::filesystem::path& parent, const std::filesystem::path& base,
                    const InstanceId& instance) {
   std::error_code ignored;
@@ -42,8 +42,9 @@ void remove_former(const std::filesystem::path& parent, const std::filesystem::p
   }
 }
 
-// Whose a base is: an agent's process, and its state directory as nobody else has it: in other
-// namespaces the same words may mean another one.
+// Who owns a base: an agent's process, and its state directory. The namespaces, the device and the
+// path together identify the directory, because the same path may be another directory in other
+// namespaces.
 struct Owner {
   process::ProcessId agent;
   std::uint64_t processes = 0;  // namespaces
@@ -90,7 +91,7 @@ std::optional<Owner> decode_owner(const std::string& text) {
 }
 
 bool is_running(const process::ProcessId& agent) {
-  if (agent.pid == ::getpid()) return false;  // it asks for what another than itself has left
+  if (agent.pid == ::getpid()) return false;  // this agent searches for what another agent has left
   const auto process = process::Pidfd::open(agent);
   return process ? !process->exited() : process.error().code != ErrorCode::NotFound;
 }
@@ -100,14 +101,14 @@ std::string_view before_instance(std::string_view name) {
   return name.substr(0, name.rfind('-') + 1);
 }
 
-// Its agent is gone, and where its state directory was is none, or another instance's: no agent can
-// take its runs up again, whoever has the lock there now. A directory that cannot be read for
-// another reason may still be its.
+// True if its agent has ended, and its state directory is gone or belongs to another instance. Then
+// no agent can adopt its runs, whoever has the lock there now. A directory that cannot be read for
+// another reason may still belong to it.
 bool is_left_behind(const std::filesystem::path& base, const Owner& self) {
   const auto word = process::owner_of(base);
   const auto owner = word ? decode_owner(*word) : std::nullopt;
   if (!owner || owner->processes != self.processes || is_running(owner->agent)) return false;
-  // only of our own do we know what is there
+  // this agent can read state directories only in its own mount namespace
   if (owner->mounts != self.mounts) return owner->device == self.device && owner->root == self.root;
   const std::string name = base.filename().string();
   const auto there = read_identity(rundir::AgentLayout(owner->root));
@@ -135,7 +136,7 @@ std::vector<std::filesystem::path> earlier_bases(const std::filesystem::path& ba
       continue;
     if (is_left_behind(entry.path(), *self)) bases.push_back(entry.path());
   }
-  // Those of this node's name first: runs of one name are on many nodes of a machine.
+  // Bases of this node's name come first: runs of one name are on many nodes of a machine.
   const std::string own = base.filename().string();
   std::ranges::stable_partition(bases, [&](const auto& one) {
     return before_instance(one.filename().string()) == before_instance(own);

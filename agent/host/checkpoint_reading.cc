@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kTornMost = 64;
 constexpr std::size_t kFoundMost = 8;
-constexpr std::size_t kNewestMost = 2;  // of each attempt: as many as are told while it runs
+constexpr std::size_t kNewestMost = 2;  // per attempt: as many as are reported while it runs
 
 bool is_of_rank(const engine::FoundShard& shard) { return shard.name.starts_with("rank_"); }
 bool is_own(const engine::FoundShard& shard, const v1::ResumeLinks& resume) {
@@ -28,7 +28,7 @@ bool is_own(const engine::FoundShard& shard, const v1::ResumeLinks& resume) {
 std::optional<engine::FoundCheckpoint> find_step(const engine::CheckpointLayout& layout,
                                                  const engine::FileView& files,
                                                  const v1::ResumeLinks& resume) {
-  // as a rule it is one of the newest two, and a look costs reads on a network file system
+  // It is normally one of the newest two, and each scan costs reads on a network file system.
   for (std::size_t newest = 2;; newest *= 4) {
     std::vector<engine::FoundCheckpoint> found = layout.scan(files, resume.source(), newest);
     for (engine::FoundCheckpoint& one : found) {
@@ -86,12 +86,12 @@ std::optional<std::uint32_t> attempt_of(const engine::FileView::Entry& entry) {
 
 }  // namespace
 
-// The controller chose the step by what was seen of it once: it may have been removed or spoilt
-// since, or lie on a disk of another node. The tracker is not asked: the attempt that ended may
-// have torn it while it saved the next step.
+// The controller chose the step by an earlier reading. It may have been removed or damaged since,
+// or be on a disk of another node. The tracker is not read: the attempt that ended may have torn it
+// while it saved the next step.
 Result<engine::LinkPlan> plan_resume_links(const v1::ResumeLinks& resume,
                                            v1::CheckpointReading& reading) {
-  // checkpoint.storage: local: on a disk of its own a node has a part of them
+  // checkpoint.storage: local: a node has only some shards on its own disk
   const std::uint32_t all = resume.ranks() > 0 ? 0 : resume.shards();
   auto layout = engine::make_layout(
       resume.layout(), {.shards = all, .sealed_step = resume.given() ? -1 : resume.step()});
@@ -124,11 +124,11 @@ Result<engine::LinkPlan> plan_resume_links(const v1::ResumeLinks& resume,
   if (plan.links.empty()) return gone();
   std::optional<engine::FoundCheckpoint> step = find_step(**layout, files, resume);
   if (!step) return gone();
-  // The count of when it was whole goes before what its neighbours have: a directory may be missing
-  // in all of them.
+  // The count from when the checkpoint was complete comes before the count from the shards that
+  // exist. A directory may be missing in all of them.
   std::size_t needed =
       std::max<std::size_t>({all > 0 ? all : step->expected, step->shards.size(), 1});
-  // the others' lie on disks of other nodes
+  // the shards of other ranks are on disks of other nodes
   if (resume.ranks() > 0 && std::ranges::any_of(step->shards, &is_of_rank)) {
     std::erase_if(step->shards,
                   [&](const engine::FoundShard& shard) { return !is_own(shard, resume); });

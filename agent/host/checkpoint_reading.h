@@ -1,6 +1,9 @@
-// What a node reads of checkpoints before a start: whether the one to resume from is whole here,
-// and whole ones that the controller does not know of. What could not be read (a stale handle, a
-// broken disk) is this node's trouble and says nothing of a checkpoint. Blocking; any thread.
+// Functions that read checkpoints before a start: whether the one to resume from is complete on
+// this node, and which complete ones the controller does not know. They keep no state, block, and
+// may run on any thread.
+//
+// A file that cannot be read (a stale handle, a broken disk) is a problem of this node. It says
+// nothing about the checkpoint.
 #pragma once
 
 #include <string>
@@ -11,14 +14,16 @@
 
 namespace muster::agent {
 
-// The links to the step to resume from. DataLoss: it is not there; or it is torn, and then
-// `reading`
-// says what was read. NotFound: it is what start.from names, and not there, or torn. Io: it cannot
-// be read.
+// Returns the links to the step to resume from. Errors:
+//
+// - DataLoss: the checkpoint is missing or torn; if torn, `reading` says what was read.
+// - NotFound: start.from names the checkpoint, and it is missing or torn.
+// - Io: it cannot be read.
 Result<engine::LinkPlan> plan_resume_links(const v1::ResumeLinks& resume,
                                            v1::CheckpointReading& reading);
 
-// NodeLaunch.scan_first: fills reading.found. Empty text: there are none.
+// Carries out NodeLaunch.scan_first and fills reading.found. Returns a sentence about what was
+// found; empty: nothing was found.
 std::string find_newer(const v1::NodeLaunch& order, v1::CheckpointReading& reading);
 
 }  // namespace muster::agent

@@ -55,7 +55,7 @@ class Maker {
     if (!work) return fail(work.error());
     auto made = make(*work);
     std::error_code ignored;
-    // whatever it was that failed for want of it
+    // the directory is gone: whatever failed, this is the cause
     if (!made && !fs::exists(*work, ignored)) return quicker();
     if (!made) fs::remove_all(*work, ignored);
     return made;
@@ -66,7 +66,7 @@ class Maker {
     return fmt::format("making the copy of the code at '{}'", place_.string());
   }
 
-  // The other one took away what this one was making, or has put its own in place.
+  // Another start removed the directory of this one, or has put its own copy there.
   [[nodiscard]] Result<void> quicker() const {
     return fail(ErrorCode::Conflict,
                 fmt::format("{}: another start on the same directory was at it as well; the next "
@@ -93,7 +93,7 @@ class Maker {
     return fmt::format(".{}.{}-", node_.filename().string(), kind);
   }
 
-  // Under a name of its own nobody else puts anything into it.
+  // Under a new name nobody else writes into it.
   Result<void> take_away(const fs::path& what) const {
     for (int tried = 0; tried < kNamesTried; ++tried) {
       const fs::path away = dir_ / (hidden("old") + random_name());
@@ -103,13 +103,13 @@ class Maker {
         if (errno != EINVAL && errno != ENOSYS)
           return fail_errno(fmt::format("{}: moving '{}' out of the way", doing(), what.string()),
                             errno);
-        // a file system that knows no such thing
+        // a file system without RENAME_NOREPLACE
         if (::rename(what.c_str(), away.c_str()) != 0 && errno != ENOENT)
           return fail_errno(fmt::format("{}: moving '{}' out of the way", doing(), what.string()),
                             errno);
       }
       std::error_code ignored;
-      fs::remove_all(away, ignored);  // what stays is tried again at the next start
+      fs::remove_all(away, ignored);  // what remains is removed at the next start
       return {};
     }
     return fail(ErrorCode::Io,
@@ -168,7 +168,7 @@ class Maker {
     now_preparing(fmt::format("writing the copy of the code at '{}' to its disk", place_.string()));
     if (auto written = io::replace_file(work / kMade, whose_, io::Durable::No); !written)
       return fail(std::move(written.error()).in(doing()));
-    // What is whole must be so after a power cut, too; once a job and node.
+    // A complete copy must also be complete after a power loss. This happens once per job and node.
     if (const io::UniqueFd fd(::open(work.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         !fd || ::syncfs(fd.get()) != 0)
       return fail_errno(fmt::format("{}: writing it to its disk", doing()), errno);
@@ -176,7 +176,7 @@ class Maker {
   }
 
   Result<void> put_in_place(const fs::path& work) const {
-    if (is_whole()) {  // another start was quicker with the same one, and its ranks may run in it
+    if (is_whole()) {  // another start was quicker with the same copy, and its ranks may run in it
       std::error_code ignored;
       fs::remove_all(work, ignored);
       return {};

@@ -1,19 +1,20 @@
-// NodeLaunch.code: this node's copy of the code with the patches on it, made before anything of a
-// run starts. Blocking; any thread.
+// make_code_copy() makes this node's copy of the code with the patches applied (NodeLaunch.code),
+// before anything of a run starts. It keeps no state. It blocks, and may run on any thread.
 //
 //   <dir>/                      ${out}/code: one of the order's make_dirs
-//     node-K/                   whole, or not there: it comes by one rename
+//     node-K/                   complete, or absent: one rename creates it
 //       NAME/                   the copy: CodeCopy.path
-//       made                    of which job, source and patches it is; a copy of others is made
-//                               anew
-//     .node-K.new-XXXXXXXX/     at work; after a crash the next start takes it away
-//     .node-K.old-XXXXXXXX/     on its way out
+//       made                    its job, source and patches; a copy with other ones is made again
+//     .node-K.new-XXXXXXXX/     in progress; after a crash the next start removes it
+//     .node-K.old-XXXXXXXX/     being removed
 //
-// A copy that is whole is used again by every later attempt, whatever has become of the source
-// since: an attempt goes on with the code that it began with, and with what that wrote beside
-// itself. What is at work is renamed before it is removed: a start of an earlier attempt that is
-// still at it (a slow file system) then finds no place to put its part in, and never passes a half
-// for a whole.
+// Every later attempt uses a complete copy again, whatever has happened to the source since. An
+// attempt continues with the code that it began with, and with the files that the code wrote next
+// to itself.
+//
+// A directory in progress is renamed before it is removed. A start of an earlier attempt may still
+// work on it (a slow file system). That start then finds no directory for its part, and never
+// treats an incomplete copy as complete.
 #pragma once
 
 #include <chrono>
@@ -28,9 +29,9 @@ namespace muster::agent {
 // for copying and patching together
 inline constexpr auto kCodeCopyTime = std::chrono::minutes(10);
 
-// Nothing to do without NodeLaunch.code. `path`: the agent's PATH. `owner`: another user than the
-// agent's, for whom no copy is made in this release. Errors as copy_tree's and apply_patches';
-// Conflict: another start was quicker with another copy.
+// Does nothing without NodeLaunch.code. `path`: the agent's PATH. `owner`: a user other than the
+// agent's; this release makes no copy for such a user. Errors are those of copy_tree() and
+// apply_patches(), and Conflict: another start was quicker with another copy.
 Result<void> make_code_copy(const v1::NodeLaunch& order, const std::string& path,
                             const UserEntry* owner, std::chrono::milliseconds most = kCodeCopyTime);
 

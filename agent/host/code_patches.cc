@@ -36,8 +36,8 @@ std::string doing(const v1::CodeCopyPatch& patch, const PatchGround& ground) {
                      ground.source);
 }
 
-// None of the user's own settings, and no repository around the tree: git would leave out what is
-// not below that one's directory, and say nothing.
+// git gets none of the user's settings, and no repository around the tree. In a repository git
+// would silently skip files outside the repository's directory.
 std::vector<std::string> git_environment(const PatchGround& ground) {
   auto environment = process::tool_environment();
   std::erase_if(environment, [](const std::string& variable) {
@@ -51,7 +51,7 @@ std::vector<std::string> git_environment(const PatchGround& ground) {
   return environment;
 }
 
-// One line of it: "error: patch failed: x.py:3; error: x.py: patch does not apply".
+// Joins the lines into one: "error: patch failed: x.py:3; error: x.py: patch does not apply".
 std::string output_text(std::string_view output) {
   std::string text;
   while (!output.empty() && text.size() < kOutputMost) {
@@ -68,8 +68,8 @@ std::string output_text(std::string_view output) {
   return text;
 }
 
-// Of the node and not of the patch: "failed to write to 'x.py': No space left on device". 0:
-// nothing of that kind.
+// Returns an errno if the node is the cause and not the patch: "failed to write to 'x.py': No space
+// left on device". 0: it is not.
 int nodes_trouble(std::string_view output) {
   for (const int error : {ENOSPC, EDQUOT, EIO, EROFS, ESTALE, ENOMEM, EMFILE, ENFILE})
     if (output.find(fmt::format(": {}\n", std::generic_category().message(error))) !=
@@ -78,7 +78,7 @@ int nodes_trouble(std::string_view output) {
   return 0;
 }
 
-// "patch failed: x.py:3" -> "'x.py', hunk 2 of 4 (line 3)"; empty: it says something else.
+// "patch failed: x.py:3" -> "'x.py', hunk 2 of 4 (line 3)"; empty: the output has another form.
 std::string failed_part(std::string_view output, const std::vector<DiffFile>& files) {
   constexpr std::string_view kFailed = "patch failed: ";
   const std::size_t at = output.find(kFailed);
@@ -129,7 +129,7 @@ class Git {
   process::ToolRunner runner_;
 };
 
-// git writes a file anew and keeps of its mode whether it can be executed.
+// git writes a file anew and keeps only the executable bit of its mode.
 class Modes {
  public:
   Modes(const fs::path& tree, const std::vector<DiffFile>& files) : tree_(tree) {
@@ -203,8 +203,8 @@ Result<void> apply_diff(const v1::CodeCopyPatch& patch, const PatchGround& groun
   return {};
 }
 
-// Below the tree without a link on the way: a name of muster's own, but the tree is somebody
-// else's. -1 and errno: none.
+// Opens a file below the tree without following a link in its path. The name is muster's own, but
+// the tree is not. Returns -1 and sets errno on failure.
 int open_below(const fs::path& tree, const std::string& name, int flags) {
   io::UniqueFd dir(::open(tree.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   std::string_view rest = name;
@@ -263,7 +263,7 @@ Result<void> apply_builtin(const v1::CodeCopyPatch& patch, const PatchGround& gr
       builtin->make([&](const std::string& name) { return read_below(ground.tree, name); });
   if (!changed) return fail(std::move(changed.error()).in(doing(patch, ground)));
   for (const code_patch::ChangedSource& file : *changed) {
-    // a tree may be read-only
+    // the files of a tree may be read-only
     if (const io::UniqueFd there(open_below(ground.tree, file.name, O_RDONLY)); there) {
       struct stat info{};
       if (::fstat(there.get(), &info) == 0) ::fchmod(there.get(), (info.st_mode & 0777U) | 0200U);

@@ -1,10 +1,12 @@
-// Puts patches on a tree that nobody else uses yet: diffs by `git apply`
-// (docs/decisions/0010-code-patches-by-git-apply.md), muster's own by common/code_patch. Blocking;
-// any thread.
+// apply_patches() applies patches to a tree that nobody else uses yet. It keeps no state. It
+// blocks, and may run on any thread.
 //
-// A diff is hostile: it was read before for what is never put on (common/code_patch/unified.h), and
-// git refuses names out of the tree and whatever lies behind a symbolic link, puts all of a patch
-// on or nothing, and takes no context that is not there word for word.
+// `git apply` applies diffs (docs/decisions/0010-code-patches-by-git-apply.md); common/code_patch
+// applies muster's own patches.
+//
+// A diff is not trusted. common/code_patch/unified.h first rejects what is never applied. git
+// refuses names outside the tree and anything behind a symbolic link. It applies a whole patch or
+// nothing, and accepts only context that matches word for word.
 #pragma once
 
 #include <chrono>
@@ -17,15 +19,18 @@
 namespace muster::agent {
 
 struct PatchGround {
-  std::filesystem::path tree;     // that they are put on
-  std::filesystem::path scratch;  // a directory for what git reads, outside of the tree
+  std::filesystem::path tree;     // the tree to patch
+  std::filesystem::path scratch;  // a directory for git's input, outside of the tree
   std::string path;               // the agent's PATH
-  std::string source;             // of what the tree is a copy, for messages
+  std::string source;             // the directory that the tree is a copy of, for messages
   std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
 };
 
-// In this order. Errors: InvalidArgument: it does not apply (the job's): with patch, file and part;
-// Unsatisfiable: there is no git; TimedOut, Io: this node's trouble.
+// Applies them in this order. Errors:
+//
+// - InvalidArgument: a patch does not apply (the job's fault), with patch, file and part.
+// - Unsatisfiable: there is no git.
+// - TimedOut, Io: a problem of this node.
 Result<void> apply_patches(const google::protobuf::RepeatedPtrField<v1::CodeCopyPatch>& patches,
                            const PatchGround& ground);
 

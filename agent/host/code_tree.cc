@@ -114,7 +114,7 @@ class Copier {
     if (largest_.size() > kLargestNamed) largest_.pop_back();
   }
 
-  // Without `into` it measures.
+  // Without a target directory (`into` is -1) it only measures.
   Result<void> walk(int from, int into, const std::string& below, std::size_t depth) {
     if (depth > kDepthMax)
       return fail(ErrorCode::InvalidArgument,
@@ -200,7 +200,7 @@ class Copier {
     return {};
   }
 
-  // Where the copy of a link leads to. By the words alone: what is there is not looked at.
+  // Returns the target of a link's copy. Only the text decides: the target itself is not read.
   [[nodiscard]] std::string led(const std::string& to, const std::string& path) const {
     const bool absolute = to.starts_with('/');
     const fs::path full =
@@ -234,15 +234,15 @@ class Copier {
     }
     if (::fchmod(out.get(), info.st_mode & 0777U) != 0)
       return failed(path, "setting its mode", errno);
-    // what was built from it stays newer
+    // keeps files that were built from this one newer
     const std::array<timespec, 2> times = {info.st_atim, info.st_mtim};
     if (::futimens(out.get(), times.data()) != 0) return failed(path, "setting its time", errno);
-    // NFS and quotas tell of a full disk only now
+    // NFS and quotas report a full disk only here
     if (::close(out.release()) != 0) return failed(path, "writing the copy", errno);
     return {};
   }
 
-  // As many as there were when it was looked at.
+  // Copies as many bytes as the file had when it was opened.
   Result<void> bytes(int in, int out, std::uint64_t left, const std::string& path) const {
     while (left > 0) {
       const ssize_t count = ::copy_file_range(in, nullptr, out, nullptr, left, 0);
@@ -251,7 +251,8 @@ class Copier {
       if (count < 0 && errno != EXDEV && errno != EINVAL && errno != ENOSYS &&
           errno != EOPNOTSUPP && errno != EPERM && errno != EBADF)
         return failed(path, "copying its bytes", errno);
-      // none at all: the end, or a file system that does not do it and does not say so
+      // no byte was copied: the file has ended, or the file system does not support the call and
+      // does not report that
       return by_hand(in, out, left, path);
     }
     return {};

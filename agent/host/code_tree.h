@@ -1,12 +1,14 @@
-// A copy of a directory tree as training code has it: files with their modes and times,
-// directories, symbolic links. Blocking; any thread.
+// copy_tree() copies a directory tree of training code: files with their modes and times,
+// directories, symbolic links. It keeps no state. It blocks, and may run on any thread.
 //
-//   left out: .git and __pycache__ anywhere, pipes, sockets and devices, and one directory that the
-//   caller names (the copy may lie below what it is made of). A link is never followed. One that
-//   leads out of the tree leads to the same place from the copy (a relative one becomes absolute);
-//   one that names a place in the tree absolutely names that place in the copy: what a patch
-//   changes must not be reached unchanged.
-//   Owners and the set-uid bits do not come along; directories can always be written by their
+// - Left out are .git and __pycache__ at any depth, pipes, sockets, devices, and one directory that
+//   the caller names (the copy may be below its source).
+// - A link is never followed.
+// - A link that leads out of the tree leads to the same target from the copy: a relative one
+//   becomes absolute.
+// - A link that names a path in the tree absolutely names that path in the copy. Otherwise it would
+//   lead to the unpatched file.
+// - Owners and the set-uid bits are not copied. Every directory of the copy is writable for its
 //   owner.
 #pragma once
 
@@ -21,8 +23,8 @@ namespace muster::agent {
 
 struct TreeCopy {
   std::filesystem::path source;
-  std::filesystem::path target;  // to be made; its parent is there
-  // where the copy will be used: what links into the tree are to name
+  std::filesystem::path target;  // does not exist yet; its parent does
+  // the path where the copy will be used; links into the tree get this prefix
   std::filesystem::path place;
   std::filesystem::path left_out;  // a directory; empty: none
 };
@@ -33,9 +35,13 @@ struct TreeLimits {
   std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
 };
 
-// Measures first, so that a tree that is too big costs no space. Errors: NotFound, NotAllowed,
-// InvalidArgument (it is no directory, or too big: with the largest files): the job's;
-// ResourceExhausted: no room; TimedOut, Io: this node's trouble. What was made by then is left.
+// Measures first, so that a tree that is too big takes no space. What was copied before an error
+// stays. Errors:
+//
+// - NotFound, NotAllowed, InvalidArgument (not a directory, or too big: names the largest files):
+//   the job's fault.
+// - ResourceExhausted: no space.
+// - TimedOut, Io: a problem of this node.
 Result<void> copy_tree(const TreeCopy& copy, const TreeLimits& limits);
 
 }  // namespace muster::agent

@@ -15,13 +15,13 @@
 namespace muster::agent {
 namespace {
 
-constexpr std::size_t kBasesDeep = 4;   // of a file that a file names
+constexpr std::size_t kBasesDeep = 4;   // depth of files that name files
 constexpr std::size_t kFilesMost = 16;  // read for one configuration
 
 class Reader {
  public:
-  // The word that stands at the place, and in which file; an empty one: no word is there, and the
-  // files before this one do not count.
+  // Returns the value at the path and the file that has it. An empty value: there is no plain
+  // value, and the files before this one do not count.
   std::optional<std::pair<std::string, std::filesystem::path>> word(
       const std::filesystem::path& path, const std::vector<patch::Step>& place,
       std::size_t deep = 0) {
@@ -71,7 +71,7 @@ std::optional<std::string> config_refusal(const v1::PatchedFile& file) {
     const std::string& text = file.items(i).value();
     const std::size_t colon = text.find(": ");
     const auto place = patch::parse_path(file.items(i).at());
-    if (!place || colon == std::string::npos) continue;  // of a later release's making
+    if (!place || colon == std::string::npos) continue;  // made by a later release
     const auto found = Reader().word(file.source(), *place);
     if (!found || !engine::says(found->first, text.starts_with("true:")) ||
         (!text.starts_with("true:") && !text.starts_with("false:")))

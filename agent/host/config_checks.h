@@ -1,8 +1,11 @@
-// What a configuration of the job's must not say (common/engine/config_checks.h), looked up in the
-// file that is on this node and, where it is silent, in those that its `base_config` names, as
-// MindFormers reads them (mindformers/tools/register/config.py: later ones over earlier ones, a
-// top-level key whole, the file's own keys over all). Blocking; any thread; with the rights that
-// the caller has taken.
+// config_refusal() checks that a configuration of the job does not contain what it must not
+// (common/engine/config_checks.h). It keeps no state. It blocks, and may run on any thread, with
+// the rights that the caller has taken.
+//
+// It reads the file on this node. For what the file does not set, it reads the files that
+// `base_config` names, by MindFormers' rules (mindformers/tools/register/config.py). Later files
+// override earlier ones, a top-level key is replaced as a whole, and the file's own keys override
+// all.
 #pragma once
 
 #include <optional>
@@ -12,10 +15,11 @@
 
 namespace muster::agent {
 
-// The sentence that refuses the start. Nothing: all is well, or the file cannot be read, which the
-// engine itself will say. `file` has no path of a copy; of its items the first names the spec's
-// key, and every other one is a place with the value that it must not have and why: "false:
-// BECAUSE".
+// Returns the sentence that refuses the start. Empty result: the file is correct, or it cannot be
+// read, which the engine itself will report.
+//
+// `file` has no path of a copy. Its first item names the key of the spec. Every other item is a
+// path with the value that it must not have and the reason: "false: BECAUSE".
 std::optional<std::string> config_refusal(const v1::PatchedFile& file);
 
 }  // namespace muster::agent

@@ -13,13 +13,13 @@
 namespace muster::agent {
 namespace {
 
-// At the same place in the container unless it says another.
+// The target is the same path in the container if `target` is empty.
 struct VendorMount {
   std::string_view source, target;
   bool read_only = true;
 };
 constexpr auto kVendorMounts = std::to_array<VendorMount>({
-    {.source = "/usr/local/Ascend/driver", .target = {}},  // with its tools
+    {.source = "/usr/local/Ascend/driver", .target = {}},  // includes its tools
     {.source = "/usr/local/bin/npu-smi", .target = {}},
     {.source = "/usr/local/dcmi", .target = {}},
     {.source = "/etc/ascend_install.info", .target = {}},
@@ -29,19 +29,19 @@ constexpr auto kVendorMounts = std::to_array<VendorMount>({
 });
 constexpr auto kAscendDevices =
     std::to_array<std::string_view>({"/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc"});
-// One of these a mount; no path has a comma in it.
+// Each mount uses one of these; no path contains a comma.
 constexpr std::string_view kMount = "--mount", kSource = "type=bind,source=", kTarget = ",target=",
                            kReadOnly = ",readonly";
-constexpr std::string_view kUntellable = ",\"\n";  // in a word of comma-separated values
+constexpr std::string_view kUntellable = ",\"\n";  // these cannot be in a comma-separated list
 constexpr std::string_view kNvidia = "/dev/nvidiactl";
 
 bool is_below(std::string_view path, std::string_view dir) {
   return path == dir || (path.starts_with(dir) && path.substr(dir.size()).starts_with('/'));
 }
 
-// Which of the worker's own files, that nothing may cover, a mount would cover; empty: none. Of a
-// directory above them, at its own place, they are mounted over it; elsewhere they would be made
-// there.
+// Returns the worker's own file or directory that a mount would cover; nothing may cover it. Empty:
+// none. A mount of a directory above them at the same path is allowed, because they are mounted
+// over it. At another path the tool would create them inside the mounted directory.
 std::string covered_by(const std::string& source, const std::string& target,
                        const ContainerRun& run) {
   if (is_below(target, run.directory) || (source != target && is_below(run.directory, target)))
@@ -56,7 +56,7 @@ class Mounts {
     if (bad_.empty() && source.find_first_of(kUntellable) != std::string::npos) bad_ = source;
     if (bad_.empty() && target.find_first_of(kUntellable) != std::string::npos) bad_ = target;
     if (!targets_.insert(target).second) return;
-    // Not --volume: docker makes a directory of what is not there.
+    // Not --volume: docker creates a directory if the source does not exist.
     words_.insert(words_.end(),
                   {std::string(kMount), fmt::format("{}{}{}{}{}", kSource, source, kTarget, target,
                                                     read_only ? kReadOnly : "")});
@@ -75,8 +75,9 @@ std::string trimmed(std::string path) {
   return path;
 }
 
-// The directory of the job's that a mount from elsewhere would take what is written there away
-// from; empty: none. Of one that is above all of them, at its own place, they are mounted over it.
+// Returns the job's directory that a mount from elsewhere would hide; the job would then write to
+// another directory. Empty: none. A mount above all of the job's directories at the same path is
+// allowed, because they are mounted over it.
 std::string hidden_by(const v1::ContainerMount& mount, const v1::NodeLaunch& order) {
   if (mount.target().empty() || mount.source() == mount.target()) return {};
   const bool inside = std::ranges::any_of(order.make_dirs(), [&](const std::string& dir) {
@@ -89,7 +90,7 @@ std::string hidden_by(const v1::ContainerMount& mount, const v1::NodeLaunch& ord
   return hidden == order.make_dirs().end() ? std::string() : trimmed(*hidden);
 }
 
-// Of directories one below another the upper ones alone.
+// If directories contain one another, only the topmost are mounted.
 void add_made(Mounts& mounts, const v1::NodeLaunch& order) {
   std::set<std::string> dirs;
   for (const std::string& dir : order.make_dirs()) dirs.insert(trimmed(dir));
@@ -244,7 +245,7 @@ std::optional<MountedFrom> mounted_from(const rundir::v1::ContainerLaunch& conta
     const std::string_view source = mount.substr(0, comma);
     std::string_view target = mount.substr(comma + kTarget.size());
     if (target.ends_with(kReadOnly)) target.remove_suffix(kReadOnly.size());
-    // the innermost is what is seen
+    // the innermost mount is the visible one
     if (!is_below(path, target) || target.size() < best.size()) continue;
     best = target;
     found = {.source = std::string(source), .rest = std::string(path.substr(target.size()))};
@@ -253,7 +254,7 @@ std::optional<MountedFrom> mounted_from(const rundir::v1::ContainerLaunch& conta
 }
 
 bool is_nodes_own(const v1::NodeLaunch& order, const std::string& path) {
-  // in a directory of the job's, which is mounted
+  // it is in a directory of the job, which is mounted
   if (order.has_code() && is_below(path, order.code().path())) return true;
   struct stat info{};
   const bool covered =

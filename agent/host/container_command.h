@@ -1,20 +1,30 @@
-// `podman run ...` or `docker run ...` for one run of this node: a function of values. The worker
-// is the entry point, at its own path, in a container with the node's process numbers, network and
-// IPC, so that run directory, logs, records and adoption are those of a run without one.
+// Functions that build `podman run ...` or `docker run ...` for one run of this node, and that
+// interpret its mounts. All but is_nodes_own() are pure; is_nodes_own() calls stat(2). They keep no
+// state.
 //
-// Mounted where they are on the node: the run directory, the worker (read-only), what the agent
-// makes for the job (output and save directories), the checkpoint that it resumes from, and code.at
-// where the node has it; then the job's own mounts, and of the vendors' what is there. A target
-// that is taken stays with the first of these that has it: a job's own mount goes before a
-// vendor's.
+// The worker is the entry point, at its own path. The container shares the node's process numbers,
+// network and IPC. So run directory, logs, records and adoption are the same as for a run without a
+// container.
 //
-// Ascend (the vendor's installation guides): all /dev/davinci<N> of the node, davinci_manager,
-// devmm_svm, hisi_hdc, driver, tools, npu-smi, logs at /usr/slog. All of the node's cards, not the
-// job's alone: in a container that has fewer the driver counts from 0 again, and DEVICE_ID,
-// ASCEND_RT_VISIBLE_DEVICES and rank tables say the node's numbers, by which a job uses its own
-// cards, as it does without a container.
-// NVIDIA: --gpus all, or nvidia.com/gpu=all of CDI for podman; CUDA_VISIBLE_DEVICES chooses, by the
-// node's numbers for the same reason.
+// These are mounted, in this order:
+//
+// - the run directory, and the worker (read-only);
+// - the mounts of the order: the job's own ones, and code.at if the node has it;
+// - what the agent makes for the job (output and save directories), and the checkpoint that the job
+//   resumes from;
+// - those of the vendors' files that exist on the node.
+//
+// All but the job's own mounts and one of the vendors' are at their path on the node. If two mounts
+// have the same target, the first one wins: a job's own mount comes before a vendor's.
+//
+// Ascend (source: the vendor's installation guides): all /dev/davinci<N> of the node,
+// davinci_manager, devmm_svm, hisi_hdc, driver, tools, npu-smi, logs at /usr/slog. The container
+// gets all cards of the node, not only the job's. With fewer cards the driver would count from 0
+// again. DEVICE_ID, ASCEND_RT_VISIBLE_DEVICES and rank tables have the node's numbers. By them a
+// job uses its own cards, as it does without a container.
+//
+// NVIDIA: --gpus all for docker, nvidia.com/gpu=all of CDI for podman. CUDA_VISIBLE_DEVICES chooses
+// by the node's numbers, for the same reason.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +46,10 @@ struct ContainerLimit {
   std::uint64_t soft = 0, hard = 0;  // UINT64_MAX: unlimited
 };
 
-// What the node has and may, looked up before.
+// What the node has and what it allows, probed before.
 struct ContainerNode {
   std::vector<std::string> cards;  // /dev/davinci0 ...
-  // of probed_paths(), and of the order's mounts without a target
+  // those of probed_paths(), and of the order's mounts without a target, that exist
   std::set<std::string> there;
   std::vector<ContainerLimit> limits;
   std::string user;  // numbers: "0:0"
@@ -50,30 +60,32 @@ struct ContainerRun {
   std::string name;         // of the container
   std::string image;        // its id
   std::string process_tag;  // value of MUSTER_PROCESS_TAG
-  std::string worker;       // absolute, both
+  std::string worker;       // absolute, like `directory`
   std::string directory;    // of the run
 };
 
-// Errors (InvalidArgument): a mount that cannot be; the job's fault.
+// Errors (InvalidArgument): a mount is impossible; the job's fault.
 Result<std::vector<std::string>> container_command(const v1::NodeLaunch& order,
                                                    const ContainerTool& tool,
                                                    const ContainerNode& node,
                                                    const ContainerRun& run);
 
-// muster-<cluster, 8 of it>-<node>-<job>-<attempt>, as a container may be called.
+// muster-<first 8 characters of cluster>-<node>-<job>-<attempt>. Characters that a container's name
+// may not have become '-'.
 std::string container_name(const std::string& cluster, const std::string& node,
                            const std::string& job, std::uint32_t attempt);
 
-// What is at `path` in the container is on the node, by the mounts of its command: `rest` ("", or
-// "/a/log") below `source`, or at it. Nothing: it is the container's own.
+// Where `path` in the container is on the node, according to the mounts of its command: at
+// `source`, or at `rest` below it ("/a/log"; "" means at `source`). Empty result: the path belongs
+// to the container alone.
 struct MountedFrom {
   std::string source, rest;
 };
 std::optional<MountedFrom> mounted_from(const rundir::v1::ContainerLaunch& container,
                                         std::string_view path);
 
-// Whether the order's ranks find at `path` what is there on the node: it is in code.at, which the
-// node has, and no other mount is over it.
+// True if the order's ranks find at `path` what the node has there: the path is in code.at, which
+// exists on the node, and no other mount covers it.
 bool is_nodes_own(const v1::NodeLaunch& order, const std::string& path);
 
 }  // namespace muster::agent

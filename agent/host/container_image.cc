@@ -23,7 +23,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::string_view kFileScheme = "file://";
-constexpr milliseconds kAnswerMost{60'000};  // of a question about what is there
+constexpr milliseconds kAnswerMost{60'000};  // for a question about what exists
 constexpr const char* kInspectFormat = "{{.Id}}\n{{json .Config.Env}}";
 
 std::string short_hash(const std::string& text) {
@@ -35,7 +35,7 @@ std::string short_hash(const std::string& text) {
   return hex;
 }
 
-// A registry's refusals are those that any node would get.
+// A registry gives the same refusals to any node.
 ErrorCode code_of(std::string text, ErrorCode otherwise) {
   std::ranges::transform(text, text.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -72,9 +72,10 @@ Result<ContainerImage> inspect(const ContainerTool& tool, const std::string& nam
   return parse_image(answer.output);
 }
 
-// What a root file system would have been refused for otherwise, and earlier. An archive of an
-// image that could not be loaded (a full disk, a killed tool) must not be imported as one: that
-// works, and its files would be the image from then on.
+// True if the archive may be a tar of a root file system: `load` refuses such a tar by itself,
+// before it copies a layer. An archive of an image that could not be loaded (a full disk, a killed
+// tool) must not be imported. The import would succeed, and the archive's files would be the image
+// from then on.
 bool may_be_root_tar(const ContainerAnswer& loaded) {
   if (!loaded.ended || loaded.good() || loaded.output.find("Copying blob") != std::string::npos)
     return false;
@@ -82,7 +83,7 @@ bool may_be_root_tar(const ContainerAnswer& loaded) {
   return code != ErrorCode::ResourceExhausted && code != ErrorCode::Unreachable;
 }
 
-// Names of one image, which an archive may have several of.
+// Returns the one image that the names belong to. An archive may have several names for one image.
 Result<std::string> only_image(const ContainerTool& tool, const std::string& path,
                                const std::vector<std::string>& names) {
   std::set<std::string> ids;
@@ -101,7 +102,7 @@ Result<std::string> only_image(const ContainerTool& tool, const std::string& pat
   return *ids.begin();
 }
 
-// `news`: where what is seen of it goes.
+// Progress goes to `news`.
 std::function<void(pid_t, std::string_view)> watched(ImageProgress& progress, ImageNews& news) {
   return [&progress, &news](pid_t pid, std::string_view output) {
     news.tell(progress.update(pid, output));

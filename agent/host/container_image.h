@@ -1,9 +1,10 @@
-// A job's image on this node: there already, loaded from a file, or pulled from a registry, by one
-// start at a time. Blocking, as long as a registry takes; any thread.
+// ready_image() provides a job's image on this node: it is already there, is loaded from a file, or
+// is pulled from a registry. It keeps no state; one start at a time loads or pulls an image. It
+// blocks as long as a registry takes, and may run on any thread.
 //
-// A file's image is kept under localhost/muster-image:<hash of path, inode, size and time of
-// change>, so that it is loaded once and again when the file is another. `podman save`'s and
-// `docker save`'s archives are loaded; a plain tar of a root file system is imported.
+// The image of a file is kept as localhost/muster-image:<hash of path, inode, size and modification
+// time>. So it is loaded once, and again if the file changes. Archives of `podman save` and `docker
+// save` are loaded. A plain tar of a root file system is imported.
 #pragma once
 
 #include <chrono>
@@ -22,22 +23,25 @@ struct ContainerImage {
   std::vector<std::string> env;  // NAME=value, of the image's own configuration
 };
 
-// What the starts of a node share when they bring images, and what this one tells of its own
-// meanwhile.
+// What the starts of a node share when they fetch images, and what this start reports of its own
+// image meanwhile.
 struct ImageFetch {
   std::shared_ptr<ImageTurns> turns = std::make_shared<ImageTurns>();
   std::shared_ptr<ImageNews> news = std::make_shared<ImageNews>();
 };
 
-// Errors: NotFound, NotAllowed, InvalidArgument: the job's fault, on any node; Io, TimedOut,
-// Unreachable: this node's, or this moment's. One that another start met is not this one's: it
-// tries for itself.
+// Errors:
+//
+// - NotFound, NotAllowed, InvalidArgument: the job's fault, on any node.
+// - Io, TimedOut, Unreachable: a problem of this node, or of this moment.
+//
+// An error of another start is not returned here: this start tries for itself.
 Result<ContainerImage> ready_image(const ContainerTool& tool, const std::string& image,
                                    std::chrono::milliseconds most, const ImageFetch& fetching = {});
 
-// What `load` says it has loaded, in order.
+// The images that the output of `load` says are loaded, in order.
 std::vector<std::string> loaded_images(const std::string& output);
-// The two lines of `image inspect` that ready_image() asks for.
+// Parses the two lines of `image inspect` that ready_image() requests.
 Result<ContainerImage> parse_image(const std::string& inspected);
 
 }  // namespace muster::agent

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr auto kImageTimeDefault = std::chrono::minutes(30);
-constexpr unsigned kCapSysResource = 24;  // linux/capability.h
+constexpr unsigned kCapSysResource = 24;  // from linux/capability.h
 
 std::chrono::milliseconds image_time(const v1::NodeLaunch& order) {
   const auto& timeout = order.setup().timeout();
@@ -31,7 +31,8 @@ std::chrono::milliseconds image_time(const v1::NodeLaunch& order) {
   return std::chrono::seconds(timeout.seconds());
 }
 
-// Raising a hard limit takes this; without it a container tool refuses the whole container.
+// Raising a hard limit needs this capability. Without it a container tool refuses the whole
+// container.
 bool may_raise_limits() {
   const auto status = io::read_file("/proc/self/status", 1U << 16U);
   if (!status) return false;
@@ -45,8 +46,8 @@ bool may_raise_limits() {
   return (mask >> kCapSysResource & 1U) != 0;
 }
 
-// Asked for: as far as this agent may; not: as the agent itself has it, for podman has defaults of
-// its own that need more rights.
+// If the job asks for a limit, it gets as much as this agent may give. Otherwise it gets the
+// agent's own limit, because podman's defaults need more rights.
 ContainerLimit limit_of(__rlimit_resource which, const char* name, std::uint64_t asked,
                         bool may_raise) {
   rlimit own{};
@@ -59,8 +60,8 @@ ContainerLimit limit_of(__rlimit_resource which, const char* name, std::uint64_t
   return {.name = name, .soft = given, .hard = given};
 }
 
-// podman lowers its own limit of processes to the highest number of a process, which without the
-// right to raise limits is the most that it can give.
+// podman lowers its own process limit to the highest process number. Without the right to raise
+// limits this is the most that podman can give.
 ContainerLimit processes_limit(bool may_raise) {
   ContainerLimit limit = limit_of(RLIMIT_NPROC, "nproc", 0, may_raise);
   const auto text = io::read_file("/proc/sys/kernel/pid_max", 64);
@@ -76,7 +77,7 @@ ContainerLimit processes_limit(bool may_raise) {
 
 std::vector<ContainerLimit> limits_of(const v1::NodeLaunch& order, const ContainerTool& tool) {
   std::vector<ContainerLimit> limits;
-  if (tool.docker) {  // its daemon has the rights, and limits of its own
+  if (tool.docker) {  // its daemon has the rights, and its own limits
     if (order.nofile() != 0)
       limits.push_back({.name = "nofile", .soft = order.nofile(), .hard = order.nofile()});
     if (order.memlock() != 0)
@@ -112,8 +113,8 @@ std::vector<std::string> cards_of_node() {
   return cards;
 }
 
-// podman without root, and as root, makes the agent's user the container's 0; docker's daemon makes
-// whom it is told.
+// podman, with and without root, maps the agent's user to user 0 of the container. docker's daemon
+// uses the user that it is given.
 ContainerNode probe_node(const v1::NodeLaunch& order, const ContainerTool& tool) {
   ContainerNode node{
       .cards = cards_of_node(), .there = {}, .limits = limits_of(order, tool), .user = "0:0"};
@@ -129,7 +130,7 @@ ContainerNode probe_node(const v1::NodeLaunch& order, const ContainerTool& tool)
   return node;
 }
 
-// Of the job's own mounts. docker would make a directory of what is not there.
+// Checks the job's own mounts. docker would create a directory for a missing source.
 Result<void> check_sources(const v1::NodeLaunch& order) {
   for (const v1::ContainerMount& mount : order.container().mounts()) {
     struct stat info{};

@@ -1,6 +1,6 @@
-// What a run in a container needs before its worker is started: podman or docker, the image, what
-// is to be mounted, and from these the command. Blocking, as long as a registry takes; on a start's
-// own thread.
+// prepare_container() prepares a run in a container before its worker is started: podman or docker,
+// the image, the mounts, and from these the command. It keeps no state. It blocks as long as a
+// registry takes, on the thread of one start.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ struct PreparedContainer {
   std::vector<std::string> env;  // the image's own variables
 };
 
-// The directories that the order makes are there. Errors as of failure_of(): those of
-// ready_image(), Unsatisfiable (no tool), NotFound (what is to be mounted).
+// The directories that the order makes must exist. The errors fit failure_of(): those of
+// ready_image(), Unsatisfiable (no tool), NotFound (a mount's source is missing).
 Result<PreparedContainer> prepare_container(const v1::NodeLaunch& order,
                                             const ContainerOptions& options,
                                             const LaunchContext& context,

@@ -24,11 +24,11 @@ Result<std::unique_ptr<ContainerRemoval>> ContainerRemoval::start(
   process::SpawnRequest request{.path = container.tool(0),
                                 .argv = {container.tool().begin(), container.tool().end()},
                                 .env = container_tool_environment()};
-  // those that the image asks for
+  // also removes the volumes that the image requests
   request.argv.insert(request.argv.end(), {"rm", "--force", "--volumes"});
   const bool docker =
       std::filesystem::path(container.tool(0)).filename().string().starts_with("docker");
-  if (!docker) request.argv.emplace_back("--ignore");  // as a rule it has removed itself
+  if (!docker) request.argv.emplace_back("--ignore");  // normally it has removed itself
   request.argv.push_back(container.name());
   request.cwd = "/";
   request.new_session = true;

@@ -1,6 +1,9 @@
-// `podman rm --force NAME`, on the loop: what is left of a container whose processes are gone. Owns
-// the process until it has ended. A tool that does not end is killed after a while: the sweep
-// before it has found no process of the run.
+// ContainerRemoval runs `podman rm --force NAME` and removes what is left of a container whose
+// processes have ended. The Host creates one per run after a sweep. It runs on the agent's loop,
+// and owns the tool's process until that has ended.
+//
+// A tool that does not end is killed after 60 s. That is safe: the sweep before it found no process
+// of the run.
 #pragma once
 
 #include <sys/types.h>
@@ -18,8 +21,8 @@ namespace muster::agent {
 
 class ContainerRemoval {
  public:
-  // `then` is called on the loop, never from inside this call, with what went wrong, or nothing. It
-  // may destroy this object.
+  // `then` gets what went wrong, or an empty text. It is called on the loop, never inside this
+  // call. It may destroy this object.
   using Then = std::function<void(const std::string& trouble)>;
   static Result<std::unique_ptr<ContainerRemoval>> start(
       async::Loop& loop, const rundir::v1::ContainerLaunch& container, Then then);
@@ -34,7 +37,7 @@ class ContainerRemoval {
   int reap();
   pid_t pid_;
   process::Pidfd handle_;
-  std::string tool_;  // empty: its status says nothing
+  std::string tool_;  // empty: the exit status has no meaning (docker)
   Then then_;
   bool late_ = false;
   std::unique_ptr<async::Readable> ready_;

@@ -49,7 +49,8 @@ Result<ContainerTool> find_container_tool(const ContainerOptions& wanted, const 
 
 std::vector<std::string> container_tool_environment() {
   auto environment = process::tool_environment();
-  // podman tells a service manager that it hears of here that its container is the service.
+  // If podman finds a service manager in these variables, it tells that manager that its container
+  // is the service.
   constexpr auto kLeftOut = std::to_array<std::string_view>(
       {rundir::kProcessTagVariable, "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"});
   std::erase_if(environment, [&](const std::string& variable) {

@@ -19,7 +19,7 @@ process::CpuList allowed_of(const std::filesystem::path& file, const process::Cp
   return both;
 }
 
-// The NUMA nodes of a rank's devices; none where one is not known.
+// The NUMA nodes of a rank's devices; empty if one of them is unknown.
 std::set<std::uint32_t> nodes_of(const v1::RankProcess& rank, const NumaNodes& devices) {
   std::set<std::uint32_t> nodes;
   for (const std::uint32_t device : rank.devices()) {
@@ -56,7 +56,7 @@ NumaCores read_cores(const std::filesystem::path& sys, const NumaNodes& devices,
 
 std::vector<process::CpuList> share_cores(const v1::NodeLaunch& order, const NumaNodes& devices,
                                           const NumaCores& cores) {
-  // of a NUMA node: places in order.ranks
+  // indexes in order.ranks, by NUMA node
   std::map<std::uint32_t, std::vector<std::size_t>> sharers;
   for (int at = 0; at < order.ranks_size(); ++at)
     for (const std::uint32_t node : nodes_of(order.ranks(at), devices))

@@ -1,5 +1,7 @@
-// What this agent carries out of an order beyond the first release's: Inventory.features. A
-// controller places what needs one of them only where it is named.
+// The features of an order that this agent supports beyond the first release (Inventory.features).
+// Plain values.
+//
+// A controller places a job that needs one of them only on nodes that announce it.
 #pragma once
 
 #include <array>

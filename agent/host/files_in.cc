@@ -144,8 +144,8 @@ Result<void> FilesIn::end_file() {
     return fmt::format("bringing '{}': {} '{}'", path_.string(), what, files_.back());
   };
   if (::fchmod(file_.get(), mode_) != 0) return failed(doing("setting the mode of"), errno);
-  // A later start takes what is in place for whole (lies_here): its name must not outlive a power
-  // loss that its bytes do not.
+  // A later start takes a file at its final path as complete (lies_here). So a power loss must not
+  // keep the name and lose the bytes.
   if (::fsync(file_.get()) != 0) return failed(doing("writing to the disk"), errno);
   file_ = io::UniqueFd();
   return {};

@@ -1,5 +1,8 @@
-// What comes of one Bring of this node's order: written beside its place, and put there file by
-// file when all of it has come; cut off, nothing is there. Blocking; one thread.
+// FilesIn receives the files of one Fetch of this node's order. FileStreams::fetch() creates one
+// per transfer and destroys it afterwards. It blocks, on the thread of a start.
+//
+// The files are written to a directory next to their final path. When all of them have arrived,
+// each is moved to its final path. If the transfer is cut off, no file is moved.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +20,23 @@ namespace muster::agent {
 
 class FilesIn {
  public:
-  // `path` is Bring.path; `mark` and the attempt name the place beside it: what earlier attempts
-  // left of the same mark goes. What is made is `owner`'s (nullptr: the agent's own user), and made
-  // with that user's rights; but for the directories above, which the agent makes for him.
+  // `path` is Fetch.path. `mark` and the attempt name the directory next to it. What earlier
+  // attempts left with the same mark is removed. The files belong to `owner` (nullptr: the agent's
+  // own user) and are made with that user's rights. Only the parent directories are made by the
+  // agent, for that user.
   static Result<FilesIn> begin(const std::string& path, const std::string& mark,
                                std::uint32_t attempt, const UserEntry* owner);
-  ~FilesIn();  // takes away what is not in place
+  ~FilesIn();  // removes files that were not moved
   FilesIn(FilesIn&&) = default;
   FilesIn(const FilesIn&) = delete;
   FilesIn& operator=(const FilesIn&) = delete;
   FilesIn& operator=(FilesIn&&) = delete;
 
-  // In order of arrival. InvalidArgument: not as FilePart says it must be; ResourceExhausted: no
-  // room.
+  // Takes the parts in order of arrival. InvalidArgument: not as FilePart requires;
+  // ResourceExhausted: no space.
   Result<void> take(const v1::FilePart& part);
   [[nodiscard]] bool whole() const { return whole_; }
-  // After FilesEnd: into place, over what is there.
+  // Call it after FilesEnd. Moves the files to their final paths and replaces what is there.
   Result<void> put();
 
  private:

@@ -49,7 +49,7 @@ void add_all(std::vector<std::string>& files, const std::string& root, const std
   }
 }
 
-// No link on the way, wherever it would lead.
+// Follows no link in the path, wherever it leads.
 Result<io::UniqueFd> open_below(const std::string& root, const std::string& file) {
   io::UniqueFd at(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const fs::path path(file);

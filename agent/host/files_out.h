@@ -1,5 +1,5 @@
-// What a Bring of another node's order means on this node's disk: which files, by name and size.
-// Blocking; any thread.
+// Functions that find and read the files that a Fetch of another node's order requests from this
+// node. They keep no state. They block, and may run on any thread.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,13 @@
 
 namespace muster::agent {
 
-// Below `what.path`: of a layout those of the one step, else all; regular files alone, in order of
-// their names. NotFound: there is none.
+// Returns the names below `what.path`: with a layout the files of the one step, else all. Only
+// regular files count, sorted by name. NotFound: there are none.
 Result<std::vector<std::string>> files_wanted(const v1::Fetch& what);
 
-// Those files, part after part, FilesEnd last, to `part`, which returns false when no more are
-// taken. Read with the rights of `user` (nullptr: the agent's own). Links are neither followed nor
-// sent. An error is what FilesFailed says: a file that has gone, or changes while it is read.
+// Passes those files to `part`, in order, with FilesEnd last, until `part` returns false. Reads
+// with the rights of `user` (nullptr: the agent's own). Links are neither followed nor sent. The
+// text of an error goes into FilesFailed: a file disappeared or changed while it was read.
 Result<void> read_files(const v1::Fetch& what, const UserEntry* user,
                         const std::function<bool(v1::FilePart)>& part);
 

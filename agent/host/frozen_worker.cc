@@ -1,5 +1,5 @@
-// A worker that was stopped (SIGSTOP, a debugger) and whose ranks have all ended: it cannot say so,
-// and nothing but its own end would be seen.
+// Detects a stopped worker (SIGSTOP, a debugger) whose ranks have all ended. It cannot report that
+// they ended. The agent would otherwise see only the worker's own end.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -17,13 +17,13 @@
 namespace muster::agent {
 namespace {
 
-// What cannot be looked at counts as living.
+// A process that cannot be checked counts as living.
 bool has_ended(const process::ProcessId& id) {
   const auto process = process::Pidfd::open(id);
   return process ? process->exited() : process.error().code == ErrorCode::NotFound;
 }
 
-// Nothing: not to be found out.
+// Empty result: it cannot be found out.
 std::optional<std::vector<pid_t>> children_of(pid_t pid) {
   const auto text = io::read_file(fmt::format("/proc/{0}/task/{0}/children", pid), 1U << 16U);
   if (!text) return std::nullopt;
@@ -37,8 +37,8 @@ std::optional<std::vector<pid_t>> children_of(pid_t pid) {
   return children;
 }
 
-// Once all are started its records tell the ranks; what they left behind them may live on as the
-// worker's children. Before that, it has only children.
+// Once all ranks have started, the worker's records list them. What a rank left behind may live on
+// as a child of the worker. Before that, only the worker's children can be checked.
 bool ranks_have_ended(const RunView& view, pid_t worker) {
   if (view.seen().started) {
     std::set<std::uint64_t> ranks;
@@ -68,7 +68,8 @@ void Host::Impl::check_frozen_soon() {
     frozen_timer.arm(options.worker_margin, [this] { check_frozen(); });
 }
 
-// Two looks in a row: whoever was only held for a moment has gone on by then.
+// The worker is killed only after two checks in a row. A process that was stopped only for a moment
+// has continued by then.
 void Host::Impl::check_frozen() {
   checking_frozen = false;
   for (const auto& [run, entry] : entries) {
@@ -83,7 +84,7 @@ void Host::Impl::check_frozen() {
 }
 
 void Host::Impl::kill_worker(const RunKey& run, Entry& entry, std::string_view why) {
-  entry.worker_killed = true;  // its end is seen by its pidfd
+  entry.worker_killed = true;  // its pidfd reports its end
   entry.obey_timer.reset();
   trouble(
       fmt::format("minding run '{}.{}': its worker, process {}, {}; it is killed, its ranks with "

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr Duration kDiskGivenUp = std::chrono::seconds(5);
-// what hangs longer than this in its exit is met again at the next start
+// a process that hangs longer than this in its exit is found again at the next start
 constexpr int kDiscardMs = 10'000;
 
 }  // namespace
@@ -113,7 +113,7 @@ void Host::note_rank_end(const RunKey& run, std::uint32_t rank, const std::strin
     marks.push_back(impl_->new_mark());
     marks.back().mutable_success_seen()->set_rank(rank);
   }
-  // Also when it is empty: it says that the log was read to its end.
+  // An empty line is also recorded: it says that the log was read to its end.
   marks.push_back(impl_->new_mark());
   marks.back().mutable_evidence()->set_rank(rank);
   marks.back().mutable_evidence()->set_line(evidence);
@@ -137,7 +137,8 @@ Host::Entry& Host::Impl::add(const RunKey& run) {
   return *(entries[run] = std::move(entry));
 }
 
-// Before the first look, so that nothing falls between look and wake FIFO.
+// Called before the first reading, so that no event is missed between the reading and the wake
+// FIFO.
 void Host::Impl::listen(const RunKey& run, Entry& entry) {
   entry.wake_fifo = rundir::WakeFifo::open(entry.view.layout());
   if (!entry.wake_fifo) return;
@@ -150,7 +151,7 @@ void Host::Impl::listen(const RunKey& run, Entry& entry) {
       });
 }
 
-// Runs that nobody rings for, as long as there is something to come of them, and those that could
+// Refreshes runs without a wake FIFO, as long as something may change in them, and runs that could
 // not be read.
 void Host::Impl::scan() {
   scanning = false;
@@ -225,7 +226,7 @@ void Host::Impl::scan_soon() {
   if (!std::exchange(scanning, true)) scan_timer.arm(kScanInterval, [this] { scan(); });
 }
 
-// Nothing is concluded from it: it is looked at again until it can be read.
+// Nothing is concluded from the error: the run is read again until that succeeds.
 void Host::Impl::unread(const RunKey& run, Entry& entry, const Error& error) {
   entry.scan_again = true;
   if (!entry.unread_logged) entry.unread_since = options.clock->now().boot;
@@ -235,8 +236,8 @@ void Host::Impl::unread(const RunKey& run, Entry& entry, const Error& error) {
   scan_soon();
 }
 
-// But for this: its worker has ended, what that said last cannot be read for a while, and nothing
-// can be written either. Whoever waits on waits for a disk that will not come back.
+// The exception to unread(): the worker has ended, its last records cannot be read for a while, and
+// nothing can be written either. Further waiting would be for a disk that does not come back.
 bool Host::Impl::lost_with_its_disk(const Entry& entry) const {
   if (entry.view.seen().worker != WorkerState::Dead ||
       options.clock->now().boot - entry.unread_since < kDiskGivenUp)
@@ -257,14 +258,15 @@ void Host::Impl::overlay(Entry& entry) {
   if (entry.swept_in_memory && !entry.seen.swept) {
     entry.seen.swept = true;
     entry.seen.swept_reason = *entry.swept_in_memory;
-    // What the worker was asked for it could not write down either; ends that nobody saw are not
-    // taken for causes then.
+    // The worker could not write down the request to stop either. Then ends that nobody saw are not
+    // treated as causes.
     entry.seen.stop_requested = entry.seen.stop_requested || entry.stop_signalled;
     entry.seen.swept_at = entry.in_memory_at;
   }
 }
 
-// When a living worker that has not done what it must is taken for frozen. Nothing: it has done it.
+// Returns when a living worker that has not done its duty counts as frozen. Empty result: it has
+// done its duty.
 std::optional<BootTime> Host::Impl::must_obey_by(const Entry& entry) const {
   if (entry.worker_killed || entry.seen.swept || entry.seen.worker != WorkerState::Alive ||
       entry.view.worker() == nullptr)
@@ -279,7 +281,8 @@ std::optional<BootTime> Host::Impl::must_obey_by(const Entry& entry) const {
   if (const auto written = entry.view.stop_written()) {
     at_latest(*written + grace + options.worker_margin);
   } else if (entry.lease_until != BootTime{}) {
-    // Whoever counts on the end of the lease waits for a stop's grace as well, and no longer.
+    // The controller, which counts on the end of the lease, also waits for a stop's grace, and no
+    // longer.
     at_latest(entry.lease_until +
               std::min(options.worker_margin, std::max<Duration>(grace, std::chrono::seconds(1))));
   }
@@ -287,7 +290,7 @@ std::optional<BootTime> Host::Impl::must_obey_by(const Entry& entry) const {
   return by;
 }
 
-// A time that has moved on (a lease is renewed every few seconds) is found when the timer rings.
+// A later time (a lease is renewed every few seconds) is found when the timer expires.
 void Host::Impl::expect_obedience(const RunKey& run, Entry& entry) {
   const auto by = must_obey_by(entry);
   if (!by) {
@@ -305,7 +308,7 @@ void Host::Impl::judge_obedience(const RunKey& run) {
   Entry* entry = find(run);
   if (entry == nullptr) return;
   entry->obey_timer.reset();
-  // its last word may have come; arms the timer again when it has more time
+  // The worker's last event may have come. This arms the timer again if the worker has more time.
   refresh(run, *entry, true);
   if (entry->scan_again) return;  // nothing is concluded from what cannot be read
   const auto by = must_obey_by(*entry);
@@ -328,8 +331,8 @@ void Host::Impl::child_ended(const RunKey& run) {
   Entry* entry = find(run);
   if (entry == nullptr) return;
   reap(*entry);
-  // A worker that died before its claim leaves the run unclaimed: nothing this life spawned can
-  // claim it any more.
+  // If the worker died before its claim, the run is unclaimed: nothing that this incarnation
+  // spawned can claim it any more.
   entry->view.set_spawned(false);
   refresh(run, *entry, true);
   refuse_without_container(run, *entry);
@@ -337,7 +340,7 @@ void Host::Impl::child_ended(const RunKey& run) {
 
 void Host::Impl::leave(std::unique_ptr<Entry> entry) {
   Entry* one = entry.get();
-  one->child_ready.reset();  // one watch a descriptor
+  one->child_ready.reset();  // one watch per descriptor
   one->child_ready = std::make_unique<async::Readable>(
       loop, "child of a forgotten run ended", one->child_fd->fd(), [this, one] {
         reap(*one);
@@ -360,15 +363,15 @@ rundir::v1::Mark Host::Impl::new_mark() const {
   return rundir::stamped_mark({.now = options.clock->now(), .boot = options.self.boot_id});
 }
 
-// Known from here on, also when the disk does not take it: the fact must not wait. Another life
-// would read the same in the log.
+// The evidence is known from here on, also if the disk refuses it, because the fact must not wait.
+// Another incarnation would read the same in the log.
 void Host::Impl::note_auxiliary_ends(const RunKey& run, Entry& entry) {
   std::vector<rundir::v1::Mark> marks;
   for (const std::string& name : entry.view.auxiliaries_without_evidence()) {
     const std::string evidence = evidence_of_log(entry.view.layout().auxiliary_log(name));
     marks.push_back(new_mark());
     marks.back().mutable_evidence()->set_auxiliary(name);
-    // as an agent of before 0.4 reads it, should one be put back
+    // the form that an agent before 0.4 reads, in case one is installed again
     marks.back().mutable_evidence()->set_rank(kAuxiliaryEvidence);
     marks.back().mutable_evidence()->set_line(name + "\n" + evidence);
     entry.view.give_auxiliary_evidence(name, evidence);
@@ -376,8 +379,8 @@ void Host::Impl::note_auxiliary_ends(const RunKey& run, Entry& entry) {
   if (!marks.empty()) remember(run, entry, marks);
 }
 
-// False: the disk did not take it, or nobody could read it again. The caller keeps it in memory
-// where that matters.
+// False: the disk refused it, or nobody could read it again. The caller keeps it in memory if that
+// matters.
 bool Host::Impl::remember(const RunKey& run, Entry& entry,
                           const std::vector<rundir::v1::Mark>& marks) {
   const auto failed = [&](const Error& error) {
@@ -402,7 +405,7 @@ bool Host::Impl::remember(const RunKey& run, Entry& entry,
   if (removed(entry.view.layout().mark()))
     return failed({.code = ErrorCode::NotFound, .message = "its mark file has been removed"});
   refresh(run, entry, true);
-  if (entry.seen.swept) entry.marks.reset();  // as a rule the last one
+  if (entry.seen.swept) entry.marks.reset();  // swept is normally the last mark
   return true;
 }
 
@@ -419,8 +422,9 @@ bool Host::Impl::renew_lease(Entry& entry, bool at_start) {
   const auto& proto = at_start ? entry.grace_at_start : entry.view.order().orphan_grace();
   Duration grace = std::chrono::seconds(proto.seconds()) + std::chrono::nanoseconds(proto.nanos());
   if (grace <= Duration::zero()) grace = kOrphanGraceDefault;
-  // Rewritten once in a step, a tenth of the grace or a quarter of a short one, and always a step
-  // longer than promised: at no moment are less than the whole grace from `heard` on the disk.
+  // The file is rewritten once per step: a tenth of the grace, or a quarter of a short one. It is
+  // always one step longer than promised. So the disk always has at least the whole grace from
+  // `heard`.
   const Duration step = lease_step(grace);
   const BootTime until = heard + grace + step;
   if (!at_start && until < entry.lease_until + step) return true;
@@ -447,8 +451,8 @@ void Host::Impl::remove_leftovers() {
   }
 }
 
-// Groups of runs that are over, or whose directory is gone: a worker or an agent was killed at its
-// last step. What has processes in it stays.
+// Groups of runs that are over, or whose directory is gone. They remain if a worker or an agent was
+// killed at its last step. A group with processes in it stays.
 void Host::Impl::remove_stale_groups() {
   if (!options.cgroup_base) return;
   std::error_code ignored;
@@ -458,14 +462,13 @@ void Host::Impl::remove_stale_groups() {
     const Entry* entry = find(*run);
     if (entry == nullptr || entry->over()) (void)process::remove_run_group(at.path());
   }
-  // not empty: another life's runs go on
+  // not empty: runs of another incarnation continue
   if (::rmdir(options.cgroup_base->c_str()) != 0 && errno != ENOENT)
     own_base(*options.cgroup_base, options.layout);
 }
 
-// What ran there is known to nobody any more, and what has thrown its process tag away is found by
-// its
-// group alone. It takes a moment, and no place of a run here.
+// Nobody knows what ran there any more. A process that has removed its process tag is found only by
+// its group. The sweep takes a moment, and occupies no run here.
 void Host::Impl::sweep_earlier_instances() {
   if (!options.cgroup_base) return;
   for (const fs::path& base :
@@ -492,14 +495,14 @@ void Host::Impl::remove_group(const RunKey& run, const Entry& entry) {
   }
 }
 
-// For certain: another error says nothing.
+// True only if the file certainly does not exist; another error proves nothing.
 bool Host::Impl::removed(const fs::path& path) {
   return ::access(path.c_str(), F_OK) != 0 && errno == ENOENT;
 }
 
 void Host::Impl::dispose(const fs::path& path) {
   disposal.post("remove run", [path] {
-    std::error_code ignored;  // met again at the next start
+    std::error_code ignored;  // found again at the next start
     fs::remove_all(path, ignored);
   });
 }

@@ -1,5 +1,5 @@
-// What reconcile() asks for, done on disk and to processes. Each may be cut off by a crash at any
-// line: the next start sees how far it came.
+// Carries out what reconcile() requests, on disk and on processes. A crash may interrupt each
+// action at any line: the next start sees how far it came.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -18,15 +18,15 @@
 namespace muster::agent {
 namespace {
 
-// Another node has found the checkpoint torn, and the job is stopped for that: this one's look,
-// which is under way, is the second word that quarantines it.
+// Another node has found the checkpoint torn, and the job is stopped for that. This node is still
+// reading it. Its result is the second report, which quarantines the checkpoint.
 constexpr Duration kReadPatience = std::chrono::seconds(2);
 
 std::string name_of(const RunKey& run) {
   return fmt::format("{}.{}", run.first.str(), run.second.value);
 }
 
-// Of a step that concerns nothing of the job's: whatever it met is the node's, or its disk's.
+// For a step that has nothing to do with the job: every error is the node's, or its disk's.
 Error of_node(Error error) {
   if (error.code != ErrorCode::ResourceExhausted) error.code = ErrorCode::Io;
   return error;
@@ -34,8 +34,8 @@ Error of_node(Error error) {
 
 }  // namespace
 
-// Until the start is prepared the run looks like one whose worker was spawned and has not claimed
-// it yet: a stop claims it first.
+// Until the start is prepared, the run looks like one whose worker was spawned and has not claimed
+// it yet. A stop then claims it first.
 void Host::Impl::act(const StartRun& start) {
   if (find(start.run) != nullptr) return;
   const rundir::RunLayout layout(options.layout.run(start.run.first, start.run.second));
@@ -71,7 +71,8 @@ void Host::Impl::act(const StartRun& start) {
       .image = {.turns = image_turns},
       .fetch = options.fetch};
   entry.image_news = request.image.news;
-  // A container's processes are in its own groups, which the worker in it could not write to.
+  // A container's processes are in the container's own groups. The worker in the container could
+  // not write to a group of this agent.
   if (options.cgroup_base && !start.launch.has_container())
     request.context.cgroup = (*options.cgroup_base / name_of(start.run)).string();
   start_threads.run(
@@ -103,13 +104,13 @@ void Host::Impl::prepared(const RunKey& run, StartPrepared outcome) {
 
 Result<void> Host::Impl::spawn(const RunKey& run, Entry& entry, const rundir::v1::Launch& launch) {
   const rundir::RunLayout& layout = entry.view.layout();
-  // The lease first: a worker without one takes itself for orphaned.
+  // The lease comes first: a worker without a lease considers itself orphaned.
   if (!renew_lease(entry, true))
     return fail(ErrorCode::Io, "writing the lease of the run directory");
   if (auto written = rundir::write_launch(layout, launch); !written)
     return fail(of_node(std::move(written).error()));
-  // Here and not by the worker: the end of another run may be taking the base away. Without it the
-  // worker says so and goes on.
+  // The group is made here and not by the worker, because the end of another run may be removing
+  // the base. If this fails, the worker reports it and continues.
   if (!launch.cgroup().empty() && process::make_run_group(launch.cgroup()))
     own_base(std::filesystem::path(launch.cgroup()).parent_path(), options.layout);
 
@@ -130,8 +131,8 @@ Result<void> Host::Impl::spawn(const RunKey& run, Entry& entry, const rundir::v1
   entry.fresh = false;
   auto child = process::Pidfd::open_child(*pid);
   if (!child) {
-    // It runs, and its claim or its end will be seen by inotify all the same: not a reason to
-    // refuse a run that is starting.
+    // The worker runs, and the wake FIFO still reports its claim. After the claim a pidfd reports
+    // its end. So this is no reason to refuse a run that is starting.
     trouble(fmt::format("watching the worker of '{}': {}", name_of(run), child.error().message));
     return {};
   }
@@ -163,7 +164,7 @@ void Host::Impl::act(const RefuseRun& wanted) {
   refuse(wanted.run, *entry, wanted.why, wanted.text);
 }
 
-// Claim, then say why. If a worker has the claim, it is adopted instead.
+// Claims the run, then records why. If a worker has the claim, it is adopted instead.
 void Host::Impl::refuse(const RunKey& run, Entry& entry, v1::StartFailure why,
                         const std::string& text, const v1::CheckpointReading& checkpoint) {
   rundir::v1::Claim claim;
@@ -178,8 +179,9 @@ void Host::Impl::refuse(const RunKey& run, Entry& entry, v1::StartFailure why,
   }
   if (!claimed) {
     trouble(fmt::format("refusing run '{}': {}", name_of(run), claimed.error().message));
-    // A worker may still be about to claim it: only a claim on disk settles that. Asked again
-    // later. Without the directory there is nothing to claim.
+    // A worker may still be about to claim the run. Only a claim on disk decides that, so
+    // reconcile() requests the refusal again later. Without the directory there is nothing to
+    // claim.
     if (!entry.fresh && !removed(entry.view.layout().root())) return;
   }
   rundir::v1::Mark mark = new_mark();
@@ -214,9 +216,10 @@ std::string Host::Impl::process_tag_of(const RunKey& run, const Entry& entry) co
   return rundir::process_tag(options.cluster, run.first, run.second, options.node);
 }
 
-// Empty: it has none. Without a launch record (the state directory was put back from a copy of
-// before the run, or made anew) it is the one that a run of this name would have had, or had with
-// an earlier instance: a base is one instance's alone.
+// Returns the group's path; empty: the run has none. There may be no launch record: the state
+// directory was restored from an older copy, or newly made. Then this is the group that a run of
+// this name would have had here, or had with an earlier instance. A base belongs to one instance
+// only.
 std::string Host::Impl::group_of(const RunKey& run, const Entry& entry) const {
   if (entry.view.launch() != nullptr) return entry.view.launch()->cgroup();
   if (!options.cgroup_base) return {};
@@ -238,11 +241,11 @@ void Host::Impl::act(const SweepRun& wanted) {
   begin_sweep(wanted.run, *entry);
 }
 
-// On an error nothing of it stays: it is asked for again later.
+// On an error nothing of the sweep stays, and reconcile() requests it again later.
 void Host::Impl::begin_sweep(const RunKey& run, Entry& entry) {
   const std::uint64_t since = entry.view.claimed_since();
   std::optional<process::Family> family;
-  // In a group there is nobody to guess at.
+  // With a group no process must be guessed.
   if (const auto* launch = entry.view.launch();
       launch != nullptr &&
       (launch->cgroup().empty() || ::access(launch->cgroup().c_str(), F_OK) != 0)) {
@@ -263,7 +266,7 @@ void Host::Impl::begin_sweep(const RunKey& run, Entry& entry) {
 void Host::Impl::step_sweep(const RunKey& run) {
   Entry* entry = find(run);
   if (entry == nullptr || !entry->sweep) return;
-  // The group first: it also holds what has emptied its environment.
+  // The group comes first: it also has the processes that have emptied their environment.
   std::optional<process::Cgroup> group;
   struct stat info{};
   const std::string path = group_of(run, *entry);
@@ -279,7 +282,7 @@ void Host::Impl::step_sweep(const RunKey& run) {
     trouble(fmt::format("sweeping run '{}': {}", name_of(run), progress.error().message));
     entry->sweep_ready.reset();
     entry->sweep.reset();
-    return;  // asked again later
+    return;  // requested again later
   }
   tell_what_blocks(run, *entry);
   if (*progress != process::ProcessTagSweep::Progress::Done) return;
@@ -306,9 +309,8 @@ void Host::Impl::tell_what_blocks(const RunKey& run, Entry& entry) const {
                   name_of(run), pids));
 }
 
-// Processes without the process tag die in the group a moment after the kill: its events file says
-// when
-// it is empty, but not when somebody has removed it.
+// Processes without the process tag die in the group shortly after the kill. The group's events
+// file reports when the group is empty, but not when somebody has removed it.
 void Host::Impl::wait_for_group(const RunKey& run, Entry& entry, process::Cgroup group) {
   const int fd = group.events_fd();
   entry.sweep_ready.reset();
@@ -350,7 +352,7 @@ void Host::Impl::mark_swept(const RunKey& run, Entry& entry, const std::string& 
   mark.mutable_swept()->set_killed(killed);
   remove_group(run, entry);
   if (remember(run, entry, {mark})) return;
-  // A worker that cannot record an end ends: that is no fault of its own.
+  // A worker that cannot record an end ends itself, which is not its own fault.
   const int refused = write_error(options.layout);
   entry.swept_in_memory =
       reason == kWorkerDied && (refused == EROFS || refused == EIO) ? kDiskRefused : reason;
@@ -362,8 +364,8 @@ void Host::Impl::mark_swept(const RunKey& run, Entry& entry, const std::string& 
 void Host::Impl::act(const ForgetRun& forget) {
   Entry* entry = find(forget.run);
   if (entry == nullptr) return;
-  // By rename first: a crash while gigabytes are being removed must not leave half a run directory
-  // that looks unclaimed.
+  // The rename comes first. A crash while gigabytes are being removed must not leave an incomplete
+  // run directory that looks unclaimed.
   const std::filesystem::path from = entry->view.layout().root();
   const std::filesystem::path to = from.parent_path() / (kGonePrefix + from.filename().string());
   std::error_code error;
@@ -371,8 +373,8 @@ void Host::Impl::act(const ForgetRun& forget) {
   if (error && error != std::errc::no_such_file_or_directory)
     trouble(fmt::format("removing run '{}': {}", name_of(forget.run), error.message()));
   const RunKey run = forget.run;
-  // Its worker said its last word and may yet be on its way out: whoever forgets it before it is
-  // reaped keeps a zombie.
+  // The worker wrote its last event and may still be exiting. If its entry is removed before it is
+  // reaped, a zombie stays.
   if (entry->child != 0 && entry->child_fd) leave(std::move(entries.at(run)));
   entries.erase(run);
   all_seen.erase(run);

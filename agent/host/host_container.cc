@@ -1,5 +1,5 @@
-// A run in a container, as Host minds it: what is executed in the worker's place, what an end of
-// that without a claim means, and that the container goes with the run.
+// The container part of Host: what is executed instead of the worker, what its end without a claim
+// means, and how the container is removed with the run.
 #include <fmt/format.h>
 
 #include "agent/host/container_tool.h"
@@ -20,8 +20,8 @@ std::string Host::setup_text(const RunKey& run) const {
   return text.empty() ? text : "runtime.image: " + text;
 }
 
-// podman stays for as long as its container: its end tells what the worker's own tells outside.
-// What both say goes into the worker's log.
+// podman stays as long as its container, so its end means the same as the worker's own end outside
+// a container. The output of both goes into the worker's log.
 void Host::Impl::go_by_container(process::SpawnRequest& request,
                                  const rundir::v1::ContainerLaunch& container) {
   request.path = container.argv(0);
@@ -29,7 +29,7 @@ void Host::Impl::go_by_container(process::SpawnRequest& request,
   request.env = container_tool_environment();
 }
 
-// If a worker was quicker with its claim, it is adopted, whatever has become of podman.
+// If a worker was quicker with its claim, it is adopted, whatever has happened to podman.
 void Host::Impl::refuse_without_container(const RunKey& run, Entry& entry) {
   const rundir::v1::Launch* launch = entry.view.launch();
   if (launch == nullptr || !launch->has_container() || entry.seen.worker != WorkerState::None ||
@@ -44,8 +44,8 @@ void Host::Impl::refuse_without_container(const RunKey& run, Entry& entry) {
           launch->container().name(), launch->container().tool(0), line.empty() ? "" : ": ", line));
 }
 
-// True: under way, the sweep goes on when it has ended. What the container's own groups still hold
-// is killed with it.
+// Returns true if the removal is in progress; the sweep continues after it. The removal kills what
+// is still in the container's own groups.
 bool Host::Impl::begin_removal(const RunKey& run, Entry& entry) {
   const rundir::v1::Launch* launch = entry.view.launch();
   if (launch == nullptr || !launch->has_container() || entry.container_removed) return false;

@@ -1,5 +1,8 @@
-// The inside of Host, split over host.cc (watching, marks, leases) and host_actions.cc (what
-// reconcile asks for). Private to agent/host.
+// Host::Impl is the inside of Host. Host::open() creates it and Host destroys it; it runs on the
+// agent's loop. Private to agent/host.
+//
+// Its functions are in host.cc (watching, marks, leases), host_actions.cc (what reconcile()
+// requests), host_container.cc and frozen_worker.cc.
 #pragma once
 
 #include <algorithm>
@@ -18,17 +21,17 @@ namespace muster::agent {
 
 inline constexpr Duration kOrphanGraceDefault = std::chrono::minutes(30);
 
-// of a worker whose launch record cannot be read
+// for a worker whose launch record cannot be read
 inline constexpr Duration kStopGraceUnknown = std::chrono::minutes(1);
 
 inline constexpr const char* kGonePrefix = ".gone-";
 
-// cgroup_base.cc. Says with `base`, which is there, whose it is.
+// These two are in cgroup_base.cc. own_base() records in `base`, which must exist, who owns it.
 void own_base(const std::filesystem::path& base, const rundir::AgentLayout& layout);
-// Bases beside this one whose agents are gone and whose state directories are no more: removed,
-// emptied, on a disk that was replaced. Nobody else will end what runs in their groups. Where the
-// directory is still there its agent may only be away, and come back to its runs. Those of this
-// node's name come first.
+// Returns the bases next to this one whose agents have ended and whose state directories no longer
+// exist (removed, emptied, on a replaced disk). Nobody else will end what runs in their groups. If
+// the directory still exists, its agent may only be away and may come back to its runs. Bases of
+// this node's name come first.
 std::vector<std::filesystem::path> earlier_bases(const std::filesystem::path& base,
                                                  const rundir::AgentLayout& layout,
                                                  const InstanceId& instance);
@@ -110,15 +113,15 @@ struct Host::Impl {
   BootTime heard;  // see renew_leases
   std::map<RunKey, RunSeen> all_seen;
   std::map<RunKey, std::unique_ptr<Entry>> entries;
-  std::vector<std::unique_ptr<Entry>> leaving;  // forgotten, their workers not reaped yet
+  std::vector<std::unique_ptr<Entry>> leaving;  // forgotten, their workers are not reaped yet
   StartThreads start_threads;
   const std::shared_ptr<ImageTurns> image_turns = std::make_shared<ImageTurns>();
-  async::Loop disposal;  // removing gigabytes of logs takes a while
+  async::Loop disposal;  // removing gigabytes of logs takes long
   async::Timer scan_timer;
   async::Timer frozen_timer;
-  bool scanning = false;  // it is armed
+  bool scanning = false;  // scan_timer is armed
   bool checking_frozen = false;
-  bool scan_logged = false;  // why, once
+  bool scan_logged = false;  // the reason for scans, logged once
   bool closed = false;
 };
 

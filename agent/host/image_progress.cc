@@ -19,9 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kProcessesMost = 8;       // podman without root works in a child of itself
-constexpr std::size_t kDescriptorsMost = 1024;  // looked at, of each
-constexpr std::size_t kStagedMost = 4096;       // of a staging directory
+constexpr std::size_t kProcessesMost = 8;       // podman without root works in a child process
+constexpr std::size_t kDescriptorsMost = 1024;  // read per process
+constexpr std::size_t kStagedMost = 4096;       // files read in a staging directory
 
 struct Unit {
   std::string_view name;
@@ -53,8 +53,8 @@ bool is_number(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// "/var/tmp/storage582972879/4", or a newer release's
-// "/var/tmp/container_images_storage582972879/4": the directory. Empty: it is another file.
+// Returns the directory of "/var/tmp/storage582972879/4", or of a newer release's
+// "/var/tmp/container_images_storage582972879/4". Empty: it is another file.
 std::string staging_of(const fs::path& file) {
   constexpr std::string_view kWord = "storage";
   const std::string dir = file.parent_path().filename().string();
@@ -83,7 +83,7 @@ std::vector<pid_t> with_children(pid_t pid) {
   return all;
 }
 
-// visit(number, what it is open on).
+// Calls visit(number, path that the descriptor is open on).
 template <class Visit>
 void each_descriptor(pid_t pid, const Visit& visit) {
   std::error_code error;
@@ -212,7 +212,7 @@ std::string ImageProgress::update(pid_t pid, std::string_view output) {
   }
   std::uint64_t staged = 0;
   for (const std::string& dir : staging_) staged += size_of_files(dir);
-  bytes_ = std::max(bytes_, staged);  // it is removed at the end
+  bytes_ = std::max(bytes_, staged);  // the directory is removed at the end
   if (!load) return podman_layers(output, bytes_);
   return bytes_ == 0 || size_ == 0 ? std::string() : part_text(bytes_, size_);
 }

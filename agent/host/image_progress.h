@@ -1,16 +1,21 @@
-// How far podman or docker is with bringing an image, in figures, as well as it can be told from
-// outside. Both draw bars on a terminal alone; without one
-//   docker pull  says of every layer of the image what becomes of it: "7a1b: Pulling fs layer",
-//                "7a1b: Pull complete": layers done, of all
-//   podman pull  says which layers it has begun, "Copying blob sha256:...", and how many there are
-//                not before the end, "Copying config"; the bytes that it has fetched lie in a
-//                directory of its own until then ($TMPDIR/storage123/4), which its descriptors lead
-//                to
-//   podman load  copies the archive to such a directory as well: bytes of it, of the archive's size
-//   docker load  sends the archive to the daemon: its place in that file
-// Formats: docker/cli and moby (pkg/jsonmessage, distribution/pull_v2.go), containers/image (copy/,
-// storage/storage_dest.go).
-// Where another release does it otherwise there are fewer figures, or none.
+// Classes and functions that show the progress of loading or pulling an image, as far as it is
+// visible from outside the tool. container_image.cc creates an ImageProgress per call of the tool;
+// Host::Impl owns the node's ImageTurns. ImageNews and ImageTurns are thread-safe; an ImageProgress
+// belongs to one thread.
+//
+// podman and docker draw progress bars only on a terminal. Without one:
+//
+//   docker pull  prints the state of every layer: "7a1b: Pulling fs layer", "7a1b: Pull complete".
+//                So layers done, of all, are known.
+//   podman pull  prints which layers it has begun, "Copying blob sha256:...". Their number is known
+//                only at the end, "Copying config". Until then the fetched bytes are in its own
+//                directory ($TMPDIR/storage123/4), which its descriptors lead to.
+//   podman load  also copies the archive to such a directory: its bytes, of the archive's size.
+//   docker load  sends the archive to the daemon: its position in that file.
+//
+// Sources of the formats: docker/cli and moby (pkg/jsonmessage, distribution/pull_v2.go),
+// containers/image (copy/, storage/storage_dest.go). If another release differs, there are fewer
+// numbers, or none.
 #pragma once
 
 #include <sys/types.h>
@@ -28,14 +33,14 @@
 
 namespace muster::agent {
 
-// What a start tells of the image that it brings: written by its thread, read by any.
+// Progress of the image that a start fetches. The start's thread writes it; any thread may read it.
 class ImageNews {
  public:
   void tell(std::string text);
-  // Another start brings it: what that one tells, from here on. Never its own; one that follows is
-  // followed by nobody.
+  // Another start fetches the image: from now on its progress is shown. Do not pass this object
+  // itself. A follower is not followed by others.
   void follow(std::shared_ptr<const ImageNews> other);
-  [[nodiscard]] std::string text() const;  // empty: nothing to tell
+  [[nodiscard]] std::string text() const;  // empty: nothing is known
 
  private:
   mutable std::mutex mutex_;
@@ -43,7 +48,8 @@ class ImageNews {
   std::shared_ptr<const ImageNews> other_;
 };
 
-// One start at a time brings an image to this node; the others wait, and find it there. Any thread.
+// One start at a time fetches an image to this node. The others wait, and then find it there.
+// Thread-safe.
 class ImageTurns {
  public:
   class Turn {
@@ -53,14 +59,14 @@ class ImageTurns {
     ~Turn();
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
-    [[nodiscard]] bool waited() const { return waited_; }  // somebody else has tried meanwhile
+    [[nodiscard]] bool waited() const { return waited_; }  // another start has tried meanwhile
 
    private:
     ImageTurns& turns_;
     const std::string image_;
     const bool waited_;
   };
-  // Null: it has not come by `until`. A turn must not outlive this object.
+  // Null: the turn has not come by `until`. A turn must not outlive this object.
   std::unique_ptr<Turn> take(const std::string& image, BootTime until,
                              const std::shared_ptr<ImageNews>& news);
 
@@ -70,25 +76,25 @@ class ImageTurns {
   std::map<std::string, std::shared_ptr<ImageNews>> under_way_;
 };
 
-// Of one call of the tool; one thread.
+// Progress of one call of the tool. Used on one thread.
 class ImageProgress {
  public:
-  // `archive`: what is loaded, of `size` bytes; empty: an image is pulled.
+  // `archive`: the file that is loaded, of `size` bytes. Empty: an image is pulled.
   ImageProgress(bool docker, std::string archive, std::uint64_t size)
       : docker_(docker), archive_(std::move(archive)), size_(size) {}
-  // "3 of 7 layers"; empty: nothing can be told yet. `output`: all that it has said so far. `pid`:
-  // its process, which is looked at through /proc.
+  // Returns "3 of 7 layers"; empty: nothing is known yet. `output`: all that the tool has printed
+  // so far. `pid`: its process, which is read through /proc.
   std::string update(pid_t pid, std::string_view output);
 
  private:
   const bool docker_;
   const std::string archive_;
   const std::uint64_t size_;
-  std::set<std::string> staging_;  // directories that it was seen writing to
+  std::set<std::string> staging_;  // directories that the tool has written to
   std::uint64_t bytes_ = 0;
 };
 
-// Of what a pull says; `bytes`: that podman has fetched.
+// Progress from the output of a pull. `bytes`: what podman has fetched.
 std::string docker_layers(std::string_view output);
 std::string podman_layers(std::string_view output, std::uint64_t bytes);
 // "2.1 of 8.4 GiB".

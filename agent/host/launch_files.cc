@@ -101,23 +101,24 @@ Result<void> write(const v1::LaunchFile& file) {
     return undo("writing beside it", error);
   if (::fchmod(fd.get(), file.mode() == 0 ? kModeDefault : file.mode()) != 0)
     return undo("setting its mode", errno);
-  // NFS and quotas tell of a full disk only now.
+  // NFS and quotas report a full disk only here.
   if (::close(fd.release()) != 0) return undo("writing beside it", errno);
   if (::renameat(dir.get(), temporary.c_str(), dir.get(), name.c_str()) != 0)
     return undo("putting it in place", errno);
   return {};
 }
 
-// The commands as they are, a line each, so that bash's "line 3" is the third of them; then the
-// environment, for the worker to read. By its path: a script may have made PATH anything; over
-// noclobber. Where a command ends the script instead, the first line's prefix says which.
+// Writes the commands unchanged, one per line, so that bash's "line 3" is the third command. Then a
+// line writes the environment for the worker to read. It names env by its path, because a script
+// may have changed PATH, and it works with noclobber. If a command ends the script earlier, the
+// prefix in the first line records which one.
 Result<void> write_setup_script(const v1::Setup& setup, const rundir::RunLayout& run) {
   std::string script(rundir::kSetupPrefix);
   for (const std::string& command : setup.commands()) {
     if (command.find('\0') != std::string::npos)
       return fail(ErrorCode::InvalidArgument,
                   "writing the script of runtime.setup: a command has a zero byte in it");
-    // which would join the next line to itself
+    // a final backslash would join the next line to this one
     script += command + (command.ends_with('\\') ? "\n\n" : "\n");
   }
   script += fmt::format("{} -0 >| \"${}\"\n", kEnvProgram, rundir::kSetupEnvironmentVariable);

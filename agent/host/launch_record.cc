@@ -20,7 +20,7 @@
 namespace muster::agent {
 namespace {
 
-// Which shells an image has, is found out in it.
+// Which shells an image has is found out inside the container.
 constexpr const char* kContainerShell =
     "if [ -x /bin/bash ]; then exec /bin/bash -e \"$0\"; fi; exec /bin/sh -e \"$0\"";
 constexpr const char* kDefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -51,7 +51,7 @@ std::map<std::string, std::string> base_environment(const LaunchContext& context
   return base;
 }
 
-// Access lists are left out: where they say something else, exec has the last word.
+// Access lists are ignored: if they say something else, exec decides.
 bool may_execute(const struct stat& info, const UserEntry& user) {
   if (user.uid == 0) return (info.st_mode & 0111U) != 0;
   if (info.st_uid == user.uid) return (info.st_mode & S_IXUSR) != 0;
@@ -60,7 +60,7 @@ bool may_execute(const struct stat& info, const UserEntry& user) {
   return (info.st_mode & (in_group ? S_IXGRP : S_IXOTH)) != 0;
 }
 
-// Every directory on the way, those behind symbolic links too.
+// Checks every directory in the path, also those behind symbolic links.
 bool may_reach(const std::string& path, const UserEntry& user) {
   std::error_code error;
   for (const auto& way : {std::filesystem::path(path), std::filesystem::canonical(path, error)}) {
@@ -106,8 +106,8 @@ Result<UserEntry> find_user(const std::string& name) {
     rc = lookup();
   }
   if (found == nullptr) {
-    // A number without a name may well be the agent's own user (a container's); it still may run
-    // its ranks.
+    // A user number without a name may be the agent's own user (in a container). Such a user may
+    // still run its ranks.
     if (name.empty())
       return UserEntry{
           .name = std::to_string(geteuid()), .home = "/", .uid = geteuid(), .gid = getegid()};
@@ -156,8 +156,8 @@ Result<std::string> resolve_program(const std::string& program, const std::strin
 
 namespace {
 
-// argv[0] of a rank, as a path. A Python that nobody named is looked for on PATH first and then
-// where systems have it.
+// Resolves argv[0] of a rank to a path. If the job names no Python, PATH is searched first, then
+// the system's usual path.
 Result<std::string> resolve_argv0(const std::string& program, const std::string& path,
                                   const std::string& cwd, const LaunchContext& context) {
   const UserEntry* user = context.set_user ? &context.user : nullptr;
@@ -175,7 +175,8 @@ struct Base {
   const LaunchContext& context;
   std::map<std::string, std::string> variables;
 
-  // All of a process, or, where the setup has the base, what the order sets for it.
+  // All variables of a process. If a setup has the base, only those that the order sets for the
+  // process.
   [[nodiscard]] std::map<std::string, std::string> over(const Variables& wanted) const {
     auto all = order.has_setup() ? std::map<std::string, std::string>() : variables;
     for (const auto& [name, value] : wanted) all[name] = value;
@@ -184,8 +185,8 @@ struct Base {
   }
 };
 
-// The base goes by the command line of env(1): the record's common environment is over what the
-// setup leaves, and the base is below it.
+// The base is passed on the command line of env(1). The record's common environment is over what
+// the setup leaves, and the base is below it.
 void add_setup(rundir::v1::Launch& launch, const Base& base) {
   rundir::v1::SetupLaunch& setup = *launch.mutable_setup();
   setup.add_argv(kEnvProgram);
@@ -208,7 +209,7 @@ void add_setup(rundir::v1::Launch& launch, const Base& base) {
   setup.set_timeout_ms(to_ms(base.order.setup().timeout()));
 }
 
-// Why a rank has no program: the key that names it, and what would help.
+// Says why a rank has no program: the key that names it, and what would help.
 std::string no_program(const v1::NodeLaunch& order, const v1::RankProcess& process,
                        const std::string& path, const Error& error) {
   const std::string key = key_of_program(order, process);
@@ -237,7 +238,7 @@ std::string no_program(const v1::NodeLaunch& order, const v1::RankProcess& proce
 
 Result<void> add_ranks(rundir::v1::Launch& launch, const Base& base,
                        const std::map<std::string, std::string>& common) {
-  // 64 ranks are the same program
+  // 64 ranks usually have the same program
   std::map<std::tuple<std::string, std::string, std::string>, std::string> resolved;
   for (const v1::RankProcess& process : base.order.ranks()) {
     rundir::v1::RankLaunch* rank = launch.add_ranks();
@@ -248,7 +249,7 @@ Result<void> add_ranks(rundir::v1::Launch& launch, const Base& base,
     for (const auto& [name, value] : process.env()) {
       if (name != rundir::kProcessTagVariable) rank->add_env(name + "=" + value);
     }
-    // Another user could not reach it.
+    // Another user could not reach this directory.
     if (!process.plog_dir().empty() && !base.context.set_user)
       rank->add_env(fmt::format("{}={}", engine::kProcessLogPath,
                                 base.context.layout->plog_dir(process.rank()).string()));
@@ -281,7 +282,7 @@ Result<void> add_auxiliaries(rundir::v1::Launch& launch, const Base& base) {
       return fail(ErrorCode::InvalidArgument,
                   fmt::format("starting auxiliary process '{}': {}", process.name(), why));
     };
-    // Its name is a part of its log's path.
+    // The name is part of the path of its log.
     if (!rundir::is_auxiliary_name(process.name()))
       return no("its name may have 1 to 64 letters, digits, '-' and '_'");
     if (!names.insert(process.name()).second) return no("there is another one of that name");
@@ -340,8 +341,8 @@ Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const Launch
   for (const auto& [name, value] : common) launch.add_env(name + "=" + value);
   if (auto added = add_ranks(launch, base, common); !added) return fail(std::move(added).error());
   if (auto added = add_auxiliaries(launch, base); !added) return fail(std::move(added).error());
-  // For the agent that adopts. Without the files, which are where they belong: a rank table has
-  // megabytes, and the worker holds what its record holds.
+  // This is for the agent that adopts the run. It leaves out the files, which are already on disk:
+  // a rank table has megabytes, and the worker keeps its whole record in memory.
   std::string bytes;
   if (order.files().empty()) {
     order.SerializeToString(&bytes);

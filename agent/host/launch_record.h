@@ -1,28 +1,28 @@
-// From the controller's NodeLaunch to the worker's launch record: the whole environment of every
-// rank, argv[0] as an absolute path, the user's numbers. Reads the user table and looks programs
-// up; writes nothing. Any thread.
+// make_launch() turns the controller's NodeLaunch into the worker's launch record: the whole
+// environment of every rank, argv[0] as an absolute path, the user's numbers. It keeps no state. It
+// reads the user table, searches for programs and writes nothing; it may run on any thread.
 //
-// The environment: nothing is inherited from the agent but PATH. These are there before the
-// launch's own variables, which may replace all but the last:
+// The environment: ranks inherit only PATH from the agent. These are set before the launch's own
+// variables, which may replace all but the last:
+//
 //   PATH              the agent's; without one
 //                     /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 //   HOME USER LOGNAME of the user that the ranks run as
 //   LANG              C.UTF-8
 //   PYTHONUNBUFFERED  1: a rank's last lines must be in its file when it dies
-//   MUSTER_PROCESS_TAG     what a sweep looks for
-// A rank of which the order says so has ASCEND_PROCESS_LOG_PATH, a directory of the run's, which no
-// other user than the agent's could reach. A script a node (launch.per: node) that calls launchers
-// has MUSTER_SHIM_* and functions of bash besides (shim_dir.h), and the worker puts the shim's
-// directory first on its PATH.
-// An auxiliary process has the same, and what the order sets for it in place of what it sets for
-// the ranks.
+//   MUSTER_PROCESS_TAG     a sweep finds processes by it
 //
-// In a container PATH is the default one and HOME is /root (/tmp for another user), and what the
-// image's own configuration sets is over all of the base.
-//
-// With runtime.setup these are what the setup begins with, beside the order's common variables; the
-// record's own environments are the order's alone, and the worker puts them over what the setup
-// left. Programs are then looked for by the worker, on the PATH that the ranks will have.
+// - If the order requests it, a rank has ASCEND_PROCESS_LOG_PATH: a directory in the run directory,
+//   which only the agent's user can reach.
+// - A node's script (launch.per: node) that calls launchers also has MUSTER_SHIM_* and bash
+//   functions (shim_dir.h). The worker puts the shim's directory first on its PATH.
+// - An auxiliary process has the same, with its own variables of the order instead of those of the
+//   ranks.
+// - In a container PATH is the default one and HOME is /root (/tmp for another user). The image's
+//   own variables override all of these.
+// - With runtime.setup, the setup begins with these and with the order's common variables. The
+//   record then has only the order's variables, and the worker puts them over what the setup left.
+//   The worker then searches for programs on the PATH that the ranks will have.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@
 
 namespace muster::agent {
 
-// bash where there is one: people write `source` and arrays.
+// bash if it exists, because people write `source` and arrays
 inline constexpr const char* kSetupShells[] = {"/bin/bash", "/bin/sh"};
 inline constexpr const char* kEnvProgram = "/usr/bin/env";
 
@@ -49,7 +49,7 @@ struct UserEntry {
   std::uint32_t uid = 0, gid = 0;
   std::vector<std::uint32_t> groups;
 };
-// Empty name: the agent's own. Errors: no such user.
+// Empty name: the agent's own user. Errors: no such user.
 Result<UserEntry> find_user(const std::string& name);
 
 struct LaunchContext {
@@ -59,22 +59,22 @@ struct LaunchContext {
   std::string process_tag;
   std::string cgroup;  // empty: none
   UserEntry user;
-  bool set_user = false;  // another than the agent's own
+  bool set_user = false;  // a user other than the agent's own
   std::string path;       // the agent's own PATH; empty: it has none
   std::string python_system{engine::kPythonSystem};
   const rundir::RunLayout* layout = nullptr;
-  // the muster-worker binary, which by other names is the launcher shim
+  // the muster-worker binary; under other names it is the launcher shim
   std::filesystem::path worker;
-  // Of a run in a container: the variables of its image. HOME and PATH are then the container's,
-  // and programs are looked for by the worker inside.
+  // For a run in a container: the variables of its image. HOME and PATH are then the container's,
+  // and the worker searches for programs inside the container.
   std::optional<std::vector<std::string>> image_env{};
 };
-// Errors (InvalidArgument) name the rank or auxiliary process and the program that is not there.
+// Errors (InvalidArgument) name the rank or auxiliary process, and the missing program.
 Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const LaunchContext& context);
 
-// `program` as execvp would find it on `path`, from `cwd`. NotFound, NotAllowed (there, but not
-// executable). With `user`: as that user would find it, by owner and mode of the file and of the
-// directories above it; what root alone may enter is passed over.
+// Finds `program` on `path` as execvp would from `cwd`. Errors: NotFound; NotAllowed (it exists,
+// but is not executable). With `user`: as that user would find it, by owner and mode of the file
+// and of the directories above it. What only root may enter is skipped.
 Result<std::string> resolve_program(const std::string& program, const std::string& path,
                                     const std::string& cwd, const UserEntry* user = nullptr);
 

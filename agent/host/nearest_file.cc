@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kNamesScanned = 4096, kNameBytesMost = 255;
-constexpr std::size_t kAlikeLeast = 4;  // characters of a beginning in common
+constexpr std::size_t kAlikeLeast = 4;  // length of a common beginning
 
 std::size_t alike(std::string_view a, std::string_view b) {
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
@@ -63,7 +63,7 @@ fs::path nearest_file(const fs::path& missing) {
     }
     std::vector<std::string> names;
     add_names(dir, names);
-    std::ranges::sort(names);  // the same answer on every node
+    std::ranges::sort(names);  // so the answer is the same on every node
     const std::string near = nearest_name(part->string(), names);
     if (near.empty()) return {};
     fs::path found = dir / near;
@@ -83,7 +83,7 @@ std::string nearest_program(std::string_view missing, std::string_view path) {
   }
   std::ranges::sort(names);
   const std::vector<std::string_view> known(names.begin(), names.end());
-  return std::string(engine::nearest(missing, known));  // one that begins alike is another program
+  return std::string(engine::nearest(missing, known));  // a common beginning is not enough here
 }
 
 std::string nearest_text(const fs::path& missing) {

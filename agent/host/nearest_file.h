@@ -1,5 +1,5 @@
-// What was probably meant by a path that is not there. Reads directories, a bounded part of each;
-// any thread.
+// Functions that guess what a missing path was meant to be. They keep no state. They read a bounded
+// part of each directory, and may run on any thread.
 #pragma once
 
 #include <filesystem>
@@ -9,17 +9,17 @@
 
 namespace muster::agent {
 
-// Of the names in a directory: the one that differs by a typing error; else one of the same ending
-// that begins alike ("pretran.yaml", "pretrain_7b.yaml"). Empty: none.
+// Returns the name in `names` that differs by a typing error, else one with the same ending and the
+// same beginning ("pretran.yaml", "pretrain_7b.yaml"). Empty: there is none.
 std::string nearest_name(std::string_view missing, const std::vector<std::string>& names);
 
-// A path that is there, in place of the first part of `missing` that is not. Empty: none.
+// Returns an existing path that replaces the first missing part of `missing`. Empty: there is none.
 std::filesystem::path nearest_file(const std::filesystem::path& missing);
 
-// The name of a program in one of PATH's directories. Empty: none.
+// Returns the name of a program in one of PATH's directories. Empty: there is none.
 std::string nearest_program(std::string_view missing, std::string_view path);
 
-// "; nearest: '/srv/a.yaml'", or nothing.
+// "; nearest: '/srv/a.yaml'", or an empty text.
 std::string nearest_text(const std::filesystem::path& missing);
 
 }  // namespace muster::agent

@@ -49,7 +49,7 @@ struct Read {
 };
 
 Result<Read> read_source(const v1::NodeLaunch& order, const v1::PatchedFile& file) {
-  // a pipe would wait for its writer
+  // open(2) of a pipe would otherwise wait for its writer
   const io::UniqueFd fd(
       ::open(file.source().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (!fd) return failed(order, file, errno);

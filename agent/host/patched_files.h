@@ -1,8 +1,10 @@
-// The copies of configurations and scripts that an order has changed (NodeLaunch.patched): read
-// from where they are, changed, handed back to be written as any other file of the order. One
-// without a path is only looked for; its first item says which key of the spec names it, further
-// ones what it must not say (config_checks.h). Blocking; any thread; with the rights that the
-// caller has taken.
+// patched_file() makes the changed copy of a configuration or a script of this node
+// (NodeLaunch.patched). It keeps no state. It blocks, and may run on any thread, with the rights
+// that the caller has taken.
+//
+// It reads the file, changes it, and returns it; the caller writes it like any other file of the
+// order. A PatchedFile without a path is only checked for existence. Its first item names the key
+// of the spec; the others say what the file must not contain (config_checks.h).
 #pragma once
 
 #include <optional>
@@ -12,11 +14,17 @@
 
 namespace muster::agent {
 
-// `file` is one of the order's. Nothing: nothing is to be written. A setup of the order's may bring
-// a file that is only looked for, and so may the image of its container: it is missed when the
-// ranks start. The answer is without a hash. Errors: NotFound (with the nearest name), NotAllowed,
-// InvalidArgument (what is in it, or what is asked of it): the job's fault; Io: this node's
-// trouble.
+// `file` is one of the order's. An empty result means that nothing is to be written. A result has
+// no hash.
+//
+// The order's setup or the image of its container may provide a file that is only checked for
+// existence. Then it is first missed when the ranks start.
+//
+// Errors:
+//
+// - NotFound (with the nearest name), NotAllowed, InvalidArgument (wrong content, or a wrong
+//   change): the job's fault.
+// - Io: a problem of this node.
 Result<std::optional<v1::LaunchFile>> patched_file(const v1::NodeLaunch& order,
                                                    const v1::PatchedFile& file);
 

@@ -1,5 +1,7 @@
-// The directories of the ranks' process logs (engine/plog.h), in the run directory: on the node's
-// own disk, and gone with it.
+// make_plog_dirs() makes the directories of the ranks' process logs (engine/plog.h). It keeps no
+// state. It runs on the thread of a start.
+//
+// The directories are in the run directory: on the node's own disk, and removed with it.
 #pragma once
 
 #include "common/base/error.h"
@@ -8,8 +10,8 @@
 
 namespace muster::agent {
 
-// Mode 0700, for each rank of which the order wants one. One that is there stays. Errors: the
-// disk's.
+// Makes one with mode 0700 for each rank for which the order wants it. An existing one stays.
+// Errors: those of the disk.
 Result<void> make_plog_dirs(const v1::NodeLaunch& order, const rundir::RunLayout& layout);
 
 }  // namespace muster::agent

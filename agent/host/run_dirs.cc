@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// NotAllowed and InvalidArgument: what the job asked for cannot be had here or anywhere;
-// ResourceExhausted: no room; Io: this node's trouble.
+// NotAllowed and InvalidArgument: what the job asked for is impossible on this node or on every
+// node. ResourceExhausted: no space. Io: a problem of this node.
 std::unexpected<Error> failed(const std::string& doing, int error) {
   auto result = fail_errno(doing, error);
   const auto is_one_of = [error](std::initializer_list<int> numbers) {
@@ -52,7 +52,7 @@ Result<void> make_with_parents(const fs::path& path, const UserEntry* owner) {
                 fmt::format("making directory '{}': a file of that name is there", path.string()));
   for (auto at = missing.rbegin(); at != missing.rend(); ++at) {
     if (::mkdir(at->c_str(), 0755) != 0) {
-      if (errno == EEXIST) continue;  // another node of the same file system was quicker
+      if (errno == EEXIST) continue;  // another node with the same file system was quicker
       return failed(fmt::format("making directory '{}'", at->string()), errno);
     }
     if (auto done = own(*at, owner); !done) return done;
@@ -104,7 +104,7 @@ Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* o
                 fmt::format("making the directory of links '{}': it is not an absolute path",
                             resume.dir()));
   engine::LinkPlan plan;
-  // a program that muster knows no checkpoints of finds an empty directory
+  // a program whose checkpoints muster does not know gets an empty directory
   if (!resume.layout().empty() && resume.layout() != "none") {
     auto planned = plan_resume_links(resume, reading);
     if (!planned) return fail(std::move(planned).error());
@@ -128,9 +128,9 @@ Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* o
   if (auto done = own(fresh, owner); !done) return undo(std::move(done));
   if (auto filled = fill(fresh, plan, owner); !filled) return undo(std::move(filled));
 
-  // A directory that holds something cannot be replaced by rename: exchange the two, then remove
-  // the old one. Another node of a shared file system may do the same at this moment; whichever
-  // wins, the content is the same.
+  // rename(2) cannot replace a directory that is not empty: exchange the two, then remove the old
+  // one. Another node of a shared file system may do the same at this moment. The content is the
+  // same, whichever wins.
   for (int tries = 0; tries < 16; ++tries) {
     if (::rename(fresh.c_str(), target.c_str()) == 0) return {};
     if (errno != ENOTEMPTY && errno != EEXIST)
@@ -140,7 +140,7 @@ Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* o
       fs::remove_all(fresh, ignored);
       return {};
     }
-    if (errno == ENOENT) continue;  // the other one was taken away in between
+    if (errno == ENOENT) continue;  // the other directory was removed in between
     if (errno != EINVAL && errno != ENOSYS)
       return undo(fail_errno(
           fmt::format("putting the directory of links '{}' in place", target.string()), errno));

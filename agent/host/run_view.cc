@@ -14,13 +14,13 @@ namespace {
 using rundir::v1::Event;
 using rundir::v1::Mark;
 
-constexpr std::uint32_t kRanksMost = 4096;  // of one node, where only names of files tell
-// of one run; the controller takes a few more beside its ranks'
+constexpr std::uint32_t kRanksMost = 4096;  // per node, if only file names show the ranks
+// per run; the controller takes a few more logs in addition to those of its ranks
 constexpr std::size_t kScriptLogsMost = 64;
 constexpr std::size_t kAuxiliariesMost = 16 + kScriptLogsMost;
 
-// The launch record less the order that it was made from. Both are sorted by name, and so is this.
-// What is in the run directory another user cannot reach.
+// Returns what the launch record adds to its order. Both are sorted by name, and so is the result.
+// Another user cannot reach what is in the run directory.
 v1::NodeResolved resolved_of(const rundir::v1::Launch& launch, const v1::NodeLaunch& order,
                              const rundir::RunLayout& run) {
   v1::NodeResolved resolved;
@@ -54,8 +54,8 @@ Result<bool> RunView::refresh() {
   const bool launch_before = seen_.launch_sound;
   if (auto read = read_launch(); !read) return fail(std::move(read).error());
   if (auto read = read_claim(); !read) return fail(std::move(read).error());
-  // The worker is judged before its events are read: one that dies in between has written its last
-  // word by then, so a Dead worker never hides an event behind it.
+  // The worker is judged before its events are read. A worker that dies in between has written its
+  // last event by then. So a Dead worker never hides an event.
   judge_worker();
   auto marks = marks_.read();
   if (!marks) return fail(std::move(marks).error());
@@ -74,8 +74,8 @@ Result<void> RunView::read_launch() {
   if (launch_) return {};
   auto launch = rundir::read_launch(layout_);
   if (!launch) {
-    // Damaged, or of a newer release: what runs is still minded by claim and events; only what it
-    // is made of is unknown.
+    // The record is damaged, or a newer release wrote it. Claim and events still show what runs;
+    // only its contents are unknown.
     if (launch.error().code == ErrorCode::DataLoss || launch.error().code == ErrorCode::Unsupported)
       return {};
     return fail(std::move(launch).error());
@@ -88,13 +88,13 @@ Result<void> RunView::read_launch() {
   seen_.ranks.clear();
   for (const auto& rank : launch_->ranks()) seen_.ranks.push_back(rank.rank());
   seen_.resolved = resolved_of(*launch_, order_, layout_);
-  // Command lines and environments are the worker's business and megabytes at 64 ranks.
+  // Only the worker needs command lines and environments, which are megabytes at 64 ranks.
   launch_->clear_ranks();
   launch_->clear_env();
   launch_->clear_order();
   launch_->clear_auxiliaries();
-  // A container's is kept, for its mounts say where on the node its files are.
-  // of each what is looked for at its end
+  // A container's record is kept, because its mounts show where its files are on the node. Of each
+  // rank, only the success file is kept, which is checked at its end.
   google::protobuf::RepeatedPtrField<v1::RankProcess> ranks;
   for (const v1::RankProcess& rank : order_.ranks()) {
     if (rank.success_file().empty()) continue;
@@ -117,7 +117,7 @@ Result<void> RunView::read_claim() {
   auto claim = rundir::read_claim(layout_);
   if (!claim) {
     if (claim.error().code != ErrorCode::DataLoss) return fail(std::move(claim).error());
-    claim_damaged_ = true;  // somebody claimed it: as a worker that cannot be found, it is swept
+    claim_damaged_ = true;  // claimed, but unreadable: swept like a worker that cannot be found
     return {};
   }
   if (!*claim) return {};
@@ -151,7 +151,7 @@ void RunView::judge_worker() {
     } else if (opened.error().code == ErrorCode::NotFound) {
       worker_gone_ = true;
     } else {
-      // a healthy run must not be swept for an agent's want of descriptors
+      // a lack of descriptors in the agent must not cause the sweep of a healthy run
       worker_unknown_ = std::move(opened.error());
     }
   }
@@ -233,12 +233,12 @@ void RunView::fold(const Event& event) {
                              .at = at};
       break;
     }
-    case Event::WHAT_NOT_SET: break;  // of a newer worker
+    case Event::WHAT_NOT_SET: break;  // written by a newer worker
   }
 }
 
-// Of one that broke the attempt only when it is known what its log tells: the same directory gives
-// the same facts.
+// An end that broke the attempt is added only when the evidence of its log is known, so that the
+// same directory gives the same facts.
 void RunView::fold(const rundir::v1::AuxiliaryExited& exited, const Event& event) {
   AuxiliaryExitSeen exit{.name = exited.name(),
                          .code = exited.code(),
@@ -256,9 +256,9 @@ void RunView::fold(const rundir::v1::AuxiliaryExited& exited, const Event& event
   seen_.auxiliary_exits.push_back(std::move(exit));
 }
 
-// A file is one log, however many processes write it. In a container a path names what is mounted
-// there, or a file of the container's own, which is reached through its worker as long as that
-// lives.
+// Each file is one log, however many processes write it. In a container a path names a mounted
+// file, or a file of the container itself. The latter is reached through the worker as long as the
+// worker lives.
 void RunView::fold(const rundir::v1::ScriptRankSeen& rank) {
   std::string path = rank.log();
   std::vector<ScriptLogSeen>& logs = seen_.script_logs;
@@ -315,9 +315,9 @@ void RunView::give_auxiliary_evidence(const std::string& name, const std::string
   auxiliaries_waiting_.erase(rest.begin(), rest.end());
 }
 
-// A power cut took the launch record of a run whose ranks had begun. Its exits may be with the
-// controller already, which then waits for its logs: those of the ranks that left a trace, and of
-// all between them, for ranks of a node are consecutive.
+// A power loss destroyed the launch record of a run whose ranks had begun. The controller may
+// already have its exits, and then waits for its logs. These are the logs of the ranks that left a
+// trace and of all ranks between them, because the ranks of a node are consecutive.
 void RunView::trace_ranks() {
   std::set<std::uint32_t> ranks;
   std::set<std::string> auxiliaries;
@@ -353,7 +353,7 @@ void RunView::fold(const Mark& mark) {
       seen_.refused_at = at;
       break;
     case Mark::kSwept:
-      if (seen_.swept) break;  // the worker's last word came first
+      if (seen_.swept) break;  // the worker's last event came first
       seen_.swept = true;
       seen_.setting_up = false;
       seen_.swept_reason = mark.swept().reason();

@@ -1,6 +1,6 @@
-// What one run directory and the process table say of one run, read forward: each call reads only
-// what is new. Reads, and opens a pidfd; starts, signals and writes nothing. Owned by the agent's
-// strand.
+// RunView reads one run from its run directory and from the process table; each call reads only
+// what is new. A Host::Entry owns one, and uses it on the agent's loop. It reads and opens a pidfd;
+// it starts, signals and writes nothing.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,8 @@
 
 namespace muster::agent {
 
-// An auxiliary process's evidence is that of a rank that there cannot be; its line is the name, a
-// line feed,
-// and the log's line. An agent of before 0.4 knows no other.
+// An auxiliary process's evidence is stored under this impossible rank number. Its line is the
+// name, a line feed, and the log's line. An agent before 0.4 knows only this form.
 inline constexpr std::uint32_t kAuxiliaryEvidence = UINT32_MAX;
 
 class RunView {
@@ -25,8 +24,8 @@ class RunView {
         events_(layout_.events()),
         marks_(layout_.mark()) {}
 
-  // Everything new: launch (once), claim (once), marks, events, worker. True: seen() is another
-  // than before. An error leaves what was read.
+  // Reads everything new: launch (once), claim (once), marks, events, worker. Returns true if
+  // seen() has changed. After an error, what was already read stays.
   Result<bool> refresh();
 
   [[nodiscard]] const RunSeen& seen() const { return seen_; }
@@ -34,36 +33,35 @@ class RunView {
   // Without ranks and environments. Null while there is none.
   [[nodiscard]] const rundir::v1::Launch* launch() const { return launch_ ? &*launch_ : nullptr; }
   [[nodiscard]] const v1::NodeLaunch& order() const { return order_; }
-  // order() says how its logs are read: the launch record is there, or what is left of the run
-  // tells its ranks.
+  // True if order() says how its logs are read: the launch record exists, or the rest of the run
+  // shows its ranks.
   [[nodiscard]] bool order_known() const { return launch_ || ranks_traced_; }
-  // of the claim, until it is seen dead
+  // from the claim, until its death is seen
   [[nodiscard]] const process::Pidfd* worker() const { return worker_ ? &*worker_ : nullptr; }
-  // Whether the worker lives could not be found out (no descriptor left, say): it counts as alive,
-  // and is to be looked for again.
+  // Set if it is unknown whether the worker lives (no free descriptor, for example). The worker
+  // then counts as alive, and the caller must check again.
   [[nodiscard]] const std::optional<Error>& worker_unknown() const { return worker_unknown_; }
-  // Start time of the worker that claimed it on this boot: nobody older carries the run's process
-  // tag.
-  // 0: none is known.
+  // Start time of the worker that claimed the run on this boot. No older process carries the run's
+  // process tag. 0: unknown.
   [[nodiscard]] std::uint64_t claimed_since() const {
     return claim_ && claim_->boot_id() == own_boot_.str() ? claim_->start_time() : 0;
   }
   [[nodiscard]] bool events_damaged() const { return events_.damaged(); }
-  // what is appended now is never read again
+  // what is appended from now on is never read again
   [[nodiscard]] bool marks_damaged() const { return marks_.damaged(); }
   // When the worker wrote that it stops its ranks.
   [[nodiscard]] std::optional<BootTime> stop_written() const { return stop_written_; }
-  // Of the ranks that it forked: each leads a session of its own.
+  // The processes that the worker forked; each leads its own session.
   [[nodiscard]] const std::vector<process::ProcessId>& leaders() const { return leaders_; }
-  // its evidence is in the mark file
+  // the evidence of this rank is in the mark file
   [[nodiscard]] bool marked_end(std::uint32_t rank) const { return ends_.contains(rank); }
-  // Auxiliary processes that ended badly before a stop, and of which nobody has said yet what their
-  // logs
-  // tell.
+  // Auxiliary processes that ended badly before a stop, and whose logs nobody has read for evidence
+  // yet.
   [[nodiscard]] std::vector<std::string> auxiliaries_without_evidence() const;
   void give_auxiliary_evidence(const std::string& name, const std::string& evidence);
 
-  // This life of the agent has spawned a worker for it, or has seen that one gone.
+  // True: this incarnation of the agent has spawned a worker for the run. False: it has seen that
+  // worker end.
   void set_spawned(bool spawned) { spawned_ = spawned; }
 
  private:
@@ -96,7 +94,7 @@ class RunView {
   };
   std::map<std::uint32_t, RankEnd> ends_;
   std::map<std::string, std::string> auxiliary_evidence_;  // by name
-  std::vector<AuxiliaryExitSeen> auxiliaries_waiting_;     // for theirs
+  std::vector<AuxiliaryExitSeen> auxiliaries_waiting_;     // for their evidence
   bool ranks_traced_ = false;
   std::vector<process::ProcessId> leaders_;
   std::optional<BootTime> stop_written_;

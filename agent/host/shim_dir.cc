@@ -24,7 +24,7 @@ bool is_python(std::string_view name) {
          name.find_first_not_of("0123456789", kThree.size()) == std::string_view::npos;
 }
 
-// Of the directories, too, that are far down: a script may ask for each by name.
+// Also searches the last directories of PATH: a script may ask for each Python by name.
 std::set<std::string> pythons_on(std::string_view path) {
   std::set<std::string> found;
   for (std::size_t count = 0; !path.empty() && count < kDirectoriesMost; ++count) {
@@ -79,8 +79,8 @@ std::map<std::string, std::string> shim_environment(const rundir::RunLayout& lay
       {"MUSTER_SHIM_REPORT", layout.shim_report().string()}};
   if (!order.ranks().empty())
     environment["MUSTER_SHIM_NODE_LOG"] = layout.rank_log(order.ranks(0).rank()).string();
-  // Not for a python: what `command -v` says of it must be a path. In a subshell (`&`) the shim
-  // ends with that, whose number the script has as $!.
+  // There is no function for python, because `command -v` must show a path for it. In a subshell
+  // (`&`) the shim ends together with the subshell, whose number the script has as $!.
   for (const std::string_view name : kLaunchers) {
     environment[fmt::format("BASH_FUNC_{}%%", name)] = fmt::format(
         "() {{  [ \"$BASHPID\" = \"$$\" ] || local -x MUSTER_SHIM_PARENT=\"$BASHPID\"\n "

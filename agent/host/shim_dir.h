@@ -1,6 +1,8 @@
-// The launcher shim of one run, for a script a node (launch.per: node): muster-worker under the
-// launchers' names, in the run directory, and what the script's environment has for it. What the
-// shim does: docs/launcher-shim.md. Writes links; any thread.
+// Functions that set up the launcher shim of one run, for a node's script (launch.per: node). They
+// keep no state. They make links, and may run on any thread.
+//
+// The shim is muster-worker under the launchers' names, in the run directory. docs/launcher-shim.md
+// says what it does.
 #pragma once
 
 #include <filesystem>
@@ -13,15 +15,15 @@
 
 namespace muster::agent {
 
-// torchrun and msrun always; python, python3 and python3.N as far as PATH has them, for a script
-// may choose by what is there: with a setup, which makes a PATH of its own, python and python3.
-// Made anew where something of it is there. Errors: the disk's.
+// Makes torchrun and msrun always, and those of python, python3 and python3.N that PATH has,
+// because a script may choose by what exists. A setup makes its own PATH; then python and python3
+// are made. Existing links are made again. Errors: those of the disk.
 Result<void> make_shim_dir(const rundir::RunLayout& layout, const std::filesystem::path& worker,
                            const v1::NodeLaunch& order, const std::string& agent_path);
 
-// MUSTER_SHIM_DIR, MUSTER_SHIM_REPORT and MUSTER_SHIM_NODE_LOG; and torchrun and msrun as
-// functions, which bash prefers to PATH: an environment that the script activates stands before the
-// shim on PATH.
+// Returns MUSTER_SHIM_DIR, MUSTER_SHIM_REPORT and MUSTER_SHIM_NODE_LOG, and torchrun and msrun as
+// bash functions. bash prefers functions to PATH. An environment that the script activates comes
+// before the shim on PATH.
 std::map<std::string, std::string> shim_environment(const rundir::RunLayout& layout,
                                                     const v1::NodeLaunch& order);
 

@@ -14,7 +14,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kScriptKey = "launch.script";
 
-// The script that has to be there by launch.script; of ranks that have one each (a template), any.
+// True if `path` is the script of launch.script. If each rank has its own script (a template), any
+// of them counts.
 bool is_the_script(const v1::NodeLaunch& order, const fs::path& path) {
   return std::ranges::any_of(order.patched(), [&](const v1::PatchedFile& file) {
     return file.path().empty() && !file.items().empty() && file.items(0).at() == kScriptKey &&
@@ -41,7 +42,7 @@ std::string key_of_program(const v1::NodeLaunch& order, const v1::RankProcess& r
   if (rank.argv(0).find('/') != std::string::npos &&
       is_the_script(order, normal_in(rank.cwd(), rank.argv(0))))
     return std::string(kScriptKey);
-  // As an engine puts its interpreter before launch.script.
+  // An engine puts its interpreter before launch.script.
   const bool interpreter = rank.argv_size() > 2 && rank.argv(1) == "-u" &&
                            is_the_script(order, normal_in(rank.cwd(), rank.argv(2)));
   return interpreter ? "runtime.python" : "launch.run";

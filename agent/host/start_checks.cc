@@ -26,12 +26,13 @@ Refusal launch_failure(std::string text) {
   return {.why = v1::START_FAILURE_LAUNCH, .text = std::move(text)};
 }
 
-// Another node, or this one later, may do better.
+// Another node may succeed, or this node later.
 Refusal node_failure(std::string text) {
   return {.why = v1::START_FAILURE_NODE, .text = std::move(text)};
 }
 
-// What an order does not tell apart: launch.cwd stands in for code.at, below which the scripts are.
+// An order does not distinguish these: launch.cwd also represents code.at, which has the scripts
+// below it.
 constexpr const char* kDirectoryKeys = "launch.cwd, or code.at";
 
 Refusal not_there(const v1::NodeLaunch& order, std::string_view key,
@@ -42,12 +43,12 @@ Refusal not_there(const v1::NodeLaunch& order, std::string_view key,
   if (error == EACCES || error == EPERM)
     return launch_failure(text + "; its directories are to be open to the agent's user");
   if (error == ELOOP || error == ENAMETOOLONG) return launch_failure(text);
-  // a stale handle, a disk that cannot be read
+  // a stale handle, or a disk that cannot be read
   return node_failure(text + "; is that file system sound on this node?");
 }
 
-// 0, or errno of a bind to host:port. Address reuse is on: sockets of an ended attempt that linger
-// in TIME_WAIT do not stop a training framework either.
+// Returns 0, or the errno of a bind to host:port. SO_REUSEADDR is on, because sockets of an ended
+// attempt in TIME_WAIT do not stop a training framework either.
 int try_bind(const addrinfo& address, std::uint32_t port) {
   sockaddr_storage storage{};
   std::memcpy(&storage, address.ai_addr, address.ai_addrlen);
@@ -63,7 +64,8 @@ int try_bind(const addrinfo& address, std::uint32_t port) {
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), address.ai_addrlen) != 0)
     return errno;
-  // Two sockets that both allow reuse may be bound; only listening tells them apart.
+  // Two sockets that both allow reuse may be bound to one port; only listen(2) detects the
+  // conflict.
   return ::listen(fd.get(), 1) == 0 ? 0 : errno;
 }
 
@@ -114,8 +116,8 @@ std::string script_of(const std::vector<std::string>& argv) {
     if (word.size() < 2 || word[0] != '-') return word == "-" ? "" : word;
     if (word == "--") return i + 1 < argv.size() ? argv[i + 1] : "";
     if (word.starts_with("--")) continue;
-    // -c and -m take the rest; -W and -X (python) and -o (shells) take the next word when they end
-    // theirs.
+    // -c and -m take the rest of the command line. -W and -X (python) and -o (shells) take the next
+    // word if their own word ends there.
     if (word.find('c') != std::string::npos || (python && word.find('m') != std::string::npos) ||
         (shell && word.find('s') != std::string::npos))
       return {};
@@ -126,15 +128,15 @@ std::string script_of(const std::vector<std::string>& argv) {
 }
 
 std::optional<Refusal> check_files(const v1::NodeLaunch& order) {
-  if (order.has_setup()) return std::nullopt;  // it may be what brings them
+  if (order.has_setup()) return std::nullopt;  // the setup may provide them
   std::set<std::string> made(order.make_dirs().begin(), order.make_dirs().end());
   for (const v1::PatchedFile& copy : order.patched()) made.insert(copy.path());
-  std::set<std::pair<std::string, std::string>> checked;  // 64 ranks name the same files
+  std::set<std::pair<std::string, std::string>> checked;  // 64 ranks usually name the same files
   for (const v1::RankProcess& rank : order.ranks()) {
     const std::string script = script_of({rank.argv().begin(), rank.argv().end()});
     if (!checked.emplace(rank.cwd(), script).second) continue;
     struct stat info{};
-    // Of a container's files those alone that are the node's.
+    // In a container only files that come from the node are checked.
     if (order.has_container() && !made.contains(rank.cwd()) && !is_nodes_own(order, rank.cwd()))
       continue;
     if (!made.contains(rank.cwd())) {
@@ -165,7 +167,7 @@ std::optional<Refusal> check_room(const v1::NodeLaunch& order, const NodeFacts& 
   std::set<unsigned long> checked;
   for (std::filesystem::path place : places) {
     struct statvfs info{};
-    // A directory still to be made is judged by the nearest one that is there.
+    // For a directory that does not exist yet, the nearest existing parent counts.
     while (::statvfs(place.c_str(), &info) != 0) {
       if (errno != ENOENT || !place.has_relative_path()) {
         return node_failure(
@@ -174,9 +176,10 @@ std::optional<Refusal> check_room(const v1::NodeLaunch& order, const NodeFacts& 
       place = place.parent_path();
     }
     if (!checked.insert(info.f_fsid).second && info.f_fsid != 0) continue;
-    // one that counts no blocks, as some of FUSE: what is free there, the first write tells
+    // Some FUSE file systems count no blocks; there only the first write shows whether space is
+    // free.
     if (info.f_blocks == 0) continue;
-    // What a run directory has: its records and logs, and three files a rank.
+    // The files of a run directory: its records and logs, and three files per rank.
     const auto inodes = static_cast<std::uint64_t>(32 + 3 * order.ranks_size());
     if (info.f_files != 0 && info.f_favail < inodes) {
       return Refusal{

@@ -1,6 +1,8 @@
-// What must be right on this node before a run starts, each with the sentence that says what is
-// not. Reads the file system and binds (and lets go) ports; changes nothing. Any thread. What only
-// exec can tell (a broken interpreter line) is left to the worker.
+// Functions that check this node before a run starts; each returns a sentence about what is wrong.
+// They keep no state. They read the file system and bind ports for a moment, change nothing, and
+// may run on any thread.
+//
+// What only exec can detect (a broken interpreter line) is left to the worker.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +20,29 @@ namespace muster::agent {
 struct Refusal {
   v1::StartFailure why = v1::START_FAILURE_UNSPECIFIED;
   std::string text;
-  v1::CheckpointReading checkpoint = {};  // of START_FAILURE_CHECKPOINT
+  v1::CheckpointReading checkpoint = {};  // for START_FAILURE_CHECKPOINT
 };
 
 struct NodeFacts {
-  std::set<std::uint32_t> devices;   // of the inventory
-  std::filesystem::path state_dir;   // a disk that must have room
+  std::set<std::uint32_t> devices;   // from the inventory
+  std::filesystem::path state_dir;   // its disk must have space
   std::uint64_t min_free_bytes = 0;  // on every disk the run writes to
-  NumaNodes numa_nodes;              // of devices, as far as they are known
+  NumaNodes numa_nodes;              // of devices, as far as known
   std::filesystem::path sys{"/sys"};
 };
 
-// In this order: devices, user, directories and scripts, room, ports. Nothing: all is well.
+// An empty result means that the check passed. prepare_start() calls them in the order devices,
+// user, room, files, ports. It checks the files later if it makes a copy of the code.
 std::optional<Refusal> check_devices(const v1::NodeLaunch& order, const NodeFacts& node);
-// fills in both
+// sets `user` and `set_user`
 std::optional<Refusal> check_user(const v1::NodeLaunch& order, UserEntry& user, bool& set_user);
-// nothing where there is a setup: scripts and directories may be its work
+// does nothing if there is a setup, which may provide scripts and directories
 std::optional<Refusal> check_files(const v1::NodeLaunch& order);
 std::optional<Refusal> check_room(const v1::NodeLaunch& order, const NodeFacts& node);
 std::optional<Refusal> check_ports(const v1::NodeLaunch& order);
 
-// The script that an interpreter's command line names ("python3 -u train.py", "bash run.sh");
-// empty: none that can be told.
+// Returns the script in an interpreter's command line ("python3 -u train.py", "bash run.sh").
+// Empty: there is none, or it cannot be determined.
 std::string script_of(const std::vector<std::string>& argv);
 
 }  // namespace muster::agent

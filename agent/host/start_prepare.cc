@@ -27,7 +27,7 @@ std::optional<Refusal> check(const StartRequest& request, UserEntry& user, bool&
   if (auto refusal = check_devices(order, request.node)) return refusal;
   if (auto refusal = check_user(order, user, set_user)) return refusal;
   if (auto refusal = check_room(order, request.node)) return refusal;
-  if (!order.has_code()) {  // a copy of the code is still to be made
+  if (!order.has_code()) {  // otherwise the copy of the code does not exist yet
     if (auto refusal = check_files(order)) return refusal;
   }
   return check_ports(order);
@@ -59,7 +59,8 @@ v1::StartFailure failure_of(const Error& error) {
 
 namespace {
 
-// An earlier start has brought it: the ranks' files of that step, each put in place whole.
+// True if an earlier start has fetched it: the ranks' files of that step, each of which was moved
+// there complete.
 bool lies_here(const v1::Fetch& what) {
   if (what.layout().empty() || what.only().empty()) return false;
   const auto layout = engine::make_layout(what.layout());
@@ -169,7 +170,7 @@ void now_preparing(std::string what) {
 
 struct StartThreads::Home {
   std::mutex mutex;
-  async::Loop* loop = nullptr;  // none: closed
+  async::Loop* loop = nullptr;  // nullptr: closed
 };
 
 StartThreads::StartThreads(async::Loop& loop, std::size_t most, Duration patience)
@@ -194,7 +195,8 @@ void StartThreads::begin(Start start) {
     if (home->loop == nullptr) return;
     home->loop->post("start prepared",
                      [home, this, doing, then, outcome = std::move(outcome)]() mutable {
-                       // closed on this loop, if it is, and this object perhaps gone
+                       // If it is closed, that happened on this loop, and this object may be
+                       // destroyed.
                        if (home->loop == nullptr) return;
                        at_work_.remove(doing);
                        then(std::move(outcome));
@@ -226,8 +228,8 @@ void StartThreads::answer(Start start, StartPrepared outcome) {
   });
 }
 
-// Those that wait get the threads that are free, or their refusal when the last one that might come
-// free is held up as well.
+// Gives free threads to the waiting starts. If the newest thread is also blocked, the waiting
+// starts are refused.
 void StartThreads::go_on() {
   while (!waiting_.empty() && at_work_.size() < most_) {
     Start start = std::move(waiting_.front());

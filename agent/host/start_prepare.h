@@ -1,6 +1,7 @@
-// What a start needs of file systems and tables that may be slow, or hang for ever: the checks, the
-// directories, the links, the programs. Blocking; on a thread of its own, so that a dead file
-// system of one run holds up no other run's lease.
+// prepare_start() does the part of a start that uses file systems and tables which may be slow or
+// hang: the checks, the directories, the links, the programs. It blocks, on its own thread, so that
+// a dead file system of one run does not delay another run's lease. Host::Impl owns the
+// StartThreads.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +23,8 @@
 
 namespace muster::agent {
 
-// Brings the n-th of an order's brings; those that are made belong to the user, when one is given.
-// Blocking.
+// Fetches the n-th entry of the order's `fetches`. Files that are made belong to the user, if one
+// is given. Blocking.
 using FetchFn = std::function<Result<void>(const v1::NodeLaunch&, int, const UserEntry*)>;
 
 struct StartRequest {
@@ -37,22 +38,26 @@ struct StartRequest {
 };
 using StartPrepared = std::expected<rundir::v1::Launch, Refusal>;
 
-// Checks, then makes the directories and the links, then the launch record, which it does not
-// write.
+// Checks, makes the directories and the links, and then returns the launch record, which it does
+// not write.
 StartPrepared prepare_start(StartRequest request);
 
-// What the job asked for is wrong wherever it starts; all else is this node's, or this moment's.
+// Launch failure: what the job asked for is wrong on every node. All other errors are a problem of
+// this node, or of this moment.
 v1::StartFailure failure_of(const Error& error);
 
-// What the start on this thread is at, from here on: the sentence of those that are refused because
-// it hangs. On other threads than those of StartThreads it says it to nobody.
+// Records what the start on this thread does from now on. If the start hangs, the sentence for the
+// starts that are refused because of it shows this. On a thread that does not belong to
+// StartThreads it does nothing.
 void now_preparing(std::string what);
 struct StartDoing;
 
-// One thread a call, at most `most` at a time: a thread that hangs hangs alone, nobody waits for
-// it, and what it says after close() is dropped. Calls beyond that wait their turn, in order. When
-// every thread has been at one start for `patience`, those that wait are refused as this node's
-// fault, with what hangs; so is a call that gets no thread at all. On the loop, all of it.
+// Runs each call on its own thread, at most `most` at a time. A thread that hangs blocks nothing
+// else, and nobody waits for it. Its result after close() is dropped.
+//
+// Further calls wait, in order. If every thread has worked on one start for `patience`, the waiting
+// calls are refused as the node's fault, with what hangs. A call that gets no thread at all is also
+// refused. All methods run on the loop.
 class StartThreads {
  public:
   static constexpr std::size_t kMost = 64;
@@ -63,7 +68,7 @@ class StartThreads {
   StartThreads(const StartThreads&) = delete;
   StartThreads& operator=(const StartThreads&) = delete;
 
-  // `then` is called on the loop, never from inside this call.
+  // `then` is called on the loop, never inside this call.
   void run(std::function<StartPrepared()> work, std::function<void(StartPrepared)> then);
   void close();
 
@@ -81,7 +86,7 @@ class StartThreads {
   const std::shared_ptr<Home> home_;
   const std::size_t most_;
   const Duration patience_;
-  std::list<std::shared_ptr<StartDoing>> at_work_;  // the longest first
+  std::list<std::shared_ptr<StartDoing>> at_work_;  // the oldest first
   std::deque<Start> waiting_;
   async::Timer timer_;
 };

@@ -31,10 +31,10 @@ Result<InstanceId> new_instance() {
   return InstanceId(text);
 }
 
-// An agent that was killed while it started a process left a copy of its descriptor with that,
-// which closes it as it executes its program: an instant, but on a busy machine long enough for the
-// next agent to come. So one that holds the lock has this long to let go of it. False: errno says
-// why.
+// An agent that was killed while it started a process left a copy of its descriptor in that
+// process. The process closes it when it executes its program. That is a short time, but on a busy
+// machine the next agent may start within it. So take_lock() waits this long for the lock. On
+// failure it returns false, and errno says why.
 constexpr int kLockWaitMs = 1000;
 
 bool take_lock(int lock, const std::filesystem::path& path) {
@@ -111,8 +111,8 @@ Result<StateDir> StateDir::open(const std::filesystem::path& path) {
   }
   rundir::AgentLayout layout(absolute);
   io::UniqueFd lock(::open(layout.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  // On a disk that has turned read-only: what runs from here is still to be watched, and a lock
-  // needs no right to write.
+  // On a disk that has become read-only, the agent must still watch what runs there. A lock needs
+  // no write permission.
   if (const int refused = errno; !lock && refused == EROFS) {
     lock.reset(::open(layout.lock().c_str(), O_RDONLY | O_CLOEXEC));
     errno = refused;

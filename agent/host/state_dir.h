@@ -1,6 +1,9 @@
-// The agent's state directory: mode 0700, locked for the life of the process, and its identity,
-// replaced durably (it must outlive power: a forgotten epoch or acknowledged index would let an
-// older controller in). Owns the lock. One strand. Run directories are host.h's.
+// StateDir is the agent's state directory: mode 0700, locked as long as the process runs, with the
+// agent's identity. main() opens it, the Agent takes it over, and it owns the lock. One thread at a
+// time uses it: first the agent's loop, later the agent's disk loop.
+//
+// The identity is replaced durably, because it must survive a power loss. Without the epoch or the
+// acknowledged index an older controller would be accepted. Run directories belong to host.h.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +24,19 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
-// NotFound: no agent has one there. DataLoss: it is damaged. Unsupported: a newer agent's.
+// NotFound: no agent has an identity there. DataLoss: it is damaged. Unsupported: it is a newer
+// agent's.
 Result<Identity> read_identity(const rundir::AgentLayout& layout);
 
 class StateDir {
  public:
-  // Makes the directory and a new identity when they are not there. Conflict: a second agent on
-  // this state directory. On a disk that is read-only it opens what is complete.
+  // Makes the directory and a new identity if they do not exist. Conflict: a second agent on this
+  // state directory. On a read-only disk it opens a complete state directory.
   static Result<StateDir> open(const std::filesystem::path& path);
 
   [[nodiscard]] const rundir::AgentLayout& layout() const { return layout_; }
   [[nodiscard]] const Identity& identity() const { return identity_; }
-  // Synced when it returns. On an error the old one stays, on disk and here.
+  // The identity is synced when this returns. On an error the old one stays, on disk and here.
   Result<void> store(const Identity& identity);
 
  private:
@@ -45,8 +49,8 @@ class StateDir {
   Identity identity_;
 };
 
-// 0, or the errno with which the disk of the state directory refuses a small new file. Blocking;
-// any thread.
+// Returns 0, or the errno with which the state directory's disk refuses a small new file. Blocking;
+// may run on any thread.
 int write_error(const rundir::AgentLayout& layout);
 
 }  // namespace muster::agent

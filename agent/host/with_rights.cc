@@ -8,7 +8,7 @@
 
 namespace muster::agent {
 
-// The kernel's own calls, which are a thread's; glibc's setgroups is the process's.
+// Uses system calls, which affect only this thread; glibc's setgroups() affects the whole process.
 WithRightsOf::WithRightsOf(const UserEntry* user) : user_(user) {
   if (user_ == nullptr) return;
   groups_.resize(static_cast<std::size_t>(std::max(0, ::getgroups(0, nullptr))));

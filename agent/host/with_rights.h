@@ -1,4 +1,5 @@
-// Asks the file system as another user, for as long as it lives, on this thread alone.
+// WithRightsOf lets its thread access the file system as another user. Its creator owns it and
+// destroys it on the same thread, which restores the old rights. It affects only that thread.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +12,7 @@ namespace muster::agent {
 
 class WithRightsOf {
  public:
-  explicit WithRightsOf(const UserEntry* user);  // none: nothing changes
+  explicit WithRightsOf(const UserEntry* user);  // nullptr: nothing changes
   ~WithRightsOf();
   WithRightsOf(const WithRightsOf&) = delete;
   WithRightsOf& operator=(const WithRightsOf&) = delete;

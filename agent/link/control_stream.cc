@@ -10,14 +10,14 @@ std::shared_ptr<ControlStream> ControlStream::open(async::Loop& loop, async::Gat
   if (!gate.enter()) return nullptr;
   std::shared_ptr<ControlStream> stream(new ControlStream(loop, gate, std::move(handlers)));
   stream->self_ = stream;
-  // A channel of its own a try: the pace of trying again is Link's alone, not the sum of its and
-  // the channel's back-off.
+  // Each try has its own channel, so that only Link decides when to try again. Otherwise Link's
+  // back-off and the channel's back-off would add up.
   stream->channel_ = rpc::make_channel(endpoint);
   stream->stub_ = v1::AgentService::NewStub(stream->channel_);
   rpc::authorize(stream->context_, endpoint.token);
   stream->stub_->async()->Connect(&stream->context_, stream.get());
-  // Writes come from the loop, outside of gRPC's reactions: without a hold OnDone could come in the
-  // middle of one.
+  // Writes come from the loop, outside of gRPC's callbacks. Without a hold, OnDone could arrive
+  // during a write.
   stream->AddHold();
   stream->StartRead(&stream->incoming_);
   stream->StartCall();
@@ -82,7 +82,7 @@ void ControlStream::OnReadDone(bool ok) {
 void ControlStream::OnWriteDone(bool ok) {
   loop_.post("stream wrote", [self = shared_from_this(), ok] {
     self->writing_ = false;
-    if (ok) self->write_next();  // else the read tells how the stream ended
+    if (ok) self->write_next();  // else the read reports how the stream ended
   });
 }
 

@@ -1,9 +1,9 @@
-// One life of the control stream (AgentService.Connect), gRPC's side: callbacks convert, post to
-// the loop and return. Knows no rules of the protocol but the transport's: one read and one write
-// outstanding.
+// ControlStream is one connection of the control stream (AgentService.Connect). Link opens it, and
+// it keeps itself alive until gRPC has finished with it. Its methods and handlers run on the loop;
+// gRPC's callbacks convert, post to the loop and return.
 //
-// Methods and handlers: on the loop. It holds itself until gRPC is done with it; `gate` is entered
-// for that long. After on_done nothing comes.
+// It knows only the rules of the transport: one read and one write may be outstanding. It stays
+// entered in `gate` until gRPC has finished with it. No handler is called after on_done.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -27,18 +27,17 @@ class ControlStream final : public grpc::ClientBidiReactor<v1::ConnectRequest, v
     std::function<void(v1::ConnectResponse)> on_message;
     std::function<void(const grpc::Status&)> on_done;  // once, last
   };
-  // Nothing: the gate is closed.
+  // Returns null if the gate is closed.
   static std::shared_ptr<ControlStream> open(async::Loop& loop, async::Gate& gate,
                                              const rpc::Endpoint& endpoint, Handlers handlers);
 
-  // What is sent goes through make_sendable() first.
-  // In order. Nothing is lost but with the stream. `behind_heartbeat`: a heartbeat that waits goes
-  // before
-  // it; else it overtakes that one.
+  // Each message passes make_sendable() before it is sent. Messages are sent in order, and are lost
+  // only if the stream ends. With `behind_heartbeat`, a waiting heartbeat is sent before the
+  // request; otherwise the request overtakes the heartbeat.
   void send(v1::ConnectRequest request, bool behind_heartbeat = false);
-  // Latest wins: a heartbeat that waits behind a slow stream is replaced.
+  // The latest heartbeat wins: it replaces one that still waits because the stream is slow.
   void send_heartbeat(v1::ConnectRequest heartbeat);
-  // Ends it; on_done follows.
+  // Ends the stream; on_done follows.
   void close();
 
   void OnReadDone(bool ok) override;
@@ -57,13 +56,13 @@ class ControlStream final : public grpc::ClientBidiReactor<v1::ConnectRequest, v
   std::unique_ptr<v1::AgentService::Stub> stub_;
   grpc::ClientContext context_;
   std::shared_ptr<ControlStream> self_;  // until OnDone
-  v1::ConnectResponse incoming_;         // gRPC's between StartRead and OnReadDone
+  v1::ConnectResponse incoming_;         // used by gRPC between StartRead and OnReadDone
 
-  // The loop's.
+  // Used only on the loop.
   Handlers handlers_;
   std::deque<v1::ConnectRequest> queue_;
   std::optional<v1::ConnectRequest> heartbeat_;
-  v1::ConnectRequest outgoing_;  // gRPC's while writing_
+  v1::ConnectRequest outgoing_;  // used by gRPC while writing_
   bool writing_ = false;
   bool ended_ = false;  // no further operation may be started
 };

@@ -12,7 +12,7 @@
 
 namespace muster::agent {
 
-// A call that stop() can end. One that begins behind it is ended at once.
+// A call that stop() can end. A call that begins after stop() is ended at once.
 class FileStreams::Call {
  public:
   Call(FileStreams& streams, grpc::ClientContext& context) : streams_(streams), context_(context) {
@@ -66,7 +66,7 @@ Result<void> FileStreams::fetch(const v1::NodeLaunch& order, int number, const U
   grpc::CompletionQueue queue;
   const auto reader = stub->PrepareAsyncFetchFiles(&context, request, &queue);
   bool silent = false;
-  // False: the call is over.
+  // Returns false when the call is over.
   const auto next = [&] {
     void* tag = nullptr;
     bool ok = false;
@@ -109,7 +109,7 @@ Result<void> FileStreams::fetch(const v1::NodeLaunch& order, int number, const U
   }
   if (!status.ok()) {
     Error why = rpc::to_error(status);
-    // not what the job asks for: another start may do better
+    // not the fault of the job: another start may succeed
     if (why.code != ErrorCode::ResourceExhausted) why.code = ErrorCode::Unreachable;
     return fail(std::move(why).in(fmt::format(
         "{} for job '{}'", doing, order.job_name().empty() ? order.job_id() : order.job_name())));
@@ -149,7 +149,7 @@ void FileStreams::send(v1::FilesWanted wanted) {
 void FileStreams::send_now(const v1::FilesWanted& wanted) {
   const auto self = options_.self();
   const auto endpoint = options_.endpoint();
-  if (!self || !endpoint) return;  // with the connection the one that waits is told
+  if (!self || !endpoint) return;  // the end of the connection notifies the waiting agent
   const auto stub = v1::AgentService::NewStub(rpc::make_channel(*endpoint));
   grpc::ClientContext context;
   rpc::authorize(context, endpoint->token);

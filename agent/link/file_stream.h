@@ -1,9 +1,12 @@
-// Files between this node and another one, over the controller (AgentService.FetchFiles,
-// SendFiles), each transfer on a connection of its own.
+// FileStreams copies files between this node and another one through the controller
+// (AgentService.FetchFiles, SendFiles). The Agent creates it, and shares it with the threads that
+// prepare starts. It is thread-safe.
 //
-// fetch() blocks, on the thread of a start. send() does not: a thread a transfer reads and writes.
-// Thread-safe. stop() ends all of them, and returns when the last has let go, or when a file system
-// has held it up for 10 s.
+// - Each transfer has its own connection.
+// - fetch() blocks, on the thread of a start.
+// - send() does not block: each transfer reads and writes on its own thread.
+// - stop() ends all transfers. It returns when the last one has finished, or when a file system has
+//   blocked it for 10 s.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -27,9 +30,9 @@ class FileStreams {
  public:
   struct Options {
     std::function<Result<rpc::Endpoint>()> endpoint;
-    // Who asks: cluster, node, instance. Nothing: not joined yet.
+    // Identity of this agent: cluster, node, instance. Empty: not joined yet.
     std::function<std::optional<v1::LogHello>()> self;
-    // without a part, of one that this node waits for
+    // how long fetch() waits for the next part
     Duration idle_most = std::chrono::minutes(2);
     std::size_t sends_most = 256;
   };
@@ -38,7 +41,8 @@ class FileStreams {
   FileStreams(const FileStreams&) = delete;
   FileStreams& operator=(const FileStreams&) = delete;
 
-  // Brings the `number`-th of the order's brings, whole or not at all.
+  // Fetches the `number`-th entry of the order's `fetches`. No file reaches its final path before
+  // all parts have arrived.
   Result<void> fetch(const v1::NodeLaunch& order, int number, const UserEntry* owner);
   void send(v1::FilesWanted wanted);
   void stop();
@@ -50,7 +54,7 @@ class FileStreams {
   const Options options_;
   std::mutex mutex_;
   std::condition_variable all_gone_;
-  std::set<grpc::ClientContext*> calls_;  // under way, each on a thread of its own
+  std::set<grpc::ClientContext*> calls_;  // in progress, each on its own thread
   std::size_t threads_ = 0;
   bool stopped_ = false;
 };

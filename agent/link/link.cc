@@ -8,7 +8,8 @@
 namespace muster::agent {
 namespace {
 
-// The controller has spoken and does not want this agent as it is: only a person can change that.
+// The controller has answered and does not accept this agent as it is. Only a person can change
+// that.
 bool is_refusal(grpc::StatusCode code) {
   return code == grpc::StatusCode::ABORTED || code == grpc::StatusCode::FAILED_PRECONDITION ||
          code == grpc::StatusCode::UNAUTHENTICATED || code == grpc::StatusCode::PERMISSION_DENIED ||
@@ -135,7 +136,7 @@ void Link::on_message(v1::ConnectResponse message) {
       if (welcomed_ && handlers_.on_files_wanted)
         handlers_.on_files_wanted(std::move(*message.mutable_files_wanted()));
       return;
-    // of a newer controller; the protocol number keeps what matters away
+    // a message of a newer controller; the protocol number protects against incompatible ones
     case v1::ConnectResponse::WHAT_NOT_SET: return;
   }
 }
@@ -146,7 +147,7 @@ void Link::on_done(const grpc::Status& status) {
   hello_timer_.cancel();
   if (stopped_) return;
   if (was_up && handlers_.on_down) handlers_.on_down();
-  if (refused_by_us_) return;  // said, and armed, by refused()
+  if (refused_by_us_) return;  // refused() has logged it and armed the timer
   if (again) return open();
   if (!was_up && is_refusal(status.error_code())) {
     refused(rpc::to_error(status), status.error_code() == grpc::StatusCode::PERMISSION_DENIED);
@@ -185,8 +186,8 @@ void Link::refused(const Error& error, bool other_cluster) {
 void Link::send_facts(v1::Facts facts) {
   if (!welcomed_ || !stream_) return;
   v1::ConnectRequest request;
-  // A sweep lets the next attempt be placed, from the newest checkpoint that the controller knows:
-  // the heartbeat that tells of it must not come behind.
+  // After a sweep the next attempt may be placed, from the newest checkpoint that the controller
+  // knows. So the heartbeat that reports this checkpoint must not arrive after the sweep.
   const bool swept =
       std::ranges::any_of(facts.facts(), [](const v1::Fact& fact) { return fact.has_swept(); });
   *request.mutable_facts() = std::move(facts);

@@ -1,11 +1,13 @@
-// The agent's line to its controller: one control stream at a time, opened again for ever (50 ..
-// 500 ms, drawn: common/rpc/backoff.h; a refusal: slowly). Keeps the order of agent_service.proto:
-// Hello first, then nothing until Welcome, then facts and heartbeats.
+// Link keeps the agent connected to its controller, with one control stream at a time. The Agent
+// creates and destroys it. Everything runs on the loop that it is constructed with.
 //
-// Strand: everything on the loop it is made with. Says one line a cause: unreachable, refused, back
-// again.
-// Leaves to others: what the messages mean (agent/loop), log bytes (log_push).
-// Stop: stop() on the loop, then wait() from another thread, then the loop may stop.
+// - After a lost connection Link tries again without end, after a random delay of 50 to 500 ms
+//   (common/rpc/backoff.h). After a refusal it tries slowly (`slow_retry`).
+// - It keeps the message order of agent_service.proto: Hello first, then nothing until Welcome,
+//   then facts and heartbeats.
+// - It logs one line per cause: unreachable, refused, connected again.
+// - It does not interpret the messages (agent/loop does) and sends no log bytes (log_push does).
+// - To stop: call stop() on the loop, then wait() on another thread; then the loop may stop.
 #pragma once
 
 #include <functional>
@@ -27,13 +29,13 @@ namespace muster::agent {
 inline constexpr std::uint32_t kProtocolMin = 1;
 inline constexpr std::uint32_t kProtocolMax = 1;
 
-// Welcome.features that this agent goes by.
-// takes the logs of processes beside the ranks
+// A feature in Welcome.features that this agent uses: the controller takes the logs of auxiliary
+// processes.
 inline constexpr std::string_view kAuxiliaryLogs = "auxiliary-logs";
 [[nodiscard]] bool has_feature(const v1::Welcome& welcome, std::string_view feature);
 
 struct LinkOptions {
-  // asked at each try: a controller may come back elsewhere
+  // called at each try, because a controller may come back at another address
   std::function<Result<rpc::Endpoint>()> endpoint;
   Duration slow_retry = std::chrono::seconds(5);      // after a refusal
   Duration hello_timeout = std::chrono::seconds(10);  // from the try to Welcome
@@ -43,16 +45,17 @@ struct LinkOptions {
 
 struct LinkHandlers {
   std::function<v1::Hello()> hello;
-  // An error is this agent's refusal of the controller (NotAllowed: it is another cluster's): said
-  // once, the stream is closed. `hello_sent` is from before the Hello went out.
+  // An error means that this agent refuses the controller (NotAllowed: the controller belongs to
+  // another cluster). Link logs the error once and closes the stream. `hello_sent` is a time before
+  // the Hello was sent.
   std::function<Result<void>(const v1::Welcome&, BootTime hello_sent)> on_welcome;
   std::function<void(v1::Orders)> on_orders;
   std::function<void(v1::FilesWanted)> on_files_wanted;
   std::function<void(const v1::FactAck&)> on_fact_ack;
   std::function<void(const v1::HeartbeatAck&)> on_heartbeat_ack;
   std::function<void()> on_down;  // after a Welcome only
-  // Either side refused, because they are of two clusters or for another reason; true: do not try
-  // again (the handler ends the agent).
+  // Either side refused; `other_cluster`: because they belong to two clusters. If the handler
+  // returns true, Link does not try again, and the handler ends the agent.
   std::function<bool(const Error&, bool other_cluster)> on_refused;
 };
 
@@ -65,15 +68,16 @@ class Link {
 
   void start();
   void stop();
-  // Not on the loop: until gRPC has let go of the last stream.
+  // Blocks until gRPC has released the last stream. Do not call it on the loop.
   void wait();
 
-  // For what only a Hello can say: ends the stream and opens another at once. Nothing where there
-  // is none: the next one says it anyway.
+  // Ends the stream and opens another at once, to send what only a Hello carries. Does nothing if
+  // there is no stream, because the next one sends a Hello anyway.
   void say_hello_again();
 
   [[nodiscard]] bool up() const { return welcomed_; }
-  // Dropped when not up: what is to be said is said again after the next Welcome.
+  // The messages are dropped when the link is not up. The caller sends them again after the next
+  // Welcome.
   void send_facts(v1::Facts facts);
   void send_heartbeat(v1::Heartbeat heartbeat);
   void send_unsupported(v1::Unsupported unsupported);
@@ -93,15 +97,15 @@ class Link {
   async::Timer hello_timer_;
   async::Gate gate_;
   std::shared_ptr<ControlStream> stream_;
-  std::uint64_t generation_ = 0;  // of stream_: what an older one still posts is dropped
+  std::uint64_t generation_ = 0;  // of stream_; posts from an older stream are dropped
   BootTime hello_sent_{};
   bool welcomed_ = false;
   bool stopped_ = false;
   bool refused_by_us_ = false;
   bool hello_timed_out_ = false;
-  bool hello_again_ = false;  // it was ended for that
+  bool hello_again_ = false;  // the stream was ended for a new Hello
   std::string address_;
-  std::string logged_;  // the last complaint, until the next Welcome
+  std::string logged_;  // the last logged problem, until the next Welcome
 };
 
 }  // namespace muster::agent

@@ -15,7 +15,7 @@
 namespace muster::agent {
 namespace {
 
-constexpr int kFailedTurns = 8;  // chunks of a failed rank's log for one of another's
+constexpr int kFailedTurns = 8;  // chunks of a failed rank's log per chunk of another rank's log
 constexpr Duration kAskAgain = std::chrono::milliseconds(100);
 
 using Stream = grpc::ClientReaderWriter<v1::PushLogsRequest, v1::PushLogsResponse>;
@@ -44,11 +44,11 @@ class StreamPush final : public LogPush {
   void stop() override;
 
  private:
-  // One log on the present stream.
+  // One log on the current stream.
   struct Log {
     enum class State : std::uint8_t { Asked, Open, Ended, Unknown } state = State::Asked;
-    std::uint64_t sent = 0;   // logical; all below was given to gRPC on this stream
-    std::uint64_t have = 0;   // the controller's word
+    std::uint64_t sent = 0;   // logical; all bytes below were given to gRPC on this stream
+    std::uint64_t have = 0;   // what the controller has, as it reported
     std::uint64_t tried = 0;  // status.end at the last read that found nothing
     std::uint32_t segment = 0;
     bool idle = false;  // nothing to read until `tried` or `segment` change
@@ -56,17 +56,17 @@ class StreamPush final : public LogPush {
   };
   void wake();
   void work();
-  // Serves one stream until it breaks; true: it had worked. Nothing: there is no controller to go
-  // to yet.
+  // Serves one stream until it breaks. Returns whether it worked. Empty result: there is no
+  // controller yet.
   std::optional<bool> serve();
   void listen(Stream& stream);
   bool pump(Stream& stream);
-  // The logs that this controller takes.
+  // Returns the logs that this controller takes.
   std::vector<LogStatus> logs_to_send();
-  // Runs of which a log beside the ranks' is not complete yet.
+  // Returns the runs that have an auxiliary log that is not complete yet.
   std::set<RunKey> waiting_for_auxiliaries(const std::vector<LogStatus>& logs);
-  // One turn of one log: sends at most a chunk, and its end unless that is held back. Nothing: the
-  // stream is broken. False: it had nothing to send.
+  // One turn of one log: sends at most one chunk, and the end of the log unless `hold_end`. Empty
+  // result: the stream is broken. False: there was nothing to send.
   std::optional<bool> turn(Stream& stream, const LogStatus& status, Log& log, bool hold_end);
   void drop_all_but(const std::vector<LogStatus>& logs);
   void trouble(const std::string& text);
@@ -81,7 +81,7 @@ class StreamPush final : public LogPush {
   std::map<LogName, Log> logs_;  // of this stream
   std::uint64_t unacked_ = 0;    // over all of logs_
   grpc::ClientContext* context_ = nullptr;
-  bool troubled_ = false;  // the pumping thread's
+  bool troubled_ = false;  // of the pumping thread
   std::thread thread_;
 };
 
@@ -162,7 +162,7 @@ void StreamPush::listen(Stream& stream) {
     for (const v1::LogHave& have : response.have()) {
       const LogName name{
           {JobId(have.job_id()), AttemptNo(have.attempt())}, RankNo(have.rank()), have.auxiliary()};
-      // Before the log is opened here: the first read needs the source to know.
+      // Before the log is opened here, because the source must know this before the first read.
       if (!have.unknown())
         source_.controller_has(name, have.offset(), have.synced(), have.complete());
       bool completed = false;
@@ -210,7 +210,7 @@ bool StreamPush::pump(Stream& stream) {
         const std::scoped_lock lock(mutex_);
         if (stopping_ || broken_) return false;
         const auto [at, made] = logs_.try_emplace(status.name);
-        log = &at->second;  // this thread alone adds and removes
+        log = &at->second;  // only this thread adds and removes logs
         if (!made) {
           if (log->state != Log::State::Open || unacked_ >= options_.window) continue;
           if (log->idle && log->tried == status.end && log->segment == status.version &&
@@ -247,7 +247,7 @@ std::vector<LogStatus> StreamPush::logs_to_send() {
   return logs;
 }
 
-// One that the controller does not want is nothing to wait for.
+// A log that the controller does not want is not waited for.
 std::set<RunKey> StreamPush::waiting_for_auxiliaries(const std::vector<LogStatus>& logs) {
   std::set<RunKey> waiting;
   const std::scoped_lock lock(mutex_);
@@ -260,7 +260,8 @@ std::set<RunKey> StreamPush::waiting_for_auxiliaries(const std::vector<LogStatus
   return waiting;
 }
 
-// A stream lives for months and a log for a job: those that the source is done with go.
+// A stream lives for months, a log only as long as its job. So logs that the source has finished
+// are removed.
 void StreamPush::drop_all_but(const std::vector<LogStatus>& logs) {
   const std::scoped_lock lock(mutex_);
   if (logs_.size() == logs.size()) return;
@@ -276,7 +277,7 @@ void StreamPush::drop_all_but(const std::vector<LogStatus>& logs) {
 
 std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Log& log,
                                      bool hold_end) {
-  // `sent` changes here alone once the log is open.
+  // Once the log is open, only this function changes `sent`.
   auto piece = source_.read(status.name, log.sent, options_.chunk);
   if (!piece) {
     trouble(piece.error().message + ", trying on");
@@ -286,7 +287,7 @@ std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Lo
     return false;
   }
   const bool final = piece->final && !hold_end;
-  // A loss behind which nothing comes goes with the end, once.
+  // A gap without later bytes is sent together with the end, once.
   const bool only_end = piece->data.empty() && (!piece->loss || (piece->final && hold_end));
   if (only_end) {
     log.idle = true;
@@ -310,7 +311,7 @@ std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Lo
     const std::uint64_t next = piece->offset + piece->data.size();
     chunk.set_data(std::move(piece->data));
     {
-      // Before the write: its answer must find it.
+      // Before the write, because the answer to the write must find it.
       const std::scoped_lock lock(mutex_);
       unacked_ += next - log.sent;
       log.sent = next;

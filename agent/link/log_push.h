@@ -1,17 +1,20 @@
-// Sends log bytes, of ranks and of processes beside them, to the controller
-// (AgentService.PushLogs), on a channel of its own. Owns two threads (one writes, one reads the
-// answers) and keeps nothing on disk: where to go on is what the controller says it has.
+// LogPush sends the bytes of rank logs and auxiliary logs to the controller
+// (AgentService.PushLogs), on its own channel. The Agent creates and destroys it. It has two
+// threads: one writes, the other reads the answers.
+//
+// It keeps nothing on disk: the controller reports the offset at which each log continues.
 //
 //   connect -> LogHello -> for each log: LogOpen -> (LogHave) -> chunks ... -> LogEnd -> (LogHave,
 //   complete)
 //
-// At most `window` bytes are unacknowledged on a stream, of all logs together; logs take turns,
-// those of failed ranks have more of them. A broken stream is opened again after a back-off of 50
-// to 500 ms. A log that the controller does not know is left alone until the next connection.
+// - At most `window` bytes of all logs together are unacknowledged on a stream.
+// - Logs take turns; logs of failed ranks get more turns.
+// - A broken stream is opened again after a back-off of 50 to 500 ms.
+// - A log that the controller does not know is skipped until the next connection.
 //
-// A run's logs count as collected when the controller has those of all ranks, and then its
-// directory goes: the ends of the ranks' logs are held back until all of those beside them are
-// complete.
+// A run's logs count as collected when the controller has the logs of all its ranks. Then the run
+// directory is removed. So the ends of the rank logs are not sent before all auxiliary logs of the
+// run are complete.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -32,33 +35,34 @@ struct LogPushOptions {
 };
 
 struct LogPushHooks {
-  // Each connection attempt: a channel that shares no connection with the control stream's
+  // Called at each connection attempt. The channel must share no connection with the control stream
   // (rpc::make_channel).
   std::function<std::shared_ptr<grpc::Channel>()> channel;
-  // Credentials (rpc::authorize).
+  // Adds credentials (rpc::authorize).
   std::function<void(grpc::ClientContext&)> prepare;
-  // The controller takes the logs of processes beside the ranks, which it says on the control
-  // stream. Asked again and again; empty: it does not. To one that does not know of them their
-  // bytes would be rank 0's: none is sent before it has answered with the log's own name.
+  // True if the controller takes the logs of auxiliary processes; the Welcome on the control stream
+  // says so. It is called repeatedly; empty: the controller does not. A controller that does not
+  // know these logs would take their bytes as those of rank 0. So no byte is sent before the
+  // controller has answered with the log's own name.
   std::function<bool()> takes_auxiliaries;
-  // What to say first; nothing while there is no controller to go to: asked again every 100 ms,
-  // which costs no try.
+  // Returns the first message to send, or nothing while there is no controller. In that case it is
+  // called again every 100 ms, without a connection attempt.
   std::function<std::optional<v1::LogHello>()> hello;
-  // one line for the agent's log, said once until it works again
+  // one line for the agent's log, reported once until pushing works again
   std::function<void(const std::string&)> on_trouble;
-  // a log of this run is wholly there; on LogPush's thread: post
+  // The controller has a whole log of this run. Called on a thread of LogPush: post.
   std::function<void(const RunKey&)> on_complete;
 };
 
 class LogPush {
  public:
-  // `source` outlives this.
+  // `source` must outlive the LogPush.
   static std::unique_ptr<LogPush> start(LogPushOptions options, LogPushHooks hooks,
                                         LogSource& source);
   virtual ~LogPush() = default;
-  // What takes_auxiliaries says may be another thing than before.
+  // Call this when the answer of takes_auxiliaries may have changed.
   virtual void check_again() = 0;
-  // Cuts the stream and ends the threads; idempotent.
+  // Cuts the stream and ends the threads. Idempotent.
   virtual void stop() = 0;
 };
 

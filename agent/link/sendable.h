@@ -1,6 +1,7 @@
-// The one gate that every message to the controller passes: whatever a node's paths, environments
-// and logs are made of, the controller can parse it. One that cannot be parsed would end the
-// stream, and come again first after each reconnect.
+// Repairs and shortens messages so that the controller can parse and accept them. Pure.
+//
+// Paths, environments and logs of a node may hold any bytes. A message that cannot be parsed would
+// end the stream, and would be sent first again after each reconnect.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -13,15 +14,15 @@
 
 namespace muster::agent {
 
-// Every `string` in it, at any depth, becomes UTF-8; `bytes` stay as they are.
+// Changes every `string` field, at any depth, to UTF-8. `bytes` fields stay as they are.
 void make_sendable(google::protobuf::Message& message);
 
-// Below what a request may be (rpc::kRequestBytesMax).
+// less than the limit of a request (rpc::kRequestBytesMax)
 inline constexpr std::size_t kHeartbeatBytesMost = 8U << 20U;
-// Leaves out shards of checkpoints, those of the attempt that has most of them first, until the
-// heartbeat is no longer than `most`: one job's save directory must not end the stream that all
-// jobs of
-// the node share. Returns whose it left out: of these, no checkpoint comes to be known.
+// Removes shards of checkpoints until the heartbeat has at most `most` bytes, first those of the
+// attempt with the longest reading. One job's save directory must not end the stream that all jobs
+// of the node share. Returns the runs whose shards were removed: the controller does not learn of
+// their checkpoints.
 std::vector<RunKey> trim_heartbeat(v1::Heartbeat& heartbeat, std::size_t most);
 
 }  // namespace muster::agent

@@ -1,5 +1,5 @@
-// The training address by rule: ask the kernel which local address it would use towards the
-// controller. A UDP connect sends nothing.
+// Finds the training address: it asks the kernel which local address a packet to the controller
+// would have. A UDP connect sends nothing.
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -36,7 +36,7 @@ HostPort split(const std::string& target) {
     return {text.substr(1, close - 1), close + 2 <= text.size() ? text.substr(close + 2) : "1"};
   }
   const auto colon = text.rfind(':');
-  // none, or a bare IPv6 address
+  // no port, or a bare IPv6 address
   if (colon == std::string::npos || text.find(':') != colon) return {text, "1"};
   return {text.substr(0, colon), text.substr(colon + 1)};
 }

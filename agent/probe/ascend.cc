@@ -21,12 +21,13 @@ constexpr const char* kHccn = "hccn_tool";
 
 using Place = std::pair<std::uint32_t, std::uint32_t>;  // card, chip
 
-// Of "Key : value" forms, where a cut off value looks like another one.
+// The answer in "Key : value" form, if it is complete: a value that was cut off could pass for
+// another one.
 std::string_view whole(const process::ToolAnswer& answer) {
   return answer.why.empty() ? std::string_view(answer.output) : std::string_view{};
 }
 
-// One node's questions in order; members are what is known so far.
+// Runs the queries for one node in order. The members hold what is known so far.
 class Reader {
  public:
   Reader(const Ask& ask, const AscendOptions& options) : ask_(ask), options_(options) {}
@@ -78,7 +79,7 @@ class Reader {
       finding(fmt::format("the numbers of npu-smi info -m may not be whole: {}", answers[1].why));
   }
 
-  // The table and the mapping, each chip once.
+  // Joins the table and the mapping, with each chip once.
   void join() {
     std::map<Place, Device> devices;
     for (const NpuChip& chip : info_.chips) {
@@ -151,8 +152,8 @@ class Reader {
     });
   }
 
-  // Logical numbers from -m (or the table's Device column), else the order; physical ones from
-  // Phy-ID, else the card's where each has one chip.
+  // Logical numbers come from -m (or from the table's Device column), else from the order. Physical
+  // numbers come from Phy-ID, else from the card if each card has one chip.
   void number() {
     const bool one_chip_a_card =
         std::ranges::all_of(found_.devices, [](const Device& device) { return device.chip == 0; });
@@ -179,7 +180,7 @@ class Reader {
           found_.devices[at].card, found_.devices[at].chip));
       found_.devices.erase(found_.devices.begin() + static_cast<std::ptrdiff_t>(at));
     }
-    // A soft-partitioned A3 shows one die twice under the same physical number.
+    // A soft-partitioned A3 shows one die twice with the same physical number.
     std::map<std::uint32_t, std::uint32_t> first;
     for (const Device& device : found_.devices) {
       const auto [place, added] = first.emplace(device.physical_id, device.id);
@@ -195,8 +196,8 @@ class Reader {
         {"info", "-t", type, "-i", std::to_string(device.card), "-c", std::to_string(device.chip)}};
   }
 
-  // Health of those that are not well and of those that the table did not show, bus and memory of
-  // the latter, the super-pod of an A3.
+  // Queries the health of devices that are not OK or that the table did not show. Queries bus and
+  // memory of the latter, and the super-pod of an A3.
   void ask_details() {
     std::vector<process::ToolRequest> requests;
     std::vector<std::pair<std::size_t, char>> whose;  // device, what
@@ -260,18 +261,18 @@ class Reader {
     if (!health.error.empty()) device.health.add(HealthLevel::Ok, health.error);
   }
 
-  // What one way of numbering the cards gives: addresses, and for how many cards the source knew an
-  // answer at all.
+  // The addresses that one numbering of the cards gives, and for how many cards the source had any
+  // answer.
   struct Numbered {
     std::map<std::uint32_t, std::string> by_device;  // Device::id ->
     std::size_t known = 0;
     bool absent = false;  // there is no tool
-    bool stuck = false;   // the tool was ended by us: asking it more takes time only
+    bool stuck = false;   // the tool was killed after its time limit: more queries only take time
   };
 
-  // hccn_tool counts like the host. Inside a container some releases count like the container; the
-  // two are never mixed: one card's address would become another's. That way of counting is taken
-  // in which more cards have an answer, the host's where it is the same.
+  // hccn_tool numbers cards as the host does. Inside a container some releases number them as the
+  // container does. The two numberings are never mixed, because one card would get another card's
+  // address. The numbering with more answers is used; if both have as many, the host's.
   void ask_addresses() {
     const bool renumbered = std::ranges::any_of(
         found_.devices, [](const Device& device) { return device.id != device.physical_id; });
@@ -349,8 +350,8 @@ class Reader {
     return result;
   }
 
-  // Of cards that have an address: a card without one is not meant to talk, and its link is down by
-  // right.
+  // Queries only cards with an address: a card without an address is not meant to communicate, and
+  // its link may be down.
   void ask_links() {
     std::vector<process::ToolRequest> requests;
     std::vector<std::size_t> whose;
@@ -389,8 +390,8 @@ class Reader {
   NpuInfo info_;
   std::vector<NpuPlace> mapping_;
   std::map<Place, std::uint32_t> logic_, physical_;
-  std::set<Place> unseen_;                                  // named by -m, not shown by the table
-  std::uint32_t Device::* hccn_id_ = &Device::physical_id;  // how hccn_tool counts
+  std::set<Place> unseen_;                                  // named by -m, but not in the table
+  std::uint32_t Device::* hccn_id_ = &Device::physical_id;  // how hccn_tool numbers cards
 };
 
 }  // namespace

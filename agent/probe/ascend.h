@@ -1,7 +1,8 @@
-// The Ascend devices of this node from npu-smi and hccn_tool: asks, joins the answers by card and
-// chip, and says what is odd. No process, file or clock of its own: `ask` is the only way out. Half
-// an answer gives half a device and a finding; two tools that disagree are told so; nothing is made
-// up.
+// Finds the Ascend devices of this node with npu-smi and hccn_tool. Pure: all I/O goes through
+// `ask`.
+//
+// It joins the answers by card and chip, and reports what is odd. Half an answer gives half a
+// device and a finding. If two tools disagree, a finding reports that. Nothing is invented.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@
 namespace muster::agent::probe {
 
 struct AscendOptions {
-  // the text of /etc/hccn.conf; empty = there is none. For addresses where hccn_tool has none at
+  // The text of /etc/hccn.conf; empty = no such file. It is used if hccn_tool gives no address at
   // all.
   std::string hccn_conf;
 };

@@ -1,5 +1,8 @@
-// How a source of devices asks its tools: by name and arguments, answers in the same order. The
-// probe's own runs real programs; tests answer from recorded text.
+// Ask is the function through which a source of devices (ascend.h, nvidia.h) runs its tools.
+// probe_devices() makes it for one probe, on the probe's thread.
+//
+// It takes names and arguments, and returns the answers in the same order. The probe runs real
+// programs; tests answer with recorded text.
 #pragma once
 
 #include <functional>
@@ -14,11 +17,11 @@ namespace muster::agent::probe {
 using Ask =
     std::function<std::vector<process::ToolAnswer>(const std::vector<process::ToolRequest>&)>;
 
-// Why an answer is none: how the tool ended, and what it printed where it ended by itself.
+// Returns why there is no answer: how the tool ended, and what it printed if it ended by itself.
 std::string why_not(const process::ToolAnswer& answer);
 
-// Calls that failed alike make one sentence: "hccn_tool -ip -g gave nothing for devices 3,5: it did
-// not end within 5000 ms".
+// Combines calls that failed with the same reason into one sentence: "hccn_tool -ip -g gave nothing
+// for devices 3,5: it did not end within 5000 ms".
 class Failures {
  public:
   explicit Failures(std::string what) : what_(std::move(what)) {}

@@ -34,8 +34,8 @@ v1::Device to_v1(const Device& device) {
   return reported;
 }
 
-// By what a tool always says of a card; the type is no sign, for the short name of half an answer
-// may not tell it.
+// Compares what a tool always reports of a card. The type is not compared, because the short name
+// in half an answer may not show it.
 bool same_card(const v1::Device& known, const v1::Device& seen) {
   const auto agree = [](const std::string& one, const std::string& other) {
     return one.empty() || other.empty() || one == other;

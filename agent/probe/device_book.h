@@ -1,17 +1,19 @@
-// What the controller was told of this node's devices, and what the latest look at them says. Pure;
-// one strand.
-// A look may be wrong for once: a tool hangs, is replaced during an upgrade, prints half a table.
-// So:
-//   - what the latest look does not show is Bad at once, and stays announced;
-//   - other devices are to be announced only when two looks in a row agree on them, or when nothing
-//     is announced yet;
-//   - a look without a device, or with CPU slots where there were cards, is a tool that failed:
-//     what was announced stays;
-//   - what a look says nothing of (an address, the size of the memory) is kept from earlier looks
-//     at the same card.
-// Devices that an earlier life of the agent announced stand until the first look that did not fail:
-// that one alone confirms or replaces them. Of another boot they may be others than before, so
-// nothing of them is kept beyond that look.
+// DeviceBook keeps the devices that were announced to the controller, and what the latest probe
+// shows. Agent (agent/loop.h) owns it. It runs on the agent's loop and does no I/O.
+//
+// One probe may be wrong: a tool hangs, is replaced during an upgrade, or prints half a table.
+// Therefore:
+//   - A device that the latest probe does not show is Bad at once, and stays announced.
+//   - Other devices are announced only when two probes in a row agree on them, or when nothing is
+//     announced yet.
+//   - A probe without any device counts as a failed tool, and so does a probe with CPU slots where
+//     there were cards. The announced devices then stay.
+//   - What a probe does not show (an address, the size of the memory) is kept from earlier probes
+//     of the same card.
+//
+// Devices that an earlier incarnation of the agent announced stay until the first probe that does
+// not fail. That one probe confirms or replaces them. After another boot they may be other devices
+// than before, so nothing of them is kept after that probe.
 #pragma once
 
 #include <cstdint>
@@ -27,37 +29,36 @@
 
 namespace muster::agent::probe {
 
-// In Inventory.features: readings of every announced device come with the heartbeats, so that
-// nothing
-// is placed before the first of them.
+// In Inventory.features: heartbeats carry readings of all announced devices, and the controller
+// places nothing on them before the first readings.
 inline constexpr std::string_view kDeviceReadings = "device-readings";
 
-// Bounds of what goes into a message, whatever the tools say: sentences, their bytes, processes of
-// one device.
+// Bounds of a message, whatever the tools print: findings, bytes of a finding, processes of one
+// device.
 inline constexpr std::size_t kFindingsMax = 32, kFindingBytesMax = 400, kReadingOccupantsMax = 16;
 
 class DeviceBook {
  public:
-  // Before the first look: these were announced by an earlier life (kept_devices.h), on this boot
-  // or on another one.
+  // Call it before the first probe. An earlier incarnation announced these devices
+  // (kept_devices.h), on this boot or on another one.
   void restore(const v1::Inventory& kept, bool this_boot);
-  // They stand still, and no look has confirmed or replaced them.
+  // The restored devices are still announced: no probe has confirmed or replaced them.
   [[nodiscard]] bool restored() const { return restored_ != Restored::No; }
 
-  // The latest look. True: what is announced is to be announced anew: other devices, or, of
-  // restored ones, other findings.
+  // Takes the latest probe. Returns true if the devices must be announced again: they are other
+  // devices, or, after a restore, the findings are others.
   bool take(Probed probed);
-  // The devices and findings of the latest look are those to be told from now on.
+  // Announces the devices and findings of the latest probe from now on.
   void announce();
 
-  // Devices, findings and the feature, into what the node says of itself.
+  // Adds devices, findings and the feature to the inventory.
   void fill(v1::Inventory& inventory) const;
   [[nodiscard]] std::set<std::uint32_t> ids() const;
-  // of the announced devices of which it is known
+  // Only announced devices with a known NUMA node.
   [[nodiscard]] std::map<std::uint32_t, std::uint32_t> numa_nodes() const;
-  // Of every announced device that can be looked at: CPU slots cannot.
+  // One reading of every announced device except CPU slots, which cannot be probed.
   [[nodiscard]] std::vector<v1::DeviceReading> readings() const;
-  // of the latest look
+  // Those of the latest probe.
   [[nodiscard]] const std::vector<std::string>& findings() const { return seen_.findings; }
 
  private:
@@ -67,12 +68,12 @@ class DeviceBook {
   Restored restored_ = Restored::No;
   std::vector<v1::Device> announced_;
   std::vector<std::string> announced_findings_;
-  Probed seen_;  // the latest look
-  // what it shows, when that is not what is announced
+  Probed seen_;  // the latest probe
+  // The devices of the latest probe, if they differ from the announced ones.
   std::optional<std::vector<v1::Device>> another_;
 };
 
-// As they are announced.
+// Converts devices to the form in which they are announced.
 std::vector<v1::Device> to_v1(const std::vector<Device>& devices);
 
 }  // namespace muster::agent::probe

@@ -17,7 +17,7 @@ constexpr std::size_t kProblemsMax = 20;
 constexpr std::uint32_t kNumberMax = 1023;
 constexpr std::string_view kTypes = "ascend910, ascend910b, ascend910_93, ascend, nvidia, cpu";
 
-// "" = it is a good value.
+// Returns "" if the value is valid, else the problem.
 using Set = std::string (*)(Device&, std::string_view);
 
 std::string set_number(std::uint32_t& into, std::string_view value) {

@@ -15,7 +15,7 @@ Result<InterfaceNews> InterfaceNews::open() {
   if (!socket) return fail_errno(kDoing, errno);
   sockaddr_nl own{};
   own.nl_family = AF_NETLINK;
-  constexpr unsigned kIpv6Rule = 1U << (RTNLGRP_IPV6_RULE - 1);  // without a name of its own
+  constexpr unsigned kIpv6Rule = 1U << (RTNLGRP_IPV6_RULE - 1);  // the headers have no name for it
   own.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
                   RTMGRP_IPV6_ROUTE | RTMGRP_IPV4_RULE | kIpv6Rule;
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), sizeof(own)) != 0)
@@ -24,10 +24,10 @@ Result<InterfaceNews> InterfaceNews::open() {
 }
 
 void InterfaceNews::take() {
-  constexpr int kMessagesMost = 1000;  // in one turn; the descriptor stays readable
-  std::array<char, 256> part{};        // of a message; the rest of it is dropped
+  constexpr int kMessagesMost = 1000;  // in one call; the descriptor stays readable
+  std::array<char, 256> part{};        // part of a message; the rest is dropped
   for (int message = 0; message < kMessagesMost; ++message) {
-    // ENOBUFS: some were lost, the next call says what there is.
+    // ENOBUFS: some messages were lost, and the next call continues.
     if (::recv(socket_.get(), part.data(), part.size(), 0) < 0 && errno != ENOBUFS &&
         errno != EINTR)
       return;

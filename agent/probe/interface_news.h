@@ -1,6 +1,9 @@
-// Hears from the kernel (rtnetlink(7)) that an interface, an address, a route or a rule is another
-// than before: what there is now is read anew (interfaces.h, routes.h). Owns the socket, whose
-// descriptor is readable when there is news. One strand; never blocks. Needs no rights.
+// InterfaceNews receives the kernel's notice (rtnetlink(7)) that an interface, an address, a route
+// or a rule has changed. Agent (agent/loop.h) owns it. It runs on the agent's loop and never
+// blocks.
+//
+// After a notice the agent reads the network again (interfaces.h, routes.h). It owns the socket,
+// whose descriptor is readable when there is a notice. It needs no rights.
 #pragma once
 
 #include <utility>
@@ -14,8 +17,7 @@ class InterfaceNews {
  public:
   static Result<InterfaceNews> open();
   [[nodiscard]] int fd() const { return socket_.get(); }
-  // Takes what the kernel has said so far. What it says does not matter, nor that some of it was
-  // lost.
+  // Drops the notices so far. Their content does not matter, and lost ones do not matter either.
   void take();
 
  private:

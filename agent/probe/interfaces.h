@@ -1,5 +1,5 @@
-// The network interfaces that are up, with their addresses, as the kernel lists them. Any thread;
-// does not block.
+// Lists the network interfaces that are up, with their addresses, as the kernel reports them. Plain
+// functions for any thread; they do not block.
 #pragma once
 
 #include <ifaddrs.h>
@@ -11,14 +11,14 @@
 
 namespace muster::agent {
 
-// By name; IPv4 before IPv6, without link-local addresses (nobody reaches one by itself). Loopback
-// only where there is nothing else.
+// Sorted by name. IPv4 comes before IPv6. Link-local addresses are left out, because other nodes
+// cannot reach them without naming an interface. Loopback is listed only if there is nothing else.
 std::vector<v1::NetworkInterface> network_interfaces();
 
-// The same, of a list that getifaddrs() gave.
+// The same for a list from getifaddrs().
 std::vector<v1::NetworkInterface> interfaces_of(const ifaddrs* list);
 
-// Those that routes may go through, with or without addresses.
+// The interfaces that routes may use, with or without addresses.
 NetworkLinks network_links();
 NetworkLinks links_of(const ifaddrs* list);
 

@@ -92,7 +92,7 @@ std::uint32_t usable_cores() {
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof(set), &set) == 0)
     return static_cast<std::uint32_t>(CPU_COUNT(&set));
-  // more than 1,024 cores
+  // It fails if there are more than 1,024 cores.
   return static_cast<std::uint32_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
 }
 

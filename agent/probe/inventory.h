@@ -1,6 +1,8 @@
-// What this node is but for its devices (probe.h): read at the agent's start and sent in Hello; its
-// network again when the kernel says that it has changed. Plain functions over /proc and the
-// system's tables; any thread; only Way::to() blocks, for a name look-up.
+// Reads the inventory of this node, except its devices (probe.h). Plain functions over /proc and
+// the system's tables, for any thread; only Way::to() blocks, to resolve a name.
+//
+// The agent reads the inventory at its start and sends it in Hello. It reads the network part again
+// when the kernel reports a change.
 #pragma once
 
 #include <sys/socket.h>
@@ -17,18 +19,18 @@
 
 namespace muster::agent {
 
-// The way to the controller: its addresses, looked up once.
+// The controller's addresses, which are resolved once.
 class Way {
  public:
-  // gRPC target: "host:port", "[v6]:port", "unix:/path"
+  // Takes a gRPC target: "host:port", "[v6]:port", "unix:/path".
   static Result<Way> to(const std::string& controller);
-  // The local address that packets to it leave from now. A controller on this machine (unix socket,
-  // loopback): 127.0.0.1.
+  // Returns the local address that packets to the controller use now. If the controller is on this
+  // machine (unix socket, loopback), it is 127.0.0.1.
   [[nodiscard]] Result<std::string> local_address() const;
 
  private:
   std::string controller_;
-  std::vector<sockaddr_storage> addresses_;  // none: it is on this machine
+  std::vector<sockaddr_storage> addresses_;  // empty: it is on this machine
 };
 
 struct InventoryOptions {
@@ -38,8 +40,9 @@ struct InventoryOptions {
 };
 v1::Inventory probe_inventory(const InventoryOptions& options);
 
-// Its interfaces and routes, and its training address where that is the one towards the controller
-// (`way`; null: it was given). An address that cannot be told now stays, and so do routes.
+// Sets interfaces and routes, and the training address if that is the local address towards the
+// controller (`way`; null: the operator gave the address). An address or routes that cannot be read
+// now stay as they are.
 void read_network(v1::Inventory& inventory, const Way* way);
 
 // "k=v" of --label. Keys: [a-zA-Z0-9]([a-zA-Z0-9._/-]{0,62}); values: up to 255 printable bytes.

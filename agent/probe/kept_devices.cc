@@ -13,7 +13,7 @@
 namespace muster::agent::probe {
 namespace {
 
-// Why nobody can have announced them; empty: they are sound.
+// Returns why no agent can have announced these devices; empty: they are sound.
 std::string unsound(const v1::Inventory& inventory) {
   if (static_cast<std::size_t>(inventory.devices_size()) > kKeptDevicesMax)
     return fmt::format("there are more than {} devices in it", kKeptDevicesMax);

@@ -1,9 +1,12 @@
-// The devices that were announced last, kept beyond the agent's life: when the tools hang at its
-// next start, they are told all the same, and whoever waits for that agent (ranks with a short
-// orphan grace, a job that is to be restarted) does not wait for a tool. Any thread; blocking.
-// The file (common/rundir/layout.h: `devices`): one frame (common/io/frames.h) with a
-// muster.v1.Hello of instance, boot id, version and the inventory's devices and findings. Whole or
-// not at all, synced, mode 0600. Format: docs/run-directory.md.
+// Stores and loads the devices that were announced last, so that they survive the agent. Plain
+// functions for any thread; they block.
+//
+// If the tools hang at the agent's next start, the agent announces these devices all the same.
+// Ranks with a short orphan grace, and a job that is to be restarted, then do not wait for a tool.
+//
+// The file (common/rundir/layout.h: `devices`) is one frame (common/io/frames.h). It holds a
+// muster.v1.Hello with instance, boot id, version and the inventory's devices and findings. It is
+// written completely or not at all, synced, with mode 0600. Format: docs/run-directory.md.
 #pragma once
 
 #include <filesystem>
@@ -24,13 +27,13 @@ struct KeptDevices {
   bool this_boot = false;
 };
 
-// The whole file. Of `inventory` only devices and findings.
+// Returns the content of the file. Uses only devices and findings of `inventory`.
 std::string encode_kept(const InstanceId& instance, const BootId& boot, const std::string& version,
                         const v1::Inventory& inventory);
 Result<void> store_kept(const std::filesystem::path& file, const std::string& bytes);
 
-// Nothing: none were kept, or there is no card among them (CPU slots are no tool's to tell). Error:
-// what is there is not this agent's, or not sound.
+// Returns nullopt if no devices were stored, or none of them is a card (CPU slots need no tool).
+// Errors: the file belongs to another agent, or is damaged.
 Result<std::optional<KeptDevices>> load_kept(const std::filesystem::path& file,
                                              const InstanceId& instance, const BootId& boot);
 

@@ -57,7 +57,7 @@ class InfoReader {
     while (next_line(text, line)) {
       if (line.empty() || line.front() == '+') continue;
       if (line.front() == '|') {
-        // else it was cut off: half a number is no number
+        // otherwise the line was cut off, and half a number is no number
         if (line.size() > 1 && line.back() == '|') row(cells_of(line));
       } else if (info_.messages.size() < kMessagesMax) {
         info_.messages.push_back(clean(line, 160));
@@ -71,7 +71,7 @@ class InfoReader {
   void row(const std::vector<std::string_view>& cells) {
     if (cells.size() == 1) return title(cells[0]);
     if (cells.size() < 3 || header(cells)) return;
-    // more: a bar in a process's name
+    // more cells: a bar in the name of a process
     if (part_ == Part::Processes) return cells.size() < width_ ? void() : process(cells);
     if (part_ != Part::Devices || cells.size() != width_) return;
     const std::string_view second = cells[cells.size() - 2];
@@ -89,7 +89,7 @@ class InfoReader {
 
   bool header(const std::vector<std::string_view>& cells) {
     const auto words = words_of(cells[0]);
-    // the 950's
+    // The 950 has the NPU ID in a column of its own.
     const bool own_column = words.size() == 2 && words[0] == "NPU" && words[1] == "ID";
     if (std::ranges::find(cells, "Process id") != cells.end()) {
       drop_card();
@@ -208,8 +208,8 @@ bool says_no_card(std::string_view text) {
 }
 
 std::vector<NpuPlace> parse_npu_mapping(std::string_view text) {
-  // A row's fields before the name are single words, so their places in the header are their places
-  // in the row.
+  // All fields of a row before the name are single words. Their positions in the header are
+  // therefore their positions in the row.
   constexpr std::array<std::string_view, 6> kLabels = {"NPU ID",        "Slot ID",     "Chip ID",
                                                        "Chip Logic ID", "Chip Phy-ID", "Chip Name"};
   std::vector<NpuPlace> places;
@@ -219,7 +219,7 @@ std::vector<NpuPlace> parse_npu_mapping(std::string_view text) {
   while (next_line(text, line) && places.size() < kDevicesMax) {
     if (line.find("NPU ID") != std::string_view::npos &&
         line.find("Chip Name") != std::string_view::npos) {
-      std::vector<std::pair<std::size_t, std::size_t>> found;  // where, which label
+      std::vector<std::pair<std::size_t, std::size_t>> found;  // position, index of the label
       for (std::size_t label = 0; label < kLabels.size(); ++label) {
         if (const std::size_t at = line.find(kLabels[label]); at != std::string_view::npos)
           found.emplace_back(at, label);
@@ -237,9 +237,9 @@ std::vector<NpuPlace> parse_npu_mapping(std::string_view text) {
                                                             : std::nullopt;
     };
     const auto card = number(0), chip = number(2), physical = number(4);
-    // the 950's NPU ID is the logical number
+    // The 950's NPU ID is the logical number.
     const auto logic = column[3] ? number(3) : card;
-    // an Mcu, no row, or one that was cut off
+    // an Mcu, no row, or a row that was cut off
     if (!card || !chip || !logic || *column[5] >= words.size()) continue;
     NpuPlace place{.card = *card,
                    .chip = *chip,

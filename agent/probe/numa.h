@@ -1,5 +1,7 @@
-// Which NUMA node a PCI device hangs on, from /sys/bus/pci/devices/ADDRESS/numa_node: all that
-// binding a rank near its device needs. Any thread.
+// Finds the NUMA node of a PCI device, from /sys/bus/pci/devices/ADDRESS/numa_node. A plain
+// function for any thread.
+//
+// This is all that muster needs to bind a rank near its device.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +10,8 @@
 
 namespace muster::agent::probe {
 
-// Nothing: no such device here (a container without it), or the kernel does not know (-1: one node,
-// or a firmware that does not say).
+// Returns nullopt if there is no such device here (a container without it). Also returns nullopt if
+// the kernel does not know the node (-1: one node, or firmware that does not report it).
 std::optional<int> numa_node_of(const std::filesystem::path& sys, const std::string& bus_id);
 
 }  // namespace muster::agent::probe

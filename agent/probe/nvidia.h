@@ -1,4 +1,5 @@
-// The NVIDIA devices of this node from nvidia-smi. As ascend.h: `ask` is the only way out.
+// Finds the NVIDIA devices of this node with nvidia-smi. Pure: all I/O goes through `ask`, as in
+// ascend.h.
 #pragma once
 
 #include "agent/probe/ask.h"

@@ -11,12 +11,12 @@ namespace {
 
 constexpr std::size_t kMessagesMax = 8;
 
-// Columns by name.
+// Finds columns by name.
 class Columns {
  public:
   explicit Columns(std::string_view asked) : names_(split(asked, ',')) {}
 
-  // "index, uuid, memory.total [MiB]": a line of names is taken as such.
+  // "index, uuid, memory.total [MiB]": recognizes a line of names.
   bool header(const std::vector<std::string_view>& cells) {
     std::vector<std::string_view> names;
     for (const std::string_view cell : cells)
@@ -36,7 +36,7 @@ class Columns {
   std::vector<std::string_view> names_;
 };
 
-// "143771" or "143771 MiB"; "[N/A]" and the like are none.
+// "143771" or "143771 MiB"; "[N/A]" and similar values are no number.
 std::optional<std::uint64_t> number(std::string_view cell) {
   const auto words = words_of(cell, 3);
   if (words.empty() || words.size() > 2 || (words.size() == 2 && words[1] != "MiB"))
@@ -44,7 +44,7 @@ std::optional<std::uint64_t> number(std::string_view cell) {
   return parse_u64(words[0]);
 }
 
-// Rows in, others to `messages`.
+// Passes rows to `take` and other lines to `messages`.
 void rows(std::string_view csv, Columns columns,
           const std::function<bool(const Columns&, const std::vector<std::string_view>&)>& take,
           std::vector<std::string>* messages) {

@@ -1,8 +1,10 @@
-// What nvidia-smi prints for --query-gpu and --query-compute-apps as CSV, with or without the line
-// of names and the units. Pure; any bytes; linear. Its manual says that the text may change between
-// drivers: columns are found by their names where these are printed, else they are those asked for
-// below. A lost card answers "[GPU is lost]" or "[GPU requires reset]" in its fields, or has only a
-// line "Unable to determine the device handle for GPU 0000:0B:00.0: ...".
+// Parses what nvidia-smi prints for --query-gpu and --query-compute-apps as CSV, with or without
+// the line of names and the units. Pure; accepts any bytes; linear.
+//
+// The manual warns that the text may change between drivers. Columns are therefore found by their
+// names if these are printed, else they have the order of the query below. A lost card answers
+// "[GPU is lost]" or "[GPU requires reset]" in its fields. It may also have only a line "Unable to
+// determine the device handle for GPU 0000:0B:00.0: ...".
 #pragma once
 
 #include <string>
@@ -18,8 +20,8 @@ inline constexpr std::string_view kGpuFields =
 inline constexpr std::string_view kGpuAppFields = "gpu_uuid,pid,process_name,used_memory";
 
 struct GpuList {
-  std::vector<Device> devices;        // occupants not yet in it
-  std::vector<std::string> messages;  // lines that are no row; 8 at most
+  std::vector<Device> devices;        // without occupants
+  std::vector<std::string> messages;  // lines that are no row; at most 8
 };
 GpuList parse_gpus(std::string_view csv);
 

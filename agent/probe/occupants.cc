@@ -19,7 +19,7 @@ namespace {
 
 std::string_view last_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-// Tools cut names (npu-smi at 13 or 15 bytes) or give the program's path (nvidia-smi); the kernel
+// Tools cut names (npu-smi at 13 or 15 bytes) or report the program's path (nvidia-smi). The kernel
 // keeps 15 bytes.
 bool same_name(std::string_view reported, pid_t pid) {
   const std::string folder = "/proc/" + std::to_string(pid);
@@ -31,7 +31,7 @@ bool same_name(std::string_view reported, pid_t pid) {
   if (const auto comm = io::read_file(folder + "/comm", 64);
       comm && begins(reported, ranktable::trimmed(*comm)))
     return true;
-  // not its command line: reading that waits for a process that the kernel holds
+  // The command line is not read: that would wait for a process that hangs in the kernel.
   std::array<char, 4096> program{};
   const ssize_t size = ::readlink((folder + "/exe").c_str(), program.data(), program.size());
   return size > 0 && begins(reported, last_part(std::string_view(program.data(),
@@ -60,7 +60,7 @@ bool has_ended(pid_t pid) {
 }  // namespace
 
 bool sees_all_processes() {
-  // include/linux/proc_ns.h: PROC_PID_INIT_INO = 0xEFFFFFFC, the first pid namespace of every
+  // include/linux/proc_ns.h: PROC_PID_INIT_INO = 0xEFFFFFFC is the first pid namespace of every
   // kernel.
   std::array<char, 64> name{};
   const ssize_t size = ::readlink("/proc/self/ns/pid", name.data(), name.size());
@@ -75,7 +75,8 @@ void keep_strangers(std::vector<Occupant>& occupants, const std::function<bool(p
     for (const bool in_container : {false, true}) {
       const std::optional<pid_t> pid = in_container ? one.pid_in_container : one.pid;
       if (!pid || *pid <= 0) continue;
-      // One of ours may have ended since the tool looked: its card is not a stranger's for that.
+      // One of muster's processes may have ended after the tool's answer. Its card is then not a
+      // stranger's.
       if (has_ended(*pid)) {
         if (sees_all || (ours && ours(*pid))) return true;
         continue;
@@ -84,8 +85,8 @@ void keep_strangers(std::vector<Occupant>& occupants, const std::function<bool(p
       if (!sees_all && named && !same_name(one.name, *pid)) continue;
       if (ours && ours(*pid)) return true;
       if (named && one.user.empty()) one.user = user_of(*pid);
-      // The pid that it has in its own container is there, under its name, and is not ours. A
-      // host's pid may be the number of another process here.
+      // This side has a process with the pid in its own container and with its name, which is not
+      // muster's. The host's pid may be the number of another process here.
       known = known || (in_container && named);
     }
     return on_device && !known;

@@ -1,8 +1,10 @@
-// Whose the processes on a device are. Tools name them by the host's pid; an agent in a container
-// sees other numbers, so there a pid is believed to be a process of this side only where the names
-// agree as well. Most of the host's pids say nothing at all there, and neither do those of our own
-// ranks: on a device that a run of ours is on, such a process is taken for ours, on any other for a
-// stranger's. Reads /proc and /etc/passwd (never a directory service, which may hang). Any thread.
+// Finds out which processes on a device are not muster's. Plain functions for any thread; they read
+// /proc and /etc/passwd, but never a directory service, which may hang.
+//
+// Tools report the host's pids, but an agent in a container sees other numbers. There a pid counts
+// as a process of this side only if the names agree as well. Most of the host's pids mean nothing
+// in a container, not even those of muster's own ranks. On a device that one of muster's runs uses,
+// such a process counts as muster's; on any other device it counts as a stranger.
 #pragma once
 
 #include <functional>
@@ -12,13 +14,15 @@
 
 namespace muster::agent::probe {
 
-// Whether pids here are the machine's own: not those of a container.
+// Reports whether pids here are the machine's own and not those of a container.
 bool sees_all_processes();
 
-// Takes those that are ours off, gives the rest their user where this side can see them. `ours`: of
-// a pid on this side, whose process may have ended meanwhile; none = nobody is. `on_device`: a run
-// of ours is on that device. `sees_all`: a process that is not there any more occupies nothing, and
-// whose the others are is known; in a container nobody can tell.
+// Removes muster's processes, and sets the user of the others if this side can see it.
+//   - `ours` decides for a pid of this side, whose process may have ended meanwhile; none = no
+//     process is.
+//   - `on_device`: one of muster's runs uses the device.
+//   - `sees_all`: a process that no longer exists occupies nothing, and the owner of the others is
+//     known. In a container neither can be known.
 void keep_strangers(std::vector<Occupant>& occupants, const std::function<bool(pid_t)>& ours,
                     bool on_device, bool sees_all);
 

@@ -28,7 +28,7 @@ bool OwnProcesses::holds(pid_t pid) const {
     const std::lock_guard lock(mutex_);
     pids = pids_;
   }
-  // A worker takes in its ranks' orphans, so the way up from any of them leads to it.
+  // A worker adopts its ranks' orphans, so the parents of any of them lead to the worker.
   for (int generation = 0; generation < kGenerationsMax && pid > 1; ++generation) {
     if (pids.contains(pid)) return true;
     const auto stat = process::read_stat(pid);

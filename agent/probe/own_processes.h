@@ -1,6 +1,8 @@
-// Which processes are this agent's: its workers and ranks, and what these have started; and which
-// devices its runs are on. Set by the agent's loop, asked by a probe on a thread of its own.
-// Thread-safe. Reads /proc/PID/stat, which does not wait for a process that the kernel holds.
+// OwnProcesses holds which processes belong to this agent (its workers, ranks and their
+// descendants), and which devices its runs use. Agent (agent/loop.h) and the Prober share it.
+// Thread-safe: the agent's loop sets it, and the prober's thread reads it.
+//
+// It reads /proc/PID/stat, which does not wait for a process that hangs in the kernel.
 #pragma once
 
 #include <sys/types.h>
@@ -13,15 +15,16 @@ namespace muster::agent::probe {
 
 class OwnProcesses {
  public:
-  // `devices`: by id, of the runs that are not swept.
+  // `devices` holds the ids of the devices of runs that are not swept.
   void set(std::set<pid_t> pids, std::set<std::uint32_t> devices = {});
-  // One of them, even if it has ended, or a living descendant of one: a rank may be a shell, and
-  // what it starts uses the card.
+  // Reports whether the pid is one of them, even if it has ended, or a living descendant of one. A
+  // rank may be a shell, and its children use the card.
   [[nodiscard]] bool holds(pid_t pid) const;
 
-  // A look takes seconds, and shows what was at some moment of it.
+  // Marks the start of a probe. A probe takes seconds and may show the state at any moment of it.
   void begin_probe();
-  // A run of ours is on it, or was at some time since the look began.
+  // Reports whether a run of this agent uses the device, or used it at some time since the probe
+  // began.
   [[nodiscard]] bool on_device(std::uint32_t id) const;
 
  private:

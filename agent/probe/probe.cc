@@ -23,7 +23,7 @@ std::vector<Device> cpu_slots(std::uint32_t count) {
   return devices;
 }
 
-// Real programs, found on the given path, within what is left of the time.
+// Runs real programs from the given path within the remaining time.
 class Tools {
  public:
   Tools(process::ToolRunner& runner, const ProbeOptions& options)

@@ -14,7 +14,8 @@
 namespace muster::agent::probe {
 namespace {
 
-constexpr auto kStopBound = std::chrono::seconds(2);  // from the end of all tools to the thread's
+// from the end of all tools to the end of the thread
+constexpr auto kStopBound = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -26,7 +27,7 @@ struct Prober::Shared {
   process::ToolRunner tools;
   std::thread thread;
 
-  std::mutex mutex;  // held while on_probed is called, so that stop() waits for it
+  std::mutex mutex;  // locked while on_probed runs, so that stop() waits for it
   std::condition_variable changed;
   bool stopped = false;
   bool ended = false;
@@ -44,7 +45,7 @@ struct Prober::Shared {
     ended = true;
     changed.notify_all();
   }
-  // False: there is to be no further look.
+  // Returns false if no other probe follows.
   bool wait() {
     std::unique_lock lock(mutex);
     if (interval <= Duration::zero()) {

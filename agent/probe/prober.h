@@ -1,8 +1,9 @@
-// Looks at this node's devices again and again, on a thread of its own: tools may take long, and
-// what they ask of a driver may hang for ever. Owns the thread and the tool runner. `on_probed` is
-// called on that thread, and never after stop().
-// Stop: what is asked of tools is ended at once. A thread that the kernel holds is left behind: it
-// touches nothing of its caller's any more.
+// Prober probes this node's devices repeatedly. Agent (agent/loop.h) owns it. It has a thread of
+// its own, because tools may take long and may hang in a driver for ever.
+//
+// It owns the thread and the tool runner. `on_probed` is called on that thread and never after
+// stop(). stop() ends running tools at once. A thread that hangs in the kernel is detached. It no
+// longer uses anything of the caller.
 #pragma once
 
 #include <functional>
@@ -17,8 +18,8 @@ namespace muster::agent::probe {
 class Prober {
  public:
   using OnProbed = std::function<void(Probed)>;
-  // Begins at once; `interval` from the end of one look to the beginning of the next, zero: there
-  // is no other.
+  // Starts the first probe at once. `interval` is the time from the end of one probe to the start
+  // of the next; zero: only one probe.
   static Result<std::unique_ptr<Prober>> start(ProbeOptions options, Duration interval,
                                                OnProbed on_probed);
   ~Prober();

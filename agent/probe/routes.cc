@@ -26,12 +26,12 @@ namespace {
 using Bytes = std::span<const std::byte>;
 
 constexpr const char* kDoing = "asking the kernel for its routes";
-constexpr std::size_t kDatagramMax = 64 << 10;  // the kernel makes none of more than 32 KiB
+constexpr std::size_t kDatagramMax = 64 << 10;  // the kernel sends at most 32 KiB
 
 // NLMSG_ALIGN, RTA_ALIGN, RTNH_ALIGN
 constexpr std::size_t aligned(std::size_t size) { return (size + 3) & ~std::size_t{3}; }
 
-// The head of what is left, where that is whole and says its own size in `length`.
+// Returns the head of the remaining bytes, if they are complete according to its own `length`.
 template <class Head, class Size>
 std::optional<Head> head_of(Bytes left, Size Head::* length) {
   Head head{};
@@ -51,7 +51,7 @@ std::optional<std::uint32_t> number(Bytes value) {
   return number;
 }
 
-// visit(type, value) for each attribute, as far as they are whole.
+// Calls visit(type, value) for each complete attribute.
 template <class Visit>
 void each_attribute(Bytes left, const Visit& visit) {
   while (const auto head = head_of(left, &rtattr::rta_len)) {
@@ -92,7 +92,7 @@ struct RouteDump::Way {
   unsigned link = 0;
   bool gateway = false;
 
-  // The first of RTA_MULTIPATH that is through an interface of `links`.
+  // Returns the first hop of RTA_MULTIPATH through an interface of `links`.
   static std::optional<Way> of_several(Bytes left, const NetworkLinks& links) {
     while (const auto hop = head_of(left, &rtnexthop::rtnh_len)) {
       const auto index = static_cast<unsigned>(hop->rtnh_ifindex);
@@ -160,13 +160,14 @@ void RouteDump::add(Bytes message) {
   found_.insert(std::move(route));
 }
 
-// Its head is one of a route, with what is done in place of the type (linux/fib_rules.h).
+// The head of a rule is that of a route, with the action instead of the type (linux/fib_rules.h).
 void RouteDump::add_rule(Bytes message) {
   fib_rule_hdr about{};
   if (message.size() < sizeof(about)) return;
   std::memcpy(&about, message.data(), sizeof(about));
   std::uint32_t table = about.table;
-  // of_some: of packets that a program which binds to nothing does not send
+  // of_some: the rule concerns only packets that a program without a bound address or interface
+  // does not send
   bool of_some = about.src_len != 0, of_vrf = false;
   each_attribute(behind(message, sizeof(about)), [&](std::uint16_t type, Bytes value) {
     switch (type) {
@@ -220,7 +221,8 @@ Routes RouteDump::routes() const {
 
 namespace {
 
-// All routes or rules (`what`) of one family. A kernel without IPv6 has none of it, and says so.
+// Reads all routes or rules (`what`) of one family. A kernel without IPv6 reports an error for
+// IPv6.
 Result<void> dump(int socket, std::uint16_t what, unsigned char family, RouteDump& into) {
   struct Request {
     nlmsghdr head;
@@ -255,15 +257,15 @@ Result<Routes> read_routes(const NetworkLinks& links) {
   using Asked = std::pair<std::uint16_t, unsigned char>;
   for (const auto& [what, family] : {Asked(RTM_GETROUTE, AF_INET), Asked(RTM_GETROUTE, AF_INET6),
                                      Asked(RTM_GETRULE, AF_INET), Asked(RTM_GETRULE, AF_INET6)}) {
-    // One each: what is left of a dump that was not read to its end goes with its socket.
+    // One socket for each dump: closing it drops the rest of a dump that was not read to its end.
     const io::UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
     if (!socket) return fail_errno(kDoing, errno);
     const timeval bound{.tv_sec = 1, .tv_usec = 0};
     const int strict = 1;
     if (::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof(bound)) != 0)
       return fail_errno(kDoing, errno);
-    // The kernel then lists the main table alone; an older one lists all, and the others are passed
-    // over.
+    // With this option the kernel lists only the main table. An older kernel lists all tables, and
+    // the others are skipped.
     (void)::setsockopt(socket.get(), SOL_NETLINK, NETLINK_GET_STRICT_CHK, &strict, sizeof(strict));
     if (auto read = dump(socket.get(), what, family, found); !read)
       return fail(std::move(read).error());

@@ -1,6 +1,9 @@
-// The kernel's routes as rtnetlink(7) lists them: those of its main table that lead to hosts
-// through an interface that is up. Other tables are not read; that there are rules which choose one
-// for any packet is told. Any thread; needs no rights.
+// Reads the kernel's routes through rtnetlink(7). Plain functions and a parser for any thread; they
+// need no rights.
+//
+// Only routes of the main table are read that lead to hosts through an interface that is up. Other
+// tables are not read. Routes::cut reports that rules exist which choose another table for some
+// packets.
 #pragma once
 
 #include <cstddef>
@@ -16,40 +19,42 @@
 
 namespace muster::agent {
 
-// Interfaces that are up, by the kernel's index; loopback is none of them.
+// Interfaces that are up, by the kernel's index, without loopback.
 struct NetworkLink {
   std::string name;
-  bool addressed = false;  // it has an address that others reach
+  bool addressed = false;  // it has an address that other hosts reach
 };
 using NetworkLinks = std::map<unsigned, NetworkLink>;
 
-inline constexpr std::size_t kRoutesMax = 64;  // of an inventory
-// that are looked at: a router may have a million
+inline constexpr std::size_t kRoutesMax = 64;  // in one inventory
+// Routes that are read: a router may have a million.
 inline constexpr std::size_t kRoutesRead = 4'096;
 
 struct Routes {
-  // connected networks first, then the widest, so that what is beyond the bound is least missed
+  // Connected networks come first, then the widest ones: those beyond the bound matter least.
   std::vector<v1::NetworkRoute> routes;
-  // there are more, or rules that choose other tables (overlay networks do so): what is told is not
-  // all
+  // The list is incomplete: there are more routes, or rules choose other tables (as overlay
+  // networks do).
   bool cut = false;
 };
 
-// Dumps of routes and rules (the answers to RTM_GETROUTE and RTM_GETRULE), read message by message.
+// RouteDump parses dumps of routes and rules (the answers to RTM_GETROUTE and RTM_GETRULE), message
+// by message. Pure.
 //
-// A host's own route through an interface without an address is left out: that is how containers
-// are reached from their host, it leads to no other node, and it comes and goes with each of them.
-// Of a route with several ways the first one stands for all.
+//   - A host route through an interface without an address is left out. Such a route leads from a
+//     host to its container and to no other node. It comes and goes with the container.
+//   - If a route has several next hops, the first one counts for all.
 class RouteDump {
  public:
   explicit RouteDump(const NetworkLinks& links) : links_(links) {}
   enum class Then : std::uint8_t { More, End, Failed };
-  // One datagram as it came. Failed: the kernel has no such routes, or these are no messages.
+  // Takes one datagram as received. Failed: the kernel has no such routes, or the datagram is
+  // invalid.
   Then take(std::span<const std::byte> datagram);
   [[nodiscard]] Routes routes() const;
 
  private:
-  // Members in the order in which routes are told.
+  // The order of the members is the order in which routes are reported.
   struct Route {
     bool gateway = false;
     unsigned bits = 0;
@@ -70,7 +75,7 @@ class RouteDump {
   bool other_tables_ = false;
 };
 
-// Waits a second at most for the kernel, which answers at once.
+// Waits at most one second for the kernel, which normally answers at once.
 Result<Routes> read_routes(const NetworkLinks& links);
 
 }  // namespace muster::agent

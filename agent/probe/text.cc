@@ -80,7 +80,8 @@ std::optional<std::string> pci_address(std::string_view text) {
   std::ranges::transform(digits, digits.begin(), [](char c) {
     return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
   });
-  // nvidia-smi writes the domain with 8 digits, the kernel only those above 4 that it needs
+  // nvidia-smi writes the domain with 8 digits. The kernel writes 4, and more only if it needs
+  // them.
   if (domain.size() == 8) {
     const std::size_t zeros = std::min<std::size_t>(digits.find_first_not_of('0'), 4);
     digits.erase(0, zeros);

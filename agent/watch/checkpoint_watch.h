@@ -1,7 +1,10 @@
-// One run's save directory: which checkpoints are there, what of them is new. SaveDir's looks read
-// the disk, may take long on a network file system or never come back, and belong on a thread of
-// their own; CheckpointWatch is pure and cheap, under Watch's lock. What is whole is the layout's
-// word alone (common/engine/layout.h).
+// CheckpointWatch records which checkpoints one run's save directory holds, and which of them are
+// new. The run's WatchedRun (file_watch.h) owns it. Threads use it under the mutex of FileWatch.
+//
+//   - SaveDir is the directory to scan. Its methods read the disk: on a network file system they
+//     may take long or never return. They therefore run on a scan thread (scan_threads.h).
+//   - CheckpointWatch does no I/O and is cheap.
+//   - Only the layout decides which checkpoint is complete (common/engine/layout.h).
 #pragma once
 
 #include <cstdint>
@@ -19,9 +22,9 @@
 
 namespace muster::agent {
 
-// A value: a thread that looks has its own copy.
+// Plain value: each scan thread has its own copy.
 struct SaveDir {
-  static constexpr std::size_t kNewest = 2;      // steps looked at
+  static constexpr std::size_t kNewest = 2;      // steps that one scan reads
   static constexpr std::size_t kDirsMost = 128;  // directories watched below the save directory
 
   std::shared_ptr<const engine::CheckpointLayout> layout;
@@ -34,26 +37,27 @@ struct SaveDir {
                                     const std::vector<engine::FoundCheckpoint>& found) const {
     return engine::unknown_file(*layout, files, path, found);
   }
-  // Directories where a change may mean a new finished shard: the save directory and those of the
-  // newest steps.
+  // Returns the directories in which a change may mean a new finished shard: the save directory and
+  // those of the newest steps.
   [[nodiscard]] std::set<std::string> dirs(const engine::FileView& files,
                                            const std::vector<engine::FoundCheckpoint>& found) const;
 };
 
 class CheckpointWatch {
  public:
-  // Errors: an unknown layout. Nothing: there are no checkpoints to look for.
+  // Errors: the layout is unknown. Returns null if the run saves no checkpoints.
   static Result<std::unique_ptr<CheckpointWatch>> make(const v1::Watching& watching);
 
   [[nodiscard]] const SaveDir& save_dir() const { return save_dir_; }
 
-  // True: a shard more is finished, or a checkpoint sealed. Steps that changed get `mark`.
+  // Returns true if one more shard is finished or one more checkpoint is sealed. Steps that changed
+  // get `mark`.
   bool accept(std::vector<engine::FoundCheckpoint> found, std::uint64_t mark);
-  // Of the same look: a file of no checkpoint that the layout knows, or empty. It is told when it
-  // has been there for a while, or is there at the end: a saver may begin with a file that it
-  // renames.
+  // Takes from the same scan a file that belongs to no checkpoint of the layout; empty means none.
+  // The file is reported after it has existed for a while, or if the scan is the last one. The
+  // reason: an engine may first write a file that it renames later.
   void accept_unknown(std::string file, BootTime now, bool last);
-  // Every shard of the steps that changed after `since`.
+  // Adds every shard of the steps that changed after `since`.
   void fill(v1::AttemptReading& reading, std::uint64_t since) const;
 
  private:
@@ -64,7 +68,7 @@ class CheckpointWatch {
   explicit CheckpointWatch(SaveDir save_dir) : save_dir_(std::move(save_dir)) {}
   const SaveDir save_dir_;
   std::map<std::int64_t, Known> known_;
-  std::string unknown_;  // told
+  std::string unknown_;  // the file that is reported
   std::optional<BootTime> unknown_since_ = {};
 };
 

@@ -27,7 +27,7 @@ Result<bool> CursorFile::replay() {
       if (!record.ParseFromString(frame)) return false;
       take(record);
     }
-    // A torn tail is a record whose writer died: it was not acted upon yet.
+    // A torn tail is a record whose writer died before it acted on the record.
     if (read->tail == io::Tail::Damaged) return false;
     offset = read->next;
     more = read->more;
@@ -67,7 +67,7 @@ Result<void> CursorFile::rewrite() {
   if (floor_) add((*record.mutable_floor() = *floor_, record));
   if (parsed_) add((*record.mutable_parsed() = *parsed_, record));
   auto done = io::replace_file(path_, bytes, io::Durable::No);
-  if (done) writer_.reset();  // it has the old file
+  if (done) writer_.reset();  // it has the old file open
   return done;
 }
 

@@ -1,7 +1,10 @@
-// logs/rank-N.cursor and its like: what must outlive the agent about one log
-// (muster/logs/v1/logs.proto, docs/logs.md). Appended frames, the last of a kind counts; rewritten
-// with these alone (by rename) when it has grown. One writer; no lock of its own: its owner
-// (LogFile) locks.
+// CursorFile keeps on disk what must survive the agent about one log (logs/rank-N.cursor and
+// similar files). A LogFile or a ScriptLogCopy owns it. It has no lock: the owner serializes all
+// calls.
+//
+// The format is in muster/logs/v1/logs.proto and docs/logs.md. Records are appended as frames, and
+// the last record of each kind counts. When the file has grown to kRewriteAt bytes, a rename
+// replaces it by a file with only these records. There is one writer.
 #pragma once
 
 #include <filesystem>
@@ -17,19 +20,20 @@ namespace muster::agent {
 class CursorFile {
  public:
   static constexpr std::uint64_t kRewriteAt = 64 << 10;
-  // A file that is not there is empty. A damaged one (power cut) is renamed to *.damaged and counts
-  // as empty: the most likely truth is that the program never truncated its log.
+  // A missing file counts as empty. A damaged file (after a power cut) is renamed to *.damaged and
+  // counts as empty, because the program most likely never truncated its log.
   static Result<CursorFile> load(std::filesystem::path path);
 
-  // On return the record survives the death of this process. On an error the file is as before.
+  // After a success the record survives the death of this process. After an error the file is
+  // unchanged.
   Result<void> append(const logs::v1::CursorRecord& record);
 
-  void close() { writer_.reset(); }  // the next append opens it again
+  void close() { writer_.reset(); }  // the next append opens the file again
 
   [[nodiscard]] const std::optional<logs::v1::Segment>& segment() const { return segment_; }
-  // of that segment only
+  // Belongs to segment() only.
   [[nodiscard]] const std::optional<logs::v1::Floor>& floor() const { return floor_; }
-  // of any segment: what was said stays said
+  // May belong to an older segment: the steps that were parsed there still count.
   [[nodiscard]] const std::optional<logs::v1::Parsed>& parsed() const { return parsed_; }
 
  private:

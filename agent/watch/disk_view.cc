@@ -21,7 +21,7 @@ void DiskView::failed(const std::string& path, int error) const {
   *trouble_ = fail_errno(fmt::format("reading '{}'", path), error).error().message;
 }
 
-// `where`: of a file of `size` bytes, the offset to begin at when `most` bytes are wanted.
+// `where` returns the offset at which to begin, for a file of `size` bytes and `most` wanted bytes.
 template <class Where>
 std::string DiskView::read_part(const std::string& file, std::size_t most, Where&& where) const {
   const io::UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));

@@ -1,5 +1,8 @@
-// The real FileView: bounded reads of what is on this node's file systems. Errors look like
-// absence, as a layout wants it. Any thread, unless it is asked for its trouble; blocking.
+// DiskView is the FileView that reads the file systems of this node. Each caller creates its own.
+// Any thread may use it, but only one thread if it has a `trouble` string; its calls block.
+//
+// Each read is bounded (kReadMost). A layout sees an error as a missing file, as FileView
+// requires.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +15,13 @@ namespace muster::agent {
 
 class DiskView : public engine::FileView {
  public:
-  // of a head, a part or a tail, whatever is asked
+  // Bytes of one head, part or tail; a larger request gets only these.
   static constexpr std::size_t kReadMost = 1 << 20;
-  // `trouble`: gets the first thing that may well be there and could not be read ("reading 'X':
-  // Stale file handle"): of what it holds this node knows nothing.
+  // `trouble` receives the first path that may exist and that could not be read, for example
+  // "reading 'X': Stale file handle". This node knows nothing about the contents of such a path.
   explicit DiskView(std::string* trouble = nullptr) : trouble_(trouble) {}
-  // Without names that are not UTF-8: nobody could be told of them, nor be ordered to resume from
-  // them.
+  // Leaves out names that are not UTF-8: messages cannot carry them, so the controller could
+  // neither learn of them nor order a resume from them.
   [[nodiscard]] std::vector<Entry> list(const std::string& dir) const override;
   [[nodiscard]] std::string head(const std::string& file, std::size_t most) const override;
   [[nodiscard]] std::string tail(const std::string& file, std::size_t most) const override;
@@ -33,12 +36,12 @@ class DiskView : public engine::FileView {
   std::string* trouble_;
 };
 
-// Which file system `path` is on: st_dev of it, or of the nearest directory above it that is there.
-// 0: cannot be told. Blocking.
+// Returns st_dev of the file system of `path`, or of its nearest existing parent directory. Returns
+// 0 if that is unknown. Blocks.
 std::uint64_t device_of(std::string path);
 
-// The file system of `path` may change without this kernel noticing: NFS, Lustre, FUSE, Ceph, SMB,
-// GPFS, BeeGFS. Not there counts as no. Blocking.
+// Reports whether the file system of `path` may change without notice to this kernel: NFS, Lustre,
+// FUSE, Ceph, SMB, GPFS, BeeGFS, 9p. A missing path counts as no. Blocks.
 bool is_network_file_system(const std::string& path);
 
 }  // namespace muster::agent

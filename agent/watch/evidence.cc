@@ -7,7 +7,7 @@
 namespace muster::agent {
 namespace {
 
-// Bytes of a sequence that paints a terminal ("ESC [ 1 ; 31 m") at the beginning of `text`; 0:
+// Returns the length of a terminal color sequence ("ESC [ 1 ; 31 m") at the beginning of `text`; 0:
 // none.
 std::size_t paint_length(std::string_view text) {
   constexpr std::size_t kMost = 64;
@@ -16,7 +16,7 @@ std::size_t paint_length(std::string_view text) {
   return end != std::string_view::npos && (text[end] == 'm' || text[end] == 'K') ? end + 1 : 0;
 }
 
-// `line` where it has none, else `room` without them.
+// Returns `line` if it has no color sequences, else `room` with the line without them.
 std::string_view without_paint(std::string_view line, std::string& room) {
   if (line.find('\x1b') == std::string_view::npos) return line;
   room.clear();
@@ -30,8 +30,8 @@ std::string_view without_paint(std::string_view line, std::string& room) {
   return room;
 }
 
-// A line as people print it: no control bytes, valid UTF-8 is not promised by anybody, so
-// everything else that protobuf could refuse is replaced.
+// Returns the line without control bytes. No writer promises valid UTF-8, so every byte that
+// protobuf could refuse is replaced.
 std::string printable(std::string_view line, std::size_t most = kEvidenceMost) {
   std::string text;
   text.reserve(std::min(line.size(), most));
@@ -82,21 +82,22 @@ std::string_view without_rank(std::string_view line) {
   return end == std::string_view::npos || end > 16 ? line : line.substr(end + 3);
 }
 
-// An exception that no rule knows is what ended its process all the same: just below those that are
-// known.
+// An exception that no rule knows has ended its process all the same. It ranks just below the known
+// ones.
 constexpr int kUnknownException = 89;
-// "Exception ignored in: ...", and the traceback below it: Python met it while it cleaned up,
-// mostly on its way out of a real error, and went on.
+// "Exception ignored in: ...", and the traceback below it: Python hit the exception during cleanup,
+// mostly while it exited because of a real error, and continued.
 constexpr int kIgnored = 5;
-// Training went on with a loss that is no number: above what another rank's death leaves, below
-// whatever names an end of its own.
+// The training continued with a loss that is no number. This ranks above the traces of another
+// rank's death, and below any line that names an end of its own.
 constexpr int kVanishedLoss = 50;
 
-// common/engine/evidence.cc: up to here the words point to other lines: "refer to 'Ascend Error
+// Lines up to this rank point to other lines (common/engine/evidence.cc): "refer to 'Ascend Error
 // Message'", EE9999, ERR01100; "Please check logs in directory".
 constexpr int kPointer = 38, kLauncherWord = 15;
 
-// Of "  File "train.py", line 214, in build_model": "train.py:214, in build_model"; else empty.
+// Turns "  File "train.py", line 214, in build_model" into "train.py:214, in build_model"; else
+// empty.
 std::string frame_in(std::string_view line) {
   constexpr std::string_view kFile = "  File \"", kLine = "\", line ";
   if (!line.starts_with(kFile)) return {};
@@ -106,7 +107,7 @@ std::string frame_in(std::string_view line) {
   return fmt::format("{}:{}", line.substr(kFile.size(), end - kFile.size()), number);
 }
 
-// The line of a traceback with where it came from; room is left for that.
+// Appends the frame to the last line of a traceback. The line is cut so that the frame fits.
 std::string with_frame(const std::string& line, const std::string& frame) {
   if (frame.empty()) return line;
   const std::string place = fmt::format(" ({})", printable(frame));
@@ -168,7 +169,7 @@ FoundEvidence as_reported(std::string_view line, const engine::Evidence& evidenc
 
 FoundEvidence find_evidence(std::string_view log_tail, const engine::Grammar* grammar) {
   std::string best, best_frame, code, vanished, frame, room;
-  engine::Evidence best_is;  // its code points into a line that is gone
+  engine::Evidence best_is;  // its code would point into a line that is gone
   bool in_traceback = false, ignored = false;
   LineScanner lines;
   const auto examine = [&](std::string_view raw) {
@@ -204,7 +205,7 @@ FoundEvidence find_evidence(std::string_view log_tail, const engine::Grammar* gr
     const auto step = grammar->step(line);
     if (!step) return;
     if (engine::nan_sign(*step)) {
-      if (vanished.empty()) vanished.assign(line);  // where it began
+      if (vanished.empty()) vanished.assign(line);  // the line at which it began
     } else if (step->has_loss) {
       vanished.clear();
     }
@@ -214,7 +215,8 @@ FoundEvidence find_evidence(std::string_view log_tail, const engine::Grammar* gr
   if (!vanished.empty() && best_is.rank < kVanishedLoss)
     return {.line = printable(vanished), .kind = v1::EVIDENCE_KIND_CAUSE, .rank = kVanishedLoss};
   best_is.code = code;
-  // argparse joins them by blanks: with nothing to be seen behind the colon each of them is one.
+  // argparse joins the arguments with blanks: if nothing visible follows the colon, each of them is
+  // a blank.
   if (best_is.trouble == engine::Trouble::Arguments && ends_with_unseen(best))
     best.append(best.ends_with(' ') ? "" : " ")
         .append("(a lone blank: in the script a line ends with a backslash and a blank behind it)");

@@ -1,6 +1,12 @@
-// The one real Watch: see watch.h. Here are its parts and who may touch them; watch.cc has what any
-// thread calls, watch_thread.cc what the thread does with logs, watch_scripts.cc with those that
-// are copies, watch_scans.cc what it has other threads look at.
+// FileWatch is the only real Watch (watch.h). Agent (agent/loop.h) owns it. Any thread may call its
+// public methods; its own thread does the work.
+//
+// This header shows its parts and which thread may use them. The sources are:
+//   - watch.cc: methods that any thread calls
+//   - watch_thread.cc: the watch thread, and how it reads logs
+//   - watch_plogs.cc: process logs
+//   - watch_scripts.cc: logs that are copies
+//   - watch_scans.cc: scans on other threads
 #pragma once
 
 #include <algorithm>
@@ -29,28 +35,28 @@
 
 namespace muster::agent {
 
-// One kind of look of one run: at most one is under way.
+// One kind of scan of one run. At most one is running.
 struct Scan {
   bool out = false;
-  BootTime since{};          // when it was asked for
-  bool reported = false;     // that it hangs
+  BootTime since{};          // when it was requested
+  bool reported = false;     // the hang is reported
   std::uint64_t device = 0;  // 0: not known yet
 };
 
-// Of a log that is a copy: where it is copied from. The watch's thread, but for the copying itself.
+// Source of an auxiliary log that is a copy. Only the watch thread uses it, except for the copying.
 struct ScriptSource {
-  std::uint32_t rank = 0;  // of the training
+  std::uint32_t rank = 0;  // rank of the training
   std::shared_ptr<ScriptLogCopy> copy;
   Inotify::Owner own = 0;
   Scan scan;
-  bool due = true;       // a look that begins from now on
-  bool end_due = false;  // somebody waits for that one
-  bool end_out = false;  // the one that is out is it
-  bool over = false;     // the copy is all there will be
-  BootTime over_by{};    // it is then at the latest; none: before the sweep
+  bool due = true;       // a new scan must begin
+  bool end_due = false;  // a rank's end waits for that scan
+  bool end_out = false;  // the running scan is that one
+  bool over = false;     // the copy is final
+  BootTime over_by{};    // latest time at which the copy becomes final; zero: not swept yet
 };
 
-// A rank's log, or that of a process beside the ranks.
+// The log of a rank or of an auxiliary process.
 struct WatchedRank {
   WatchedRank(std::uint32_t number, std::string auxiliary, std::shared_ptr<LogFile> file,
               const std::shared_ptr<const Patterns>& patterns)
@@ -59,20 +65,20 @@ struct WatchedRank {
         file(file),
         reader(std::move(file), patterns) {}
   const std::uint32_t number;
-  const std::string auxiliary;  // not empty: of this process; number is 0 and says nothing
+  const std::string auxiliary;  // not empty: the log of this process; number is 0 and unused
   const std::shared_ptr<LogFile> file;
 
-  // The watch's thread:
+  // Only the watch thread uses:
   RankReader reader;
-  // of an auxiliary process; none: its process writes the log itself
+  // Source of an auxiliary log that is a copy. Null: the process writes the log itself.
   std::unique_ptr<ScriptSource> source;
-  // none: it has no process log of its own, or its end was answered
+  // Null: the rank has no process log, or its end was answered.
   std::unique_ptr<PlogReader> plog;
   bool dirty = true;
   bool end_asked = false;
   bool troubled = false;
 
-  // Under Watch's mutex:
+  // Under the mutex of FileWatch:
   LogFile::Extent extent;
   bool failed = false;
   bool ended = false;
@@ -84,43 +90,43 @@ struct WatchedRun {
   std::filesystem::path logs_dir;
   std::shared_ptr<const Patterns> patterns;
 
-  // The watch's thread:
+  // Only the watch thread uses:
   bool begun = false;
-  Inotify::Owner owner = 0;  // +1: its save directory's
+  Inotify::Owner owner = 0;  // the next number is its save directory's
   bool logs_watched = false;
   bool first_step_reported = false;
-  // whose steps are the script's: a rank of the training, or -1 for the script's own log
+  // Whose steps count for the script: a rank of the training, or -1 for the script's own log.
   std::optional<std::int64_t> speaker;
 
-  // Looks, the watch's thread:
+  // Scans; only the watch thread uses:
   Scan saves;
   bool scan_due = true;
-  bool blind = false;       // its save directory is on a file system that does not tell
-  BootTime scan_at{};       // not before
-  BootTime scan_sure_at{};  // at the latest
+  bool blind = false;       // the save directory's file system reports no changes
+  BootTime scan_at{};       // earliest next scan
+  BootTime scan_sure_at{};  // latest next scan
   enum class LastScan : std::uint8_t { No, Due, Out, Reported } last_scan = LastScan::No;
-  BootTime last_scan_until{};                          // while it is Due or Out
-  std::map<std::uint32_t, std::string> success_files;  // by rank, over the run's; never changes
+  BootTime last_scan_until{};                          // while last_scan is Due or Out
+  std::map<std::uint32_t, std::string> success_files;  // by rank; never changes
   Scan success;
   using Ends = std::vector<std::pair<RankNo, RankEnd>>;
-  Ends success_due, success_out;  // answers that wait for the next look, for the one that is out
+  Ends success_due, success_out;  // answers that wait for the next scan, and for the running one
 
-  // Under Watch's mutex (the first map never changes, the second only grows):
+  // Under the mutex of FileWatch (the first map never changes, the second only grows):
   std::map<std::uint32_t, std::unique_ptr<WatchedRank>> ranks;
   std::map<std::string, std::unique_ptr<WatchedRank>> auxiliaries;
-  std::unique_ptr<CheckpointWatch> checkpoints;  // save_dir(): any time
+  std::unique_ptr<CheckpointWatch> checkpoints;  // save_dir() needs no lock
   Progress progress;
-  std::optional<BootTime> stepped_at;  // when a log told its last step; nothing: none is known
+  std::optional<BootTime> stepped_at;  // when a log reported its last step; empty: unknown
   bool swept = false;
   bool removed = false;
 
-  // the watch's thread: all of both maps, the auxiliary processes' first
+  // Only the watch thread uses it: the logs of both maps, auxiliary processes first.
   std::vector<WatchedRank*> logs;
-  // Where the rank's success file is looked for. Empty: nowhere.
+  // Returns the path of the rank's success file. Empty: none.
   [[nodiscard]] const std::string& success_file(std::uint32_t rank) const;
-  // The first of them, which tells which file system they are on.
+  // Returns the first success file. Its file system counts as that of all of them.
   [[nodiscard]] const std::string& any_success_file() const;
-  // Null: the run has no such log.
+  // Returns null if the run has no such log.
   [[nodiscard]] WatchedRank* log(const LogName& name) const;
 };
 
@@ -185,7 +191,7 @@ class FileWatch final : public Watch {
   static int take_script_logs(const WatchedRun& run, WatchedRank& rank, RankEnd& answer,
                               bool failed, int reported);
 
-  struct SavesSeen;  // what a look brings
+  struct SavesSeen;  // result of a scan
   [[nodiscard]] static ScanThreads::Lane lane_of(const Scan& scan, Inotify::Owner own);
   void send(Scan& scan, Inotify::Owner own, ScanThreads::Work work);
   void came_back(Scan& scan, Inotify::Owner own, std::uint64_t device);
@@ -204,14 +210,14 @@ class FileWatch final : public Watch {
   void watch_logs(WatchedRun& run);
   void scan_blindly();
   void keep_room(BootTime now);
-  // nothing: nobody can tell
+  // Returns nullopt if the number is unknown.
   [[nodiscard]] std::optional<std::uint64_t> free_bytes(const std::filesystem::path& dir) const;
   [[nodiscard]] Duration scan_interval();
   void say(std::string text);
   void changed(Inotify::Owner owner, std::string_view name);
 
   const WatchOptions options_;
-  // Two descriptors a log: a quarter of what this process may have, at most.
+  // Each log needs two descriptors. All logs together use at most a quarter of the process's limit.
   const std::shared_ptr<io::DescriptorBudget> open_logs_ = std::make_shared<io::DescriptorBudget>(
       options_.open_logs != 0 ? options_.open_logs
                               : std::clamp<std::size_t>(io::descriptor_limit() / 8, 4, 1 << 16));
@@ -223,20 +229,20 @@ class FileWatch final : public Watch {
   std::uint64_t mark_ = 0;
   bool stopping_ = false;
 
-  std::mutex wake_mutex_;  // held while `wake_` runs, so that on_bytes can end it
+  std::mutex wake_mutex_;  // locked while `wake_` runs, so that on_bytes can wait for its end
   std::function<void()> wake_;
 
   const std::shared_ptr<Inbox> inbox_;
   ScanThreads scans_;
 
-  // The watch's thread:
+  // Only the watch thread uses:
   Inotify inotify_;
   std::vector<char> buffer_;
   std::map<Inotify::Owner, RunPtr> owners_;
   Inotify::Owner next_owner_ = 0;
   bool room_troubled_ = false;
-  BootTime room_at_{};   // next look at the disk's room
-  BootTime plogs_at_{};  // next look at the bytes of process logs
+  BootTime room_at_{};   // next check of the disk's free bytes
+  BootTime plogs_at_{};  // next check of the bytes of process logs
   bool instance_troubled_ = false, watches_troubled_ = false, threads_troubled_ = false;
   std::set<ScanThreads::Lane> hangs_reported_;
 

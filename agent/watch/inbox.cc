@@ -22,7 +22,7 @@ void Inbox::ring() {
 void Inbox::post(Task task) {
   {
     const std::scoped_lock lock(mutex_);
-    if (closed_) return;  // and `task` goes with its captures, outside the lock
+    if (closed_) return;  // `task` and its captures are destroyed outside the lock
     tasks_.push_back(std::move(task));
   }
   ring();
@@ -39,7 +39,7 @@ void Inbox::close() {
 }
 
 bool Inbox::take(std::vector<Task>& tasks) {
-  // First the wake FIFO, then the queue: a post in between rings again.
+  // Read the eventfd first and the queue second: a post in between rings again.
   std::uint64_t count = 0;
   (void)!::read(wake_.get(), &count, sizeof count);
   const std::scoped_lock lock(mutex_);

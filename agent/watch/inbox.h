@@ -1,5 +1,8 @@
-// What other threads have the watch's thread do. Shared: a thread that hangs in a file system may
-// come back when the watch is long gone; what it brings is then dropped. Any thread.
+// Inbox is the queue of tasks that other threads post to the watch thread. FileWatch and the scan
+// threads share it (shared_ptr). Any thread may call it.
+//
+// It is shared because a thread that hangs in a file system may return after FileWatch is
+// destroyed. The task that such a thread posts is then dropped.
 #pragma once
 
 #include <functional>
@@ -15,14 +18,14 @@ namespace muster::agent {
 class Inbox {
  public:
   using Task = std::move_only_function<void()>;
-  // Errors: no descriptor left to be woken by.
+  // Errors: no descriptor is left for the wake-up.
   static Result<std::shared_ptr<Inbox>> make();
 
-  void post(Task task);  // after close(): dropped
+  void post(Task task);  // after close() the task is dropped
   void close();
-  // Readable: take() has something.
+  // The descriptor is readable when take() has tasks.
   [[nodiscard]] int fd() const { return wake_.get(); }
-  // All of it, in the order of the posts; false: closed.
+  // Takes all tasks in the order of their posts. Returns false if the inbox is closed.
   bool take(std::vector<Task>& tasks);
 
  private:

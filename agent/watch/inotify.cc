@@ -10,8 +10,7 @@
 namespace muster::agent {
 namespace {
 
-// Added to what is watched there already: a directory may be watched under two names and for two
-// reasons.
+// Adds to an existing watch: a directory may be watched under two names and for two reasons.
 int add_watch(int fd, const std::string& dir, bool writes) {
   const std::uint32_t kinds = IN_CREATE | IN_MOVED_TO |
                               (writes ? IN_MODIFY : IN_CLOSE_WRITE | IN_DELETE) | IN_ONLYDIR |
@@ -63,7 +62,7 @@ Inotify::Watching Inotify::took(const Asked& asked, Owner owner) {
     drop(known->second, owner);
   by_dir_[asked.dir] = asked.watch;
   Watched& watched = watches_[asked.watch];
-  // Two names of one directory are one watch.
+  // Two names of one directory have one watch.
   watched.dir = asked.dir;
   return watched.owners.insert(owner).second ? Watching::New : Watching::Already;
 }
@@ -97,7 +96,7 @@ void Inotify::keep(Owner owner, const std::set<std::string>& dirs) {
 
 void Inotify::drain(const std::function<void(Owner, std::string_view)>& changed) {
   alignas(inotify_event) std::array<char, 16 << 10> buffer;
-  // Bounded: a writer that is quicker than we are must not hold us here.
+  // Bounded, so that a fast writer does not keep this thread here.
   for (int round = 0; round < 64; ++round) {
     const ssize_t got = ::read(fd(), buffer.data(), buffer.size());
     if (got <= 0) return;
@@ -114,7 +113,7 @@ void Inotify::drain(const std::function<void(Owner, std::string_view)>& changed)
       const auto found = watches_.find(event->wd);
       if (found == watches_.end()) continue;
       if ((event->mask & IN_IGNORED) != 0) {
-        // The directory is gone; one of the same name may come.
+        // The directory is gone; a new one may get the same name.
         std::erase_if(by_dir_, [&](const auto& entry) { return entry.second == event->wd; });
         for (const Owner owner : found->second.owners) changed(owner, {});
         watches_.erase(found);

@@ -1,10 +1,16 @@
-// The kernel's word that files in watched directories have changed. One thread (the watch's).
-// Directories are named by the owner's own numbers; a directory that several owners watch is told
-// to each. Where the kernel cannot tell (network file systems, no watches left) the owner looks by
-// itself now and then. To watch a directory is to look it up, which hangs where its file system
-// does: that half (ask) runs on any thread, what it brought is taken (took) here. It is the only
-// instance an agent has: a user has 128 of them (fs.inotify.max_user_instances) for all programs
-// together. Without one works() is false, watch() always says No, and everything else goes on.
+// Inotify wraps the agent's one inotify instance: the kernel reports changed files in watched
+// directories. FileWatch owns it. Only the watch thread calls it, except ask(), which any thread
+// may call.
+//
+//   - An owner of watches is a number that the caller chooses. If several owners watch one
+//     directory, each of them is notified.
+//   - The kernel cannot report changes of network file systems, and watches may be used up. In
+//     these cases the owner scans the directory from time to time.
+//   - Adding a watch resolves the directory's path, which hangs if its file system hangs. ask()
+//     does this half on any thread. took() then registers the result on the watch thread.
+//   - The agent has only one instance because a user has 128 of them
+//     (fs.inotify.max_user_instances) for all programs together. Without an instance works() is
+//     false, watch() always returns No, and everything else continues.
 #pragma once
 
 #include <cstdint>
@@ -25,21 +31,23 @@ class Inotify {
  public:
   using Owner = std::uint64_t;
   Inotify() = default;  // works() is false
-  // ResourceExhausted: the user has no instance left, or this process no descriptor. `init`:
-  // inotify_init1.
+  // Errors: ResourceExhausted if the user has no instance left or this process has no descriptor
+  // left. `init` replaces inotify_init1.
   static Result<Inotify> make(const std::function<int(int flags)>& init = {});
   [[nodiscard]] bool works() const { return fd_ != nullptr; }
-  // readable: call drain(); -1: never
+  // When the descriptor is readable, call drain(). -1: it never is.
   [[nodiscard]] int fd() const { return fd_ ? fd_->get() : -1; }
 
-  // `writes`: every write counts (logs); else a file counts when it is closed, renamed or removed
-  // (checkpoints are written for minutes). Idempotent. No: not there, or no instance. NoneLeft: the
-  // user's watches are used up. New: what happened in it before this call was not told.
+  // Watches a directory. Idempotent. With `writes` every write counts (logs). Otherwise a file
+  // counts when it is closed, renamed or removed (writing a checkpoint takes minutes).
+  //   - No: the directory does not exist, or there is no instance.
+  //   - NoneLeft: the user's watches are used up.
+  //   - New: changes before this call were not reported.
   enum class Watching { No, NoneLeft, Already, New };
   Watching watch(const std::string& dir, Owner owner, bool writes);
 
-  // The same for directories of jobs in two halves. `instance`: handle()'s; nothing: every answer
-  // is No.
+  // The same for directories of jobs, in two halves. `instance` comes from handle(); if it is null,
+  // every answer is No.
   using Instance = std::shared_ptr<const io::UniqueFd>;
   struct Asked {
     std::string dir;
@@ -47,19 +55,19 @@ class Inotify {
     int error = 0;
   };
   [[nodiscard]] Instance handle() const { return fd_; }
-  // any thread; blocking
+  // Any thread may call it. Blocks.
   static std::vector<Asked> ask(const Instance& instance, const std::set<std::string>& dirs);
-  // New as well when the directory of that name is another one than before. What is taken late may
-  // have been given back by another owner in between: look and ask again after each New.
+  // Also returns New if another directory now has that name. Another owner may have removed the
+  // watch before it is registered here: after each New, scan again and ask again.
   Watching took(const Asked& asked, Owner owner);
-  // What was asked for an owner that is gone.
+  // Gives back the watches that were added for an owner that no longer exists.
   void refuse(const std::vector<Asked>& asked);
 
   void forget(Owner owner);
-  // Keeps of the owner's directories only these.
+  // Keeps only these directories of the owner.
   void keep(Owner owner, const std::set<std::string>& dirs);
-  // Calls `changed(owner, name of the file)` for each change; an empty name: anything may have
-  // changed. Never blocks.
+  // Calls `changed` with the owner and the file name of each change. An empty name means that
+  // anything may have changed. Never blocks.
   void drain(const std::function<void(Owner, std::string_view)>& changed);
 
  private:
@@ -69,7 +77,7 @@ class Inotify {
     std::set<Owner> owners;
   };
   void drop(int watch, Owner owner);
-  Instance fd_;  // shared with those that ask: open until the last of them is back
+  Instance fd_;  // shared with the threads in ask(): open until the last of them returns
   std::map<int, Watched> watches_;
   std::map<std::string, int> by_dir_;
 };

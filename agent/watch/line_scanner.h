@@ -1,6 +1,8 @@
-// Splits a stream of bytes that arrives in any pieces into lines. Pure. A line ends at \n, at \r
-// (progress bars) or at finish(); \r\n is one end. Of a line longer than kMost only the first kMost
-// bytes are handed on; nothing else is ever held back or copied but the unfinished line.
+// LineScanner splits a stream of bytes, which arrives in pieces of any size, into lines. Each
+// RankReader owns one, and find_evidence() makes one for a call. Pure.
+//
+// A line ends at \n, at \r (progress bars) or at finish(); \r\n is one line end. Of a line longer
+// than kMost only the first kMost bytes are passed on. Only the unfinished line is copied and kept.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +16,8 @@ class LineScanner {
  public:
   static constexpr std::size_t kMost = 64 << 10;
 
-  // Calls `line(std::string_view)` for each line that ends in `bytes`; the view lives for the call.
-  // Empty lines are left out.
+  // Calls `line(std::string_view)` for each line that ends in `bytes`. The view is valid during the
+  // call. Empty lines are skipped.
   template <class Line>
   void feed(std::string_view bytes, Line&& line) {
     const char* at = bytes.data();
@@ -24,7 +26,8 @@ class LineScanner {
       const auto* newline =
           static_cast<const char*>(std::memchr(at, '\n', static_cast<std::size_t>(end - at)));
       const char* const stop = newline ? newline : end;
-      // Carriage returns are rare: one look a line, and only lines that have one are cut again.
+      // Carriage returns are rare: one search for each line, and only lines with one are split
+      // again.
       while (const auto* back = static_cast<const char*>(
                  std::memchr(at, '\r', static_cast<std::size_t>(stop - at)))) {
         complete({at, static_cast<std::size_t>(back - at)}, line);
@@ -36,18 +39,18 @@ class LineScanner {
     }
   }
 
-  // The stream has ended: what is held is a line.
+  // The stream has ended: the buffered bytes are a line.
   template <class Line>
   void finish(Line&& line) {
     complete({}, line);
   }
 
-  // The stream was cut: what is held belongs to nothing.
+  // The stream was cut: the buffered bytes are dropped.
   void reset() {
     buffered_.clear();
     buffered_bytes_ = 0;
   }
-  // Bytes of the unfinished line so far, also those beyond kMost.
+  // Bytes of the unfinished line so far, including those beyond kMost.
   [[nodiscard]] std::size_t buffered_bytes() const { return buffered_bytes_; }
 
  private:

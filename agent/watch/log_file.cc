@@ -73,7 +73,7 @@ LogFile::LogFile(std::filesystem::path log, CursorFile cursor,
   if (restored_ && restored_->segment() == segment_.number()) {
     parsed_ = restored_->position();
     anchor_ = restored_->anchor();
-    // nothing that this program wrote
+    // not written by this program
     if (anchor_.size() > std::min<std::uint64_t>(kAnchor, parsed_)) anchor_.clear();
   }
   if (parsed_ < floor_.position()) {
@@ -97,8 +97,8 @@ Result<std::size_t> LogFile::pread_some(char* to, std::size_t most, std::uint64_
 void LogFile::begin_segment(std::uint64_t size, std::uint64_t inode) {
   const std::uint64_t seen_end = segment_.base() + size_;
   segment_.set_number(segment_.number() + 1);
-  // Before the controller has spoken in this life, an earlier one may have shipped more than this
-  // one has seen.
+  // Until the controller has reported to this incarnation, an earlier incarnation may have shipped
+  // more than this one has seen.
   segment_.set_base_known(controller_has_.has_value());
   segment_.set_base(std::max(seen_end, controller_has_.value_or(0)));
   segment_.set_inode(inode);
@@ -115,8 +115,8 @@ void LogFile::begin_segment(std::uint64_t size, std::uint64_t inode) {
 
 Result<bool> LogFile::check() {
   if (!fd_) {
-    // The rank may have put anything in its place: a pipe would hold this thread, which reads every
-    // job's logs, for ever.
+    // The rank may have put anything at this path. A pipe would block this thread, which reads the
+    // logs of every job, for ever.
     io::UniqueFd fd(
         ::open(log_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW));
     if (!fd && errno != ENOENT && errno != ELOOP)
@@ -125,7 +125,7 @@ Result<bool> LogFile::check() {
     if (fd && ::fstat(fd.get(), &what) != 0)
       return fail_errno(fmt::format("looking at log '{}'", log_.string()), errno);
     if (!fd || !S_ISREG(what.st_mode)) {
-      if (size_ > 0 || parsed_ > 0) begin_segment(0, 0);  // what an earlier look saw is gone
+      if (size_ > 0 || parsed_ > 0) begin_segment(0, 0);  // what was read earlier is gone
       return false;
     }
     fd_ = std::move(fd);
@@ -142,8 +142,8 @@ Result<bool> LogFile::check() {
   bool same =
       segment_.inode() == inode &&
       size >= std::max({size_, static_cast<std::uint64_t>(head), parsed_, floor_.position()});
-  // The controller has more than there is: truncated while no agent looked, and begun with the same
-  // bytes.
+  // The controller has more than the file: the log was truncated while no agent was running, and
+  // begins with the same bytes.
   same = same && (!segment_.base_known() || controller_has_.value_or(0) <= segment_.base() + size);
   std::size_t got = 0;
   if (same && size > 0) {
@@ -160,7 +160,7 @@ Result<bool> LogFile::check() {
   }
   if (!same) {
     begin_segment(size, inode);
-    // its head is taken by the next look, after which alone bytes of it are handed out
+    // The next check takes its head. Only after that are bytes of it passed on.
     return true;
   }
   if (got > head) segment_.set_head(bytes.data(), got);
@@ -197,8 +197,8 @@ Result<LogFile::Parsing> LogFile::parse_next(std::span<char> buffer) {
     if (!got) return fail(std::move(got.error()));
     there = check();
     if (!there) return fail(std::move(there.error()));
-    // A program that truncates in a loop is met again at the next pass: one more try here is no
-    // promise, only thrift.
+    // A program that truncates in a loop is seen again in the next pass. One more try here only
+    // saves time.
     if (segment_.number() != number) continue;
     parsed_ += *got;
     size_ = std::max(size_, parsed_);
@@ -213,8 +213,8 @@ Result<LogFile::Parsing> LogFile::parse_next(std::span<char> buffer) {
   }
 }
 
-// Of what will be parsed again the bytes before count. Another segment may have taken the file's
-// place meanwhile: then there is no anchor.
+// Returns the bytes before the bytes that will be parsed again. If another segment has replaced the
+// file meanwhile, there is no anchor.
 std::string LogFile::anchor_before(std::uint64_t buffered) {
   if (buffered == 0) return anchor_;
   if (!fd_) {
@@ -229,7 +229,7 @@ std::string LogFile::anchor_before(std::uint64_t buffered) {
   std::string anchor(static_cast<std::size_t>(position - from), '\0');
   const auto got = pread_some(anchor.data(), anchor.size(), from);
   if (!got || *got != anchor.size()) return {};
-  const auto there = check();  // an error comes again, and is told, at the next read
+  const auto there = check();  // an error occurs again at the next read, and is reported there
   return there && *there && segment_.number() == number ? anchor : std::string();
 }
 
@@ -291,7 +291,8 @@ Result<LogPiece> LogFile::read(std::uint64_t from, std::size_t most, bool ended)
     }
     piece.final = ended && at + piece.data.size() >= parsed_;
     if (piece.data.empty() && piece.loss && !ended) return LogPiece{.offset = from};
-    // Before anything of a segment leaves: what tells it from the next one must outlive this agent.
+    // Stored before any byte of a segment is shipped: what distinguishes it from the next segment
+    // must survive this agent.
     if (!piece.data.empty() || piece.loss) {
       if (auto done = persist_segment(); !done) return fail(std::move(done.error()));
     }
@@ -302,7 +303,7 @@ Result<LogPiece> LogFile::read(std::uint64_t from, std::size_t most, bool ended)
 void LogFile::controller_has(std::uint64_t offset, std::uint64_t synced) {
   const Use use(*this);
   if (!segment_.base_known()) {
-    // a newer segment still, perhaps; errors come again, and are told, at the next read
+    // There may be a newer segment. An error occurs again at the next read, and is reported there.
     (void)check();
     segment_.set_base(std::max(segment_.base(), offset));
     segment_.set_base_known(true);
@@ -328,7 +329,7 @@ Result<std::uint64_t> LogFile::punch(std::uint64_t to, const char* reason) {
   logs::v1::CursorRecord record;
   *record.mutable_floor() = floor_;
   if (auto done = cursor_.append(record); !done) return fail(std::move(done.error()));
-  // Opened for this alone: the reading descriptor must not be able to write.
+  // Opened only for this call: the reading descriptor must not be able to write.
   const io::UniqueFd writable(::open(log_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
   if (!writable || ::fallocate(writable.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                static_cast<off_t>(from), static_cast<off_t>(to - from)) != 0) {

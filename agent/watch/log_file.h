@@ -1,18 +1,25 @@
-// LogFile: one log file, which its program writes (O_APPEND; a rank, or a process beside them),
-// truncates when it likes, and never closes for us. Owns the descriptor, the mapping from physical
-// to logical offsets, the cursor file and the holes.
+// LogFile is one log file of a rank or of an auxiliary process. WatchedRank, RankReader and calls
+// of the log link share it (shared_ptr). It is thread-safe: the watch thread parses, and the log
+// link reads.
+//
+// The program opens its log with O_APPEND, truncates it at any time, and never closes it for
+// muster. LogFile owns the descriptor, the mapping from physical to logical offsets, the cursor
+// file and the holes.
 //
 //   logical   0 ........ base ............ base + floor ........ base + parsed ...... base + size
-//             older segments | holes (punched) | readable: shipped, unshipped | not looked at yet
+//             older segments | holes (punched) | readable: shipped, unshipped | not read yet
 //
-// A segment is the file's content since the program last truncated it. It is recognised by its
-// inode, its first bytes (head, at most 256) and the bytes just before the parser (anchor, at most
-// 64), which outlive the agent, too; read first, then checked again, so that no byte of a new
-// segment passes for one of the old. The first 4 KiB block is never punched: the head stays. A
-// truncation while the agent lives gives the new segment the base "end of what was seen"; one while
-// it was down leaves the base open until the controller has said what it has. Both record a loss at
-// the base, be it of no known byte. Thread-safe: the watch's thread parses, the log link's thread
-// reads; one mutex, held for at most one read of `most` bytes.
+// A segment is the content of the file since the program last truncated it. Three things identify a
+// segment: its inode, its first bytes (head, at most 256), and the bytes just before the parser
+// (anchor, at most 64). They survive the agent. Each read is checked again afterwards, so that no
+// byte of a new segment passes for one of the old segment. The first block of 4 KiB is never
+// punched, so the head stays.
+//
+// A truncation while the agent runs gives the new segment the base "end of what was seen". After a
+// truncation while the agent was down, the base is open until the controller reports what it has.
+// Both record a loss at the base, even if no known byte was lost.
+//
+// One mutex protects all data. It is locked for at most one read of `most` bytes.
 #pragma once
 
 #include <cstdint>
@@ -38,58 +45,59 @@ inline constexpr const char* kSoftCapReason = "punched here after the controller
 
 class LogFile {
  public:
-  // `budget`: of descriptors that are kept between two calls, two a log; null: as many as there are
-  // logs.
+  // `budget` limits the descriptors that stay open between two calls, two for each log. Null: no
+  // limit.
   static Result<std::unique_ptr<LogFile>> open(std::filesystem::path log,
                                                std::filesystem::path cursor,
                                                std::shared_ptr<io::DescriptorBudget> budget = {});
   ~LogFile();
 
-  // --- parsing (the watch's thread) --------------------------------------------------------------
+  // --- parsing (the watch thread) ----------------------------------------------------------------
   struct Parsing {
     std::string_view data;  // in the caller's buffer
-    // data does not continue what was parsed before: truncated, or punched meanwhile
+    // True: the data does not continue what was parsed before. The file was truncated, or punched
+    // meanwhile.
     bool cut = false;
     bool at_end = false;
   };
   Result<Parsing> parse_next(std::span<char> buffer);
-  // What an earlier life of the agent had parsed: parse_next goes on behind it.
+  // What an earlier incarnation of the agent had parsed. parse_next() continues after it.
   [[nodiscard]] const std::optional<logs::v1::Parsed>& restored() const { return restored_; }
-  // Persists that everything but the last `buffered` bytes has been parsed.
+  // Stores that everything except the last `buffered` bytes has been parsed.
   Result<void> remember(logs::v1::Parsed parsed, std::uint64_t buffered);
-  // The last bytes before the parser, at most `most`.
+  // Returns the last bytes before the parser, at most `most`.
   Result<std::string> tail(std::size_t most);
 
   // --- shipping (any thread) ---------------------------------------------------------------------
-  // Never beyond what was parsed. `ended`: nobody writes any more and all of it was parsed; then a
-  // loss that has no data behind it is told, too.
+  // Never returns bytes beyond those that were parsed. `ended` means that no process writes the log
+  // any more and that all of it was parsed. Then a loss without data after it is reported, too.
   Result<LogPiece> read(std::uint64_t from, std::size_t most, bool ended);
   void controller_has(std::uint64_t offset, std::uint64_t synced);
   struct Extent {
-    std::uint64_t end = 0;  // logical, of what was parsed
+    std::uint64_t end = 0;  // logical end of the parsed bytes
     std::uint32_t segment = 0;
-    bool known = true;  // false: the base waits for the controller
+    bool known = true;  // false: the base is open until the controller reports its offset
   };
   Extent extent();
 
-  // Since the program wrote last; zero where that cannot be told. Any thread.
+  // Time since the program last wrote; zero if that is unknown. Any thread may call it.
   [[nodiscard]] Duration since_written(WallTime now) const;
 
-  // --- room (the watch's thread) -----------------------------------------------------------------
-  // Punches what the controller has synced, down to `cap` bytes kept.
+  // --- room (the watch thread) -------------------------------------------------------------------
+  // Punches bytes that the controller has synced, until `cap` bytes are kept.
   Result<std::uint64_t> trim(std::uint64_t cap);
-  // Punches `want` bytes from the oldest on, whole blocks, shipped or not; parsed ones only, and
-  // never of the newest `keep`. Answers how many went.
+  // Punches `want` bytes, the oldest first, in whole blocks, shipped or not. It takes only parsed
+  // bytes and never the newest `keep` bytes. Returns how many bytes it punched.
   Result<std::uint64_t> give_up(std::uint64_t want, std::uint64_t keep);
   std::uint64_t stored_bytes();
 
  private:
   LogFile(std::filesystem::path log, CursorFile cursor,
           std::shared_ptr<io::DescriptorBudget> budget);
-  // Held by each call that may open the log: the mutex, and at its end a descriptor that may not be
-  // kept goes.
+  // Each call that may open the log creates a Use. Use locks the mutex, and its destructor closes a
+  // descriptor that the budget does not allow to keep.
   class Use;
-  Result<bool> check();  // opens and checks; false: there is no file yet
+  Result<bool> check();  // opens and checks the file; false: it does not exist yet
   void begin_segment(std::uint64_t size, std::uint64_t inode);
   Result<void> persist_segment();
   std::string anchor_before(std::uint64_t buffered);
@@ -101,12 +109,12 @@ class LogFile {
   const std::shared_ptr<io::DescriptorBudget> budget_;
   std::mutex mutex_;
   io::UniqueFd fd_;
-  bool kept_ = false;          // fd_ and the cursor's stay open
-  logs::v1::Segment segment_;  // head here may be longer than the persisted one
+  bool kept_ = false;          // fd_ and the cursor's descriptor stay open
+  logs::v1::Segment segment_;  // its head may be longer than the stored one
   std::size_t head_persisted_ = 0;
   bool segment_persisted_ = false;
   logs::v1::Floor floor_;
-  std::uint64_t size_ = 0;    // greatest seen of this segment, in this life
+  std::uint64_t size_ = 0;    // greatest size seen of this segment, by this incarnation
   std::uint64_t parsed_ = 0;  // physical
   std::string anchor_;        // bytes just before parsed_
   bool cut_ = false;

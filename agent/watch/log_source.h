@@ -1,9 +1,9 @@
-// What agent/link/log_push reads logs from. Implemented by Watch (watch.h); all calls are
-// thread-safe and may do file I/O.
+// LogSource is the interface through which agent/link/log_push reads logs. Watch (watch.h)
+// implements it. All calls are thread-safe and may do file I/O.
 //
-// Offsets are logical: they only grow, over truncations by the program and holes punched for room.
-// The one authority on what was shipped is the controller's LogHave; nothing here remembers it over
-// a restart.
+// Offsets are logical: they only grow, even when the program truncates its file or muster punches
+// holes to free disk space. Only the controller's LogHave decides what was shipped. Nothing here
+// remembers that across a restart.
 #pragma once
 
 #include <compare>
@@ -25,16 +25,16 @@ using RunKey = std::pair<JobId, AttemptNo>;
 struct LogName {
   RunKey run;
   RankNo rank;
-  std::string auxiliary{};  // not empty: of this process beside the ranks; rank is 0 then
+  std::string auxiliary{};  // not empty: the log of this auxiliary process; rank is 0 then
   friend auto operator<=>(const LogName&, const LogName&) = default;
 };
 
 struct LogStatus {
   LogName name;
   std::uint64_t end = 0;      // logical; grows
-  std::uint32_t version = 0;  // changes with each new segment, also when `end` does not
-  bool ended = false;         // nothing writes it any more and `end` is final
-  bool failed = false;        // its rank ended badly: to be shipped first
+  std::uint32_t version = 0;  // changes with each new segment, even if `end` does not change
+  bool ended = false;         // no process writes the log any more, and `end` is final
+  bool failed = false;        // its rank ended badly: this log is shipped first
 };
 
 struct LogLoss {
@@ -44,27 +44,28 @@ struct LogLoss {
 };
 
 struct LogPiece {
-  std::uint64_t offset = 0;  // of data's first byte
-  std::string data;          // empty: nothing there yet
+  std::uint64_t offset = 0;  // offset of the first byte of data
+  std::string data;          // empty: no data yet
   std::optional<LogLoss> loss;
-  bool final = false;  // with this the log is whole: nothing comes after data
+  bool final = false;  // the log is complete with this piece
 };
 
 class LogSource {
  public:
   virtual ~LogSource() = default;
-  // Logs whose completion the controller has not confirmed: those of failed ranks first, then those
-  // beside the ranks.
+  // Returns the logs whose completion the controller has not confirmed. Those of failed ranks come
+  // first, then auxiliary logs.
   virtual std::vector<LogStatus> logs() = 0;
-  // Bytes from `from` on, at most `most`, of one segment; or, with the loss set, what comes after
-  // the lost ones. When a loss has no data behind it yet it is told only if the log has ended.
+  // Returns at most `most` bytes of one segment, starting at `from`. If loss is set, the bytes
+  // follow the lost ones. A loss without data after it is reported only if the log has ended.
   virtual Result<LogPiece> read(const LogName& name, std::uint64_t from, std::size_t most) = 0;
-  // The controller's word, each time it comes; also the answer to opening a log, before the first
-  // read.
+  // Takes the offsets that the controller reports, each time they arrive. The first report answers
+  // the opening of the log and comes before the first read.
   virtual void controller_has(const LogName& name, std::uint64_t offset, std::uint64_t synced,
                               bool complete) = 0;
-  // `wake` is called on the watch's thread, when logs() or the bytes behind it have changed.
-  // Replaces the one before; an empty one ends it, and on return no call is under way.
+  // Sets `wake`, which the watch thread calls when logs() or their bytes have changed. It replaces
+  // the previous one; an empty one removes it. After on_bytes() returns, no call of the old one is
+  // running.
   virtual void on_bytes(std::function<void()> wake) = 0;
 };
 

@@ -29,15 +29,16 @@ void PlogReader::read(std::span<char> buffer, const Now& now, bool ended) {
   for (const PlogFile& file : files) read_file(file, places_[file.path], buffer, now.boot, ended);
 }
 
-// Where each file is read on. This thread reads every job's logs: a file that was not looked at for
-// long, as after a restart of the agent, is not read whole.
+// Decides where reading continues in each file. This thread reads the logs of every job. It
+// therefore skips the beginning of a file that was not read for a long time, as after a restart of
+// the agent.
 void PlogReader::take_places(const std::vector<PlogFile>& files, const Now& now, bool ended) {
   const std::uint64_t most = ended ? kBehindAtEnd : kBehindMost;
   std::uint64_t room = kFilesBehind * most;
   for (const PlogFile& file : files) {
     Place& place = places_[file.path];
     if (place.inode != file.inode || file.size < place.read) place = {.inode = file.inode};
-    const bool old = now.wall - changed_at(file) > kLineLives;  // of an earlier life's time
+    const bool old = now.wall - changed_at(file) > kLineLives;  // older than the lines that count
     const std::uint64_t behind = old ? 0 : std::min({file.size - place.read, most, room});
     room -= behind;
     place.cut = place.cut || (behind > 0 && file.size - place.read > behind);
@@ -75,8 +76,8 @@ void PlogReader::examine(std::string_view line, const PlogFile& file, BootTime n
   if (evidence.rank == 0 || (evidence.rank < best_.rank && now - best_at_ <= kLineLives)) return;
   best_ = as_reported(
       fmt::format("{}: {}", std::filesystem::path(file.path).filename().string(), line), evidence);
-  // CANN writes [ERROR] for much that it gets over: of such a line alone nobody knows whether it is
-  // the cause.
+  // CANN writes [ERROR] for many errors that it survives: such a line alone does not show whether
+  // it is the cause.
   if (evidence.trouble == engine::Trouble::Complaint) best_.kind = v1::EVIDENCE_KIND_UNSPECIFIED;
   best_at_ = now;
 }

@@ -31,7 +31,8 @@ bool is_plog_name(std::string_view name) {
          digits(name.substr(middle + 1));
 }
 
-// Every name but "." and "..", with what is there; at most `most`, which is counted down.
+// Calls `take` for every name except "." and "..", with its stat; at most `most` names, which is
+// counted down.
 void each_name(const io::UniqueFd& dir, std::size_t& most,
                const std::function<void(const char* name, const struct stat& there)>& take) {
   const int own = ::fcntl(dir.get(), F_DUPFD_CLOEXEC, 0);
@@ -70,7 +71,7 @@ void newest_first(std::vector<PlogFile>& files) {
 
 }  // namespace
 
-// Step by step: O_NOFOLLOW is about the last part of a path alone.
+// Opens each part in turn, because O_NOFOLLOW only affects the last part of a path.
 io::UniqueFd PlogTree::open_below(const std::string& path, int flags) const {
   io::UniqueFd at(::open(dir_.c_str(), kDirectoryFlags));
   for (std::size_t begin = 0; at && begin < path.size();) {
@@ -141,7 +142,8 @@ std::uint64_t PlogTree::trim(std::uint64_t cap) const {
     files.pop_back();
   }
   if (files.empty() || bytes <= cap) return bytes;
-  // It is being written: its newest half of the cap stays, the rest is a hole.
+  // The newest file is being written: its newest half of the cap stays, and the rest becomes a
+  // hole.
   const PlogFile& newest = files.front();
   const io::UniqueFd fd =
       open_below(newest.path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

@@ -1,12 +1,14 @@
-// A rank's process log on disk: a directory that belongs to the run, in which the rank writes what
-// it likes. CANN's shape:
+// PlogTree is the directory of a rank's process log, which belongs to the run and in which the rank
+// may write any files. A PlogReader owns it. Only the watch thread uses it.
 //
-//   plog/rank-3/debug/plog/plog-<pid>_<time>.log   what went wrong; also "run" in place of "debug"
-//   plog/rank-3/debug/device-0/...                 the device's own
+// The layout of CANN:
 //
-// Whatever lies there, nothing of it leads elsewhere: every step is opened below the one before and
-// no symbolic link is followed; only regular files with one name are read or cut. Looks are
-// bounded. The watch's thread.
+//   plog/rank-3/debug/plog/plog-<pid>_<time>.log   errors; also "run" instead of "debug"
+//   plog/rank-3/debug/device-0/...                 logs of the device
+//
+// No file in the tree can lead outside it. Every part of a path is opened below the previous part,
+// and symbolic links are not followed. Only regular files with a single name are read or cut. Every
+// scan is bounded.
 #pragma once
 
 #include <sys/types.h>
@@ -21,15 +23,16 @@
 
 namespace muster::agent {
 
-inline constexpr std::size_t kPlogNamesMost = 4096;  // looked at in one go, of one tree
-inline constexpr std::size_t kPlogFilesMost = 1024;  // kept in one tree
-inline constexpr std::size_t kPlogDirsDeep = 4;      // directories below the tree's own
+inline constexpr std::size_t kPlogNamesMost = 4096;  // names read in one scan of one tree
+inline constexpr std::size_t kPlogFilesMost = 1024;  // files kept in one tree
+inline constexpr std::size_t kPlogDirsDeep = 4;      // levels of directories below the tree's own
 
 struct PlogFile {
-  std::string path;  // below the tree's directory: "debug/plog/plog-4711_20260107224103518.log"
+  // relative to the tree's directory: "debug/plog/plog-4711_20260107224103518.log"
+  std::string path;
   ino_t inode = 0;
   std::uint64_t size = 0;
-  std::uint64_t bytes = 0;  // of the disk
+  std::uint64_t bytes = 0;  // on the disk
   timespec changed{};
 };
 
@@ -37,13 +40,13 @@ class PlogTree {
  public:
   explicit PlogTree(std::filesystem::path dir) : dir_(std::move(dir)) {}
 
-  // plog-<pid>_<time>.log of debug/plog and run/plog; the newest first.
+  // Returns the files plog-<pid>_<time>.log of debug/plog and run/plog, the newest first.
   [[nodiscard]] std::vector<PlogFile> logs() const;
-  // For reading; nothing: it is not that file any more.
+  // Opens the file for reading. Returns no descriptor if another file now has its name.
   [[nodiscard]] io::UniqueFd open(const PlogFile& file) const;
-  // Removes the oldest files until at most `cap` bytes of the disk, and kPlogFilesMost files, are
-  // left; the newest file stays, without its oldest bytes where it alone is larger. Answers the
-  // bytes that are left.
+  // Removes the oldest files until at most `cap` bytes on the disk and kPlogFilesMost files are
+  // left. The newest file stays. If it alone is larger than `cap`, its oldest bytes are punched.
+  // Returns the bytes that are left.
   std::uint64_t trim(std::uint64_t cap) const;
 
  private:

@@ -7,7 +7,7 @@
 namespace muster::agent {
 namespace {
 
-// A line of many bytes may name any number; a sample's fields are what a heartbeat has.
+// A line may contain any number; the result must fit the field of a sample.
 std::uint32_t to_count(std::int64_t value) {
   return static_cast<std::uint32_t>(
       std::clamp<std::int64_t>(value, 0, std::numeric_limits<std::uint32_t>::max()));
@@ -34,7 +34,7 @@ void fill_sample(v1::StepSample& sample, const engine::StepLine& line) {
 void merge(engine::StepLine& latest, const engine::StepLine& line) {
   latest.step = line.step;
   if (line.total > 0) latest.total = line.total;
-  // the spec's word, and the training goes on beyond it
+  // the spec's total was too low: the training continues beyond it
   if (latest.total < latest.step) latest.total = 0;
   if (line.seconds > 0) latest.seconds = line.seconds;
   if (!line.has_loss && !engine::nan_sign(line)) return;
@@ -50,7 +50,7 @@ void Progress::step(std::uint32_t rank, const engine::StepLine& line, WallTime a
   if (rank != *speaks_) return;
   if (!samples_.empty() && samples_.back().sample.rank() == rank &&
       samples_.back().sample.step() == line.step) {
-    samples_.back().mark = mark;  // it goes once more
+    samples_.back().mark = mark;  // it is sent once more
     return fill_sample(samples_.back().sample, line);
   }
   Kept& kept = samples_.emplace_back();
@@ -81,8 +81,8 @@ const engine::StepLine* Progress::latest(std::uint32_t rank) const {
 }
 
 void Progress::thin() {
-  // Every second one of the older half goes: the curve keeps its shape, its newest part every
-  // point.
+  // Drops every second sample of the older half: the curve keeps its shape, and its newest part
+  // keeps every point.
   std::deque<Kept> left;
   for (std::size_t at = 0; at < samples_.size(); ++at) {
     if (at >= samples_.size() / 2 || at % 2 == 0) left.push_back(std::move(samples_[at]));

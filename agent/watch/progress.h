@@ -1,8 +1,8 @@
-// What one run's logs have said of progress, ready for heartbeats: the latest step of every rank,
-// and
-// the samples of the lowest rank that prints steps. Pure values; its owner (Watch) locks. A loss
-// that is no number any more (engine::nan_sign) is none, and the one before it is not shown in its
-// place.
+// Progress holds the latest step of every rank of one run, and the samples of the lowest rank that
+// prints steps. WatchedRun (file_watch.h) owns it. Plain values: FileWatch locks.
+//
+// A loss that is no number (engine::nan_sign) counts as no loss, and the loss before it is not
+// shown instead.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,24 @@
 
 namespace muster::agent {
 
-inline constexpr std::size_t kSamplesMost = 1000;  // of a reading, and of what waits for one
+inline constexpr std::size_t kSamplesMost = 1000;  // in one reading, and waiting for one
 
-// A line may tell the step without the total or the loss: what is known stays.
+// Merges a line into `latest`. A line may report the step without the total or the loss: then the
+// known values stay.
 void merge(engine::StepLine& latest, const engine::StepLine& line);
 
 class Progress {
  public:
-  // Of the same step as the rank's line before: the sample of that one becomes fuller. `mark` grows
-  // with every call (the caller's own counter, shared with shard lists).
+  // If the line has the same step as the rank's previous line, it completes that line's sample.
+  // `mark` grows with every call; it is the caller's counter, shared with the shard lists.
   void step(std::uint32_t rank, const engine::StepLine& line, WallTime at, std::uint64_t mark);
   void loss_vanished(std::uint32_t rank);
-  // What an earlier life of the agent knew: counts as latest, makes no sample.
+  // Takes what an earlier incarnation of the agent knew. It counts as latest and makes no sample.
   void restore(std::uint32_t rank, const engine::StepLine& line);
   [[nodiscard]] const engine::StepLine* latest(std::uint32_t rank) const;
   [[nodiscard]] bool any() const { return !latest_.empty(); }
 
-  // Adds rank readings' steps and the samples after `since`; forgets those up to it.
+  // Sets the steps of the rank readings and adds the samples after `since`. Forgets older samples.
   void fill(v1::AttemptReading& reading, std::uint64_t since);
 
  private:

@@ -16,7 +16,7 @@ Result<std::shared_ptr<const Patterns>> Patterns::make(const v1::Watching& watch
   patterns->grammar = std::move(*grammar);
   if (!watching.success_regex().empty()) {
     RE2::Options options(RE2::Quiet);
-    options.set_encoding(RE2::Options::EncodingLatin1);  // logs hold any bytes
+    options.set_encoding(RE2::Options::EncodingLatin1);  // logs have any bytes
     patterns->success = std::make_unique<RE2>(watching.success_regex(), options);
     if (!patterns->success->ok()) {
       return fail(ErrorCode::InvalidArgument,
@@ -96,14 +96,14 @@ void RankReader::take_step(const engine::StepLine& step, Round& round) {
 void RankReader::count_step(engine::StepLine step, Round& round) {
   if (step.covers == 0 && latest_.step >= 0 && step.step > latest_.step)
     step.covers = step.step - latest_.step;
-  if (step.step < end_step_) end_step_ = -1;  // it counts anew
+  if (step.step < end_step_) end_step_ = -1;  // the training counts from an earlier step again
   merge(latest_, step);
   last_line_ = step;
   round.steps.push_back(step);
 }
 
-// "8.54 samples/s/p": of a device, and a job has as many as ranks. One rank may be a launcher of
-// many.
+// "8.54 samples/s/p" is the rate of one device, and a job has as many devices as ranks. A single
+// rank may be a launcher of many.
 void RankReader::take_rate(const engine::StepLine& rate, Round& round) {
   if (last_line_.step < 0 || patterns_->world_size < 2 || rate.device_samples_per_second <= 0)
     return;
@@ -111,18 +111,18 @@ void RankReader::take_rate(const engine::StepLine& rate, Round& round) {
   round.steps.push_back(last_line_);
 }
 
-// Where in the training it stands it does not say: `covers` behind the end before, or at the last
-// line's step. Never beyond what was trained, then: lines that were not seen make it too low, until
-// the next step line tells.
+// The line does not contain its step. It is assumed to be `covers` steps after the previous end, or
+// at the last line's step. So it is never beyond the trained steps. If lines were missed, the step
+// is too low until the next step line.
 void RankReader::take_end(const engine::StepLine& end, Round& round) {
-  if (latest_.step < 0) return;  // anywhere: a resumed training does not begin at 1
+  if (latest_.step < 0) return;  // unknown: a resumed training does not begin at 1
   std::int64_t step = latest_.step;
   std::int64_t at = 0;
   if (end_step_ >= 0) {
     if (!__builtin_add_overflow(end_step_, end.covers, &at)) step = std::max(step, at);
   } else if (last_line_.step >= 0 && last_line_.epoch > 0 &&
              last_line_.steps_per_epoch == end.covers) {
-    // a whole epoch
+    // a complete epoch
     if (!__builtin_mul_overflow(last_line_.epoch, end.covers, &at)) step = std::max(step, at);
   }
   if (latest_.total > 0) step = std::min(step, std::max(latest_.total, latest_.step));

@@ -1,10 +1,11 @@
-// One rank's log, read once: bytes from its LogFile through the line splitter into the grammar and
-// the success pattern. Belongs to the watch's thread alone; the LogFile behind it is shared with
-// the log link.
+// RankReader parses one rank's log once: bytes from its LogFile go through the line splitter to the
+// grammar and the success pattern. WatchedRank (file_watch.h) owns it. Only the watch thread uses
+// it; the LogFile is shared with the log link.
 //
-// A step may be told by several lines: the step's own, the rate behind it, the end of its epoch or
-// sink. Each gives a StepLine of that step with all that is known so far. The end of an epoch or
-// sink covers many steps, of which no line may have told: it moves progress on by what it covers.
+// Several lines may report one step: the line of the step itself, a rate after it, and the end of
+// its epoch or sink. Each gives a StepLine of that step with everything known so far. The end of an
+// epoch or sink covers many steps, and possibly no line reported any of them. Then it advances
+// progress by the number of steps that it covers.
 #pragma once
 
 #include <re2/re2.h>
@@ -25,24 +26,25 @@
 
 namespace muster::agent {
 
-// What a run's logs are searched for: shared by its ranks.
+// What is searched for in the logs of a run. The run's ranks share it.
 struct Patterns {
   std::unique_ptr<engine::Grammar> grammar;
-  std::unique_ptr<RE2> success;  // none: nothing to look for
+  std::unique_ptr<RE2> success;  // null: no success pattern
   std::string success_file;
   bool success_last_step = false;
   std::uint32_t world_size = 0;  // 0: not known
-  std::int64_t resume_step = 0;  // of the checkpoint that was handed over; 0: none
-  bool total_given = false;      // by the spec, as a number: not the lines' own word
+  std::int64_t resume_step = 0;  // step of the checkpoint that the run resumes from; 0: none
+  // the spec gives the total as a number; it does not come from log lines
+  bool total_given = false;
 
   static Result<std::shared_ptr<const Patterns>> make(const v1::Watching& watching);
 };
 
 class RankReader {
  public:
-  // of one rank before the others have their turn
+  // Bytes of one rank in one round, so that other ranks get their turn.
   static constexpr std::uint64_t kRoundBytes = 8 << 20;
-  // parsed again at most after a restart of the agent
+  // At most these bytes are parsed again after a restart of the agent.
   static constexpr std::uint64_t kRememberBytes = 16 << 20;
 
   RankReader(std::shared_ptr<LogFile> file, std::shared_ptr<const Patterns> patterns);
@@ -50,13 +52,14 @@ class RankReader {
   struct Round {
     std::vector<engine::StepLine> steps;
     bool at_end = false;
-    bool loss_vanished = false;  // the trainer has said so, of a step that it did not print
+    bool loss_vanished = false;  // the trainer reported this for a step that it did not print
   };
-  // Reads one round; `moved` is called after each piece: bytes may be shipped.
+  // Reads one round. Calls `moved` after each piece, when new bytes can be shipped.
   Result<Round> read(std::span<char> buffer, const std::function<void()>& moved);
-  // The process behind it is gone: an unfinished last line is a line. Adds to `round`.
+  // The process of the log is gone: an unfinished last line counts as a line. Adds to `round`.
   void finish_line(Round& round);
-  // Persists how far this came, if it came further. Rarely: by bytes, by time (`now`), at the end.
+  // Stores the position if it has moved. This happens rarely: after many bytes, after some time
+  // (`now`), and at the end.
   Result<void> remember(BootTime now, bool final);
 
   Result<FoundEvidence> evidence();
@@ -77,9 +80,9 @@ class RankReader {
   std::shared_ptr<const Patterns> patterns_;
   LineScanner lines_;
   StepGuard guard_;
-  engine::StepLine latest_;     // what is known of progress: step, total, loss, seconds
-  engine::StepLine last_line_;  // the newest step's, of this life and segment; step -1: none
-  std::int64_t end_step_ = -1;  // at the newest end of an epoch or sink; -1: none was seen
+  engine::StepLine latest_;     // known progress: step, total, loss, seconds
+  engine::StepLine last_line_;  // of the newest step in this incarnation and segment; step -1: none
+  std::int64_t end_step_ = -1;  // step at the newest end of an epoch or sink; -1: none seen
   bool success_seen_ = false;
   std::uint64_t unremembered_ = 0;
   BootTime remembered_at_{};

@@ -1,7 +1,10 @@
-// Room on the node's disk for logs. Soft: of each log what the controller has synced goes, down to
-// a cap. Hard: when the file system's free bytes fall below a mark, first all that is synced goes,
-// then the oldest unshipped bytes of the largest logs, which are then lost and recorded as a gap.
-// The watch's thread.
+// Frees disk space of this node that logs use. FileWatch calls make_room() on the watch thread.
+//
+//   - Soft cap: of each log, bytes that the controller has synced are punched until the cap is
+//     kept.
+//   - Hard cap: if the file system has fewer free bytes than a mark, all synced bytes are punched
+//     first. Then the oldest unshipped bytes of the largest logs are punched; these are lost and
+//     recorded as a gap.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +16,11 @@
 
 namespace muster::agent {
 
-// Keeps the newest bytes of each log whatever happens: people look there first.
+// The newest bytes of each log always stay, because people read them first.
 inline constexpr std::uint64_t kKeepNewest = 64 << 10;
 
-// `missing`: bytes below the mark, 0 = none. Answers the bytes that were given up without being
-// synced.
+// `missing` is the number of bytes below the mark, 0 = none. Returns the bytes that were punched
+// without being synced.
 Result<std::uint64_t> make_room(const std::vector<std::shared_ptr<LogFile>>& files,
                                 std::uint64_t soft_cap, std::uint64_t missing);
 

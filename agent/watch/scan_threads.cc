@@ -19,11 +19,11 @@ struct ScanThreads::State {
   };
   const std::size_t most;
   std::mutex mutex;
-  std::map<Lane, Queue> lanes;  // those with work
-  std::deque<Lane> waiting;     // those with work and no thread
+  std::map<Lane, Queue> lanes;  // lanes with work
+  std::deque<Lane> waiting;     // lanes with work and without a thread
   std::size_t threads = 0;
   bool closed = false;
-  std::error_code refused;  // a thread was wanted last, and the system had none
+  std::error_code refused;  // error of the last refused thread
 };
 
 ScanThreads::ScanThreads(std::size_t most) : state_(std::make_shared<State>(most)) {}
@@ -40,7 +40,7 @@ void ScanThreads::serve(const std::shared_ptr<State>& state) {
       queue.work.pop_front();
       lock.unlock();
       work();
-    }  // its captures go without the lock
+    }  // its captures are destroyed without the lock
     lock.lock();
     const auto found = state->lanes.find(lane);
     if (found == state->lanes.end()) continue;  // closed meanwhile
@@ -54,7 +54,7 @@ void ScanThreads::serve(const std::shared_ptr<State>& state) {
   --state->threads;
 }
 
-// With the lock held.
+// The caller has the lock.
 void ScanThreads::begin_thread(const std::shared_ptr<State>& state) {
   if (state->threads >= state->most) return;
   try {
@@ -64,7 +64,8 @@ void ScanThreads::begin_thread(const std::shared_ptr<State>& state) {
     }).detach();
     ++state->threads;
     state->refused.clear();
-  } catch (const std::system_error& error) {  // the lane waits for one that ends, or for kick()
+  // the lane waits until another thread ends, or for kick()
+  } catch (const std::system_error& error) {
     state->refused = error.code();
   }
 }

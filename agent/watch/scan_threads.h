@@ -1,12 +1,14 @@
-// Threads for looks that may hang: into directories that belong to jobs, on file systems that may
-// be dead. A lane is one file system, or one run as long as its file system is not known: its work
-// is done in order, one piece at a time, and a piece that hangs holds up its lane alone. A lane has
-// a thread while it has work, at most `most` lanes at a time; the others wait their turn, in order,
-// one piece a turn.
+// ScanThreads runs scans that may hang, for example of a job's directories on a dead file system.
+// FileWatch owns it. Any thread may call it; the work runs on detached threads.
 //
-// Nobody ever waits for a thread: they are detached and own all that they touch (the queue is
-// shared with them; work must own its captures). One that hangs in the kernel when this object goes
-// stays behind, finds the queue closed when it comes back, and ends.
+//   - A lane is one file system, or one run while its file system is unknown. The work of a lane
+//     runs in order, one piece at a time, and a piece that hangs delays only its lane.
+//   - A lane has a thread while it has work. At most `most` lanes have one at a time. The others
+//     wait in order, and each turn runs one piece.
+//
+// No thread is ever joined. The threads are detached and own all that they touch: they share the
+// queue, and work must own its captures. A thread that hangs in the kernel when this object is
+// destroyed remains; it finds the queue closed when it returns, and ends.
 #pragma once
 
 #include <compare>
@@ -24,7 +26,7 @@ class ScanThreads {
   enum class LaneKind : std::uint8_t { Run, Device };
   struct Lane {
     LaneKind kind = LaneKind::Run;
-    std::uint64_t number = 0;  // st_dev; or the run's own
+    std::uint64_t number = 0;  // st_dev; or the number of the run
     friend auto operator<=>(const Lane&, const Lane&) = default;
   };
 
@@ -34,13 +36,13 @@ class ScanThreads {
   ScanThreads& operator=(const ScanThreads&) = delete;
 
   void run(Lane lane, Work work);
-  // A piece of its work is on a thread.
+  // Reports whether a thread runs a piece of this lane.
   [[nodiscard]] bool at_work(Lane lane) const;
-  // Why a lane that is not at work has no thread; empty: it is about to have one.
+  // Returns why a lane that is not at work has no thread. Empty: it is about to get one.
   [[nodiscard]] std::string why_waiting() const;
-  // Tries again for threads that the system refused.
+  // Tries again to start threads that the system refused.
   void kick();
-  // What has not begun is dropped, and so is all that comes later.
+  // Drops work that has not begun, and all later work.
   void close();
 
  private:

@@ -19,12 +19,12 @@ namespace muster::agent {
 namespace {
 
 constexpr std::size_t kCopyPiece = 256 << 10;
-// bytes before the end of the copy that must be the file's
+// Bytes before the end of the copy that must be equal in the file.
 constexpr std::size_t kCopyAnchor = 256;
 constexpr std::int64_t kClockSlackS = 5;
 constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW;
 
-// Of "flags:" in /proc/PID/fdinfo/1, octal.
+// Reads "flags:" in /proc/PID/fdinfo/1, an octal number.
 bool appends(const process::ProcessId& process) {
   const auto text = io::read_file("/proc/" + std::to_string(process.pid) + "/fdinfo/1", 4096);
   constexpr std::string_view kFlags = "flags:\t";
@@ -35,8 +35,8 @@ bool appends(const process::ProcessId& process) {
   return (flags & O_APPEND) != 0 && process::alive(process);
 }
 
-// A file that its writer kept writing behind a truncation begins with a hole; one that was made
-// long without writing is nothing else.
+// A file begins with a hole if its writer continued at its old offset after a truncation. A file
+// that was extended without being written is only a hole.
 std::uint64_t behind_hole(int fd) {
   const off_t at = ::lseek(fd, 0, SEEK_DATA);
   if (at >= 0 || errno != ENXIO) return at > 0 ? static_cast<std::uint64_t>(at) : 0;
@@ -56,8 +56,8 @@ std::size_t pread_all(int fd, char* to, std::size_t most, std::uint64_t at) {
   return done;
 }
 
-// Step by step, for a link in it would lead from there to another file of the node's: the path was
-// without one. Nothing, and errno: it cannot be opened.
+// Opens each part of the path in turn: the path had no links, so a link in it now could lead to
+// another file of the node. No descriptor, and errno: it cannot be opened.
 io::UniqueFd open_below(io::UniqueFd at, std::string_view rest) {
   int error = at ? 0 : errno;
   while (at && !rest.empty()) {
@@ -103,13 +103,13 @@ Result<void> ScriptLogCopy::open_copy() {
   return {};
 }
 
-// Nothing, and errno: it cannot be opened.
+// No descriptor, and errno: it cannot be opened.
 io::UniqueFd ScriptLogCopy::open_inside() {
   io::UniqueFd at(::open(fmt::format("/proc/{}/root", log_.root.pid).c_str(),
                          O_PATH | O_DIRECTORY | O_CLOEXEC));
   const int error = at ? ESRCH : errno;
-  // One that is on its way out has no root any more; and this may be the root of another process,
-  // which has its number by now.
+  // An exiting process has no root directory any more. The pid may also belong to another process
+  // by now.
   if (!at || !process::alive(log_.root)) {
     if (kept_) return io::UniqueFd(::fcntl(kept_.get(), F_DUPFD_CLOEXEC, 0));
     errno = error;
@@ -118,8 +118,8 @@ io::UniqueFd ScriptLogCopy::open_inside() {
   return open_below(std::move(at), std::string_view(log_.path).substr(1));
 }
 
-// Nothing: there is none that could be read. A pipe's end would be held open by us, and a directory
-// of the run's has secrets.
+// No descriptor: there is no file to read. A pipe is not read, because the agent would keep its end
+// open. A file of the run directory is not read, because that directory has secrets.
 io::UniqueFd ScriptLogCopy::open_file(struct stat& info, Round& round) {
   io::UniqueFd file;
   int error = 0;
@@ -156,7 +156,7 @@ io::UniqueFd ScriptLogCopy::open_file(struct stat& info, Round& round) {
   return file;
 }
 
-// Of a file that is appended to (>>) and is older than this attempt: what it had then was there
+// If the file is appended to (>>) and is older than this attempt, its content so far was there
 // before. Else all of it is the rank's.
 std::uint64_t ScriptLogCopy::first_byte(int fd, const struct stat& info) const {
   if (!appends(log_.process)) return 0;
@@ -174,7 +174,7 @@ Result<bool> ScriptLogCopy::continues(int fd, const struct stat& info) const {
   const std::uint64_t end = segment.base() + copied_;
   if (segment.inode() != info.st_ino || static_cast<std::uint64_t>(info.st_size) < end)
     return false;
-  // it was empty at the last look
+  // it was empty at the last scan
   if (copied_ == 0 && segment.number() > 0 && behind_hole(fd) != segment.base()) return false;
   std::array<char, 2 * kCopyAnchor> bytes;
   const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kCopyAnchor, copied_));
@@ -186,8 +186,8 @@ Result<bool> ScriptLogCopy::continues(int fd, const struct stat& info) const {
                     bytes.begin() + kCopyAnchor);
 }
 
-// The record first: killed in between, what is in the copy does not continue the file, and this is
-// done once more.
+// The record is written first. If the agent is killed in between, the copy does not continue the
+// file, and this function runs once more.
 Result<void> ScriptLogCopy::begin(std::uint64_t base, std::uint64_t inode) {
   logs::v1::CursorRecord record;
   logs::v1::Segment& segment = *record.mutable_segment();
@@ -209,7 +209,8 @@ Result<void> ScriptLogCopy::take(int fd, Round& round) {
     const std::uint64_t at = source_->segment()->base() + copied_;
     const std::size_t got = pread_all(fd, buffer_.data(), buffer_.size(), at);
     struct stat after{};
-    // Truncated meanwhile: what was read may be of two contents. The next look finds out.
+    // The file was truncated meanwhile: the bytes may mix two contents. The next scan finds that
+    // out.
     if (got == 0 || ::fstat(fd, &after) != 0 ||
         static_cast<std::uint64_t>(after.st_size) < at + got)
       return {};

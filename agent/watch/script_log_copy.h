@@ -1,17 +1,23 @@
-// The copy of a file into which a node's script sends the output of one rank of the training, in
-// the run directory: from there it is a log beside the ranks' as any other, and what happens to it
-// there (holes, removal) never happens to the user's own file. The copy grows with the file; a file
-// that was truncated or replaced makes the copy begin anew, which is then told as that of a rank's
-// own log.
+// ScriptLogCopy copies the file into which a node's script sends the output of one training rank
+// into the run directory. ScriptSource (file_watch.h) and the running scan share it. copy() runs on
+// one scan thread at a time and never on the watch thread.
 //
-// Nothing is remembered but the file and the place in it where the copy begins: the length of the
-// copy says how far it has come, whenever an agent was killed. A file of a container's own is
-// reached through the root of its worker. It goes with that: it is held open from the first look
-// on, and what was written after the last one is read then.
-// The path is the job's word: opened with the rights of the run's user, the last step never through
-// a symbolic link (of a path in a container, no step), and read only where it is a regular file
-// outside the run directory. Every call may hang with the file's file system: one thread at a time,
-// and never the watch's.
+// Every call may hang with the file's file system.
+//
+// The copy is then an auxiliary log like any other. Holes and removal affect only the copy and
+// never the user's own file. The copy grows with the file. If the file was truncated or replaced,
+// the copy starts anew, and this is reported like the truncation of a rank's own log.
+//
+// Only two things are stored: which file is copied, and the offset in it at which the copy begins.
+// The length of the copy shows how much is copied, whenever an agent was killed.
+//
+// A file inside a container is reached through the root directory of the container's worker, and
+// disappears with the container. The copy therefore keeps it open from the first scan on, and reads
+// later bytes through that descriptor.
+//
+// The job chooses the path. It is opened with the rights of the run's user. The last part is never
+// followed as a symbolic link, and for a path in a container no part is. Only a regular file
+// outside the run directory is read.
 #pragma once
 
 #include <sys/stat.h>
@@ -33,35 +39,38 @@
 namespace muster::agent {
 
 struct ScriptLog {
-  std::string name;            // of the log beside the ranks' that it becomes
+  std::string name;            // name of the auxiliary log that it becomes
   std::uint32_t rank = 0;      // of the training
-  process::ProcessId process;  // that was seen writing it
+  process::ProcessId process;  // the process that was seen writing it
   std::string path;
-  // its beginning, below which it is in a container, where links lead elsewhere; empty: none
+  // Not empty: the beginning of the path that is a mount of a container. Links below it lead
+  // elsewhere, so they are not followed.
   std::string mount{};
-  // below whose root the path is; pid 0: the node's
+  // The path is below the root directory of this process; pid 0: below that of the node.
   process::ProcessId root{};
-  // what it returns holds them, on the calling thread alone; none: the agent's own
+  // The returned object holds the user's rights, on the calling thread only. Empty: the agent's own
+  // rights.
   std::function<std::shared_ptr<void>()> rights{};
 };
 
 class ScriptLogCopy {
  public:
-  // of one file before the others of its file system have their turn
+  // Bytes of one file in one round, so that others of its file system get their turn.
   static constexpr std::uint64_t kRoundBytes = 8 << 20;
   using Open = std::function<int(const char* path, int flags)>;
 
-  // `open`: open(2). Tests set it.
+  // `open` replaces open(2) in tests.
   ScriptLogCopy(ScriptLog log, const std::filesystem::path& run_dir, Open open);
 
   struct Round {
-    bool moved = false;        // the copy is another one than before
-    bool more = false;         // than fits into one round
-    std::uint64_t device = 0;  // st_dev of the file; 0: it is not there
+    bool moved = false;        // the copy has changed
+    bool more = false;         // more bytes are left than one round takes
+    std::uint64_t device = 0;  // st_dev of the file; 0: the file does not exist
     std::optional<Error> trouble;
   };
-  // `last`: nobody writes it any more. When all of it is there, that is remembered, over lives of
-  // the agent as well: whatever is in the file's place later is somebody else's.
+  // `last` means that no process writes the file any more. When all of it is copied, that is
+  // stored, also for later incarnations of the agent: a file that has this path later is another
+  // file.
   Round copy(bool last);
   [[nodiscard]] const std::string& path() const { return log_.path; }
 
@@ -77,9 +86,10 @@ class ScriptLogCopy {
   const ScriptLog log_;
   const rundir::RunLayout run_;
   const Open open_;
-  // its segment: where in which file the copy begins; its parsed: the copy is whole
+  // Its segment: which file, and the offset at which the copy begins. Its parsed: the copy is
+  // complete.
   std::optional<CursorFile> source_;
-  io::UniqueFd kept_;  // the file at the last look, of one below another root
+  io::UniqueFd kept_;  // the file at the last scan, if it is below another root
   io::UniqueFd copy_;
   std::uint64_t copied_ = 0;
   std::vector<char> buffer_;

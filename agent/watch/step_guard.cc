@@ -3,10 +3,11 @@
 namespace muster::agent {
 namespace {
 
-// between two lines, whatever lay between those before
+// allowed between two lines, whatever the earlier distance was
 constexpr std::int64_t kReach = 1000;
-constexpr std::int64_t kTimes = 10;                 // of what did
-constexpr std::int64_t kTotalMost = 1'000'000'000;  // that a first line is believed
+constexpr std::int64_t kTimes = 10;  // multiple of the earlier distance
+// highest total that is accepted in a first line
+constexpr std::int64_t kTotalMost = 1'000'000'000;
 
 }  // namespace
 

@@ -1,7 +1,10 @@
-// Which step lines count. A line may name any number ("step 999999999999 loss 1"), and one step too
-// high makes every later one look like no progress at all. What lies beyond the total of its own
-// line is no step. What lies far from where the training stands is held back, and counts once the
-// next line goes on from it. Pure.
+// StepGuard decides which step lines count. A RankReader owns it. Pure.
+//
+// A line may contain any number ("step 999999999999 loss 1"). After one step that is too high, no
+// later step would count as progress. Therefore:
+//   - A step beyond the total of its own line never counts.
+//   - A step far from the training's current step is kept as pending. It counts when the next line
+//     continues from it.
 #pragma once
 
 #include <algorithm>
@@ -15,16 +18,16 @@ namespace muster::agent {
 
 class StepGuard {
  public:
-  // `begin`: the step of the checkpoint that was handed over, 0: none. `total_given`: totals are
-  // the spec's word, not the lines' own.
+  // `begin` is the step of the checkpoint that the run resumes from, 0: none. `total_given` means
+  // that totals come from the spec and not from the lines.
   StepGuard(std::int64_t begin, bool total_given) : begin_(begin), total_given_(total_given) {}
 
-  // Both: the one that was held back as well, first
+  // Both: the pending line counts as well, before this one.
   enum class Verdict : std::uint8_t { Counts, Both, Not };
   Verdict judge(const engine::StepLine& line, const engine::StepLine& latest);
-  // after Both
+  // Call it after Both.
   [[nodiscard]] engine::StepLine take_pending() { return *std::exchange(pending_, std::nullopt); }
-  // As judge(), of a line that nothing will follow.
+  // Like judge(), for a line that no other line follows.
   [[nodiscard]] bool is_near(const engine::StepLine& line, const engine::StepLine& latest) const;
 
  private:
@@ -35,7 +38,7 @@ class StepGuard {
 
   const std::int64_t begin_;
   const bool total_given_;
-  std::int64_t apart_ = 0;  // the last two that counted
+  std::int64_t apart_ = 0;  // difference of the last two steps that counted
   std::optional<engine::StepLine> pending_;
 };
 

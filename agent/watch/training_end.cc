@@ -6,7 +6,7 @@ namespace muster::agent {
 
 std::optional<bool> end_reached(const engine::LogLine& line, const engine::StepLine& latest,
                                 std::int64_t covers) {
-  // Unsigned: a line of any bytes may name any numbers.
+  // Unsigned, because a line may contain any number.
   const auto left = [&](std::int64_t step) -> std::optional<std::uint64_t> {
     if (latest.total <= 0 || step < 0) return std::nullopt;
     return step >= latest.total

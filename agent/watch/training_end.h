@@ -1,4 +1,4 @@
-// Whether a rank's log shows that the training reached its end (success: last-step). Pure.
+// Decides whether a rank's log shows that the training reached its end (success: last-step). Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,12 @@
 
 namespace muster::agent {
 
-// What one more line says of it: true: reached, false: it ends before its last step; nothing: what
-// was known stays. `latest` is what all lines tell of progress, this one included; `covers`: steps
-// that this line is about. Where lines come every so many steps, the last ones of a training have
-// none of their own: they count as done when fewer are left than a line covers.
+// Evaluates one more line. Returns true if the end is reached, false if the training ends before
+// its last step, and nullopt if the answer does not change.
+//
+// `latest` is the progress after all lines, including this one. `covers` is the number of steps
+// that this line reports. If lines appear only every few steps, the last steps of a training have
+// no line. They count as done when fewer steps are left than one line covers.
 std::optional<bool> end_reached(const engine::LogLine& line, const engine::StepLine& latest,
                                 std::int64_t covers);
 

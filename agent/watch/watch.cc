@@ -11,7 +11,7 @@ namespace muster::agent {
 
 namespace {
 
-// Nothing is looked for in them.
+// The watch searches for nothing in auxiliary logs.
 Result<void> open_auxiliaries(WatchedRun& run, const rundir::RunLayout& layout,
                               const std::vector<std::string>& names,
                               const std::shared_ptr<io::DescriptorBudget>& budget) {
@@ -39,7 +39,7 @@ google::protobuf::Duration step_age(Duration since) {
   return age;
 }
 
-// Of the script's ranks' files: bytes of a run whose only rank the script is.
+// Bytes of the copied logs of the script's ranks, in a run whose only rank is the script.
 std::uint64_t bytes_copied(const WatchedRun& run) {
   std::uint64_t bytes = 0;
   for (const auto& [name, log] : run.auxiliaries)
@@ -114,7 +114,7 @@ Result<void> FileWatch::add(const RunKey& key, const std::filesystem::path& run_
     auto rank = std::make_unique<WatchedRank>(
         number, std::string(), std::shared_ptr<LogFile>(std::move(*file)), run->patterns);
     if (const auto* latest = rank->reader.latest()) run->progress.restore(number, *latest);
-    std::error_code none;  // made before the run was started, if it was
+    std::error_code none;  // created before the run was started, if it was
     if (std::filesystem::is_directory(layout.plog_dir(number), none))
       rank->plog = std::make_unique<PlogReader>(layout.plog_dir(number));
     run->ranks.emplace(number, std::move(rank));
@@ -125,7 +125,7 @@ Result<void> FileWatch::add(const RunKey& key, const std::filesystem::path& run_
   for (const auto& [number, rank] : run->ranks) run->logs.push_back(rank.get());
   {
     const std::scoped_lock lock(mutex_);
-    if (!runs_.emplace(key, run).second) return {};  // known already: adding is idempotent
+    if (!runs_.emplace(key, run).second) return {};  // already known: add() is idempotent
   }
   inbox_->post([this, run] { begin(run); });
   return {};

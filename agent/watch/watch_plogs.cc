@@ -1,5 +1,5 @@
-// The ranks' process logs: read now and then while a rank runs, so that little is left to be read
-// when somebody waits for why it has ended.
+// The ranks' process logs. They are read from time to time while a rank runs, so that little is
+// left to read when its end waits for the evidence.
 #include "agent/watch/file_watch.h"
 
 namespace muster::agent {
@@ -23,7 +23,7 @@ void FileWatch::read_plogs(const Now& now) {
   }
 }
 
-// The disk is nearly full: before a byte of a rank's own log goes.
+// The disk is nearly full: process logs are cut before any byte of a rank's own log.
 void FileWatch::give_up_plogs() {
   for (const RunPtr& run : all_runs()) {
     for (const auto& [number, rank] : run->ranks)
@@ -31,7 +31,7 @@ void FileWatch::give_up_plogs() {
   }
 }
 
-// The better of both logs' lines. `reported`: how good that of the rank's own log is.
+// Takes the better line of both logs. `reported` is the quality of the line of the rank's own log.
 void FileWatch::take_plog(WatchedRank& rank, RankEnd& answer, int reported) {
   const std::unique_ptr<PlogReader> plog = std::move(rank.plog);
   if (!plog) return;

@@ -1,5 +1,5 @@
-// Looks that may hang: each is work of one lane (scan_threads.h), brings a value back through the
-// inbox, and is booked here, on the watch's thread.
+// The scans that may hang. Each scan is work of one lane (scan_threads.h). It returns a value
+// through the inbox, and the watch thread takes the value here.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ namespace muster::agent {
 namespace {
 
 constexpr Duration kScanApart = std::chrono::milliseconds(50);
-// where the kernel does tell, but only of the directories that could be watched
+// Where the kernel reports changes, but only of the directories that could be watched.
 constexpr Duration kScanSure = std::chrono::seconds(10);
 
 bool is_there(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
@@ -29,8 +29,8 @@ struct FileWatch::SavesSeen {
   Duration took{};
 };
 
-// As long as its file system is not known a look has a lane of its own: `own` is a number that no
-// other one has.
+// While its file system is unknown, a scan has a lane of its own. `own` is a number that no other
+// lane has.
 ScanThreads::Lane FileWatch::lane_of(const Scan& scan, Inotify::Owner own) {
   return scan.device != 0 ? ScanThreads::Lane{ScanThreads::LaneKind::Device, scan.device}
                           : ScanThreads::Lane{ScanThreads::LaneKind::Run, own};
@@ -44,7 +44,7 @@ void FileWatch::send(Scan& scan, Inotify::Owner own, ScanThreads::Work work) {
 }
 
 void FileWatch::came_back(Scan& scan, Inotify::Owner own, std::uint64_t device) {
-  if (scan.reported) {  // it answers: the next time that it does not is news
+  if (scan.reported) {  // it answers: the next hang is reported again
     hangs_reported_.erase(lane_of(scan, own));
     if (device != 0) hangs_reported_.erase({ScanThreads::LaneKind::Device, device});
     threads_troubled_ = false;
@@ -59,8 +59,8 @@ void FileWatch::scan_saves(const RunPtr& run, BootTime now) {
   run->scan_due = false;
   run->scan_sure_at = now + kScanSure;
   if (run->last_scan == WatchedRun::LastScan::Due) run->last_scan = WatchedRun::LastScan::Out;
-  // Owns all that it touches: `this` is only handed on to the watch's thread, which an inbox that
-  // is closed does not reach.
+  // The work owns all that it touches. It only passes `this` on to the watch thread; a closed inbox
+  // drops the task that would use it.
   send(run->saves, run->owner + 1,
        [this, inbox = inbox_, weak = std::weak_ptr(run), dir = run->checkpoints->save_dir(),
         instance = inotify_.handle(), view = options_.view, device = options_.device_of]() mutable {
@@ -98,10 +98,10 @@ void FileWatch::saves_seen(const RunPtr& run, SavesSeen seen) {
         all_watched && (watched == Inotify::Watching::New || watched == Inotify::Watching::Already);
     new_dir = new_dir || watched == Inotify::Watching::New;
   }
-  // What happened in a directory between the look and its watch is only seen by looking again.
+  // Only another scan sees changes between this scan and the start of the directory's watch.
   if (new_dir) run->scan_due = true;
   if (!all_watched) run->scan_sure_at = now + options_.blind_scan;
-  // A slow file system is not looked at more than a tenth of the time.
+  // Scans take at most a tenth of the time of a slow file system.
   run->scan_at = now + std::max<Duration>(kScanApart, 10 * seen.took);
   bool news = false;
   {
@@ -113,7 +113,7 @@ void FileWatch::saves_seen(const RunPtr& run, SavesSeen seen) {
   if (news && callbacks_.on_shard_finished)
     tell(run, [callback = callbacks_.on_shard_finished, key = run->key] { callback(key); });
   if (run->last_scan == WatchedRun::LastScan::Out) report_last_scan(run);
-  // Nobody asks what a slow file system cost when a sweep waits.
+  // While a sweep waits, the cost of a slow file system does not matter.
   if (run->last_scan == WatchedRun::LastScan::Due) run->scan_at = now;
 }
 
@@ -133,12 +133,12 @@ void FileWatch::report_last_scan(const RunPtr& run) {
 
 // --- success files -------------------------------------------------------------------------------
 
-// A rank that ends while a look is out waits for the next one: it may have written the file after
-// the look.
+// A rank that ends during a scan waits for the next one: it may have written the file after the
+// scan.
 void FileWatch::check_success(const RunPtr& run) {
   if (run->success.out) return;
   run->success_out = std::exchange(run->success_due, {});
-  // of those that wait; of nobody, the first: it tells the file system
+  // Files of the ranks that wait. If none waits, the first file, which shows the file system.
   std::vector<std::string> paths;
   for (const auto& [rank, answer] : run->success_out)
     paths.push_back(run->success_file(rank.value));
@@ -168,7 +168,7 @@ void FileWatch::success_seen(const RunPtr& run, const std::vector<bool>& there,
   if (!run->success_due.empty()) check_success(run);
 }
 
-// --- those that do not come back -----------------------------------------------------------------
+// --- scans that hang ----------------------------------------------------------------------------
 
 BootTime FileWatch::scans_until() {
   BootTime until = BootTime::max();

@@ -1,6 +1,6 @@
-// The files of ranks that a node's script writes: copied into the run directory by looks
-// (script_log_copy.h), and read there as any log. What they tell counts for the script, which is
-// the node's only rank.
+// The logs that a node's script writes for its ranks. Scans copy them into the run directory
+// (script_log_copy.h), and they are read there like any log. Their content counts for the script,
+// which is the node's only rank.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace muster::agent {
 namespace {
 
 // "muster: the script ended with status 0, and rank 5, which the script had left running, was ended
-// by signal 9", or "... rank 5 of the launcher inside ...": the worker's last word in the script's
+// by signal 9", or "... rank 5 of the launcher inside ...": the worker's last line in the script's
 // log.
 struct LastWord {
   std::string line;
@@ -107,7 +107,7 @@ void FileWatch::script_log_copied(const RunPtr& run, WatchedRank& rank, bool las
   ScriptSource& source = *rank.source;
   came_back(source.scan, source.own, round.device);
   if (round.trouble) trouble(run, &rank, *round.trouble);
-  if (source.over) return;  // given up: its end was told
+  if (source.over) return;  // given up: its end was reported
   rank.dirty = rank.dirty || round.moved;
   const bool waited_for = std::exchange(source.end_out, false);
   if (round.more) {
@@ -119,13 +119,13 @@ void FileWatch::script_log_copied(const RunPtr& run, WatchedRank& rank, bool las
   wake_script(*run);
 }
 
-// What is copied is all there will be.
+// The copy is complete, or will not grow any more.
 void FileWatch::source_is_over(WatchedRank& rank) {
   rank.source->over = true;
   rank.dirty = true;
 }
 
-// It may have waited for what its ranks' files tell.
+// The script's end may have waited for its ranks' logs.
 void FileWatch::wake_script(WatchedRun& run) {
   for (const auto& [number, script] : run.ranks) script->dirty = script->dirty || script->end_asked;
 }
@@ -147,8 +147,8 @@ void FileWatch::check_script_logs(const RunPtr& run, BootTime now) {
   }
 }
 
-// Some file is still being copied, or what was copied is still to be read: but for one that hangs,
-// which nobody waits for.
+// Returns true if a log is still being copied, or copied bytes are not read yet. A copy that hangs
+// does not count, because nothing waits for it.
 bool FileWatch::script_logs_pending(const WatchedRun& run) {
   return std::ranges::any_of(run.logs, [](const WatchedRank* log) {
     const ScriptSource* const source = log->source.get();
@@ -157,8 +157,8 @@ bool FileWatch::script_logs_pending(const WatchedRun& run) {
   });
 }
 
-// Steps are those of the script's own log, where it tells any, else of the lowest rank whose file
-// does: as of a job's ranks one speaks.
+// The steps are those of the script's own log if it has any. Otherwise they are those of the lowest
+// rank whose log has steps, as with the reporting rank of a job.
 bool FileWatch::speaks(WatchedRun& run, const WatchedRank& rank, bool tells) {
   const std::int64_t place = rank.source ? static_cast<std::int64_t>(rank.source->rank) : -1;
   if (tells && (!run.speaker || place < *run.speaker)) run.speaker = place;
@@ -196,7 +196,8 @@ int FileWatch::take_script_logs(const WatchedRun& run, WatchedRank& rank, RankEn
     if (found.evidence.kind == v1::EVIDENCE_KIND_CAUSE && found.evidence.rank > cause.evidence.rank)
       cause = found;
   }
-  // The rank whose end was the script's speaks, unless it only complains of another's.
+  // If the worker named the rank that ended the script, that rank's evidence counts. If it is only
+  // a consequence of another rank's end, the best cause counts.
   if (word.rank) {
     if (named.evidence.kind == v1::EVIDENCE_KIND_CONSEQUENCE && cause.evidence.rank > 0)
       named = cause;

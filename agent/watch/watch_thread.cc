@@ -53,11 +53,11 @@ void FileWatch::begin(const RunPtr& run) {
   owners_[run->owner] = run;
   owners_[run->owner + 1] = run;
   watch_logs(*run);
-  // Nobody waits for it yet: it tells which file system the file is on.
+  // No rank waits for it yet; it finds out the file system of the file.
   if (!run->any_success_file().empty()) check_success(run);
 }
 
-// Also later: another agent may have given its instance back.
+// This is tried again later: another agent may have closed its instance.
 void FileWatch::ask_kernel() {
   if (inotify_.works()) return;
   auto made = Inotify::make(options_.inotify_init);
@@ -124,13 +124,13 @@ void FileWatch::changed(Inotify::Owner owner, std::string_view name) {
   }
 }
 
-// with less free on its disk a rank's last words may be missing
+// With less free space on its disk, a rank's last lines may be missing.
 constexpr std::uint64_t kLineBytes = 64 << 10;
 
 bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
   bool swept = false;
   {
-    // Before the read: what is read to its end after the sweep is final.
+    // Read this before the log: bytes that are read to the end after the sweep are final.
     const std::scoped_lock lock(mutex_);
     swept = run->swept && (!rank.source || rank.source->over);
   }
@@ -145,7 +145,7 @@ bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
   auto round = rank.reader.read(buffer_, publish);
   if (!round) {
     trouble(run, &rank, round.error());
-    rank.dirty = false;  // the blind look tries again
+    rank.dirty = false;  // the next blind scan tries again
     return false;
   }
   const bool script_ended =
@@ -158,8 +158,8 @@ bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
     const std::uint32_t number = rank.source ? run->ranks.begin()->first : rank.number;
     const bool tells = speaks(*run, rank, !round->steps.empty());
     const WallTime at = system_clock().now().wall;
-    // What an earlier life of the agent may have read already is as old as the log's last byte, at
-    // least.
+    // An earlier incarnation of the agent may have read these bytes. Their age is at least that of
+    // the log's last byte.
     const Duration behind = run->stepped_at ? Duration::zero() : rank.file->since_written(at);
     const std::scoped_lock lock(mutex_);
     if (tells) {
@@ -251,8 +251,8 @@ void FileWatch::tell_rank_end(const RunPtr& run, RankNo rank, RankEnd answer) {
 bool FileWatch::pass(BootTime now) {
   bool more = false;
   for (const RunPtr& run : all_runs()) {
-    if (!run->begun) continue;  // on the way
-    // Somebody waits for the evidence of those that have ended.
+    if (!run->begun) continue;  // begin() is still queued
+    // The evidence of ranks that have ended is waited for, so their logs come first.
     for (const bool waited_for : {true, false}) {
       for (WatchedRank* log : run->logs) {
         if (log->dirty && log->end_asked == waited_for) more = read_rank(run, *log, now) || more;
@@ -284,7 +284,7 @@ void FileWatch::scan_blindly() {
   }
 }
 
-// Until the next blind look.
+// Returns the time between two blind scans.
 Duration FileWatch::scan_interval() {
   const auto unnotified = [](const RunPtr& run) {
     return run->begun && !run->logs_watched &&
@@ -329,8 +329,8 @@ void FileWatch::work() {
   ask_kernel();
   for (;;) {
     const BootTime now = system_clock().now().boot;
-    // Between passes inotify is not even asked: a rank that writes a thousand lines a second wakes
-    // us fifty times.
+    // Between passes inotify is not even polled: a rank that writes a thousand lines a second wakes
+    // this thread fifty times.
     const bool listen = now >= next_pass;
     const BootTime next_scan = last_scan + scan_interval();
     BootTime until = std::min(next_scan, scans_until());

@@ -1,5 +1,8 @@
-// How often the states of a progress bar are shown where each becomes a line of its own: the first,
-// then one a second a log. The last is no state but the line, and always shown. One thread.
+// A BarPace limits how often the states of a progress bar are printed where each state becomes a
+// line. The Follower of follow.cc and the Printer of logs.cc own one each. One thread.
+//
+// It allows the first state, then one a second for each log. The last text of a bar is a normal
+// line, not a state; it is always printed.
 #pragma once
 
 #include <chrono>

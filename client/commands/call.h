@@ -1,6 +1,8 @@
-// What verbs share: one call to the controller, an answer in the format of -o, a connection that
-// Ctrl-C and a time-out end, and how a verb becomes an exit code. A verb's function returns its
-// exit code, or the error that main prints. One thread.
+// What the verbs share: one call to the controller, an answer in the format of -o, a connection
+// that Ctrl-C and a time-out end, and how a verb's result becomes an exit code. Function templates
+// without state. One thread.
+//
+// A verb's function returns its exit code, or the error that main prints.
 #pragma once
 
 #include <fmt/format.h>
@@ -26,10 +28,11 @@ using Jobs = v1::JobService::Stub;
 using Nodes = v1::NodeService::Stub;
 
 inline constexpr std::chrono::seconds kCallTime(20);
-// once --timeout is over: of a short one no call has come back yet
+// used after --timeout is over: within a short time-out no call may have finished yet
 inline constexpr std::chrono::seconds kLastCallTime(3);
 
-// One call of a Jobs or Nodes method. With `interrupt` it ends as soon as that fires.
+// Makes one call of a Jobs or Nodes method. With `interrupt`, the call ends as soon as the
+// interrupt fires.
 template <class Stub, class Request, class Response>
 Result<Response> ask(const Session& session,
                      grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
@@ -45,7 +48,7 @@ Result<Response> ask(const Session& session,
   return response;
 }
 
-// The same for a verb that makes no other.
+// The same for a verb that makes no other call.
 template <class Stub, class Request, class Response>
 Result<Response> ask(const Context& context,
                      grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
@@ -63,16 +66,16 @@ inline Result<v1::Job> get_job(const Context& context, const std::string& job) {
   return std::move(*response->mutable_job());
 }
 
-// How an answer is shown.
+// The ways to print an answer.
 template <class Answer>
 struct Views {
-  // -o name: one a line; none: not offered
+  // -o name: one a line; unset: not offered
   std::function<std::string(const Answer&)> names;
   std::function<std::string(const Answer&, render::Format)> document;  // -o json, jsonl, yaml
   std::function<void(const Answer&, bool wide)> people;                // -o table, wide: prints it
 };
 
-// The format is looked at before anything is asked.
+// Checks the format before the call is made.
 template <class Answer, class Fetch>
 Result<int> show_answer(const std::string& output, Fetch fetch, const Views<Answer>& views) {
   const auto format =
@@ -81,7 +84,7 @@ Result<int> show_answer(const std::string& output, Fetch fetch, const Views<Answ
   Result<Answer> answer = fetch();
   if (!answer) return fail(std::move(answer.error()));
   if (*format == render::Format::Name) {
-    const std::string names = views.names(*answer);  // for a program as they are
+    const std::string names = views.names(*answer);  // unchanged when a program reads them
     fmt::print("{}", render::is_terminal(1) ? render::printable_lines(names) : names);
   } else if (*format == render::Format::Table || *format == render::Format::Wide) {
     views.people(*answer, *format == render::Format::Wide);
@@ -91,8 +94,8 @@ Result<int> show_answer(const std::string& output, Fetch fetch, const Views<Answ
   return kOk;
 }
 
-// For verbs that may block: `act(session, interrupt)`. Ctrl-C is caught before the first thread
-// starts; an empty `timeout` is none.
+// For verbs that may block: calls `act(session, interrupt)`. It catches Ctrl-C before the first
+// thread starts. An empty `timeout` means none.
 template <class Act>
 Result<int> connected(const Context& context, const std::string& timeout, Act act) {
   std::optional<std::chrono::milliseconds> limit;
@@ -107,7 +110,7 @@ Result<int> connected(const Context& context, const std::string& timeout, Act ac
   return act(std::as_const(*session), interrupt);
 }
 
-// `act(context)` when the command was chosen.
+// Calls `act(context)` if the user chose this command.
 template <class Act>
 void on_chosen(CLI::App& command, Context& context, int& exit, Act act) {
   command.callback([&context, &exit, verb = command.get_name(), act = std::move(act)] {
@@ -121,7 +124,7 @@ void on_chosen(CLI::App& command, Context& context, int& exit, Act act) {
   });
 }
 
-// The same for a verb that shows something of one job: `act(context, job, output)`.
+// The same for a verb that shows one job: calls `act(context, job, output)`.
 template <class Act>
 void on_chosen_job(CLI::App& command, Context& context, int& exit, Act act) {
   struct Options {

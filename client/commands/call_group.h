@@ -1,5 +1,6 @@
-// Calls that are cancelled together: those in flight at once, those to come as soon as they join.
-// Any thread.
+// A CallGroup cancels calls together. The Interrupt and JobStreams own one each. Any thread.
+//
+// It cancels the calls in flight at once, and later calls as soon as they join.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -17,7 +18,7 @@ class CallGroup {
   CallGroup(const CallGroup&) = delete;
   CallGroup& operator=(const CallGroup&) = delete;
 
-  // For as long as it lives, `call` is of the group; the call outlives it.
+  // Keeps `call` in the group for as long as the Member exists. The call must outlive the Member.
   class Member {
    public:
     Member(CallGroup& group, grpc::ClientContext& call);
@@ -32,14 +33,14 @@ class CallGroup {
 
   void cancel();
   [[nodiscard]] bool cancelled() const;
-  // True as soon as the group is cancelled, false when the time is over.
+  // Returns true as soon as the group is cancelled, or false when the time is over.
   bool wait_for(std::chrono::nanoseconds time);
 
  private:
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<grpc::ClientContext*> calls_;  // mutex_
-  bool cancelled_ = false;                // mutex_
+  std::set<grpc::ClientContext*> calls_;  // guarded by mutex_
+  bool cancelled_ = false;                // guarded by mutex_
 };
 
 }  // namespace muster::client

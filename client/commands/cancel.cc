@@ -1,5 +1,5 @@
-// muster cancel: asks that a job be stopped. Returns once that is durable; the ranks get SIGTERM,
-// then SIGKILL after the job's stop_grace.
+// muster cancel: requests the stop of a job. It returns when the request is durable. The ranks get
+// SIGTERM, then SIGKILL after the job's stop_grace.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -11,7 +11,7 @@
 namespace muster::client {
 namespace {
 
-// Of a chain how each stage stands now. False: `job` names no chain.
+// Prints the phase of each stage of a chain. Returns false if `job` does not name a chain.
 bool print_stages(const Session& session, const std::string& job) {
   v1::GetJobRequest request;
   request.set_job(job);
@@ -29,7 +29,7 @@ bool print_stages(const Session& session, const std::string& job) {
   return true;
 }
 
-// All of them; the exit code is the last error's.
+// Cancels all jobs. The exit code is that of the last error.
 Result<int> cancel(const Context& context, const std::vector<std::string>& jobs,
                    const std::string& reason) {
   auto session = context.connect();

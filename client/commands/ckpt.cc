@@ -1,5 +1,6 @@
-// muster ckpt ls: the checkpoints that count: whole on every rank, by the engine's own marks.
-// muster ckpt export --whole: one of them as one file.
+// muster ckpt ls: lists the checkpoints that count: those that are whole on every rank, by the
+// engine's own marks.
+// muster ckpt export --whole: writes one of them as one file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +21,8 @@
 namespace muster::client {
 namespace {
 
-// What the programs saved that is no checkpoint for muster: of the newest attempt that was seen to.
+// Prints a file that the program saved and that muster does not know as a checkpoint, from the
+// newest attempt that has one.
 void print_unknown(const v1::Job& job) {
   const auto found =
       std::find_if(job.attempts().rbegin(), job.attempts().rend(),
@@ -97,7 +99,8 @@ Error cannot_export(const ResumeSource& source, std::string_view why) {
                       source.job.id(), source.checkpoint.step, why)};
 }
 
-// Whole as it is: its directory. Nothing: it has to be made whole.
+// Returns the directory of a checkpoint that is already whole, or nothing if it must be merged
+// first.
 Result<std::optional<std::string>> whole_already(const ResumeSource& source) {
   const v1::JobSpec& spec = source.job.spec();
   const std::string& path = source.checkpoint.path;
@@ -120,7 +123,7 @@ Result<std::optional<std::string>> whole_already(const ResumeSource& source) {
   return path;
 }
 
-// Until it is final.
+// Waits until the job is final.
 Result<v1::Job> ended(const Session& session, Interrupt& interrupt, const std::string& job) {
   v1::GetJobRequest which;
   which.set_job(job);

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// of a directory that are compared with one that is not there
+// limit of names that are compared with a missing file's name
 constexpr std::size_t kNamesMost = 2000;
 
 std::unexpected<Error> wrong(std::string_view what) {
@@ -48,7 +48,7 @@ std::unexpected<Error> no_launcher(const std::vector<std::string>& words) {
                            kAccepted));
 }
 
-// The name in that directory which was probably meant.
+// Returns the name in that directory that the user probably meant.
 std::string nearest_file(const fs::path& missing) {
   std::vector<std::string> names;
   std::error_code error;

@@ -1,6 +1,9 @@
-// A job without a file: `muster run [options] -- torchrun --nproc_per_node 8 train.py`. What the
-// launcher would have started here becomes a spec, with the current directory as its code; what of
-// its options is muster's to decide, or has no effect, one line on stderr tells.
+// Makes a job from a command line instead of a file: `muster run [options] -- torchrun
+// --nproc_per_node 8 train.py`. Stateless functions. One thread.
+//
+// What the launcher would have started here becomes a spec, with the current directory as its code.
+// One line on stderr names the launcher's options that muster decides itself, or that have no
+// effect.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,17 +14,17 @@
 
 namespace muster::client {
 
-// The verb takes a command behind "--" in place of its file.
+// Declares that the verb accepts a command behind "--" in place of its file.
 void take_command(CLI::App& command, Context& context);
 
-// What the file asks for, or of the command behind "--"; over both go --set and --env. Errors
-// (InvalidArgument): no launcher, one that starts nothing that is there, or asks for what muster
-// does not do.
+// Returns what the file asks for, or the command behind "--". --set and --env are applied to both.
+// Errors (InvalidArgument): no launcher; a launcher that starts a missing file, or asks for
+// something that muster does not do.
 Result<spec::Parsed> load_job(const Context& context, const SpecOptions& options);
 
-// The interpreter that a launcher would have used: PYTHON_EXEC, the one beside a launcher that was
-// called by its path, that of an active virtual or conda environment. Empty: none of these; ranks
-// use their node's own.
+// Returns the interpreter that a launcher would have used. It is PYTHON_EXEC, the interpreter in
+// the directory of a launcher that was called by its path, or that of an active virtual or conda
+// environment. An empty text means none of these; then ranks use their node's own.
 std::string active_python(const std::string& launcher);
 
 }  // namespace muster::client

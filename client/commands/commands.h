@@ -1,5 +1,8 @@
-// The verbs, one file each. Every function adds its subcommand; when it was chosen, its callback
-// stores the exit code in `exit`.
+// Declares the verbs, one file for each. The functions have no state; main() calls each once. One
+// thread.
+//
+// Each function adds its subcommand. If the user chose that subcommand, its callback stores the
+// exit code in `exit`.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -49,8 +49,8 @@ void Session::prepare(grpc::ClientContext& context,
 
 namespace {
 
-// gRPC tells it in layers ("failed to connect to all addresses; last error: UNKNOWN: unix:/x:
-// Permission denied"): the innermost is the cause.
+// gRPC reports an error in layers ("failed to connect to all addresses; last error: UNKNOWN:
+// unix:/x: Permission denied"). The innermost layer is the cause.
 std::string innermost(const std::string& message) {
   constexpr std::string_view kMark = "last error: ";
   if (message.find(kMark) == std::string::npos) return message;

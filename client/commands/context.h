@@ -1,5 +1,6 @@
-// What every verb gets: global options, the way to the controller, and where to print. One thread
-// unless a verb says otherwise.
+// The Context is what every verb gets: global options, the connection to the controller, and the
+// output styles. main() owns it. One thread, unless a verb's file states another rule.
+//
 // A verb returns its exit code: 0 success, 1 the job failed, 2 cannot be placed, 3 cancelled, 4
 // timed out waiting, 10 not found, 11 not allowed, 12 conflict or ambiguous, 13 controller
 // unreachable, 64 usage or invalid spec, 70 internal.
@@ -36,10 +37,10 @@ enum Exit : int {
 };
 
 int exit_code(ErrorCode code);
-// Of a finished job.
+// The exit code of a finished job.
 int exit_code(v1::JobPhase phase);
 
-// Stubs over one channel.
+// The stubs over one channel.
 struct Session {
   std::unique_ptr<v1::JobService::Stub> jobs;
   std::unique_ptr<v1::NodeService::Stub> nodes;
@@ -64,21 +65,23 @@ struct Context {
   std::string token_file;  // --token-file
   render::Style out;       // stdout
   render::Style err;       // stderr
-  // What stands behind "--": another program's command line, which the parser of our own options
-  // never sees. The verbs that take one name themselves.
+  // The words behind "--": another program's command line, which the parser of muster's own options
+  // never sees. The verbs that accept one add their names to command_verbs.
   std::optional<std::vector<std::string>> command;
   std::vector<std::string> command_verbs;
 
-  // Error: Unreachable (no endpoint, nobody there), NotAllowed (token file not readable).
+  // Errors: Unreachable (no endpoint file, or no controller there), NotAllowed (the token file is
+  // not readable).
   Result<Session> connect() const;
 };
 
-// Prints "muster: message" to stderr, control characters but line ends and tabs made harmless;
-// gives the exit code.
+// Prints "muster: message" to stderr, with control characters except line ends and tabs made
+// harmless. Returns the exit code.
 int report(const Context& context, const Error& error);
-// Of a failed call; an unreachable controller is said with its address and how to start one.
+// Converts the status of a failed call. For an unreachable controller, the message has its address
+// and how to start one.
 Error to_error(const Session& session, const grpc::Status& status);
-// The controller is away, or has too much to do.
+// True if the controller is away or overloaded, so that a later call may succeed.
 bool may_pass(const Error& error);
 
 }  // namespace muster::client

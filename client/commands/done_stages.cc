@@ -14,7 +14,7 @@
 namespace muster::client {
 namespace {
 
-// Where a stage's `creates` will be, as far as that is known before the job has an id.
+// Returns the path of a stage's `creates`, as far as it is known before the job has an id.
 std::string known_place(const v1::JobSpec& spec) {
   std::string_view creates = spec.stage().creates();
   if (creates.starts_with('/'))
@@ -27,8 +27,8 @@ std::string known_place(const v1::JobSpec& spec) {
   return fmt::format("{}/{}", out, creates);
 }
 
-// Of those that run: whether the program makes it anew is its own matter (one that leaves alone
-// what is whole does well), so this is said and not refused.
+// For the stages that run. The program decides whether it makes the file anew; a program that keeps
+// a complete file is fine. So this is a note and not a refusal.
 void find_leftovers(const std::vector<v1::JobSpec>& stages, DoneStages& done) {
   for (const v1::JobSpec& spec : stages) {
     const std::string& stage = spec.stage().name();
@@ -54,7 +54,7 @@ Result<DoneStages> find_done_stages(const Session& session, std::vector<v1::JobS
     v1::GetJobRequest request;
     request.set_job(job);
     const auto answer = ask(session, &Jobs::GetJob, request, interrupt);
-    return answer ? answer->job().id() : "";  // one that is not there is the submission's error
+    return answer ? answer->job().id() : "";  // the submission reports a missing job
   });
   v1::FindStagesRequest request;
   for (const v1::JobSpec& spec : stages) {

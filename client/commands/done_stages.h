@@ -1,6 +1,10 @@
-// Which stages of a chain need not run again: each that an earlier job of its name stands for, made
-// from the same, with what it created still on this machine; and every stage that it names is done,
-// too.
+// Finds the stages of a chain that need not run again. One stateless function; one thread, which
+// blocks for calls.
+//
+// A stage is done if these conditions hold:
+// - An earlier job of the same name has the same key (stage_keys.h).
+// - What that job created is still on this machine.
+// - Every stage that the stage names is done, too.
 #pragma once
 
 #include <map>
@@ -13,14 +17,15 @@ namespace muster::client {
 
 struct DoneStages {
   std::map<std::string, v1::FoundStage> found;  // by stage
-  // what a stage that runs creates, where that is there already: an earlier run's, or nobody's
+  // what a running stage creates, if the path exists already: from an earlier run, or of unknown
+  // origin
   std::map<std::string, std::string> leftover;
-  // a sentence for each, for those whose file is gone or there already, and for what could not be
-  // looked at
+  // a sentence for each done stage, each file that is gone or already there, and each failed check
   std::vector<std::string> notes;
 };
 
-// `stages`: each behind those that it names; gives them their keys (stage_keys.h).
+// Each stage in `stages` comes after those that it names. The function sets their keys
+// (stage_keys.h).
 Result<DoneStages> find_done_stages(const Session& session, std::vector<v1::JobSpec>& stages,
                                     Interrupt* interrupt);
 

@@ -1,5 +1,6 @@
-// muster env JOB --rank R: the environment and command line that a rank got from muster, and where
-// each value came from; and what was put beside it.
+// muster env JOB --rank R: prints the environment and command line that a rank got from muster,
+// with the origin of each value. It also prints the files and auxiliary processes of the rank's
+// node.
 #include <fmt/format.h>
 
 #include <cstdio>

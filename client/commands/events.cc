@@ -1,4 +1,4 @@
-// muster events: transitions with their cause, of one job, one node or everything.
+// muster events: prints transitions with their cause, of one job, one node, or everything.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -22,11 +22,11 @@ struct EventsOptions {
   std::string output = "table";
 };
 
-// What is watched, and up to where without -f.
+// What to watch, and where to end without -f.
 struct Aim {
   v1::WatchRequest request;
-  std::string node;            // only events of this one
-  std::set<std::string> jobs;  // of a chain: only events of these
+  std::string node;            // only events of this node
+  std::set<std::string> jobs;  // of a chain: only events of these jobs
   std::uint64_t last = 0;      // journal index
 };
 
@@ -66,8 +66,8 @@ Result<int> events(const Session& session, Interrupt& interrupt, const EventsOpt
   if (!found && interrupt.fired()) return left();
   if (!found) return fail(std::move(found.error()));
   if (!options.follow && found->last <= options.from) return kOk;
-  // of the chain's jobs; of what is kept from before --from nobody is told: then it goes on until
-  // Ctrl-C
+  // The chain's jobs that have ended. Events before --from are not sent, so the count may stay too
+  // low; then the stream goes on until Ctrl-C.
   std::size_t ended = 0;
   const auto status = read_events(
       session, interrupt.calls(), found->request, options.follow ? OnLoss::Notify : OnLoss::End,

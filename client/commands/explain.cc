@@ -1,4 +1,4 @@
-// muster explain KEY: what a key of the job spec means.
+// muster explain KEY: explains a key of the job spec.
 #include <fmt/format.h>
 
 #include <cstdio>

@@ -33,18 +33,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kRedraw = 200ms;  // the block's clock goes on without news
+constexpr auto kRedraw = 200ms;  // the block's clock advances without news
 constexpr auto kRefresh = 1000ms;
-constexpr auto kWhyFirst = 3s;  // of waiting: until then most jobs are placed, and started
-// then twice as long each time: an answer costs the controller a look at its queue
+constexpr auto kWhyFirst = 3s;  // wait; most jobs are placed and started by then
+// Later pauses double each time, because an answer makes the controller search its queue.
 constexpr auto kWhyNext = 10s;
 constexpr auto kWhyMost = 300s;
 constexpr auto kWhyTime = 2000ms;  // for the answer
-// after the job's end, for log bytes that are still on their way
+// wait after the job's end for log bytes that are still on their way
 constexpr auto kLastLines = 5s;
-constexpr std::size_t kLineMost = 65536;  // a longer one is shown in pieces
-constexpr std::uint64_t kTailLines = 20;  // of each log from before, where somebody begins to watch
-// of an attempt whose setup's lines are shown: as a rule all nodes say the same
+constexpr std::size_t kLineMost = 65536;  // a longer one is printed in pieces
+constexpr std::uint64_t kTailLines = 20;  // of each earlier log, when a user begins to watch
+// limit of nodes of an attempt whose setup lines are printed: usually all nodes print the same
 constexpr std::size_t kSetupsMost = 4;
 
 bool is_error_line(std::string_view line) {
@@ -83,7 +83,7 @@ class Follower {
   Result<void> refresh() { return refresh(&interrupt_, kCallTime); }
   Result<void> refresh(Interrupt* ended_by, std::chrono::milliseconds time) {
     v1::GetJobRequest request;
-    // a name may be another job's by now
+    // A name may belong to another job by now.
     request.set_job(job_.id().empty() ? options_.job : job_.id());
     auto response = ask(session_, &Jobs::GetJob, request, ended_by, time);
     if (!response) return fail(std::move(response.error()));
@@ -93,8 +93,8 @@ class Follower {
     return {};
   }
 
-  // The logs are read once the events up to `history_to` are shown: a line never comes before what
-  // led to it.
+  // The logs start after the events up to `history_to` are printed, so that a line never comes
+  // before its cause.
   Result<int> loop(JobStreams& streams, std::uint64_t history_to, std::uint64_t tail) {
     if (history_to == 0) streams.begin_logs(tail);
     bool ended = false;
@@ -105,7 +105,7 @@ class Follower {
                                           (screen_.has_block() ? kRedraw : kRefresh)))) {
         if (const auto* response = std::get_if<v1::WatchResponse>(&news)) {
           on_watch(*response);
-          // a sample comes behind the history
+          // A sample comes after all earlier events.
           if (response->has_sample() || response->event().index() >= history_to)
             streams.begin_logs(tail);
         }
@@ -123,7 +123,7 @@ class Follower {
           grace = std::chrono::steady_clock::now() + kLastLines;
         }
       }
-      // for the view alone: what was known before will do
+      // This is only for the view; old values are good enough if the call fails.
       if (std::exchange(changed_, false)) (void)refresh();
       say_why_it_waits();
       if (screen_.has_block()) screen_.draw(block());
@@ -132,13 +132,13 @@ class Follower {
     return leave();
   }
 
-  // An unanswered call: our own doing, or an error.
+  // A call without an answer: Ctrl-C or the time-out ended it, or it is an error.
   Result<int> lost(Error error) {
     if (interrupt_.fired()) return leave();
     return fail(std::move(error));
   }
 
-  // Time is up or Ctrl-C; perhaps before the job's name was learnt.
+  // Ends the follower after Ctrl-C or the time-out, perhaps before the job's name is known.
   Result<int> leave() {
     screen_.erase();
     if (interrupt_.timed_out()) return time_up();
@@ -179,7 +179,7 @@ class Follower {
       return;
     }
     const v1::Event& event = response.event();
-    if (event.index() > job_.last_index()) {  // else the job is known as it was later
+    if (event.index() > job_.last_index()) {  // older events: job_ is newer already
       if (event.phase() != v1::JOB_PHASE_UNSPECIFIED) job_.set_phase(event.phase());
       view_.set_phase(event.phase(), event.attempt());
       changed_ = changed_ || screen_.has_block();
@@ -192,7 +192,8 @@ class Follower {
                                  : render::event_line(shown, screen_.line_style(), false));
   }
 
-  // That a job waits, and for what, is no event; nor is how far its image and its set-up have come.
+  // There is no event for what a job waits for, nor for the progress of its image and its setup. So
+  // this asks the controller.
   void say_why_it_waits() {
     const v1::JobPhase phase = job_.phase();
     const bool waits = phase == v1::JOB_PHASE_QUEUED || phase == v1::JOB_PHASE_LAUNCHING;
@@ -259,7 +260,7 @@ class Follower {
     printed_reasons_.pass();
   }
 
-  // One every two seconds, where the block does not stand below.
+  // Prints one line every two seconds, if no live block is below the lines.
   void progress_line(const v1::Progress& progress) {
     if (screen_.is_one() || options_.quiet || progress.step() < 0) return;
     const auto now = std::chrono::steady_clock::now();
@@ -276,7 +277,8 @@ class Follower {
     return view_.lines(screen_.block_style(), screen_.block_width(), system_clock().now().wall);
   }
 
-  // The whole curve: readings are merged on their way here, the controller's series is not.
+  // Reads the whole curve. Readings are merged before they arrive here, but the controller's series
+  // is complete.
   void read_series() {
     v1::ReadSeriesRequest request;
     request.set_job(job_.id());
@@ -292,7 +294,7 @@ class Follower {
     return report_end();
   }
 
-  // `job_` is as it ended.
+  // `job_` must have its final state.
   int report_end() {
     screen_.erase();
     if (job_.has_progress()) on_progress(job_.progress());
@@ -304,13 +306,13 @@ class Follower {
     const std::string id = render::printable(job_.id());
     if (!options_.quiet) {
       for (v1::Incident& incident : *job_.mutable_incidents()) {
-        // what broke it was told just now
+        // The reason was printed just before.
         const bool last =
             job_.phase() == v1::JOB_PHASE_FAILED && incident.attempt() == job_.attempt();
         if (last)
           incident.mutable_verdict()->set_reason(
               printed_reasons_.reason(incident.verdict().reason()));
-        if (last) incident.mutable_verdict()->clear_evidence();  // it stands below
+        if (last) incident.mutable_verdict()->clear_evidence();  // printed below
         fmt::print("\n{}", render::incident_text(incident, style));
       }
       if (const auto chart = view_.chart(style, screen_.is_one() ? screen_.block_width() : 80, 8);
@@ -364,7 +366,7 @@ class Follower {
   Screen screen_;
   v1::Job job_;
   render::LiveView view_;
-  bool changed_ = false;  // the job, by an event that does not tell all of it
+  bool changed_ = false;  // the job, by an event without all details
   LineCutter cutter_{kLineMost, Returns::Cut};
   BarPace bars_;
   render::PrintedReasons printed_reasons_;
@@ -372,11 +374,11 @@ class Follower {
   NewsQueue news_;
   std::map<std::uint32_t, std::set<std::string>> setups_shown_;  // attempt to nodes
   std::uint64_t setup_lines_not_shown_ = 0;
-  // when it is asked; nothing: the job does not wait
+  // time of the next request; nothing: the job does not wait
   std::optional<std::chrono::steady_clock::time_point> why_at_;
   std::chrono::seconds why_pause_{};
-  v1::JobPhase why_phase_ = v1::JOB_PHASE_UNSPECIFIED;  // that why_at_ is of
-  std::set<std::string> why_;                           // what it said last
+  v1::JobPhase why_phase_ = v1::JOB_PHASE_UNSPECIFIED;  // the phase for why_at_
+  std::set<std::string> why_;                           // the lines of the last answer
   bool logs_ended_ = false;
   std::chrono::steady_clock::time_point last_progress_{};
 };

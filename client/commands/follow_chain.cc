@@ -53,7 +53,7 @@ class ChainFollower {
     return code == kOk ? "succeeded" : code == kCancelled ? "cancelled" : "failed";
   }
 
-  // How a stage ended that nothing is to be followed of: the exit code, after a line that says why.
+  // For a stage that never ran: prints why, and returns its exit code.
   Result<std::optional<int>> never_ran(const v1::ChainStage& stage) {
     v1::GetJobRequest request;
     request.set_job(stage.job_id());
@@ -99,7 +99,7 @@ Result<int> follow_chain(const Context& context, const Session& session, Interru
 }
 
 int worse_exit(int a, int b) {
-  // any other is worse than all of these
+  // Any other code is worse than all of these.
   constexpr auto kOrder = std::to_array<int>({kOk, kCancelled, kUnsatisfiable, kJobFailed});
   return std::ranges::find(kOrder, a) >= std::ranges::find(kOrder, b) ? a : b;
 }

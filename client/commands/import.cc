@@ -1,4 +1,4 @@
-// muster import: run a script with launchers that only take down how they are called, and write the
+// muster import: runs a script with launchers that only record how they are called, and writes the
 // job spec that does the same.
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// for what the script leaves in the background: a launcher may be on its way
+// time for what the script leaves in the background: a launcher may be about to start
 constexpr std::chrono::seconds kOthersMost(5);
 
 struct ImportOptions {
@@ -56,7 +56,7 @@ Result<import::Observed> observe(const Context& context, const ImportOptions& op
     const Interrupt::OnFire end_it(interrupt, [&run] { run->kill(); });
     run->wait();
   }
-  const bool late = interrupt.timed_out();  // what it has left behind has a limit of its own
+  const bool late = interrupt.timed_out();  // the processes left behind have a limit of their own
   const bool killed = run->end_others(interrupt.fired() ? std::chrono::seconds(0) : kOthersMost);
   if (late)
     return fail(ErrorCode::TimedOut,
@@ -86,7 +86,7 @@ Result<import::Observed> observe(const Context& context, const ImportOptions& op
 Result<void> check_output(const std::string& output) {
   std::error_code error;
   if (output == "-") return {};
-  // Said before the script runs, and not at its end.
+  // Report this before the script runs, not at its end.
   if (const fs::path folder = fs::path(output).parent_path();
       !folder.empty() && !fs::is_directory(folder, error))
     return fail(ErrorCode::InvalidArgument,

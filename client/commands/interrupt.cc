@@ -17,7 +17,7 @@ sigset_t waited_signals() {
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGUSR1);  // our own: stop waiting
+  sigaddset(&set, SIGUSR1);  // muster's own signal: stop waiting
   return set;
 }
 
@@ -51,8 +51,8 @@ void Interrupt::run(std::optional<std::chrono::milliseconds> timeout) {
 }
 
 void Interrupt::fire(Reason reason) {
-  // All under the lock: a callback that is set meanwhile is told by whoever comes second, and once
-  // it is taken back nobody is in it any more.
+  // All of this is under the lock. A callback that is set at the same time is called by one of the
+  // two sides. After a callback is removed, no thread is inside it.
   const std::scoped_lock lock(mutex_);
   reason_ = reason;
   calls_.cancel();

@@ -1,7 +1,9 @@
-// Ctrl-C and time-outs for verbs that block: Ctrl-C detaches, it never kills a job. One a process.
-// Owns a thread that waits for SIGINT and SIGTERM (blocked everywhere else: so it is made before
-// the first thread, that is before connect()) and for the deadline; it cancels the calls of its
-// group.
+// An Interrupt handles Ctrl-C and time-outs for verbs that block. There is one in a process;
+// connected() (call.h) and `muster import` create it for one verb. It owns a thread, which waits
+// for SIGINT, SIGTERM and the deadline, and then cancels the calls of its group.
+//
+// Ctrl-C detaches and never kills a job. The signals are blocked in all other threads, so it must
+// be created before the first thread, which means before connect().
 #pragma once
 
 #include <atomic>
@@ -18,7 +20,7 @@ namespace muster::client {
 
 class Interrupt {
  public:
-  // `timeout`: nothing = none.
+  // Without `timeout` there is no deadline.
   explicit Interrupt(std::optional<std::chrono::milliseconds> timeout);
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
@@ -29,11 +31,12 @@ class Interrupt {
   [[nodiscard]] bool fired() const { return reason_ != Reason::None; }
 
   CallGroup& calls() { return calls_; }
-  // True as soon as it has fired, false when the time is over.
+  // Returns true as soon as the interrupt has fired, or false when the time is over.
   bool wait_for(std::chrono::nanoseconds time) { return calls_.wait_for(time); }
 
-  // For as long as it lives, `callback` is called once it fires, at once if it has: on the thread
-  // of the interrupt or on this one. It must not touch the interrupt. One at a time.
+  // While an OnFire exists, `callback` is called once when the interrupt fires, or at once if it
+  // has fired already. The call is on the interrupt's thread or on the creating thread. The
+  // callback must not touch the interrupt. Only one OnFire may exist at a time.
   class OnFire {
    public:
     OnFire(Interrupt& owner, std::function<void()> callback);
@@ -52,7 +55,7 @@ class Interrupt {
 
   CallGroup calls_;
   std::mutex mutex_;
-  std::function<void()> on_fire_;  // mutex_
+  std::function<void()> on_fire_;  // guarded by mutex_
   std::atomic<Reason> reason_ = Reason::None;
   std::atomic<bool> stop_ = false;
   std::thread thread_;

@@ -36,7 +36,7 @@ std::string hint(std::string_view word, const std::vector<std::string>& known) {
   return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
 }
 
-// Of its latest attempt; a job that never ran is older than all that did.
+// Returns the start time of the latest attempt. A job that never ran sorts after all jobs that did.
 double started_at(const v1::Job& job) {
   if (job.attempts().empty() || !job.attempts(job.attempts_size() - 1).has_running_at())
     return 1e18;
@@ -112,7 +112,7 @@ Result<JobOrder> job_order(const std::string& word) {
 void sort_jobs(std::vector<v1::Job>& jobs, JobOrder order) {
   const auto by = [&](const auto& key) { std::ranges::stable_sort(jobs, {}, key); };
   switch (order) {
-    case JobOrder::Newest: return;  // as they come
+    case JobOrder::Newest: return;  // keep the given order
     case JobOrder::LiveFirst:
       return by([](const v1::Job& job) { return render::is_final(job.phase()); });
     case JobOrder::Name: return by([](const v1::Job& job) { return job.spec().name(); });

@@ -1,4 +1,4 @@
-// Which jobs `muster ps` lists, and in which order. Values.
+// Selects and sorts the jobs that `muster ps` lists. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,22 @@ namespace muster::client {
 struct JobFilter {
   // v1::JobPhase; empty: any
   std::set<int> phases;
-  // each has to be there; nothing: with whatever value
+  // each label must be there; nothing: with any value
   std::vector<std::pair<std::string, std::optional<std::string>>> labels;
 
   [[nodiscard]] bool takes(const v1::Job& job) const;
-  [[nodiscard]] bool wants_ended() const;  // a phase that only jobs have which have ended
+  [[nodiscard]] bool wants_ended() const;  // one of the phases is that of an ended job
 };
-// Errors: a word that is no phase, a label without a name.
+// Errors: a word that is not a phase, a label without a name.
 Result<JobFilter> job_filter(const std::vector<std::string>& states,
                              const std::vector<std::string>& labels);
 
 enum class JobOrder : std::uint8_t { Newest, LiveFirst, Name, Phase, Run, Step };
-// The words of --sort.
+// Returns the words of --sort.
 std::vector<std::string_view> job_orders();
-// Empty: Newest. Errors: no such word.
+// An empty text is Newest. Errors: an unknown word.
 Result<JobOrder> job_order(const std::string& word);
-// Stable: of those that are equal the newer one stays first.
+// The sort is stable: of equal jobs the newer one stays first.
 void sort_jobs(std::vector<v1::Job>& jobs, JobOrder order);
 
 }  // namespace muster::client

@@ -1,6 +1,9 @@
-// The two streams of a followed job: events with samples, and the logs of all attempts, with those
-// of setups that failed. A thread each, over restarts of the controller, until the job has ended or
-// this is destroyed. One thread makes it, begins the logs and destroys it.
+// JobStreams reads the two streams of a followed job: events with samples, and the logs of all
+// attempts with those of setups that failed. The Follower of follow.cc creates and destroys it, and
+// calls begin_logs(), on one thread. Each stream has a thread of its own.
+//
+// The threads read on over restarts of the controller, until the job has ended or the object is
+// destroyed.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +18,17 @@ namespace muster::client {
 
 class JobStreams {
  public:
-  // `session` and `news` outlive it. Without `logs` a LogsEnded comes at once; with them none is
-  // read before begin_logs().
+  // `session` and `news` must outlive the object. Without `logs` a LogsEnded comes at once. With
+  // `logs` no log is read before begin_logs().
   JobStreams(const Session& session, std::string job_id, bool logs, NewsQueue& news);
   // Closes `news`.
   ~JobStreams();
   JobStreams(const JobStreams&) = delete;
   JobStreams& operator=(const JobStreams&) = delete;
 
-  // Once; a second call does nothing. `tail`: the logs of the attempt that is now, from so many
-  // lines before their ends, and of later ones; 0: all.
+  // Starts the logs once; a second call does nothing. With `tail` the stream starts at the current
+  // attempt, that many lines before the end of each log, and goes on with later attempts. 0 means
+  // all logs.
   void begin_logs(std::uint64_t tail);
 
  private:

@@ -16,15 +16,15 @@
 namespace muster::client {
 namespace {
 
-// Worth another try: the controller is away or going down, or has too much to do.
+// True if another try may help: the controller is away, is stopping, or is overloaded.
 bool passing(const grpc::Status& status) {
   constexpr std::array kCodes = {grpc::StatusCode::UNAVAILABLE, grpc::StatusCode::CANCELLED,
                                  grpc::StatusCode::RESOURCE_EXHAUSTED};
   return std::ranges::find(kCodes, status.error_code()) != kCodes.end();
 }
 
-// Runs `read(call, heard)`, which tells how its stream ended, again and again with back-off until
-// it ended for good. `heard()`: the controller is there.
+// Runs `read(call, heard)` again and again with back-off, until its stream ends for good. `read`
+// returns the status of its stream. It calls `heard()` when the controller has answered.
 template <class Read>
 grpc::Status with_retries(const Session& session, CallGroup& calls, OnLoss loss, Read read) {
   rpc::Backoff backoff(std::random_device{}());
@@ -71,16 +71,16 @@ grpc::Status read_events(const Session& session, CallGroup& calls, v1::WatchRequ
 
 grpc::Status read_logs(const Session& session, CallGroup& calls, v1::ReadLogsRequest request,
                        OnLoss loss, const std::function<void(v1::ReadLogsResponse&)>& each) {
-  std::map<LogLabel, std::uint64_t> seen;  // to the offset behind
+  std::map<LogLabel, std::uint64_t> seen;  // the offset after the last byte
   const bool auxiliaries_alone =
       request.ranks().empty() &&
       std::ranges::any_of(request.auxiliaries(),
                           [](const std::string& name) { return name != kFailedSetups; });
   return with_retries(session, calls, loss, [&](grpc::ClientContext& call, const auto& heard) {
     if (!seen.empty()) {
-      // the lines before the end are others by now
+      // The lines before the end are different ones by now.
       request.clear_tail_lines();
-      if (request.attempt() == 0) request.set_all_attempts(true);  // and so may the current attempt
+      if (request.attempt() == 0) request.set_all_attempts(true);  // it may be another one by now
     }
     const std::uint32_t first = seen.empty() ? 0 : seen.begin()->first.attempt;
     const auto stream = session.jobs->ReadLogs(&call, request);
@@ -101,7 +101,7 @@ grpc::Status read_logs(const Session& session, CallGroup& calls, v1::ReadLogsReq
       if (response.offset() < have) {
         response.mutable_data()->erase(0, have - response.offset());
         response.set_offset(have);
-        response.clear_gap();  // told before
+        response.clear_gap();  // already reported
       }
       have = end;
       each(response);

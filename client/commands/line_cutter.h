@@ -1,4 +1,5 @@
-// Whole lines of each log, from chunks that are cut anywhere. One thread.
+// A LineCutter makes whole lines of each log from chunks that are cut anywhere. The Follower of
+// follow.cc and the Printer of logs.cc own one each. One thread.
 #pragma once
 
 #include <cstddef>
@@ -15,29 +16,28 @@ namespace muster::client {
 
 inline constexpr std::size_t kLineBytesMost = 1 << 20;
 
-// What a carriage return does, by which programs draw their progress bars again and again in one
-// line.
+// What a carriage return means. Programs use it to draw a progress bar repeatedly in one line.
 enum class Returns : std::uint8_t {
-  Kept,  // a byte as any other
-  // what stands before it is given by itself, as redrawn; before a line's end it is part of that,
-  // and an empty piece is none
+  Kept,  // a byte like any other
+  // the text before it is a line of its own, marked as redrawn; an empty text is dropped. Directly
+  // before a line's end it belongs to that end.
   Cut
 };
 
 class LineCutter {
  public:
-  // A line longer than `most` bytes is given in pieces of that length, each as if it were a line;
-  // the last is what is left.
+  // A line longer than `most` bytes is returned in pieces of that length, each like a line. The
+  // last piece is the rest.
   explicit LineCutter(std::size_t most = kLineBytesMost, Returns returns = Returns::Kept)
       : most_(most), returns_(returns) {}
 
-  // `each(line)` or `each(line, redrawn)` for every line that ends in what came so far; without the
-  // newline. Holds at most `most` bytes a log besides `data`.
+  // Calls `each(line)` or `each(line, redrawn)` for every line that ends in the bytes so far,
+  // without the newline. Keeps at most `most` bytes for each log in addition to `data`.
   template <class Each>
   void add(const LogLabel& log, std::string_view data, Each each) {
     std::string& rest = rest_[log];
     const char* const ends = returns_ == Returns::Cut ? "\r\n" : "\n";
-    // a carriage return there waits for what follows it
+    // A carriage return at the end waits for the byte after it.
     const std::size_t scanned = rest.empty() ? 0 : rest.size() - 1;
     rest += data;
     std::size_t start = 0;
@@ -57,12 +57,12 @@ class LineCutter {
     rest.erase(0,
                cut(rest, start, start + shown(std::string_view(rest).substr(start)).size(), each));
   }
-  // What stands there without a newline so far.
+  // Returns the text so far that has no newline yet.
   [[nodiscard]] std::string_view rest(const LogLabel& log) const {
     const auto found = rest_.find(log);
     return found == rest_.end() ? std::string_view() : shown(found->second);
   }
-  // The same, and nothing will be put behind it.
+  // The same, when nothing will follow it.
   template <class Each>
   void end(const LogLabel& log, Each each) {
     const auto found = rest_.find(log);
@@ -71,7 +71,7 @@ class LineCutter {
     rest_.erase(found);
     if (!shown(rest).empty()) give(each, shown(rest), false);
   }
-  // The same of every log: each(label, line).
+  // The same for every log: calls each(label, line).
   template <class Each>
   void end_all(Each each) {
     for (const auto& [log, rest] : std::exchange(rest_, {})) {
@@ -91,8 +91,8 @@ class LineCutter {
     if (returns_ == Returns::Cut && rest.ends_with('\r')) rest.remove_suffix(1);
     return rest;
   }
-  // Gives the whole pieces of [start, end), but never its last byte: what ends a line must not come
-  // out as an empty one. Where the rest begins.
+  // Passes the whole pieces of [start, end) to `each`, but never its last byte, so that a line's
+  // end does not become an empty line. Returns where the rest begins.
   template <class Each>
   std::size_t cut(std::string_view text, std::size_t start, std::size_t end, Each& each) const {
     for (; end - start > most_; start += most_) give(each, text.substr(start, most_), false);

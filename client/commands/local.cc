@@ -30,7 +30,7 @@ std::filesystem::path dir_of(const LocalOptions& options) {
                              : std::filesystem::absolute(options.dir, ignored);
 }
 
-// Clients look at the default place; elsewhere they must be told.
+// Clients use the default directory; for another one they need a variable.
 std::string hint(const LocalOptions& options) {
   return dir_of(options) == default_local_dir()
              ? ""
@@ -57,7 +57,7 @@ std::string up_text(const std::vector<v1::Node>& nodes) {
   return text;
 }
 
-// Which numbers the user gave: a plain 'local up' takes what is there or was.
+// Which numbers the user gave. A plain 'local up' keeps the existing or earlier ones.
 struct Asked {
   bool nodes = false;
   bool devices = false;
@@ -156,7 +156,8 @@ void add_local(CLI::App& app, Context& context, int& exit) {
         ->type_name("DIR");
     return added;
   };
-  // Options of their own: CLI11 gives variables to the verbs that were not called, too.
+  // Each verb has options of its own, because CLI11 also applies variables to verbs that were not
+  // called.
   auto options = std::make_shared<LocalOptions>();
   CLI::App* start = verb("up", "Start it, or what of it is gone", *options);
   CLI::Option* nodes =

@@ -31,7 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// Two `local up` or `local down` on one directory wait for each other.
+// Two `local up` or `local down` on one directory exclude each other: the second one fails.
 Result<io::UniqueFd> lock_dir(const fs::path& dir) {
   io::UniqueFd fd(::open((dir / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd)
@@ -45,7 +45,7 @@ Result<io::UniqueFd> lock_dir(const fs::path& dir) {
   return fd;
 }
 
-// All nodes that are connected.
+// Returns all connected nodes.
 std::optional<std::vector<v1::Node>> connected_nodes(const Session& session) {
   auto answer =
       ask(session, &Nodes::ListNodes, v1::ListNodesRequest(), nullptr, std::chrono::seconds(1));
@@ -57,7 +57,7 @@ std::optional<std::vector<v1::Node>> connected_nodes(const Session& session) {
   return nodes;
 }
 
-// With what the daemons that are waited for complained of last.
+// The error quotes the last warning or error of each daemon that is missing.
 std::unexpected<Error> not_registered(const std::vector<LocalDaemon>& daemons,
                                       const std::vector<LocalDaemon>& missing) {
   constexpr std::size_t kShown = 3;
@@ -72,8 +72,8 @@ std::unexpected<Error> not_registered(const std::vector<LocalDaemon>& daemons,
   return fail(ErrorCode::TimedOut, std::move(text));
 }
 
-// Waits until the nodes of `daemons` are connected, by the events that say so; daemons that die are
-// noticed within a second.
+// Waits until the nodes of `daemons` are connected, by their events. It notices within a second
+// that a daemon has died.
 Result<std::vector<v1::Node>> wait_registered(const Context& context,
                                               const std::vector<LocalDaemon>& daemons,
                                               Clock::time_point until) {
@@ -99,8 +99,8 @@ Result<std::vector<v1::Node>> wait_registered(const Context& context,
             return std::move(*nodes);
           }
         }
-        // Something will register: its event ends this wait; the deadline bounds it, so that a dead
-        // daemon is noticed.
+        // The next event of a registration ends this wait. The deadline keeps it short, so that a
+        // dead daemon is noticed.
         grpc::ClientContext watch;
         session->prepare(watch, std::chrono::milliseconds(300));
         v1::WatchRequest request;
@@ -112,8 +112,8 @@ Result<std::vector<v1::Node>> wait_registered(const Context& context,
         continue;
       }
     }
-    // No endpoint yet: the controller writes it once it listens. Its pidfd tells of an early death,
-    // the time-out looks again.
+    // There is no endpoint yet: the controller writes it once it listens. Its pidfd reports an
+    // early death; otherwise the loop tries again after the time-out.
     auto controller = process::Pidfd::open(daemons.front().process);
     if (controller) {
       pollfd item{.fd = controller->fd(), .events = POLLIN, .revents = 0};
@@ -123,8 +123,8 @@ Result<std::vector<v1::Node>> wait_registered(const Context& context,
   return not_registered(daemons, missing);
 }
 
-// One that was killed holds its state directory until the last of its threads is gone; a new one
-// would be refused it.
+// A killed daemon owns its state directory until the last of its threads is gone. Before that, a
+// new daemon could not lock the directory.
 Result<void> wait_for_end(const LocalDaemon& daemon, Clock::time_point until) {
   if (wait_gone({daemon}, until)) return {};
   return fail(ErrorCode::TimedOut,
@@ -134,7 +134,8 @@ Result<void> wait_for_end(const LocalDaemon& daemon, Clock::time_point until) {
                           daemon.process.pid));
 }
 
-// The file without which no client finds the controller; empty: none is missing.
+// Names the missing file without which no client finds the controller. Returns an empty text if no
+// file is missing.
 std::string missing_file(const fs::path& dir) {
   const auto endpoint = rpc::read_endpoint_file(local_endpoint(dir));
   if (!endpoint)
@@ -160,14 +161,14 @@ Result<void> stop_daemons(const fs::path& dir, const std::vector<LocalDaemon>& d
                           dir.string()));
 }
 
-// The controller and the agents that `up` asks for; what it leaves open is as it was. With the
-// processes of those that were started before, living or not.
+// Returns the controller and the agents that `up` asks for. Values that `up` leaves open stay as
+// they were. The daemons that were started before have their processes, alive or not.
 std::vector<LocalDaemon> plan_daemons(const LocalUp& up, const std::vector<LocalDaemon>& known) {
   constexpr std::uint32_t kNodes = 2;
   constexpr std::uint32_t kDevices = 4;
   std::vector<LocalDaemon> plan = {
       {.name = "controller", .node = "", .log = local_log(up.dir, "controller")}};
-  std::uint32_t devices = 0;  // of a new one, as is
+  std::uint32_t devices = 0;  // as is, of a new agent
   std::string type;
   const std::optional<std::string> asked_type = up.device_type == "cpu" ? "" : up.device_type;
   const auto add = [&](LocalDaemon agent) {
@@ -202,7 +203,8 @@ std::vector<LocalDaemon> plan_daemons(const LocalUp& up, const std::vector<Local
   return plan;
 }
 
-// Agents with stand-ins have an address each: servers of a rank table are told apart by it.
+// Each agent with stand-ins has an address of its own, because a rank table distinguishes servers
+// by it.
 Result<std::vector<std::string>> agent_arguments(const fs::path& dir, const LocalDaemon& agent) {
   std::vector<std::string> args = {"--controller", local_endpoint(dir).string(),
                                    "--name",       agent.node,
@@ -263,9 +265,9 @@ Result<LocalNodes> local_up(Context& context, const LocalUp& up,
                             daemon.node, daemon.devices, daemon.device_type, kCardsMost));
   }
   std::vector<LocalDaemon> running;
-  // Before each start and after it: who is stopped half way must find all of the plan at the next
-  // 'local up', and a disk that is full must stop it before anything is started. The daemons of an
-  // earlier, larger cluster are not forgotten.
+  // Written before each start and after it. If 'local up' is interrupted, the next one must find
+  // the whole plan; and a full disk must stop it before anything is started. The list also keeps
+  // the daemons of an earlier, larger cluster.
   const auto remember = [&] {
     std::vector<LocalDaemon> all = running;
     const auto listed = [&](const LocalDaemon& daemon) {
@@ -297,7 +299,7 @@ Result<LocalNodes> local_up(Context& context, const LocalUp& up,
     if (auto ended = wait_for_end(daemon, until); !ended) return fail(std::move(ended.error()));
     if (auto written = remember(); !written) return fail(std::move(written.error()));
     std::error_code ignored;
-    // of a controller that is gone: nobody must find it
+    // This is the file of a controller that is gone; no client may find it.
     if (controller) fs::remove(local_endpoint(up.dir), ignored);
     auto args = controller ? controller_arguments(up) : agent_arguments(up.dir, daemon);
     if (!args) return fail(std::move(args.error()));
@@ -309,7 +311,7 @@ Result<LocalNodes> local_up(Context& context, const LocalUp& up,
     running.push_back(std::move(*started));
     if (auto written = remember(); !written) return fail(std::move(written.error()));
   }
-  (void)remember();  // what runs is found without it
+  (void)remember();  // running daemons are found without the list
   context.controller = local_endpoint(up.dir).string();
   auto nodes = wait_registered(context, running, until);
   if (!nodes) return fail(std::move(nodes.error()));
@@ -333,8 +335,8 @@ std::string local_silence(Context& context, const fs::path& dir) {
 
 namespace {
 
-// Asks that every live job be cancelled and waits for the ends. Best effort: the answer says why
-// not all could be asked for; empty: all were.
+// Requests that every live job be cancelled, and waits for their ends, best effort. Returns why not
+// all could be requested, or an empty text.
 std::string cancel_jobs(const Context& context, Clock::time_point until) {
   constexpr const char* kSilent = "the controller did not answer";
   auto session = context.connect();
@@ -373,8 +375,8 @@ std::string cancel_jobs(const Context& context, Clock::time_point until) {
   return "";
 }
 
-// Workers outlive agents: those whose claim stands in a run directory of this cluster are killed,
-// then all that carries their process tag.
+// Workers survive their agents. This kills the workers that have a claim in a run directory of this
+// cluster, then all processes with their process tag.
 Result<void> sweep_workers(const fs::path& dir, Clock::time_point until) {
   const auto boot = process::boot_id();
   if (!boot) return fail(boot.error());
@@ -387,7 +389,7 @@ Result<void> sweep_workers(const fs::path& dir, Clock::time_point until) {
       const rundir::RunLayout layout(agent.run(run.job, run.attempt));
       const auto claim = rundir::read_claim(layout);
       const auto launch = rundir::read_launch(layout);
-      // of another boot: its numbers are a stranger's now
+      // If the claim is of another boot, its pid may belong to a stranger now.
       if (claim && *claim && (*claim)->pid() != 0 && (*claim)->boot_id() == boot->str()) {
         if (auto pidfd = process::Pidfd::open(
                 {.pid = static_cast<pid_t>((*claim)->pid()), .start_time = (*claim)->start_time()}))
@@ -416,7 +418,7 @@ Result<std::string> local_down(Context& context, const fs::path& dir,
   if (auto found = find_daemons(dir); !found) return fail(std::move(found.error()));
   auto lock = lock_dir(dir);
   if (!lock) return fail(std::move(lock.error()));
-  auto daemons = find_daemons(dir);  // again: a 'local up' may have been at work until now
+  auto daemons = find_daemons(dir);  // again: a 'local up' may have just ended
   if (!daemons) return fail(std::move(daemons.error()));
   context.controller = local_endpoint(dir).string();
   const auto until = Clock::now() + timeout;
@@ -428,7 +430,7 @@ Result<std::string> local_down(Context& context, const fs::path& dir,
     not_cancelled = missing_file(dir);
     if (not_cancelled.empty()) not_cancelled = cancel_jobs(context, until);
   }
-  // agents first: the controller hears them leave
+  // Stop the agents first, so that the controller notices that they leave.
   for (const auto* group : {&agents, &controller}) {
     if (auto stopped = stop_daemons(dir, *group); !stopped) return fail(std::move(stopped.error()));
   }

@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
-// Beside our own binary: a build folder or an installation holds all four.
+// In the directory of muster's own binary: a build folder or an installation contains all four.
 Result<std::string> sibling(std::string_view name) {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
@@ -57,7 +57,7 @@ std::string log_end(const fs::path& log) {
   return out;
 }
 
-// proc(5): masks of the signals that wait for the first thread, and for the process.
+// proc(5): the masks of pending signals of the first thread, and of the process.
 bool is_killed(pid_t pid) {
   constexpr std::uint64_t kExiting = 0x4;  // PF_EXITING, include/linux/sched.h
   const auto stat = process::read_stat(pid);
@@ -79,7 +79,7 @@ Result<std::vector<LocalDaemon>> read_daemons(const fs::path& dir) {
   auto text = io::read_file(local_processes(dir), 1 << 20);
   if (!text) {
     std::error_code ignored;
-    // 'muster local down' takes the list, and leaves the state
+    // 'muster local down' removes the list and keeps the state.
     const bool was_up = fs::is_directory(local_controller_dir(dir), ignored);
     if (text.error().code == ErrorCode::NotFound)
       return fail(
@@ -100,7 +100,7 @@ Result<std::vector<LocalDaemon>> read_daemons(const fs::path& dir) {
   if (!boot) return fail(boot.error());
   for (const auto& item : list) {
     if (!item.is_object()) continue;
-    // Of another boot: gone, whoever has its number now.
+    // A process of another boot is gone, whoever has its pid now.
     const std::uint64_t start_time =
         item.value("bootId", "") == boot->str() ? item.value("startTime", std::uint64_t{0}) : 0;
     out.push_back({.name = item.value("name", ""),
@@ -113,7 +113,8 @@ Result<std::vector<LocalDaemon>> read_daemons(const fs::path& dir) {
   return out;
 }
 
-// What follows `flag` in a command line: the words of /proc/PID/cmdline, each ended by a zero byte.
+// Returns the word after `flag` in a command line: the words of /proc/PID/cmdline, each with a zero
+// byte at its end.
 std::string_view value_of(std::string_view words, std::string_view flag) {
   bool next = false;
   while (!words.empty()) {
@@ -130,7 +131,7 @@ bool same_folder(const fs::path& one, const fs::path& other) {
   return one == other || (one.is_absolute() && fs::equivalent(one, other, error) && !error);
 }
 
-// The daemon of the cluster in `dir` with this command line, if it is one.
+// Returns the daemon of the cluster in `dir` that has this command line, if it is one.
 std::optional<LocalDaemon> daemon_of(const fs::path& dir, std::string_view words) {
   const fs::path program = words.substr(0, words.find('\0'));
   const fs::path state = value_of(words, "--state-dir");
@@ -152,9 +153,9 @@ std::optional<LocalDaemon> daemon_of(const fs::path& dir, std::string_view words
   return agent;
 }
 
-// Those of our user that run, by their command lines.
+// Returns the running daemons of our user, found by their command lines.
 std::vector<LocalDaemon> running_daemons(const fs::path& dir) {
-  // bytes; the kernel takes 6 MiB at most, with the environment
+  // in bytes; the kernel accepts 6 MiB at most, with the environment
   constexpr std::size_t kWordsMost = 4 << 20;
   std::vector<LocalDaemon> found;
   std::vector<pid_t> parents;
@@ -177,7 +178,7 @@ std::vector<LocalDaemon> running_daemons(const fs::path& dir) {
     found.push_back(std::move(*daemon));
     parents.push_back(stat->parent);
   }
-  // A child of a daemon has its command line until it executes its own program.
+  // A child of a daemon has the daemon's command line until it executes its own program.
   std::vector<LocalDaemon> out;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const bool child = std::ranges::any_of(
@@ -243,8 +244,8 @@ Result<LocalDaemon> start_daemon(const fs::path& dir, const std::string& name,
   for (auto& arg : args) request.argv.push_back(std::move(arg));
   request.argv.insert(request.argv.end(), {"--log-file", log.string()});
   request.env = process::own_environment();
-  // A private cluster takes its settings from its own command line, never from a variable meant for
-  // a client.
+  // A private cluster takes its settings from its own command line, never from a variable that is
+  // meant for a client.
   std::erase_if(request.env, [](const std::string& entry) {
     return entry.starts_with("MUSTER_") && !entry.starts_with("MUSTER_LOG_LEVEL=");
   });
@@ -274,7 +275,7 @@ std::string last_complaint(const LocalDaemon& daemon) {
   while (!rest.empty()) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    const auto level = line.substr(std::min(line.size(), line.find(' ') + 1));  // behind the time
+    const auto level = line.substr(std::min(line.size(), line.find(' ') + 1));  // after the time
     if (level.starts_with("warning ") || level.starts_with("error ") ||
         level.starts_with("critical "))
       last = line;

@@ -1,8 +1,12 @@
-// The daemons of a private cluster as processes: which were started, whether they live, how they
-// end. A daemon is its pid and start time, written down in `processes` (local_paths.h), or found
-// among the running processes by its command line: a 'local up' that was killed, a full disk or a
-// removed file leaves daemons that nobody wrote down. Every signal goes through a pidfd whose start
-// time was checked. One thread; blocks with deadlines.
+// Manages the daemons of a private cluster as processes: which were started, whether they are
+// alive, and how they end. Stateless functions on plain values. One thread; blocks with deadlines.
+//
+// A daemon is identified by its pid and start time. They are in the file `processes`
+// (local_paths.h), or the daemon is found among the running processes by its command line. The
+// second case is needed: a killed 'local up', a full disk or a removed file leaves daemons that are
+// not in the file.
+//
+// Every signal goes through a pidfd whose start time was checked.
 #pragma once
 
 #include <chrono>
@@ -19,10 +23,10 @@ namespace muster::client {
 struct LocalDaemon {
   std::string name;              // "controller", "agent"
   std::string node;              // agents only
-  process::ProcessId process{};  // pid 0: it was to be started
+  process::ProcessId process{};  // pid 0: planned, not started
   std::filesystem::path log;
   std::uint32_t devices = 0;  // agents only; 0: not known
-  // agents only: of stand-ins (local_cards.h); empty: CPU slots, or not known
+  // agents only: type of the stand-ins (local_cards.h); empty: CPU slots, or not known
   std::string device_type;
 
   [[nodiscard]] bool same_as(const LocalDaemon& other) const {
@@ -30,26 +34,26 @@ struct LocalDaemon {
   }
 };
 
-// The daemons of `processes`, living or not, and those that run without being in it; the controller
-// first. NotFound: nothing is written down, and none runs.
+// Returns the daemons in `processes`, alive or not, and those that run without being in it; the
+// controller comes first. NotFound: the file does not exist and no daemon runs.
 Result<std::vector<LocalDaemon>> find_daemons(const std::filesystem::path& dir);
 Result<void> write_daemons(const std::filesystem::path& dir,
                            const std::vector<LocalDaemon>& daemons);
 
-// `name`: "controller" or "agent"; `file`: of its log, without the ending.
+// `name` is "controller" or "agent". `file` is the name of its log, without the extension.
 Result<LocalDaemon> start_daemon(const std::filesystem::path& dir, const std::string& name,
                                  const std::string& node, const std::string& file,
                                  std::vector<std::string> args);
 
-// It runs, and nobody has killed it: a process that SIGKILL was sent to may still be listed, talk
-// and hold its locks.
+// True if it runs and no SIGKILL was sent to it. A process that got SIGKILL may still be listed,
+// answer calls, and own its locks.
 bool is_up(const LocalDaemon& daemon);
-// The last warning or error in its log; empty: there is none.
+// Returns the last warning or error in its log, or an empty text.
 std::string last_complaint(const LocalDaemon& daemon);
-// The error names one that has ended or is ending, with the end of its log.
+// The error names a daemon that has ended or is ending, with the end of its log.
 Result<void> all_up(const std::vector<LocalDaemon>& daemons);
-// By their pidfds: until the last thread of each is gone, and with it every lock and socket that
-// they held. False: time is up.
+// Waits by their pidfds until the last thread of each is gone, and with it every lock and socket
+// that they owned. Returns false if the time is over.
 bool wait_gone(const std::vector<LocalDaemon>& daemons,
                std::chrono::steady_clock::time_point until);
 void signal_all(const std::vector<LocalDaemon>& daemons, int number);

@@ -1,5 +1,7 @@
-// Where a private cluster lives on this machine (muster local up). Nobody builds these paths
-// elsewhere.
+// Builds the paths of a private cluster on this machine (muster local up). Pure, except for reading
+// the environment.
+//
+// No other code builds these paths. $MUSTER_LOCAL_DIR replaces the default directory.
 //
 //   <dir>/                 mode 0700; default ${XDG_STATE_HOME:-~/.local/state}/muster/local
 //     endpoint             how clients find the controller (common/rpc/endpoint_file.h)
@@ -8,7 +10,7 @@
 //     controller/          the controller's state directory
 //     agents/<name>/       an agent's state directory
 //     cards/<name>         an agent's stand-in devices (--device-type)
-//     log/<daemon>.log     what the daemons say
+//     log/<daemon>.log     the daemons' logs
 //     processes            JSON: which daemons were to be started: pid, start time, devices of an
 //                          agent
 #pragma once

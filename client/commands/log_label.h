@@ -1,5 +1,5 @@
-// Whose log a line or a chunk is of: a rank's, or that of a process beside the ranks ("setup",
-// "scheduler") on one node. Values.
+// A LogLabel names the log of a line or a chunk: a rank's log, or that of another process ("setup",
+// "scheduler") on one node. Plain values.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,18 +12,19 @@
 
 namespace muster::client {
 
-// ReadLogsRequest.auxiliaries: all that there are; the setup's of nodes whose start failed, beside
-// what else is asked for (controller/api/log_sources.h).
+// Values for ReadLogsRequest.auxiliaries. The first means all auxiliary logs. The second means the
+// setup logs of nodes whose start failed, in addition to the other requested logs
+// (controller/api/log_sources.h).
 inline constexpr const char* kAllAuxiliaries = "*";
 inline constexpr const char* kFailedSetups = "setup:failed";
 
 struct LogLabel {
   std::uint32_t attempt = 0, rank = 0;
-  std::string auxiliary{};  // not empty: rank says nothing
+  std::string auxiliary{};  // not empty: rank is unused
   std::string node{};       // of an auxiliary process
   friend auto operator<=>(const LogLabel&, const LogLabel&) = default;
 
-  // As it stands in brackets before a line: "rank 3", "node1 setup".
+  // The text in brackets before a line: "rank 3", "node1 setup".
   [[nodiscard]] std::string text() const {
     return auxiliary.empty() ? fmt::format("rank {}", rank) : fmt::format("{} {}", node, auxiliary);
   }

@@ -1,4 +1,5 @@
-// muster logs: what the ranks, and the processes beside them, wrote, from the controller's copy.
+// muster logs: prints what the ranks and the other processes of a job wrote, from the controller's
+// copy.
 #include <fmt/format.h>
 #include <re2/re2.h>
 
@@ -36,17 +37,17 @@ struct LogsOptions {
   std::string attempt;
   std::string grep;
   std::string since;
-  std::uint64_t tail = 0;  // 0: not given
+  std::uint64_t tail = 0;  // 0: not set
   std::string timeout;
   bool raw = false;
 };
 
-// Prints whole lines, labelled where several logs are shown. On a terminal they keep their colours,
-// and a line that its program draws again and again is drawn so where it is alone; where others
-// stand beside it, its states are lines of their own, one a second.
+// Prints whole lines, with labels if several logs are shown. On a terminal, lines keep their
+// colours. If only one log is shown, a line that its program redraws is redrawn in place. With
+// several logs, the states of such a line become lines of their own, one a second.
 class Printer {
  public:
-  // `grep`: null = every line.
+  // `grep` null means every line.
   Printer(const Context& context, bool raw, std::unique_ptr<const RE2> grep, bool labels)
       : context_(context),
         raw_(raw),
@@ -94,7 +95,7 @@ class Printer {
     if (grep_ && !RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *grep_)) return;
     if (redrawn && !grep_ && !bars_.due(log, std::chrono::steady_clock::now())) return;
     clear();
-    // A terminal is protected from what a program may write; a pipe gets the bytes.
+    // A terminal is protected from what a program may write; a pipe gets the unchanged bytes.
     const std::string shown = terminal_ ? render::coloured(text, context_.out) : std::string(text);
     if (labels_)
       fmt::print("{} {}\n",
@@ -104,8 +105,8 @@ class Printer {
     else
       fmt::print("{}\n", shown);
   }
-  // A line that has not ended, in the terminal's row; what does not fit there is cut off by the
-  // terminal.
+  // Draws a line that has not ended in the terminal's current row. The terminal cuts off what does
+  // not fit.
   void draw(std::string_view text) {
     clear();
     fmt::print("\x1b[?7l{}\x1b[?7h",
@@ -120,8 +121,8 @@ class Printer {
   const std::unique_ptr<const RE2> grep_;
   const bool labels_;
   const bool terminal_;
-  const bool redraws_;  // one log, nothing beside it
-  bool drawn_ = false;  // the row has a line that has not ended
+  const bool redraws_;  // only one log is shown
+  bool drawn_ = false;  // the row contains an unfinished line
   bool any_ = false;
   std::uint32_t attempt_ = 0;
   LineCutter cutter_;
@@ -152,7 +153,7 @@ Result<v1::ReadLogsRequest> request_of(const LogsOptions& options) {
                       render::printable(name)));
     request.add_auxiliaries(name == "all" ? kAllAuxiliaries : name);
   }
-  // Where no log was chosen, what a setup said that failed is the only answer there is.
+  // If the user chose no log, the lines of a failed setup are the only answer that exists.
   if (options.ranks.empty() && options.auxiliaries.empty() && !options.raw)
     request.add_auxiliaries(kFailedSetups);
   const bool one_rank = ranks->size() == 1 && options.auxiliaries.empty();
@@ -185,11 +186,11 @@ Result<v1::ReadLogsRequest> request_of(const LogsOptions& options) {
   return request;
 }
 
-// Null for an empty text.
+// Returns null for an empty text.
 Result<std::unique_ptr<const RE2>> grep_of(const std::string& text) {
   if (text.empty()) return nullptr;
   RE2::Options options(RE2::Quiet);
-  options.set_encoding(RE2::Options::EncodingLatin1);  // logs hold any bytes
+  options.set_encoding(RE2::Options::EncodingLatin1);  // logs may contain any bytes
   auto pattern = std::make_unique<const RE2>(text, options);
   if (!pattern->ok())
     return fail(
@@ -198,7 +199,7 @@ Result<std::unique_ptr<const RE2>> grep_of(const std::string& text) {
   return pattern;
 }
 
-// Behind "no log lines".
+// Returns the text to append to "no log lines".
 std::string why_none(const Session& session, Interrupt& interrupt, const LogsOptions& options) {
   if (!options.since.empty()) return " since then";
   v1::GetJobRequest request;
@@ -211,14 +212,14 @@ std::string why_none(const Session& session, Interrupt& interrupt, const LogsOpt
       render::is_final(job.phase())
           ? fmt::format(": the job has ended ({})", render::phase_text(job.phase()))
           : "";
-  // The latest attempt may have ended before a rank of it started.
+  // The latest attempt may have ended before any of its ranks started.
   if (options.attempt.empty() && job.attempt() > 1)
     return fmt::format(" of attempt {}{}{}; --attempt all has those of earlier ones", job.attempt(),
                        ended.empty() ? " yet" : "", ended);
   return ended.empty() ? " yet" : ended;
 }
 
-// With launch.per: node a number may be a script's and that of a rank inside of one.
+// With launch.per: node, one number may mean a script and also a rank inside a script.
 void tell_scripts(const v1::Job& job, const v1::ReadLogsRequest& request) {
   if (job.spec().launch().per() != v1::LAUNCH_PER_NODE || job.attempts().empty() ||
       !render::is_terminal(2))
@@ -249,7 +250,7 @@ Result<int> logs(const Context& context, const LogsOptions& options) {
         const auto job = ask(session, &Jobs::GetJob, which, &interrupt);
         if (!job && interrupt.fired()) return interrupt.timed_out() ? kTimedOut : kOk;
         if (!job) return fail(job.error());
-        request->set_job(job->job().id());  // its name may be another job's later
+        request->set_job(job->job().id());  // its name may belong to another job later
         if (job->asked_for_chain() && !options.raw)
           fmt::print(stderr, "stage {}, job {}\n",
                      render::printable(job->job().spec().stage().name()),

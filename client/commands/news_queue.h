@@ -1,5 +1,7 @@
-// What the reading threads of a followed job hand to the thread that prints. Bounded: a reader
-// waits when the terminal is slower than the job. Any thread.
+// A NewsQueue passes news from the reading threads of a followed job to the printing thread. The
+// Follower of follow.cc owns one. Any thread.
+//
+// It is bounded: a reader waits when the terminal is slower than the job.
 #pragma once
 
 #include <chrono>
@@ -13,7 +15,7 @@
 
 namespace muster::client {
 
-// Of one of the two streams; an error ended it for good.
+// The end of one of the two streams; an error means that it ended for good with that error.
 struct EventsEnded {
   Result<void> how;
 };
@@ -27,9 +29,10 @@ class NewsQueue {
   static constexpr std::size_t kMost = 4096;
 
   void push(News news);
-  // Everything there is; waits until there is something, for `until`, or for close().
+  // Returns everything in the queue. Waits until there is something, until `until`, or until
+  // close().
   std::deque<News> take(std::chrono::steady_clock::time_point until);
-  // Nobody waits any more, on either side.
+  // Ends all waits, on both sides.
   void close();
 
  private:

@@ -1,4 +1,4 @@
-// muster node ls | show | declare-dead: the fleet.
+// muster node ls | show | declare-dead: the nodes of the cluster.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -34,7 +34,8 @@ render::Tint state_tint(const v1::Node& node) {
                                                                            : render::Tint::Warn;
 }
 
-// Why its state directory takes no writes, and what comes of it; empty: it does.
+// Returns why the node's state directory accepts no writes, and the consequence. Returns an empty
+// text if it accepts them.
 std::string disk_text(const v1::Node& node, WallTime now) {
   if (node.disk_trouble().empty()) return {};
   const std::string text = "no writes to its state directory (" +
@@ -190,7 +191,8 @@ Result<int> declare_dead(const Context& context, const NodeOptions& options) {
 }  // namespace
 
 void add_node(CLI::App& app, Context& context, int& exit) {
-  // NodeOptions of their own: CLI11 gives variables to the verbs that were not called, too.
+  // Each verb has NodeOptions of its own, because CLI11 also applies variables to verbs that were
+  // not called.
   auto options = std::make_shared<NodeOptions>();
   CLI::App* command = app.add_subcommand("node", "Nodes: list, show, declare dead");
   command->require_subcommand(1);

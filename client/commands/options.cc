@@ -16,16 +16,16 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// "5", "1.5": a time without its unit.
+// "5" or "1.5": a time without its unit.
 bool bare_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-// Eats digits and marks of a time from its front.
+// Removes digits and separators from the front of a time.
 class Scan {
  public:
   explicit Scan(std::string_view text) : text_(text) {}
-  // Exactly `digits` of them.
+  // Reads exactly `digits` digits.
   std::optional<int> number(std::size_t digits) {
     int value = 0;
     if (text_.size() < digits ||
@@ -40,7 +40,7 @@ class Scan {
     text_.remove_prefix(1);
     return true;
   }
-  // Behind a point: a part of a second.
+  // Reads the fraction of a second after the point.
   Duration fraction() {
     Duration value{0};
     for (Duration unit = milliseconds(100);
@@ -75,7 +75,8 @@ std::optional<TimeOfDay> clock_of(Scan& scan) {
   return clock;
 }
 
-// Minutes east of Greenwich; nothing: "here". Outer nothing: nonsense.
+// Returns minutes east of Greenwich, or an inner nothing for "here". The outer nothing means that
+// the text is not a zone.
 std::optional<std::optional<int>> zone_of(Scan& scan) {
   if (scan.done()) return std::optional<int>();
   if (scan.mark('Z')) return std::optional(0);
@@ -133,7 +134,7 @@ std::optional<WallTime> clock_alone(Scan scan, WallTime now) {
   localtime_r(&seconds, &today);
   const WallTime at = here(today, *clock);
   if (at <= now) return at;
-  --today.tm_mday;  // mktime makes a date of it
+  --today.tm_mday;  // mktime corrects the date
   return here(today, *clock);
 }
 
@@ -149,8 +150,7 @@ void add_job_option(CLI::App& command, std::string& into) {
 }
 
 void add_output_option(CLI::App& command, std::string& into, render::Names names) {
-  // MUSTER_OUTPUT is meant for every verb: where there are no names to print, "name" there is not
-  // meant.
+  // MUSTER_OUTPUT applies to every verb. A verb without names ignores the value "name".
   CLI::Option* option =
       command.add_option("-o,--output", into,
                          names == render::Names::Yes ? "table, wide, json, jsonl, yaml or name"

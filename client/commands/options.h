@@ -1,4 +1,5 @@
-// Options that several verbs have, and what their texts mean. Values.
+// Options that several verbs share, and the functions that parse their texts. Pure, except for
+// reading the environment.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -22,8 +23,8 @@ void add_output_option(CLI::App& command, std::string& into,
 void add_timeout_option(CLI::App& command, std::string& into, const std::string& what);
 void add_ranks_option(CLI::App& command, std::vector<std::string>& into, const std::string& what);
 
-// Digits and nothing else, from `least` to `most`: CLI11 alone takes "-1" and
-// "99999999999999999999" for the greatest number there is, and "010" for 8.
+// Accepts only digits, from `least` to `most`. CLI11 alone would take "-1" and
+// "99999999999999999999" as the greatest possible number, and "010" as 8.
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
 template <class Number>
 CLI::Option* add_number_option(CLI::App& command, const std::string& names, Number& into,
@@ -32,16 +33,20 @@ CLI::Option* add_number_option(CLI::App& command, const std::string& names, Numb
   return command.add_option(names, into, what)->transform(whole_number(least, most));
 }
 
-// common/base/duration.h; `option` is for the error.
+// Parses a duration (common/base/duration.h); `option` is for the error.
 Result<std::chrono::milliseconds> parse_timeout(std::string_view text,
                                                 std::string_view option = "--timeout");
 
-// "0,8-15", split at the commas. Empty: all of them, as is "all".
+// Parses "0,8-15", split at the commas. An empty list means all ranks, and "all" gives an empty
+// list.
 Result<std::vector<std::uint32_t>> parse_ranks(const std::vector<std::string>& texts);
 
-// A time that has been: "10m" (so long before `now`), "14:05" or "14:05:30" (the last time a clock
-// here showed it), "2026-03-01", "2026-03-01T14:05:30.5" (here), "2026-03-01T13:05Z",
-// "2026-03-01T14:05+01:00". "Here" is the time zone of this process.
+// Parses a time in the past:
+// - "10m": so long before `now`;
+// - "14:05" or "14:05:30": the last time that a clock here showed it;
+// - "2026-03-01", "2026-03-01T14:05:30.5": here;
+// - "2026-03-01T13:05Z", "2026-03-01T14:05+01:00".
+// "Here" is the time zone of this process.
 Result<WallTime> parse_since(std::string_view text, WallTime now);
 
 }  // namespace muster::client

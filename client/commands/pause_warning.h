@@ -1,13 +1,13 @@
-// Under a list that looks as always: the controller pauses, and nothing of what is listed goes on
-// to its next phase. One thread.
+// Warns below a list if the controller pauses: the list looks as usual, but no job in it goes to
+// its next phase. One stateless function. One thread.
 #pragma once
 
 #include "client/commands/context.h"
 
 namespace muster::client {
 
-// A line on standard error where the controller says so; nothing where it does not, or does not
-// answer at once.
+// Prints a line on standard error if the controller reports a pause. Prints nothing if there is
+// none, or if the controller does not answer within 2 s.
 void warn_of_pause(const Context& context);
 
 }  // namespace muster::client

@@ -1,4 +1,4 @@
-// muster plan: what would run where, and where each value comes from. Submits nothing.
+// muster plan: prints what would run where, and the source of each value. It submits nothing.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -76,13 +76,13 @@ void print_plan(const Context& context, const v1::PlanJobResponse& plan,
   }
 }
 
-// A job, or one stage of a chain: `heading` is what stands above it.
+// A job, or one stage of a chain. `heading` is printed above it.
 struct Planned {
   std::string heading;
   v1::PlanJobResponse plan;
 };
 
-// The stages that are asked for, by their numbers.
+// Returns the numbers of the requested stages.
 Result<std::vector<std::size_t>> chosen_stages(const std::vector<v1::JobSpec>& stages,
                                                const std::string& name) {
   std::vector<std::size_t> chosen;
@@ -160,7 +160,7 @@ Result<int> plan(const Context& context, const PlanOptions& options) {
   if (!ranks) return fail(ranks.error());
   v1::PlanJobRequest request;
   for (const auto rank : *ranks) request.add_ranks(rank);
-  // People see one rank unless they ask for more; programs get all of them.
+  // People see one rank unless they ask for more; programs get all ranks.
   const bool people = options.output == "table" || options.output == "wide";
   if (people && options.ranks.empty() && !options.all_ranks) request.add_ranks(0);
   const auto print = [&](const std::vector<Planned>& planned) {

@@ -40,7 +40,7 @@ std::string patch_lines(const v1::CodePatch& patch) {
   return out;
 }
 
-// Texts that hold the code's own path: what is behind it is without the patches.
+// Finds texts that contain the code's own path: the files at that path do not have the patches.
 std::map<std::string, std::string> outside_the_copy(const v1::JobSpec& spec) {
   std::string code = spec.code().at();
   while (code.size() > 1 && code.ends_with('/')) code.pop_back();

@@ -1,4 +1,4 @@
-// What code.patches do, as far as the spec alone tells: for `muster plan`.
+// Describes what code.patches do, as far as the spec alone shows, for `muster plan`. Pure.
 #pragma once
 
 #include <string>
@@ -9,8 +9,9 @@
 
 namespace muster::client {
 
-// Where the code is copied to on every node, then a line a patch and one a file of it, and what of
-// the job still names the code without the patches. Empty: the code is used in place.
+// Returns the path of the code copy on every node, then a line for each patch and for each of its
+// files. It also lists what in the job still names the code without the patches. Returns an empty
+// text if the code is used in place.
 std::vector<std::string> code_warnings(const v1::JobSpec& spec);
 std::string code_patches_text(const v1::JobSpec& spec, const render::Style& style);
 

@@ -17,7 +17,7 @@
 namespace muster::client {
 namespace {
 
-// The file as it is and as the copy will be.
+// Returns the file as it is, and as the copy will be.
 Result<std::pair<std::string, std::string>> both(const engine::FilePatch& file,
                                                  const std::string& text) {
   std::pair<std::string, std::string> texts{text, text};
@@ -51,8 +51,8 @@ std::string printed(std::string_view text, const render::Style& style) {
   return out;
 }
 
-// The spec says which files, the plan of a node what its templates stand for: the same files in the
-// same order. A controller of before this answers without.
+// The spec names the files. The plan of a node has the same files in the same order, with their
+// templates filled in. An older controller answers without them.
 std::vector<engine::FilePatch> filled(const v1::PlanJobResponse& plan) {
   std::vector<engine::FilePatch> files = engine::file_patches(plan.spec());
   std::vector<const v1::LaunchedFile*> made;
@@ -68,8 +68,8 @@ std::vector<engine::FilePatch> filled(const v1::PlanJobResponse& plan) {
 }
 
 struct Visitor {
-  std::function<void(const std::string& why)> elsewhere;  // it is not on this machine
-  std::function<void(const std::string& why)> refused;    // the file does not take the change
+  std::function<void(const std::string& why)> elsewhere;  // the file is not on this machine
+  std::function<void(const std::string& why)> refused;    // the change does not fit the file
   std::function<void(const std::string& source, const std::string& before,
                      const std::string& after)>
       changed;

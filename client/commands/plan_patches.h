@@ -1,5 +1,5 @@
-// What launch.patch and launch.vars do to files, as far as these are on this machine: for `muster
-// plan`.
+// Shows what launch.patch and launch.vars do to files that are on this machine, for `muster plan`.
+// Stateless functions that read files. One thread.
 #pragma once
 
 #include <string>
@@ -10,9 +10,10 @@
 
 namespace muster::client {
 
-// A difference a file (as a copy is written: without comments), what is wrong with a change, or
-// that the file is on the nodes alone; values are those of the first of the nodes that are shown.
-// Empty: nothing is changed.
+// Returns for each file one of these: a difference (in the form of the copy, without comments),
+// what is wrong with a change, or a note that the file is only on the nodes. Values are those of
+// the first shown
+// node. Returns an empty text if nothing is changed.
 std::vector<std::string> patch_warnings(const v1::PlanJobResponse& plan);
 std::string patches_text(const v1::PlanJobResponse& plan, const render::Style& style);
 

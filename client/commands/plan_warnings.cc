@@ -19,7 +19,7 @@ std::vector<std::string> script_warnings(const v1::JobSpec& spec) {
   std::vector<std::string> replaced, lines;
   for (const auto& [name, value] : launch.vars()) replaced.push_back(name);
   const import::ShellScript script = import::shell_script_of(command, spec.code().at());
-  // Where muster answers the launcher that the script calls.
+  // Only where muster answers the launcher that the script calls.
   if (launch.intercept()) lines = import::computed_warnings(script, replaced);
   const bool resumes = !spec.resume().has_enabled() || spec.resume().enabled();
   if (resumes)

@@ -1,4 +1,4 @@
-// muster ps: jobs, those that live first, then newest first.
+// muster ps: lists jobs, live ones first, then newest first.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,5 +1,5 @@
-// muster ranktable: rank tables for HCCL without any daemon, as hccl_tools.py and merge_hccl.py
-// make them; and those of jobs.
+// muster ranktable: makes rank tables for HCCL without any daemon, like hccl_tools.py and
+// merge_hccl.py, and shows those of jobs.
 #include "client/commands/ranktable.h"
 
 #include "client/commands/commands.h"

@@ -1,5 +1,5 @@
-// Where `muster ranktable generate` gets addresses from: hccn_tool within bounds of time and output
-// (common/process/tool.h), /etc/hccn.conf.
+// Finds the addresses for `muster ranktable generate`: from hccn_tool with limits on time and
+// output (common/process/tool.h), or from /etc/hccn.conf.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <netdb.h>
@@ -23,7 +23,7 @@ namespace {
 constexpr const char* kTool = "hccn_tool";
 constexpr std::size_t kToolBytesMax = 64 << 10;
 
-// All of them, or why not.
+// All addresses, or the reason why not.
 struct Answered {
   std::optional<std::map<std::uint32_t, std::string>> addresses;
   std::string why;  // empty = there is no tool
@@ -56,7 +56,7 @@ Answered ask_tool(const std::vector<std::uint32_t>& devices, std::chrono::millis
   return {.addresses = std::move(addresses), .why = {}};
 }
 
-// Empty: no address, or a loopback one.
+// Returns an empty text if there is no address, or only a loopback one.
 std::string text_of(const sockaddr& socket_address) {
   std::array<char, NI_MAXHOST> host{};
   if (::getnameinfo(&socket_address, sizeof(sockaddr_in), host.data(), host.size(), nullptr, 0,
@@ -68,7 +68,8 @@ std::string text_of(const sockaddr& socket_address) {
              : "";
 }
 
-// The kernel's own choice for an address that is nobody's (RFC 5737); nothing is sent.
+// Asks the kernel which own address it would use for an address that belongs to nobody (RFC 5737).
+// Nothing is sent.
 std::string address_of_default_route() {
   const io::UniqueFd probe(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in far{};

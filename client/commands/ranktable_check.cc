@@ -1,5 +1,5 @@
-// muster ranktable check: would HCCL take this table? Exit 0 acceptable, 2 not completed yet, 64
-// rejected.
+// muster ranktable check: checks whether HCCL would accept a table. Exit 0 accepted, 2 not
+// completed yet, 64 rejected.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -27,7 +27,7 @@ int exit_of(Verdict verdict) {
   return kInternal;
 }
 
-// What the place of the file means to its readers.
+// Judges the path of the file as its readers would.
 void judge_path(const std::string& file, Judgement& judgement) {
   if (file == "-") return;
   std::error_code error;

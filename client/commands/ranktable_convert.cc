@@ -1,5 +1,5 @@
-// muster ranktable convert: a group list (jobstart_hccl.json) as a table of version 1.0, numbered
-// as the cloud's launcher numbers it.
+// muster ranktable convert: converts a group list (jobstart_hccl.json) to a table of version 1.0,
+// with the numbers that the cloud's launcher gives.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace muster::client {
 namespace {
 
 int convert(const Context& context, std::string file, const std::string& output) {
-  // In the cloud RANK_TABLE_FILE names the directory.
+  // In the cloud, RANK_TABLE_FILE names the directory.
   std::error_code ignored;
   if (std::filesystem::is_directory(file, ignored))
     file = (std::filesystem::path(file) / "jobstart_hccl.json").string();

@@ -1,4 +1,4 @@
-// Files of `muster ranktable`: hostile to read, never half-written.
+// Files of `muster ranktable`: input may be hostile, and output is never half-written.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -33,8 +33,8 @@ Error write_error(const fs::path& path, int error) {
                                      fail_errno("", error).error().message.substr(2))};
 }
 
-// A temporary file beside it, then rename: HCCL does not try again after half a file. Mode 0644
-// whatever the umask: ranks may run as others.
+// Writes a temporary file in the same directory, then renames it, because HCCL does not read again
+// after half a file. The mode is 0644 whatever the umask is, because ranks may run as other users.
 Result<void> publish(const fs::path& path, std::string_view bytes) {
   const fs::path temporary =
       path.parent_path() / fmt::format(".{}.{}", path.filename().string(), ::getpid());
@@ -84,7 +84,7 @@ void add_table_output(CLI::App& command, std::string& into) {
 int put_table(const Context& context, const std::string& output, const std::string& name,
               std::string_view bytes) {
   if (output == "-") {
-    std::fwrite(bytes.data(), 1, bytes.size(), stdout);  // main() says what could not be written
+    std::fwrite(bytes.data(), 1, bytes.size(), stdout);  // main() reports a failed write
     return kOk;
   }
   std::error_code error;

@@ -1,5 +1,5 @@
-// muster ranktable generate: the table of one server, with the options of hccl_tools.py, or of a
-// whole cluster from a list of hosts.
+// muster ranktable generate: makes the table of one server, with the options of hccl_tools.py, or
+// that of a whole cluster from a list of hosts.
 #include <fmt/format.h>
 
 #include "client/commands/ranktable.h"
@@ -26,7 +26,7 @@ struct GenerateOptions {
   std::string output;
 };
 
-// Checks, says what a person should know, and puts it where it belongs.
+// Checks the table, writes it to its output, and prints notes for people.
 int finish(const Context& context, const GenerateOptions& options, RankTable table,
            const std::string& name, std::string_view doing, const ranktable::Names& names) {
   number_ranks(table);

@@ -27,7 +27,7 @@ using spec::Node;
 
 constexpr std::size_t kYamlBytesMax = 4 << 20;
 
-// JSON is YAML too, but a list of 65,536 devices is more than the YAML reader is meant for.
+// JSON is YAML too, but a list of 65,536 devices is more than the YAML reader is made for.
 Node to_node(const Json& json) {
   Node node;
   switch (json.kind) {
@@ -169,7 +169,7 @@ class HostsReader {
     return device;
   }
 
-  // Ranks follow the file's order, and HCCL wants those of one super-pod together.
+  // Ranks follow the file's order, and HCCL needs the ranks of one super-pod together.
   void pod_order(const Node& node, const std::string& where, const std::string& pod) {
     if (pod.empty()) return;
     if (pod != last_pod_ && !pods_.insert(pod).second)
@@ -202,7 +202,7 @@ Result<RankTable> read_hosts(const std::string& path, ranktable::Version version
   HostsReader reader(version);
   if (inner.starts_with('{')) {
     const auto json = ranktable::read_json(*bytes);
-    // "{hosts: [...]}" is YAML and no JSON: the YAML reader says what is wrong with either.
+    // "{hosts: [...]}" is YAML but not JSON. The YAML reader reports what is wrong with either.
     if (json) {
       reader.read(to_node(*json));
       if (!reader.problems.empty()) return fail(hosts_error(path, reader.problems));
@@ -219,7 +219,7 @@ Result<RankTable> read_hosts(const std::string& path, ranktable::Version version
                     path, kYamlBytesMax >> 20, ranktable::kTextBytesMax >> 20));
   spec::Tree tree = spec::read_tree(*bytes, true);
   if (!tree.problems.empty()) {
-    // That reader's advice is for specs.
+    // The YAML reader's advice is for specs.
     const std::string limit = fmt::format("more than {} values", spec::kNodesMax);
     for (spec::Problem& problem : tree.problems) {
       if (problem.message.starts_with(limit))

@@ -1,5 +1,5 @@
-// muster ranktable merge: tables of single servers as one, in the order of the arguments (as
-// merge_hccl.py).
+// muster ranktable merge: merges tables of single servers into one, in the order of the arguments
+// (like merge_hccl.py).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 
 using ranktable::RankTable;
 
-// A shell's wildcard gives 10.0.0.10 before 10.0.0.9, and then the wrong server has rank 0. Empty:
-// nothing to say.
+// A shell's wildcard gives 10.0.0.10 before 10.0.0.9, and then the wrong server has rank 0. Returns
+// a note about this, or an empty text.
 std::string order_note(const RankTable& table) {
   std::vector<std::string> ids;
   std::vector<ranktable::Address> addresses;

@@ -1,4 +1,4 @@
-// muster ranktable show JOB: the rank table that a job's ranks have, byte for byte.
+// muster ranktable show JOB: prints the rank table that a job's ranks have, byte for byte.
 #include <cstdio>
 
 #include "client/commands/call.h"
@@ -13,7 +13,7 @@ Result<int> show_table(const Context& context, const std::string& job, std::uint
   request.set_attempt(attempt);
   const auto answer = ask(context, &Jobs::GetRankTable, request);
   if (!answer) return fail(answer.error());
-  // main() says what could not be written
+  // main() reports a failed write.
   std::fwrite(answer->content().data(), 1, answer->content().size(), stdout);
   return kOk;
 }

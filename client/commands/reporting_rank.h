@@ -1,21 +1,19 @@
-// Which lines of a job's many ranks a pipe gets to see: the reporting rank's, in their order, none
-// lost.
-// The reporting rank is the lowest rank that prints steps (controller/api: progress), so who it is
-// shows
-// only with the first steps, and the first reading may name a rank that a lower one then takes over
-// from:
+// A ReportingRank selects which lines of a job's many ranks are printed: those of the reporting
+// rank, in their order, without a loss. The Follower of follow.cc owns one. Pure; one thread.
 //
-//   before the first reading   rank 0 is shown, the others' lines are held back
-//   a reading                  its rank is the reporting rank; its held lines come out; the ranks
-//                              below
-//                              it are still held back
-//   a lower rank's step        takes over, its held lines come out; a higher one's does not (its
-//                              node only reconnected first)
-//   a new attempt              the last one's reporting rank speaks until a reading of the new one
-//                              names
-//                              another
+// The reporting rank is the lowest rank that prints steps (controller/api: progress). So it is
+// known only after the first steps, and the first reading may name a rank that a lower rank
+// replaces later:
 //
-// Held lines are bounded; what is not shown in the end is counted. Pure.
+//   before the first reading   rank 0 is shown; the lines of other ranks are buffered
+//   a reading                  its rank is the reporting rank; its buffered lines come out; the
+//                              lines of lower ranks stay buffered
+//   a lower rank's step        takes over, its buffered lines come out; a higher one's does not
+//                              (its node only reconnected first)
+//   a new attempt              the last one's reporting rank stays until a reading of the new
+//                              attempt names another
+//
+// The buffer is bounded. Lines that are never shown are counted.
 #pragma once
 
 #include <cstddef>
@@ -38,13 +36,13 @@ class ReportingRank {
     std::uint32_t attempt = 0, rank = 0;
     std::string text;
   };
-  // Answers the lines that were held back and are to be shown now.
+  // Returns the buffered lines that are to be printed now.
   std::vector<Line> on_progress(const v1::Progress& progress);
-  // As far as is known, it is the reporting rank.
+  // True if `rank` is the reporting rank, as far as is known.
   [[nodiscard]] bool speaks(std::uint32_t rank) const { return rank == rank_.value_or(0); }
-  // Whether to show it now.
+  // Returns whether to print the line now.
   bool on_line(std::uint32_t attempt, std::uint32_t rank, std::string_view text);
-  // Lines that were not shown, those held included.
+  // Counts the lines that were not printed, with the buffered ones.
   [[nodiscard]] std::uint64_t not_shown() const { return dropped_ + buffered_.size(); }
 
  private:

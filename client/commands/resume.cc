@@ -1,5 +1,5 @@
-// muster resume: go on with a job's training in a new job, from a whole checkpoint of it; at
-// another size a chain where the engine needs one.
+// muster resume: continues a job's training in a new job, from a whole checkpoint of it. For
+// another size it submits a chain where the engine needs one.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -22,7 +22,7 @@ struct ResumeOptions {
   std::string from = "latest";
   std::uint32_t nodes = 0;
   bool reshard = false;
-  SpecOptions spec;  // file: none
+  SpecOptions spec;  // `file` is unused
   SubmitOptions submit;
 };
 
@@ -34,7 +34,7 @@ Result<void> check_over(const v1::Job& job) {
                           job.spec().name(), render::phase_text(job.phase()), job.id(), job.id()));
 }
 
-// Before the options are read: what they say of a spec that cannot be would hide it.
+// This check comes before the options are read, because their errors would hide it.
 Result<void> check_set(const ResumeOptions& options, const v1::JobSpec& before) {
   const auto wrong = [&](std::string message) {
     return fail(ErrorCode::InvalidArgument,
@@ -155,7 +155,7 @@ void add_resume(CLI::App& app, Context& context, int& exit) {
       ->type_name("TEXT");
   add_timeout_option(*command, options->submit.timeout,
                      "stop following after this long (exit 4); the job goes on");
-  options->submit.again = true;  // its name is new: nothing of it is done
+  options->submit.again = true;  // its name is new, so no stage is done
   command->footer(
       "examples:     muster resume llama-7b --nodes 1 --set 'launch.patch={configs/llama.yaml: "
       "{parallel_config.model_parallel: 1}}'\n"

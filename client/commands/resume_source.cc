@@ -27,8 +27,9 @@ const v1::Attempt* attempt_of(const v1::Job& job, std::uint32_t number) {
   return found == job.attempts().end() ? nullptr : &*found;
 }
 
-// Of several of a step the last attempt's: the others were given up. One that is asked for by its
-// step is meant, though it was quarantined; the controller chooses the same (resolve_chain.cc).
+// If several checkpoints have the same step, the last attempt's is chosen, because the others were
+// abandoned. A checkpoint that is requested by its step is used even if it is quarantined. The
+// controller chooses in the same way (resolve_chain.cc).
 const v1::Checkpoint* choose(const v1::Job& job, std::optional<std::int64_t> step) {
   const v1::Checkpoint* best = nullptr;
   const auto rank = [](const v1::Checkpoint& one) {
@@ -41,7 +42,7 @@ const v1::Checkpoint* choose(const v1::Job& job, std::optional<std::int64_t> ste
   return best;
 }
 
-// "8, 12": the newest of them.
+// Returns the newest steps: "8, 12".
 std::string steps_of(const v1::Job& job) {
   std::set<std::int64_t> steps;
   for (const v1::Checkpoint& one : job.checkpoints()) steps.insert(one.step());
@@ -52,7 +53,7 @@ std::string steps_of(const v1::Job& job) {
 
 constexpr std::size_t kBaseMax = kNameMax - kStageRoom;
 
-// "llama" of "llama-r2" with the mark "-r"; nothing: it does not end so.
+// Returns "llama" for "llama-r2" with the mark "-r", or nothing if the name has no such end.
 std::optional<std::string> without_number(const std::string& name, const std::string& mark) {
   const std::size_t at = name.rfind(mark);
   if (at == std::string::npos || at == 0 || at + mark.size() >= name.size()) return std::nullopt;
@@ -70,7 +71,7 @@ Result<v1::Job> job_with_all(const Session& session, const std::string& name, bo
   auto answer = ask(session, &Jobs::GetJob, request);
   if (!answer) return fail(std::move(answer.error()));
   v1::Job job = std::move(*answer->mutable_job());
-  request.set_job(job.id());  // its name may be another job's by the next page
+  request.set_job(job.id());  // its name may belong to another job by the next page
   while (answer->checkpoints_first() > 0) {
     request.set_checkpoints_before(answer->checkpoints_first());
     answer = ask(session, &Jobs::GetJob, request);
@@ -147,9 +148,9 @@ Result<void> check_checkpoint(const ResumeSource& source) {
                                 source.job.id(), other)));
 }
 
-// "llama-r2.train" and "llama-r2" are both followed by "llama-r3". A name that ends so by its
-// user's will ("ppo-r2") is a name like any other: what made a number says its start, which is that
-// of the job with the name before it, or with another number behind that.
+// "llama-r2.train" and "llama-r2" are both followed by "llama-r3". A user may have chosen a name
+// with such an end ("ppo-r2"), which is then a name like any other. The start of the job shows who
+// made the number: it is that of the job with the base name, or with another number after it.
 std::string base_name(const v1::JobSpec& spec, const std::string& letters, const NameOf& name_of) {
   const bool train = spec.stage().name() == "train";
   std::string name = train ? spec.stage().chain_name() : spec.name();
@@ -190,7 +191,7 @@ Result<std::string> next_name(const Session& session, const v1::JobSpec& spec,
     const auto taken = ask(session, &Jobs::GetJob, request);
     if (taken) continue;
     if (taken.error().code == ErrorCode::NotFound) return name;
-    // several, as the beginning of ids
+    // Conflict: the name is the beginning of several ids.
     if (taken.error().code != ErrorCode::Conflict) return fail(taken.error());
   }
 }

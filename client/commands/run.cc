@@ -1,4 +1,4 @@
-// muster run: submit a job and follow it to its end (or not, with -d).
+// muster run: submits a job and follows it to its end, or not with -d.
 #include "client/commands/call.h"
 #include "client/commands/command_job.h"
 #include "client/commands/commands.h"

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::string_view kClearBelow = "\r\x1b[J";
 constexpr std::string_view kClearLine = "\x1b[K";
-// what is too long for its row, by the terminal's own count
+// the terminal itself cuts rows that are too long
 constexpr std::string_view kCut = "\x1b[?7l", kWrap = "\x1b[?7h";
-// of a line on a terminal, `muster logs` has all of it
+// limit of a line on a terminal; `muster logs` prints all of it
 constexpr std::size_t kLineRows = 4;
 constexpr std::size_t kBuffer = 64 << 10;
 constexpr std::size_t kLineColumns = 1000;  // or this much
@@ -32,7 +32,7 @@ Screen::Screen(const render::Style& out, const render::Style& err, bool quiet)
   if (quiet) return;
   if (render::is_screen(STDOUT_FILENO)) {
     block_ = stdout;
-    // a drawing is one write: nobody else's comes between its rows
+    // One drawing is one write, so that no other output comes between its rows.
     (void)std::setvbuf(stdout, nullptr, _IOFBF, kBuffer);
   } else if (render::is_screen(STDERR_FILENO) && !render::is_terminal(STDOUT_FILENO) &&
              !is_pipe(STDOUT_FILENO)) {
@@ -64,7 +64,7 @@ void Screen::draw(const std::vector<std::string>& rows) {
   if (block_ == nullptr) return;
   const std::size_t height =
       render::terminal_height(block_ == stderr ? STDERR_FILENO : STDOUT_FILENO);
-  const std::size_t room = height > 2 ? height - 1 : rows.size();  // the row above
+  const std::size_t room = height > 2 ? height - 1 : rows.size();  // one row stays above
   const std::size_t count = std::min(rows.size(), room);
   std::string bytes = fmt::format("\r{}{}", kCut, kClearLine);
   for (std::size_t row = 0; row < count; ++row)

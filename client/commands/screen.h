@@ -1,15 +1,14 @@
-// What a followed job shows: lines that scroll, and a block of a few rows that is drawn anew in
-// place below them.
+// A Screen prints what a followed job shows: lines that scroll, and below them a block of a few
+// rows that is redrawn in place. The Follower of follow.cc owns it. One thread.
 //
-//   lines       go to standard output, whatever stands behind it
-//   the block   is drawn there too where the cursor can be moved, else on stderr's terminal;
-//               nowhere beside a pipe, whose other end is most often that same terminal ("| tee
-//               run.log"), and nowhere where nothing is a terminal
+//   lines       go to standard output, whatever is behind it
+//   the block   is drawn there too if the cursor can be moved, else on stderr's terminal. It is not
+//               drawn next to a pipe, whose other end is most often that same terminal ("| tee
+//               run.log"), and not where nothing is a terminal.
 //
-// Between two drawings the cursor stands on the empty row above the block. What somebody else
-// writes meanwhile (a script in the background, "^C") begins there and stays; and of a block that
-// wraps since the window was made narrower nothing is left behind, for all below the cursor is
-// cleared. One thread.
+// Between two drawings the cursor is on the empty row above the block. Output of other programs (a
+// script in the background, "^C") begins there and stays. If the window is made narrower, a block
+// may wrap; nothing of it stays behind, because a drawing clears everything below the cursor.
 #pragma once
 
 #include <cstddef>
@@ -24,14 +23,14 @@ namespace muster::client {
 
 class Screen {
  public:
-  // `quiet`: there is no block. The styles are standard output's and stderr's.
+  // With `quiet` there is no block. The styles are those of standard output and stderr.
   Screen(const render::Style& out, const render::Style& err, bool quiet);
   ~Screen();
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
   [[nodiscard]] bool has_block() const { return block_ != nullptr; }
-  // Lines scroll above the block, on one terminal.
+  // True if lines and block are on one terminal, so that lines scroll above the block.
   [[nodiscard]] bool is_one() const { return block_ == stdout; }
   [[nodiscard]] const render::Style& line_style() const { return out_; }
   [[nodiscard]] const render::Style& block_style() const { return block_ == stderr ? err_ : out_; }
@@ -40,7 +39,8 @@ class Screen {
   void say(std::string_view line);
   void draw(const std::vector<std::string>& rows);
   void erase();
-  // The last drawing: where the lines went elsewhere it stays, else it makes room for them.
+  // Draws the block for the last time. It stays if the lines went elsewhere; otherwise it is
+  // removed.
   void end(const std::vector<std::string>& rows);
 
  private:
@@ -48,7 +48,7 @@ class Screen {
 
   const render::Style out_, err_;
   std::FILE* block_ = nullptr;
-  std::string drawn_;  // as it stands there; empty: nothing does
+  std::string drawn_;  // the drawing on the terminal; empty: none
 };
 
 }  // namespace muster::client

@@ -1,4 +1,5 @@
-// muster show: one job, whole: where it stands, its attempts, what broke them, its checkpoints.
+// muster show: prints one job as a whole: its phase, its attempts, what broke them, its
+// checkpoints.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -19,7 +20,7 @@
 namespace muster::client {
 namespace {
 
-// "20"; "20 (began at 2)" of one that did not go on from there; "start".
+// Returns "20", "20 (began at 2)" if the attempt did not continue from there, or "start".
 std::string from_step(const v1::Attempt& attempt) {
   if (!attempt.has_resume()) return "start";
   const std::string began =
@@ -27,8 +28,8 @@ std::string from_step(const v1::Attempt& attempt) {
   return fmt::format("{}{}", attempt.resume().step(), began);
 }
 
-// Rows of a table and incidents each name their attempt: "as above" would be the row's above. The
-// job's verdict may say more behind the last attempt's.
+// "as above" would be ambiguous here: rows of a table and incidents each name their attempt. The
+// job's verdict may have more text than the last attempt's.
 std::string like_verdict(const v1::Job& job, const std::string& reason) {
   return job.has_verdict() && reason.size() >= render::PrintedReasons::kLong &&
                  job.verdict().reason().starts_with(reason)
@@ -59,7 +60,7 @@ void print_attempts(const Context& context, const v1::Job& job) {
                                      render::is_terminal(1) ? render::terminal_width(1) : 0));
 }
 
-// Why it waits, and how far its start has come; the rest of a job's life is in the job.
+// Returns why the job waits, and how far its start has come. Everything else is in the job.
 std::vector<std::string> why_it_waits(const Context& context, const v1::Job& job) {
   if (job.phase() != v1::JOB_PHASE_QUEUED && job.phase() != v1::JOB_PHASE_LAUNCHING) return {};
   v1::ExplainJobRequest request;
@@ -69,7 +70,7 @@ std::vector<std::string> why_it_waits(const Context& context, const v1::Job& job
   return {answer->lines().begin(), answer->lines().end()};
 }
 
-// The chain that the job is of.
+// Prints the chain that the job belongs to.
 void print_chain(const Context& context, const v1::GetJobResponse& answer) {
   if (answer.chain().empty()) return;
   render::Table table{.columns = {{"STAGE"}, {"ID"}, {"PHASE"}, {""}}, .rows = {}};
@@ -141,7 +142,7 @@ void print_job(const Context& context, const v1::Job& job) {
   }
 }
 
-// The job, and in it the chain that it is of.
+// Returns the job with the chain that it belongs to.
 std::string document_of(const v1::GetJobResponse& answer, render::Format format) {
   std::vector<const google::protobuf::Message*> chain;
   for (const v1::ChainStage& stage : answer.chain()) chain.push_back(&stage);

@@ -24,7 +24,7 @@ Result<std::vector<std::pair<std::string, std::string>>> pairs(
   return out;
 }
 
-// A file that a spec names. The message goes behind its name.
+// Reads a file that a spec names. The caller puts the file's name before the message.
 Result<std::string> read_named(const std::string& path, std::size_t most) {
   std::error_code ignored;
   const auto wrong = [](std::string why) {

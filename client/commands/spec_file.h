@@ -1,5 +1,7 @@
-// Reads a job spec file for the verbs that take one. "-" is standard input (relative paths are then
-// below the current directory).
+// Reads a job spec file, for the verbs that take one. Stateless functions that read files. One
+// thread.
+//
+// "-" is standard input; then relative paths are below the current directory.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,19 +19,19 @@ struct SpecOptions {
   std::vector<std::string> env;  // K=V
 };
 
-// The file, --set; --env.
+// Adds the options: the file and --set; or --env.
 void add_spec_options(CLI::App& command, SpecOptions& into);
 void add_env_option(CLI::App& command, SpecOptions& into);
 
-// A job, or the stages of a chain; problems come back as one InvalidArgument whose text has them
-// all, "file:line:column: message" each.
+// Returns a job, or the stages of a chain. All problems come back as one InvalidArgument error with
+// a text "file:line:column: message" for each.
 Result<spec::Parsed> load_spec(const SpecOptions& options);
-// The same of a text that is in hand, with the options over it; relative paths are below
-// `base_dir`. Without `file` the problems have no places.
+// The same for a given text, with the options applied to it. Relative paths are below `base_dir`.
+// Without `file` the problems have no positions.
 Result<spec::Parsed> read_spec(const std::string& text, const std::string& base_dir,
                                const std::string& file, const SpecOptions& options);
 
-// The options over a spec that is complete (spec::set_over); relative paths are below the current
+// Applies the options to a complete spec (spec::set_over). Relative paths are below the current
 // directory.
 Result<void> set_over(v1::JobSpec& spec, const SpecOptions& options);
 

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using Notes = std::vector<std::string>;
 
-// [0,4] in YAML is a list of two, in the tutorials of some engines it is written for 0 to 3.
+// [0,4] in YAML is a list of two numbers, but tutorials of some engines write it for 0 to 3.
 void note_devices(const v1::JobSpec& spec, Notes& notes) {
   const auto& ids = spec.resources().device_ids();
   if (ids.size() != 2 || ids[1] < ids[0] + 2) return;
@@ -47,8 +47,8 @@ void note_words(const Words& words, const std::string& key, launcher::Flags flag
   }
 }
 
-// A file of the code that is not where this machine has the code. Of an image's files, and of what
-// patches add, nothing is known here.
+// Notes a file of the code that is missing where this machine has the code. Files of an image, and
+// files that patches add, cannot be checked here.
 void note_missing_file(const v1::JobSpec& spec, const std::string& key, const std::string& name,
                        Notes& notes) {
   if (name.empty() || name.find("${") != std::string::npos || !spec.runtime().image().empty() ||
@@ -63,7 +63,7 @@ void note_missing_file(const v1::JobSpec& spec, const std::string& key, const st
                   path.string()));
 }
 
-// "bash run.sh", "python train.py": the file behind the interpreter.
+// Returns the file after the interpreter in "bash run.sh" or "python train.py".
 std::string file_of_run(const v1::LaunchSpec& launch) {
   if (launch.run_size() < 2 || !launch.cwd().empty() || launch.run(1).starts_with('-')) return {};
   const std::string program = fs::path(launch.run(0)).filename();
@@ -80,7 +80,7 @@ void note_script(const v1::JobSpec& spec, Notes& notes) {
     notes.push_back(fmt::format("{}:{}: {}", script.name, slip.line, slip.text));
 }
 
-// A mistyped key of a patched configuration: it would be added, and nothing would change.
+// Notes a mistyped key of a patched configuration: it would be added, and nothing would change.
 void note_patches(const v1::JobSpec& spec, Notes& notes) {
   for (const engine::FilePatch& file : engine::file_patches(spec)) {
     std::error_code error;
@@ -89,7 +89,7 @@ void note_patches(const v1::JobSpec& spec, Notes& notes) {
     std::vector<patch::Change> changes;
     for (const auto& [at, value] : file.items) changes.push_back({.at = at, .value = value});
     std::vector<std::string> near_misses;
-    // 'muster plan' says what is wrong, and the nodes
+    // 'muster plan' and the nodes report what is wrong.
     if (!text || !patch::changed_file(file.source, *text, changes, &near_misses)) continue;
     for (const std::string& miss : near_misses)
       notes.push_back(fmt::format("launch.patch of '{}': {}", file.source, miss));

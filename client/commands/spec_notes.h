@@ -1,6 +1,8 @@
-// What a sound spec may not mean as it stands, and what of it is not on this machine: said by
-// `run`, `plan` and `validate` alike, and refused by none. Reads files, which may lie here and not
-// on the nodes, or the other way round.
+// Notes about a valid spec that may not mean what it seems to mean, or that names files which are
+// not on this machine. One stateless function that reads files. One thread.
+//
+// `run`, `plan` and `validate` all print these notes, and none of them refuses the spec. A file may
+// be here and not on the nodes, or the reverse.
 #pragma once
 
 #include <string>
@@ -10,7 +12,7 @@
 
 namespace muster::client {
 
-// A sentence each, with its key or file in front.
+// Returns a sentence for each note, with its key or file in front.
 std::vector<std::string> spec_notes(const v1::JobSpec& spec);
 
 }  // namespace muster::client

@@ -18,12 +18,12 @@ namespace {
 
 constexpr std::string_view kStageMark = "stage:";
 
-// A path of the user's own: neither "stage:S/x" nor "job:J/x", nothing that is filled in later.
+// True for a path of the user's own: not "stage:S/x" or "job:J/x", and without templates.
 bool plain_path(std::string_view path) {
   return path.starts_with('/') && path.find("${") == std::string_view::npos;
 }
 
-// "path size time", or "path -".
+// Returns "path size time", or "path -" if the file is missing.
 std::string file_line(const std::string& path, const std::string& shown) {
   struct stat about{};
   if (::stat(path.c_str(), &about) != 0) return fmt::format("{} -\n", shown);
@@ -35,7 +35,7 @@ class Fingerprint {
  public:
   explicit Fingerprint(std::size_t files_most) : left_(files_most) {}
 
-  // Once each; of a directory all files below it, in the order of their names.
+  // Adds a path once. For a directory it adds all files below, in the order of their names.
   void add(const std::string& what, const std::string& path) {
     namespace fs = std::filesystem;
     if (!seen_.insert(path).second) return;
@@ -97,7 +97,7 @@ void add_code(Fingerprint& files, const v1::JobSpec& spec) {
   }
 }
 
-// A plain path, or of another job which one it is now.
+// Adds a plain path, or the id of the job that a "job:J" means now.
 void add_source(Fingerprint& files, const std::string& what, const std::string& from,
                 const JobIdOf& id_of) {
   if (plain_path(from)) files.add(what, from);
@@ -129,7 +129,7 @@ std::vector<std::string> stages_named(const v1::JobSpec& stage) {
 std::vector<std::string> set_stage_keys(std::vector<v1::JobSpec>& stages, const JobIdOf& id_of,
                                         std::size_t files_most) {
   std::vector<std::string> notes;
-  std::map<std::string, std::string> keys;  // by stage; empty: it cannot be told
+  std::map<std::string, std::string> keys;  // by stage; empty: it cannot be computed
   for (v1::JobSpec& spec : stages) {
     Fingerprint files(files_most);
     for (const v1::InputSpec& input : spec.inputs())

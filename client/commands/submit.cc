@@ -22,21 +22,21 @@
 namespace muster::client {
 namespace {
 
-// A retry of our own after a lost answer must not make a second job.
+// A retry after a lost answer must not make a second job.
 std::string fresh_request_id() {
   std::random_device chance;
   return fmt::format("cli-{:08x}{:08x}-{}", chance(), chance(), getpid());
 }
 
-// For messages.
+// A name for messages.
 std::string what_of(const v1::SubmitJobRequest& request) {
   return request.stages().empty()
              ? fmt::format("job '{}'", request.spec().name())
              : fmt::format("chain '{}'", request.stages(0).stage().chain_name());
 }
 
-// Of a spec what a request may be compared by: what the controller has found out of names, paths
-// and ids was said the first time.
+// Returns what can be compared of two specs. The controller resolved names, paths and ids at the
+// first submission, so these are left out.
 std::string comparable(v1::JobSpec spec) {
   (void)spec::complete(spec);
   spec.clear_schedule();
@@ -59,8 +59,8 @@ std::string comparable(v1::JobSpec spec) {
   return spec::spec_hash(spec);
 }
 
-// Who gives an id again with another spec meant another job, and must not be told the old one's.
-// Both specs are completed by this very program.
+// A user who gives the same id with another spec means another job, and must not get the old one.
+// This program completes both specs.
 Result<void> check_same(const Session& session, const v1::SubmitJobRequest& request,
                         const v1::JobSpec& ours, const std::string& job, Interrupt* interrupt) {
   v1::GetJobRequest which;
@@ -68,8 +68,7 @@ Result<void> check_same(const Session& session, const v1::SubmitJobRequest& requ
   const auto before = ask(session, &Jobs::GetJob, which, interrupt);
   if (!before) return fail(before.error());
   const v1::JobSpec& theirs = before->job().spec();
-  // A stage that is taken from without being named in 'after' is among those that the controller
-  // waits for, too.
+  // The controller also waits for a stage that this one takes from without naming it in 'after'.
   const bool same_after =
       ours.has_stage() || theirs.schedule().after_size() == ours.schedule().after_size();
   if (same_after && comparable(theirs) == comparable(ours)) return {};
@@ -79,7 +78,7 @@ Result<void> check_same(const Session& session, const v1::SubmitJobRequest& requ
                           what_of(request), request.request_id(), theirs.name(), job));
 }
 
-// A stage that was submitted the first time may be done by now, and is not in the request any more.
+// A stage of the first submission may be done by now, and is then not in the request any more.
 Result<void> check_same_request(const Session& session, const v1::SubmitJobRequest& request,
                                 const v1::SubmitJobResponse& response, Interrupt* interrupt) {
   if (request.stages().empty())
@@ -101,7 +100,7 @@ Result<void> check_same_request(const Session& session, const v1::SubmitJobReque
 
 Result<v1::SubmitJobResponse> send(const Session& session, const v1::SubmitJobRequest& request,
                                    Interrupt* interrupt) {
-  constexpr int kTriesMost = 3;  // the request id makes another one safe
+  constexpr int kTriesMost = 3;  // the request id makes a retry safe
   for (int tries = 1;; ++tries) {
     auto response = ask(session, &Jobs::SubmitJob, request, interrupt);
     if (response && response->repeated_request()) {
@@ -114,7 +113,7 @@ Result<v1::SubmitJobResponse> send(const Session& session, const v1::SubmitJobRe
   }
 }
 
-// Time was up, or Ctrl-C, before the answer came.
+// The error when the time-out or Ctrl-C came before the answer.
 Error unanswered(const v1::SubmitJobRequest& request, const Interrupt& interrupt) {
   return {interrupt.timed_out() ? ErrorCode::TimedOut : ErrorCode::Unreachable,
           fmt::format("submitting {}: {} before the controller's answer came; 'muster ps' shows "
@@ -122,8 +121,8 @@ Error unanswered(const v1::SubmitJobRequest& request, const Interrupt& interrupt
                       what_of(request), interrupt.timed_out() ? "time was up" : "interrupted")};
 }
 
-// What was submitted, for a program: a job's id; "chain:ID" of a chain, whose name may be another
-// one's later.
+// Prints what was submitted, for a program: a job's id, or "chain:ID" of a chain, whose name may
+// belong to another chain later.
 void say_detached(const v1::SubmitJobResponse& response, const std::string& name) {
   fmt::print("{}{}\n", response.stages().empty() ? "" : "chain:", response.job_id());
   if (render::is_terminal(2)) {
@@ -139,7 +138,7 @@ void tell(const Context& context, const std::vector<std::string>& lines) {
                context.err.paint(render::Tint::Dim, render::printable("muster: " + line)));
 }
 
-// Detached, or followed by `act` as far as Ctrl-C and the time allow.
+// Calls `act` without an interrupt if detached, otherwise with one for Ctrl-C and the time-out.
 Result<int> with_session(const Context& context, const SubmitOptions& options,
                          const std::function<Result<int>(const Session&, Interrupt*)>& act) {
   if (!options.detach)
@@ -157,8 +156,8 @@ void warn(const Context& context, const v1::SubmitJobResponse& response) {
                context.err.paint(render::Tint::Warn, render::printable("muster: " + line)));
 }
 
-// What `muster plan` would warn of. The controller fills in what files are changed with; where it
-// does not plan the job, the submission says why.
+// Prints the warnings of `muster plan`. The controller fills in the values for changed files. If it
+// does not plan the job, the submission reports why.
 void warn_as_plan_does(const Context& context, const Session& session,
                        const std::vector<const v1::JobSpec*>& specs, Interrupt* interrupt) {
   std::set<std::string> printed;
@@ -219,7 +218,7 @@ Result<int> submit_chain(const Context& context, std::vector<v1::JobSpec> stages
         DoneStages done;
         v1::SubmitJobRequest request;
         request.set_request_id(request_id);
-        // their keys are for the next time, too
+        // The keys are set in any case, because later submissions need them.
         auto found = find_done_stages(session, stages, interrupt);
         if (!options.again) {
           if (!found && interrupt != nullptr && interrupt->fired()) {
@@ -282,7 +281,7 @@ void tell_notes(const Context& context, const spec::Parsed& wanted) {
   std::vector<const v1::JobSpec*> specs;
   for (const v1::JobSpec& stage : wanted.stages) specs.push_back(&stage);
   if (specs.empty()) specs.push_back(&wanted.spec);
-  std::set<std::string> printed;  // stages inherit
+  std::set<std::string> printed;  // stages inherit notes
   for (const v1::JobSpec* spec : specs)
     for (const std::string& note : spec_notes(*spec))
       if (printed.insert(note).second)

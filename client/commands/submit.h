@@ -1,5 +1,5 @@
-// Submitting a job, or the stages of a chain that are not done, and following what runs to its end
-// (or not).
+// Submits a job, or the stages of a chain that are not done, and follows what runs to its end if
+// wanted. Stateless functions. The caller's thread, which blocks.
 #pragma once
 
 #include <string>
@@ -14,20 +14,20 @@ namespace muster::client {
 struct SubmitOptions {
   bool detach = false;
   bool quiet = false;
-  bool again = false;  // stages that are done as well
+  bool again = false;  // also submit stages that are done
   std::string request_id;
   std::string timeout;
 };
 
-// What a file asks for: `wanted` has no problems.
+// Submits what a file asks for. `wanted` must have no problems.
 Result<int> submit(const Context& context, spec::Parsed wanted, const SubmitOptions& options);
 
-// One job, without following it. Under a request id of its own: an answer that was lost is asked
-// for again, and makes no second job.
+// Submits one job without following it. It has a request id of its own: if the answer is lost, the
+// retry makes no second job.
 Result<v1::SubmitJobResponse> submit_once(const Session& session, v1::JobSpec spec,
                                           Interrupt& interrupt);
 
-// On stderr, a line each: spec_notes.h.
+// Prints the notes of spec_notes.h on stderr, a line each.
 void tell_notes(const Context& context, const spec::Parsed& wanted);
 
 }  // namespace muster::client

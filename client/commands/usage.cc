@@ -15,8 +15,8 @@
 namespace muster::client {
 namespace {
 
-// What an option wants stands beside it, what it has without being given behind its text; its
-// variable follows from its name and stands once, in the main help.
+// The help page prints an option's value type next to the option, and its default after its text.
+// Its variable follows from its name, so only the main help explains the rule.
 class HelpFormatter final : public CLI::Formatter {
  public:
   std::string make_option_opts(const CLI::Option* option) const override {
@@ -61,7 +61,7 @@ std::vector<std::string_view> verbs_below(const CLI::App& level) {
   return names;
 }
 
-// An option whose value is the next word.
+// True for an option whose value is the next word.
 bool takes_next(const CLI::App& level, const std::string& word) {
   if (word.find('=') != std::string::npos) return false;
   const auto options =
@@ -69,7 +69,7 @@ bool takes_next(const CLI::App& level, const std::string& word) {
   return !options.empty() && options.front()->get_type_size() != 0;
 }
 
-// Words of other schedulers for a verb of ours.
+// Words of other schedulers for verbs of muster.
 constexpr auto kMeanings = std::to_array<std::pair<std::string_view, std::string_view>>({
     {"list", "ps"},      {"list", "ls"},        {"ls", "ps"},           {"jobs", "ps"},
     {"queue", "ps"},     {"squeue", "ps"},      {"status", "show"},     {"describe", "show"},
@@ -81,7 +81,7 @@ constexpr auto kMeanings = std::to_array<std::pair<std::string_view, std::string
     {"nodes", "node"},   {"hosts", "node"},     {"checkpoint", "ckpt"}, {"help", "--help"},
 });
 
-// Empty: none is near.
+// Returns an empty text if no verb is near.
 std::string_view verb_meant(std::string_view word, const std::vector<std::string_view>& names) {
   for (const auto& [other, ours] : kMeanings)
     if (other == word && (ours.starts_with('-') || std::ranges::find(names, ours) != names.end()))

@@ -1,5 +1,5 @@
-// How the command line explains itself: help pages, the variable of every flag, and what is said to
-// words that are no command. Values.
+// Texts that explain the command line: help pages, the variable of every flag, and answers to words
+// that are not commands. Stateless functions. One thread.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,18 +8,18 @@
 
 namespace muster::client {
 
-// For the whole tree of commands: to be set before they are added.
+// The formatter for the whole tree of commands. Set it before the commands are added.
 std::shared_ptr<CLI::FormatterBase> help_formatter();
 
-// Gives every flag that has none yet its variable: MUSTER_<FLAG> for the flags of `app`,
+// Gives every flag without a variable its own: MUSTER_<FLAG> for the flags of `app`,
 // MUSTER_<VERB>_<FLAG> below (logs --tail: MUSTER_LOGS_TAIL).
 void name_variables(CLI::App& app);
 
-// The first word that stands where a verb is wanted and is none, as a sentence; empty: there is
-// none. A page of help is no answer to it.
+// Returns a sentence about the first word in the place of a verb that is not a verb, or an empty
+// text. A help page would not answer such a word.
 std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv);
 
-// What the parser found wrong, as a sentence that names the verb and where to look.
+// Returns the parser's error as a sentence, with the verb and where to find help.
 std::string usage_text(const CLI::App& app, const CLI::ParseError& error, int argc,
                        const char* const* argv);
 

@@ -1,4 +1,4 @@
-// muster validate: every problem of a spec at once, without a controller.
+// muster validate: reports every problem of a spec at once, without a controller.
 #include <fmt/format.h>
 
 #include <cstdio>

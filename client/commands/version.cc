@@ -1,4 +1,4 @@
-// muster version: ours, and the controller's when one answers.
+// muster version: prints the client's version, and the controller's if one answers.
 #include <fmt/format.h>
 
 #include <cstdio>

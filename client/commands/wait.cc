@@ -1,4 +1,4 @@
-// muster wait: for scripts. Returns when the job has reached what is asked for.
+// muster wait: for scripts. It returns when the job has reached the requested state.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -17,12 +17,12 @@ struct WaitOptions {
   std::string job;
   std::string until = "done";
   std::string timeout;
-  // of a chain that is waited for, for messages: "stage 'train' of chain 'llama'"
+  // for messages, if a chain is waited for: "stage 'train' of chain 'llama'"
   std::string stage;
 };
 
-// Nothing: not yet. done: the job's own exit code; running and checkpoint: 0, or the exit code of a
-// job that ended without.
+// Returns nothing if the state is not reached yet. done: the job's own exit code. running and
+// checkpoint: 0, or the exit code of a job that ended before that.
 std::optional<int> reached(const v1::Job& job, const std::string& until) {
   if (until == "checkpoint" && job.checkpoints_size() > 0) return kOk;
   if (until == "running" && job.attempts_size() > 0) {
@@ -49,7 +49,7 @@ bool may_matter(const std::string& event, const std::string& until) {
 }
 
 Result<int> wait_for_job(const Session& session, Interrupt& interrupt, const WaitOptions& options) {
-  // its id as soon as that is known: the name may be another job's later
+  // Becomes the id as soon as it is known, because the name may belong to another job later.
   std::string job = options.job;
   const auto poll_state = [&](Interrupt* ended_by,
                               std::chrono::milliseconds time) -> Result<std::optional<int>> {
@@ -64,8 +64,8 @@ Result<int> wait_for_job(const Session& session, Interrupt& interrupt, const Wai
                  render::phase_text(response->job().phase()));
     return code;
   };
-  // Asked after each event that could matter, from the first on: what is asked for may have been
-  // there before we came.
+  // Asks the controller after each event that could matter, and once at the start, because the
+  // state may have been reached before.
   rpc::Backoff backoff(std::hash<std::string>{}(options.job));
   for (bool first = true; !interrupt.fired(); first = false) {
     auto state = poll_state(&interrupt, kCallTime);
@@ -110,7 +110,8 @@ Result<int> wait_for_job(const Session& session, Interrupt& interrupt, const Wai
   return kTimedOut;
 }
 
-// By a chain's name, or chain:ID, for all of its stages, one after another: the worst exit code.
+// For a chain's name, or chain:ID, waits for all its stages, one after another. Returns the worst
+// exit code.
 Result<int> wait(const Session& session, Interrupt& interrupt, const WaitOptions& options) {
   v1::GetJobRequest request;
   request.set_job(options.job);

@@ -9,7 +9,7 @@
 namespace muster::client {
 namespace {
 
-// By a chain's name all that is left of it: from its stage that matters most now.
+// For a chain's name, follows all its remaining stages, from the stage that matters most now.
 Result<int> watch(const Context& context, const Session& session, Interrupt& interrupt,
                   const std::string& job, bool logs) {
   v1::GetJobRequest request;

@@ -1,4 +1,4 @@
-// muster why: why a job waits, or what broke it.
+// muster why: explains why a job waits, or what broke it.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -10,7 +10,7 @@
 namespace muster::client {
 namespace {
 
-// Which stage of a chain it is told of, where the chain was asked for.
+// Prints which stage of a chain the answer is about, if the user asked for a chain.
 void print_stage(const Context& context, const std::string& job, const std::string& id) {
   v1::GetJobRequest request;
   request.set_job(job);
@@ -26,7 +26,7 @@ void print_why(const Context& context, const std::string& job,
   if (job != answer.job_id()) print_stage(context, job, answer.job_id());
   const std::string phase = render::phase_text(answer.phase());
   fmt::print("{}\n", context.out.paint(render::phase_tint(answer.phase()), phase));
-  for (const auto& line : answer.lines()) {  // the phase stands above already
+  for (const auto& line : answer.lines()) {  // the phase is already printed above
     if (line == phase) continue;
     fmt::print(
         "  {}\n",

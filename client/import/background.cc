@@ -13,7 +13,7 @@
 namespace muster::import {
 namespace {
 
-constexpr int kParentsMost = 4;  // of a rank's directory in which the code may lie
+constexpr int kParentsMost = 4;  // directories above a rank's that may have the code
 
 std::optional<std::uint32_t> number_of(const Captured& call, std::string_view name) {
   const std::string_view text = value_of(call.env, name);
@@ -29,8 +29,8 @@ std::optional<std::uint32_t> rank_of(const Captured& call) {
   return std::nullopt;
 }
 
-// Whether each rank has its own value of the variable where the first one's stands in its word, and
-// all else alike.
+// True if in each rank's word, the rank's own value of the variable is at the place of the first
+// rank's value, and the rest is equal.
 bool is_own_number(const std::vector<const Captured*>& ranks, std::size_t word,
                    const char* variable, std::size_t at, std::size_t length) {
   const std::string& first = ranks.front()->words[word];
@@ -41,8 +41,8 @@ bool is_own_number(const std::vector<const Captured*>& ranks, std::size_t word,
   });
 }
 
-// The words of all ranks at one place as one: the same everywhere, or with each one's own number in
-// it ("/data/part-3").
+// Merges the word at one position of all ranks' commands: it is the same everywhere, or contains
+// each rank's own number ("/data/part-3").
 std::optional<std::string> common_word(const std::vector<const Captured*>& ranks,
                                        std::size_t word) {
   constexpr auto kNumbers =
@@ -96,8 +96,8 @@ bool apart(const std::vector<const Captured*>& ranks) {
       ranks, [&](const Captured* rank) { return rank->directory != ranks.front()->directory; });
 }
 
-// Each rank in a copy of its own (mf_parallel0): the code is the tree that the copies were made of,
-// the next one up that has the script, too.
+// If each rank runs in a copy of its own (mf_parallel0), the code is the tree that the copies were
+// made from. That is the next directory above that also has the script.
 std::string code_of(const std::vector<const Captured*>& ranks, const std::string& script,
                     const IsFile& is_file) {
   const std::string& first = ranks.front()->directory;
@@ -111,14 +111,14 @@ std::string code_of(const std::vector<const Captured*>& ranks, const std::string
   return first;
 }
 
-// Takes the interpreter's own options off: `python -u -W ignore x.py`.
+// Removes the interpreter's own options: `python -u -W ignore x.py`.
 void take_interpreter(std::vector<std::string>& words, launcher::Draft& draft) {
   const std::string name = words.front();
   if (name != "python" && name != "python3") draft.python = name;
   std::size_t at = 1;
   while (at < words.size() && words[at].starts_with('-') && words[at] != "-c" && words[at] != "-m")
     at += words[at] == "-W" || words[at] == "-X" ? 2 : 1;
-  if (at >= words.size() || words[at].starts_with('-')) {  // a module, or a text
+  if (at >= words.size() || words[at].starts_with('-')) {  // a module, or program text
     draft.run = words;
     return;
   }
@@ -138,7 +138,7 @@ void put_resources(const std::vector<const Captured*>& ranks, launcher::Draft& d
     draft.remarks["resources.nodes"] = {fmt::format("{}={}, {} to a node", name, *size, count)};
     break;
   }
-  // A rank table's cards; on several nodes every node has the same, from 0 on.
+  // The cards of a rank table. On several nodes, every node has the same cards, from 0 on.
   std::vector<std::uint32_t> cards;
   for (const Captured* rank : ranks)
     if (const auto card = number_of(*rank, "DEVICE_ID")) cards.push_back(*card);
@@ -176,7 +176,7 @@ Result<launcher::Draft> draft_of_ranks(const std::vector<Captured>& calls, const
   if (msrun) draft.launcher = "msrun";
   draft.code = code_of(ranks, draft.script, is_file);
   if (mindspore) launcher::take_mindformers_options(draft);
-  // else each in one of its own, as the engine has it
+  // Otherwise each rank has a directory of its own, as the engine defines it.
   if (mindspore && !apart(ranks)) draft.cwd = launcher::literal(first.directory);
   put_resources(ranks, draft);
   return draft;

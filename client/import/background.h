@@ -1,6 +1,8 @@
-// Ranks that a script has put into the background (RANK_ID, RANK or MS_ROLE in their environment),
-// as run_distribute.sh of MindFormers does -> a spec whose ranks muster starts itself. Pure but for
-// the question whether a file is there.
+// Makes a draft of a spec from the ranks that a script started in the background, so that muster
+// starts these ranks itself. Pure, except for `is_file`.
+//
+// Such ranks have RANK_ID, RANK or MS_ROLE in their environment; run_distribute.sh of MindFormers
+// starts ranks like this.
 #pragma once
 
 #include <functional>
@@ -16,9 +18,9 @@ namespace muster::import {
 
 using IsFile = std::function<bool(const std::string& path)>;
 
-// The ranks' common command, engine, nodes and devices; no environment and no name. Words that are
-// a rank's own number become ${rank}, ${device_id} and the like. Errors (InvalidArgument): commands
-// that differ in anything else.
+// The draft has the ranks' common command, engine, nodes and devices, but no environment and no
+// name. Words that contain a rank's own number become ${rank}, ${device_id} and the like. Errors
+// (InvalidArgument): commands that differ in anything else.
 Result<launcher::Draft> draft_of_ranks(const std::vector<Captured>& calls, const IsFile& is_file);
 
 }  // namespace muster::import

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kWordsMost = 1U << 20U;
 
-// Up to the next byte 0. False: there is none.
+// Reads up to the next byte 0. Returns false if there is none.
 bool take(std::string_view& bytes, std::string& into) {
   const std::size_t end = bytes.find('\0');
   if (end == std::string_view::npos) return false;

@@ -1,5 +1,7 @@
-// One call of a stand-in (stand_in.h), and how it is kept in a file: the directory, the number of
-// words, the words and the variables, each with a byte 0 behind it, as the kernel has them. Pure.
+// A Captured is one call of a stand-in (stand_in.h), with its file format. Plain values.
+//
+// The file has the directory, the number of words, the words and the variables. A byte 0 follows
+// each, as in the kernel's format.
 #pragma once
 
 #include <functional>
@@ -13,24 +15,24 @@
 namespace muster::import {
 
 using Variables = std::map<std::string, std::string, std::less<>>;
-// empty: not set, or set to nothing
+// Returns an empty text if the variable is not set, or is empty.
 std::string_view value_of(const Variables& variables, std::string_view name);
 
 struct Captured {
-  std::string directory;           // where it was called
+  std::string directory;           // the directory of the call
   std::vector<std::string> words;  // the command line; the first one is the launcher's name
-  Variables env;                   // all of it
+  Variables env;                   // the whole environment
 };
 
 std::string to_bytes(const Captured& call);
 // Error: DataLoss.
 Result<Captured> from_bytes(std::string_view bytes);
 
-// NAME=VALUE each.
+// Each text is NAME=VALUE.
 Variables variables_of(const std::vector<std::string>& environment);
 
-// A rank that a script starts itself: what has RANK_ID, RANK or MS_ROLE in its environment, and the
-// script has put it there.
+// True for a rank that the script starts itself: its environment has RANK_ID, RANK or MS_ROLE, and
+// the script has set that.
 bool is_rank(const Variables& env, const Variables& before);
 
 }  // namespace muster::import

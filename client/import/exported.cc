@@ -26,7 +26,7 @@ std::string upper(std::string_view text) {
   return out;
 }
 
-// A shell's own, a login's, and what muster or the script's runner put there.
+// Variables of a shell, of a login, of muster, and of the script's runner.
 bool of_the_shell(std::string_view name) {
   constexpr auto kNames = std::to_array<std::string_view>(
       {"_",        "PWD",     "OLDPWD", "SHLVL",  "SHELL",   "SHELLOPTS", "BASHOPTS", "BASH_ENV",
@@ -40,7 +40,7 @@ bool of_the_shell(std::string_view name) {
                              [name](std::string_view front) { return name.starts_with(front); });
 }
 
-// Of one host or one launch, and muster's to say. HCCL_IF_IP is this machine's address.
+// Variables of one host or one launch, which muster sets. HCCL_IF_IP is this machine's address.
 bool is_placed(std::string_view name, std::string_view engine_name) {
   constexpr auto kHost = std::to_array<std::string_view>(
       {"CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES", "HCCL_IF_IP", "MS_WORKER_IP",
@@ -70,7 +70,7 @@ void sort_in(Exported& out, const std::string& name, const std::string& value,
     out.kept[name] = launcher::literal(value);
 }
 
-// "a:b" without one of its parts.
+// Returns "a:b" without one of its parts.
 std::string without_part(std::string_view list, std::string_view part) {
   std::string out;
   bool begun = false;
@@ -89,7 +89,7 @@ std::string without_part(std::string_view list, std::string_view part) {
 }  // namespace
 
 bool seems_secret(std::string_view name, std::string_view value) {
-  // OBS_AK, OBS_SK: access and secret key.
+  // OBS_AK and OBS_SK are an access key and a secret key.
   constexpr auto kWords = std::to_array<std::string_view>(
       {"TOKEN", "TOKENS", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "PWD", "SECRET", "SECRETS",
        "KEY", "KEYS", "APIKEY", "CREDENTIAL", "CREDENTIALS", "AUTH", "COOKIE", "AK",  // tidy: allow
@@ -104,7 +104,7 @@ bool seems_secret(std::string_view name, std::string_view value) {
   }
   if (std::ranges::any_of(kEnds, [&](std::string_view ending) { return whole.ends_with(ending); }))
     return true;
-  // https://user:password@host
+  // For example https://user:password@host.
   for (std::size_t at = value.find("://"); at != std::string_view::npos;
        at = value.find("://", at + 3)) {
     const std::string_view host =
@@ -142,7 +142,7 @@ Exported read_from_outside(std::string_view script, const Variables& before,
         if (mention.fallback || !set.contains(mention.name)) read.insert(mention.name);
       if (!assignment.name.empty()) set.insert(assignment.name);
     }
-    // `for x in ...`, `read x`.
+    // For `for x in ...` and `read x`.
     if (command.size() > 1 && (command.front().text == "for" || command.front().text == "read"))
       for (std::size_t i = 1; i < command.size(); ++i) set.insert(command[i].text);
   }

@@ -27,7 +27,7 @@ std::string shown(const std::vector<std::string>& words) {
   return text;
 }
 
-// `--nproc_per_node 8`, or what holds without it.
+// Returns "torchrun --nproc_per_node 8", or "torchrun has no --nproc_per_node".
 std::string option_given(const launcher::Launch& launch, std::string_view option) {
   const std::string launcher(launcher::name_of(launch.call.launcher));
   return launch.call.has(option)
@@ -50,7 +50,7 @@ void put_resources(const launcher::Launch& launch, Imported& out) {
                                   option_given(launch, "nproc_per_node"), kDevicesUsual));
 }
 
-// CUDA_VISIBLE_DEVICES=4,5 that the script has set: which devices it takes.
+// If the script has set CUDA_VISIBLE_DEVICES=4,5, the job takes these devices.
 void put_visible(const Variables& before, const Variables& after, launcher::Draft& draft) {
   for (const char* name : {"CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"}) {
     std::string_view text = value_of(after, name);
@@ -94,7 +94,7 @@ void put_environment(const Exported& found, const char* source, Imported& out) {
   if (remarks.empty()) draft.remarks.erase("runtime.env");
 }
 
-// The script stays, and runs on every node.
+// The spec keeps the script, which runs on every node.
 void as_it_is(const Observed& observed, const launcher::MoreThanLaunch& more, Imported& out) {
   launcher::Draft& draft = out.draft;
   launcher::Draft whole{.engine = draft.engine,
@@ -123,7 +123,7 @@ void as_it_is(const Observed& observed, const launcher::MoreThanLaunch& more, Im
   }
 }
 
-// The launch alone, with what was exported around it.
+// The spec has the launch alone, with the variables that were exported for it.
 void alone(const Observed& observed, const Captured& call, Imported& out) {
   launcher::Draft& draft = out.draft;
   put_visible(observed.before, call.env, draft);
@@ -183,7 +183,7 @@ Result<Imported> of_ranks(const Observed& observed, const std::vector<Captured>&
   if (out.draft.engine == "mindformers" && out.draft.launcher.empty())
     out.draft.remarks["launch"].emplace_back(
         "the rank table is muster's; resources.rank_table takes one of your own");
-  // What differs between ranks is each one's own.
+  // A variable that differs between ranks belongs to each rank alone.
   Captured common = ranks.front();
   for (const Captured& rank : ranks)
     std::erase_if(common.env, [&](const auto& variable) {

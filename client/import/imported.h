@@ -1,5 +1,5 @@
-// What a script did while `muster import` watched -> the job spec that does the same. Pure but for
-// the question whether a file is there.
+// Turns what a script did while `muster import` watched it into the job spec that does the same.
+// Pure, except for `is_file`.
 //
 //   a launcher's own command line, or a    its ranks are muster's: script and arguments
 //   script that only sets values and
@@ -23,22 +23,22 @@ namespace muster::import {
 
 struct Observed {
   std::vector<std::string> command;  // not empty
-  std::string directory;             // where it was started
+  std::string directory;             // where the command was started
   ShellScript script;
-  Variables before;             // its environment
-  std::vector<Captured> calls;  // in their order
-  std::string how_ended;        // "status 3", "signal 9"; empty: well
+  Variables before;             // the command's environment
+  std::vector<Captured> calls;  // in the order of the calls
+  std::string how_ended;        // "status 3", "signal 9"; empty: without error
   std::string programs;         // the stand-ins' directory
   std::string python;           // of the caller's environment; empty: the node's own
 };
 
 struct Imported {
   launcher::Draft draft;
-  std::vector<std::string> notes;  // what a person should look at, a line each
+  std::vector<std::string> notes;  // what a person should check, a line each
 };
 
-// Errors (InvalidArgument): nothing was launched, more than one thing was, or what muster has no
-// spec for.
+// Errors (InvalidArgument): nothing was launched, more than one thing was launched, or muster has
+// no spec for it.
 Result<Imported> import_observed(const Observed& observed, const IsFile& is_file);
 
 }  // namespace muster::import

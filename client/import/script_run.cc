@@ -26,8 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kDirectoriesMost = 256;  // of a PATH
-// of killing: who forks in between is found in the next one
+constexpr std::size_t kDirectoriesMost = 256;  // of one PATH
+// Rounds of killing: a round finds processes that were forked during the round before.
 constexpr int kRoundsMost = 1000;
 
 Result<fs::path> make_directory() {
@@ -39,7 +39,7 @@ Result<fs::path> make_directory() {
   return fs::path(name);
 }
 
-// Every python3.N that the script could ask for.
+// Includes every python3.N that the script could call.
 std::set<std::string> program_names(std::string_view path) {
   std::set<std::string> names = {"torchrun", "msrun", "python", "python3"};
   constexpr std::string_view kThree = "python3.";
@@ -88,8 +88,8 @@ std::vector<std::string> environment_for(const Variables& before, const fs::path
   const std::string path(value_of(before, "PATH"));
   env["PATH"] = programs_dir(directory).string() + (path.empty() ? "" : ":" + path);
   env[kDirectoryVariable] = directory.string();
-  // As muster's shim has them on a node: an environment that the script activates does not hide a
-  // function.
+  // muster's shim defines the same functions on a node. An environment that the script activates
+  // does not hide a function.
   for (const char* name : {"torchrun", "msrun"})
     env[fmt::format("BASH_FUNC_{}%%", name)] =
         fmt::format("() {{  \"${}/bin/{}\" \"$@\"\n}}", kDirectoryVariable, name);
@@ -98,7 +98,7 @@ std::vector<std::string> environment_for(const Variables& before, const fs::path
   return texts;
 }
 
-// proc(5): children, of this process's threads.
+// proc(5): the children of each thread of this process.
 std::vector<pid_t> own_children() {
   std::vector<pid_t> children;
   std::error_code error;
@@ -112,7 +112,7 @@ std::vector<pid_t> own_children() {
   return children;
 }
 
-// False: there are none.
+// Returns false if there are no children.
 bool reap_ended() {
   for (;;) {
     const pid_t pid = ::waitpid(-1, nullptr, WNOHANG);
@@ -121,7 +121,8 @@ bool reap_ended() {
   }
 }
 
-// Until one of our children has ended, for all that is waited for comes or goes with one of them.
+// Waits until one of our children has ended. Every process that the caller waits for appears or
+// disappears when a child ends.
 void wait_for_child(Clock::time_point until) {
   std::vector<process::Pidfd> children;
   for (const pid_t pid : own_children())
@@ -149,7 +150,7 @@ Result<ScriptRun> ScriptRun::start(const std::vector<std::string>& command) {
   process::SpawnRequest request{.path = command.front(),
                                 .argv = command,
                                 .env = environment_for(run.before_, run.directory_)};
-  // A launcher that is called without a script is found as the script would find it.
+  // A launcher that is called without a script is found in the same way as by a script.
   if (const fs::path own = programs_dir(run.directory_) / command.front();
       command.front().find('/') == std::string::npos && fs::exists(own))
     request.path = own.string();
@@ -178,7 +179,7 @@ ScriptRun::~ScriptRun() {
     kill();
     (void)end_others(std::chrono::milliseconds(0));
   }
-  std::error_code ignored;  // nobody is left who would be told
+  std::error_code ignored;  // nobody is left to get the error
   if (!directory_.empty()) fs::remove_all(directory_, ignored);
 }
 

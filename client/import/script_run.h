@@ -1,10 +1,14 @@
-// Runs a command whose launchers are stand_in.h's, for real: what else it does, it does. Owns a
-// temporary directory (mode 0700: its records hold the script's environment), gone with it, and the
-// command's processes. One thread; kill() may be called from another while wait() waits.
+// A ScriptRun runs a command with stand_in.h's programs as its launchers; everything else that the
+// command does is real. `muster import` creates one; it owns a temporary directory and the
+// command's processes, and removes both. It is used on one thread; another thread may call kill()
+// while wait() waits.
 //
-// The command has a session of its own, no input, and both of its outputs on our stderr. What it
-// leaves running in the background is given a moment, for a launcher may be among it, and is killed
-// then, in whatever session: this process is the subreaper of all it has started.
+// The temporary directory has mode 0700, because its records contain the script's environment.
+//
+// The command has a session of its own, no input, and both of its outputs on our stderr. Processes
+// that it leaves in the background get a moment, because a launcher may be among them. Then they
+// are killed, in whatever session they are: this process is the subreaper of all processes that it
+// has started.
 #pragma once
 
 #include <sys/types.h>
@@ -33,16 +37,17 @@ class ScriptRun {
   ScriptRun& operator=(ScriptRun&&) = delete;
   ~ScriptRun();
 
-  // Until the command itself has ended; it is not reaped, so that its number stays its own.
+  // Waits until the command itself has ended. The command is not reaped, so that its pid stays its
+  // own.
   void wait() const;
-  // It and all of its group.
+  // Kills the command and all of its process group.
   void kill() const;
-  // Reaps it, and waits up to `most` for what it has left running; that is killed then. True:
-  // something was.
+  // Reaps the command and waits up to `most` for the processes that it left running; then kills
+  // them. Returns true if it killed any.
   bool end_others(std::chrono::milliseconds most);
 
   [[nodiscard]] HowEnded ended() const { return ended_; }
-  // What the script was given, our own additions left out.
+  // The environment that the script got, without muster's own additions.
   [[nodiscard]] const Variables& before() const { return before_; }
   // Errors: Io, DataLoss.
   [[nodiscard]] Result<std::vector<Captured>> calls() const;
@@ -52,7 +57,7 @@ class ScriptRun {
   ScriptRun() = default;
   std::filesystem::path directory_;
   Variables before_;
-  pid_t pid_ = 0;  // 0: none, or reaped
+  pid_t pid_ = 0;  // 0: no command, or it is reaped
   HowEnded ended_;
 };
 

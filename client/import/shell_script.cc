@@ -21,11 +21,12 @@ constexpr std::size_t kScriptMost = 1U << 20U;
 
 bool is_shell(std::string_view name) {
   constexpr auto kShells = std::to_array<std::string_view>({"bash", "sh", "dash", "ksh", "zsh"});
-  // npos + 1 is 0
+  // If there is no such character, npos + 1 is 0.
   return std::ranges::find(kShells, name.substr(name.rfind('/') + 1)) != kShells.end();
 }
 
-// "#!/usr/bin/env bash"; one without is a shell's by its ending.
+// True for a text that begins like "#!/usr/bin/env bash". A text without "#!" is a shell script if
+// its file name ends with ".sh" or ".bash".
 bool is_shell_text(std::string_view text, std::string_view name) {
   if (!text.starts_with("#!")) return name.ends_with(".sh") || name.ends_with(".bash");
   const std::string_view first = text.substr(0, text.find('\n'));

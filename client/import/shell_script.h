@@ -1,5 +1,5 @@
-// The shell script of a command line, and what is said of one that computes from the placement.
-// Reads a file, nothing else.
+// Finds the shell script of a command line, and warns about a script that computes values from the
+// placement. Stateless functions; the only I/O is reading the script.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 namespace muster::import {
 
 struct ShellScript {
-  std::string name;  // as the command line has it; empty: there is none, or it cannot be read here
+  std::string name;  // as in the command line; empty: none, or not readable here
   std::string text;
 };
-// `bash x.sh`, `./x.sh`: relative ones are below `directory`.
+// Accepts `bash x.sh` and `./x.sh`; relative paths are below `directory`.
 ShellScript shell_script_of(const std::vector<std::string>& command, const std::string& directory);
 
-// With launch.per: node: a line for each value that the script computes from its own idea of what
-// muster replaces, as NNODES. `replaced`: variables whose assignments the spec replaces
-// (launch.vars), which are muster's then.
+// For launch.per: node. Returns a line for each value that the script computes from its own setting
+// of something that muster replaces, such as NNODES. `replaced` are the variables whose assignments
+// the spec replaces (launch.vars); muster sets these.
 std::vector<std::string> computed_warnings(const ShellScript& script,
                                            const std::vector<std::string>& replaced);
-// A line for each --no-save-optim: what the script saves then is nothing to go on from.
+// Returns a line for each --no-save-optim: no job can resume from what the script saves then.
 std::vector<std::string> weights_warnings(const ShellScript& script,
                                           const std::vector<std::string>& replaced);
 

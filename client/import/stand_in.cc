@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr int kCannotExecute = 126, kNotFound = 127;
 
-// npos + 1 is 0
+// If there is no '/', npos + 1 is 0.
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 bool is_python(std::string_view name) {
@@ -35,8 +35,9 @@ bool is_python(std::string_view name) {
          name.find_first_not_of("0123456789.", 6) == std::string_view::npos;
 }
 
-// By the variable, or, where the script has emptied the environment (env -i PATH=... torchrun), by
-// the path that this program was executed by. Empty: neither.
+// Finds the directory by the variable. If the script has emptied the environment (env -i PATH=...
+// torchrun), it uses the path by which this program was executed. Returns an empty path if neither
+// works.
 fs::path import_directory() {
   if (const char* named = std::getenv(kDirectoryVariable); named != nullptr && *named == '/')
     return named;
@@ -51,8 +52,8 @@ fs::path import_directory() {
              : fs::path();
 }
 
-// PATH without our own directory, however it is spelled: "bin/", by a link. It would be this
-// program again, and again.
+// Returns PATH without our own directory, in any spelling ("bin/", or by a link). Otherwise this
+// program would execute itself again and again.
 std::string path_of_others(std::string_view path, const fs::path& own) {
   std::string others;
   while (!path.empty()) {
@@ -66,7 +67,8 @@ std::string path_of_others(std::string_view path, const fs::path& own) {
   return others;
 }
 
-// By its whole path: a python finds its own prefix, and a venv's, by it.
+// Executes the program by its whole path, because a python finds its own prefix, and that of a
+// venv, by its path.
 int become(std::string_view name, const fs::path& directory, const Variables& env, char** argv) {
   std::optional<std::string> program =
       process::find_program(name, path_of_others(value_of(env, "PATH"), programs_dir(directory)));
@@ -97,7 +99,7 @@ int record(const fs::path& directory, const Captured& call) {
   const std::string bytes = to_bytes(call);
   for (std::size_t number = 0; number < kCallsMost; ++number) {
     const auto made = io::create_file(calls_dir(directory) / std::to_string(number), bytes);
-    if (made && !*made) continue;  // another one's
+    if (made && !*made) continue;  // another call has this number
     if (made) return 0;
     fmt::print(stderr, "muster import: {}\n", made.error().message);
     return 1;

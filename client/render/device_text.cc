@@ -32,7 +32,7 @@ Word word_of(v1::DeviceHealth health) {
   }
 }
 
-// "3.3/64.0 GiB", in the unit of the whole.
+// Returns "3.3/64.0 GiB", in the unit of the total.
 std::string memory_text(const v1::Device& device, const v1::DeviceReading* reading) {
   constexpr double kGib = 1024;
   const bool used = reading != nullptr && reading->has_memory_used_mib();

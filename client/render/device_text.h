@@ -1,5 +1,7 @@
-// A node's devices for a person: counted with their marks for a list, one a row for one node. Pure.
-// What tools said of them is made harmless here.
+// Text about a node's devices for people: counts for a list of nodes, and a table for one node.
+// Pure.
+//
+// The functions make text from tools harmless (no control characters).
 #pragma once
 
 #include <string>
@@ -10,17 +12,18 @@
 
 namespace muster::render {
 
-// "8 ascend910b", "4 nvidia and 2 cpu", "none".
+// Returns "8 ascend910b", "4 nvidia and 2 cpu", or "none".
 std::string devices_text(const v1::Node& node);
 
-// "ok", "1 bad, 2 occupied", "1 warning"; "not seen" where there are findings and no device; "-"
-// where nobody looks at them.
+// Returns "ok", "1 bad, 2 occupied", or "1 warning". "not seen" means findings without any device.
+// "-" means that nothing probes the devices.
 std::string health_text(const v1::Node& node, const Style& style);
 
-// One row a device, without columns that would say nothing of any; `wide`: bus addresses as well.
+// Returns one row for each device, without columns that are empty for all devices. `wide` adds bus
+// addresses.
 Table device_table(const v1::Node& node, const Style& style, bool wide);
 
-// What the tools say of one that is not well; empty: nothing.
+// Returns the tools' text about a device that is not well, or an empty text.
 std::string trouble_text(const v1::DeviceReading& reading);
 
 }  // namespace muster::render

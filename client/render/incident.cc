@@ -43,7 +43,7 @@ std::string incident_text(const v1::Incident& incident, const Style& style) {
                           incident.began_at())
             : "");
   mark(incident.has_caught_up(), incident.caught_up(), "caught up", "");
-  // One rank's first step may come before the last node's start.
+  // A rank's first step may come before the last node's start.
   std::ranges::stable_sort(marks, {}, &std::pair<Duration, std::string>::first);
   for (const auto& [since, text] : marks)
     out += fmt::format("  {:>9}  {}\n",

@@ -1,4 +1,4 @@
-// The timeline of one incident, from the fault to the first new step, as text. Pure.
+// Formats the timeline of one incident, from the fault to the first new step. Pure.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace muster::render {
 
-// Several lines, each with its end; marks not reached yet are left out.
+// Returns several lines, each with its end. Times that are not reached yet are left out.
 std::string incident_text(const v1::Incident& incident, const Style& style);
 
 }  // namespace muster::render

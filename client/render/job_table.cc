@@ -14,17 +14,18 @@
 namespace muster::render {
 namespace {
 
-// of an id's end: all of its chance, and of its time about a second
+// Six characters of an id's end: its whole random part, and the end of its time, which covers about
+// a second.
 constexpr std::size_t kIdLeast = 6;
-constexpr std::size_t kNameLeast = 12;  // what a name keeps where the terminal is narrow
+constexpr std::size_t kNameLeast = 12;  // minimum for a name on a narrow terminal
 
-// How long ago its last step was.
+// Returns the time since the job's last step.
 std::string since_text(const v1::Job& job, WallTime now) {
   const auto age = is_final(job.phase()) ? std::nullopt : step_age(job, now);
   return age ? duration_text(*age) : "-";
 }
 
-// How long its latest attempt has run, or ran.
+// Returns how long the latest attempt has run, or ran.
 std::string run_text(const v1::Job& job, WallTime now) {
   if (job.attempts().empty() || job.phase() == v1::JOB_PHASE_QUEUED) return "-";
   const v1::Attempt& attempt = job.attempts(job.attempts_size() - 1);
@@ -35,8 +36,8 @@ std::string run_text(const v1::Job& job, WallTime now) {
   return duration_text(end - wall_time(attempt.running_at()));
 }
 
-// Behind whom it waits, by name where the list has it; why it waits; that it has not stepped for a
-// while; what it failed of.
+// Returns the reason column. It is the job that this one waits for (by name where the list has it),
+// why it waits, that it has had no step for a while, or why it failed.
 std::string reason_text(const v1::Job& job,
                         const std::map<std::string_view, std::string_view>& names, WallTime now) {
   if (const auto age = step_age(job, now);
@@ -77,7 +78,7 @@ std::string nodes_text(const v1::Job& job) {
 std::vector<std::string> short_ids(const std::vector<std::string>& ids) {
   std::size_t length = kIdLeast, most = 0;
   for (const std::string& id : ids) most = std::max(most, id.size());
-  // What is no id of ours is not cut, in a character perhaps.
+  // Text that is not an id of muster's is not cut: the cut might be inside a character.
   const auto is_id = [](const std::string& id) {
     return id.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz") == std::string::npos;
   };

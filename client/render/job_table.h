@@ -1,4 +1,4 @@
-// The list of jobs as people see it. Values.
+// Formats the list of jobs for people. Pure.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace muster::render {
 
-// Of each id so much of its end that no two are alike, at least six characters: a job is found by
-// it. Ids begin with the time, and differ at their end.
+// Returns the end of each id, long enough that all ends differ, with at least six characters. A job
+// can be found by that end. Ids begin with the time and differ at their end.
 std::vector<std::string> short_ids(const std::vector<std::string>& ids);
 
-// In the order of `jobs`. `width` 0: nothing is cut; else long names give way before a figure does.
-// `wide`: whole ids, and what else is known.
+// The rows have the order of `jobs`. With `width` 0 nothing is cut; otherwise long names are cut
+// before any number. `wide` adds whole ids and all other known columns.
 std::string jobs_text(const std::vector<v1::Job>& jobs, bool wide, const Style& style,
                       std::size_t width, WallTime now);
 

@@ -25,7 +25,7 @@ using google::protobuf::Reflection;
 
 constexpr std::string_view kApiVersion = "muster/v1";
 
-// JOB_PHASE_RUNNING -> "running": without the enum's own name in front.
+// Changes JOB_PHASE_RUNNING to "running": the name without the enum's own name in front.
 std::string enum_word(const google::protobuf::EnumValueDescriptor& value) {
   std::string prefix;
   for (const char c : value.type()->name()) {
@@ -96,8 +96,8 @@ Json map_json(const Message& message, const Reflection& reflection, const FieldD
   return out;
 }
 
-// Where the protocol has no presence an empty text stands for "none", and of these a number. In a
-// document it is not there: nobody has to know which number that was.
+// These fields have no presence in the protocol; an empty text or a certain number means "none". A
+// document leaves the field out, so that no reader has to know that number.
 struct NoneIs {
   std::string_view field;
   std::int64_t value;
@@ -115,7 +115,7 @@ constexpr auto kNone = std::to_array<NoneIs>({{"muster.v1.Event.rank", -1},
                                               {"muster.v1.LimitSpec.memory", 0},
                                               {"muster.v1.LimitSpec.millicpus", 0},
                                               {"muster.v1.Device.memory_mib", 0}});
-// What is set to nothing is set.
+// A field that is set to its default is still set.
 constexpr auto kEmptySays = std::to_array<std::string_view>(
     {"muster.v1.EnvValue.value", "muster.v1.FileChange.value", "muster.v1.ConfigChange.value"});
 constexpr std::string_view kLoss = "loss", kHasLoss = "has_loss";
@@ -134,7 +134,7 @@ std::optional<std::int64_t> whole_number(const Message& message, const FieldDesc
   return std::nullopt;
 }
 
-// Of a field without presence.
+// For a field without presence.
 bool is_absent(const Message& message, const FieldDescriptor& field) {
   const Reflection& reflection = *message.GetReflection();
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
@@ -178,7 +178,7 @@ Json message_json(const Message& message) {
         out[field.json_name()] = scalar(message, reflection, field, -1);
     } else if (field.full_name() == kMemlock &&
                reflection.GetUInt64(message, &field) == UINT64_MAX) {
-      out[field.json_name()] = "unlimited";  // as the spec says it
+      out[field.json_name()] = "unlimited";  // the same word as in the spec
     } else if (!is_absent(message, field)) {
       out[field.json_name()] = scalar(message, reflection, field, -1);
     }
@@ -213,9 +213,9 @@ void emit(YAML::Emitter& out, const Json& value) {
   }
 }
 
-// Logs and names may hold any bytes: what is not UTF-8 is replaced, never thrown at the user.
-// JSON itself escapes C0 alone, YAML C1 as well: the rest stands in double quotes, where both read
-// \u009b.
+// Logs and names may have any bytes. Bytes that are not UTF-8 are replaced, so that they never
+// cause an exception. JSON itself escapes only C0, YAML C1 as well. The other characters go into
+// double quotes, where both formats read \u009b.
 std::string escaped(std::string_view text) {
   std::string out;
   out.reserve(text.size());

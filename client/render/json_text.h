@@ -1,6 +1,8 @@
-// API messages as JSON, JSON lines and YAML for programs: names in lowerCamelCase, times in ISO
-// 8601, durations in seconds ("30s"), enums as their short lower-case word ("running"), 64-bit
-// integers as numbers. Every document carries apiVersion and kind.
+// Formats API messages as JSON, JSON lines and YAML for programs. Pure.
+//
+// Names are in lowerCamelCase, times in ISO 8601, and durations in seconds ("30s"). Enums are short
+// lower-case words ("running"), and 64-bit integers are numbers. Every document has apiVersion and
+// kind.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -16,18 +18,18 @@
 namespace muster::render {
 
 enum class Format : std::uint8_t { Table, Wide, Json, Jsonl, Yaml, Name };
-// "table|wide|json|jsonl|yaml|name".
-enum class Names : std::uint8_t { Yes, No };  // No: what is shown has no name to print
+enum class Names : std::uint8_t { Yes, No };  // No: the verb has no names to print
+// Accepts "table|wide|json|jsonl|yaml|name".
 Result<Format> parse_format(std::string_view text, Names names = Names::Yes);
 
 nlohmann::ordered_json to_json(const google::protobuf::Message& message);
-// One object; for Json and Jsonl (one line) and Yaml. `items`, unless there are none, stand in it
-// as `list`.
+// Formats one object, for Json, Jsonl (one line) and Yaml. `items`, if there are any, become the
+// field whose name is `list`.
 std::string document(const google::protobuf::Message& message, std::string_view kind, Format format,
                      std::string_view list = {},
                      const std::vector<const google::protobuf::Message*>& items = {});
-// A list: Json {"apiVersion", "kind": "JobList", "items": [...]}, Jsonl one object a line, Yaml as
-// Json.
+// Formats a list. Json: {"apiVersion", "kind": "JobList", "items": [...]}. Jsonl: one object a
+// line. Yaml: like Json.
 std::string document_list(const std::vector<const google::protobuf::Message*>& items,
                           std::string_view kind, Format format);
 template <class Messages>
@@ -37,7 +39,7 @@ std::string document_list(const Messages& messages, std::string_view kind, Forma
   return document_list(items, kind, format);
 }
 std::string yaml_text(const nlohmann::ordered_json& value);
-// Json, Jsonl; control characters as \u009b
+// For Json and Jsonl; control characters become \u009b and the like.
 std::string json_text(const nlohmann::ordered_json& value, Format format);
 
 }  // namespace muster::render

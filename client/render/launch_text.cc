@@ -12,9 +12,9 @@
 namespace muster::render {
 namespace {
 
-// as common/engine/node_script.cc has it
+// the same text as in common/engine/node_script.cc
 constexpr std::string_view kInsideSource = "launcher in the script";
-// as common/engine/plog.h has it
+// the same text as in common/engine/plog.h
 constexpr std::string_view kRunDirectory = "(run directory)";
 
 template <class Words>
@@ -44,11 +44,11 @@ std::string environment_text(const google::protobuf::RepeatedPtrField<v1::EnvVal
   return out;
 }
 
-// "launch.args[2]" is a word of launch.args.
+// "launch.args[2]" is one word of launch.args, so the key is launch.args.
 std::string_view key_of(std::string_view source) { return source.substr(0, source.find('[')); }
 
-// Where the words of the command line come from, a line for those that stand together; nothing
-// where all have one source.
+// Returns where the words of the command line come from, with one line for each run of words with
+// one source. Returns nothing if all words have one source.
 std::string sources_text(const v1::RankLaunch& launch, const Style& style) {
   std::string out;
   const int words = std::min(launch.argv_size(), launch.argv_sources_size());
@@ -64,8 +64,8 @@ std::string sources_text(const v1::RankLaunch& launch, const Style& style) {
   return lines > 1 ? out : std::string();
 }
 
-// A word with control characters besides tab and line end, as POSIX.1-2024, bash, zsh and ksh read
-// it: $'a\033b'.
+// Quotes a word that has control characters besides tab and line end. POSIX.1-2024, bash, zsh and
+// ksh read this form: $'a\033b'.
 std::string dollar_quote(const std::string& word) {
   std::string out = "$'";
   for (std::size_t at = 0; at < word.size();) {

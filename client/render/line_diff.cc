@@ -1,4 +1,5 @@
-// The greedy algorithm of Myers (An O(ND) Difference Algorithm and Its Variations, 1986), on lines.
+// Compares lines with the greedy algorithm of Myers (An O(ND) Difference Algorithm and Its
+// Variations, 1986).
 #include "client/render/line_diff.h"
 
 #include <fmt/format.h>
@@ -12,7 +13,7 @@ namespace {
 
 using Lines = std::vector<std::string_view>;
 
-constexpr int kEditsMost = 1000;  // its trace then takes 8 MiB
+constexpr int kEditsMost = 1000;  // the trace then takes 8 MiB
 constexpr std::size_t kContext = 3;
 
 Lines lines_of(std::string_view text) {
@@ -25,7 +26,7 @@ Lines lines_of(std::string_view text) {
   return lines;
 }
 
-// Which lines of each stay.
+// For each text, which of its lines stay.
 struct Kept {
   std::vector<bool> from, to;
 };
@@ -57,7 +58,7 @@ Kept compare(const Lines& from, const Lines& to, std::size_t head, std::size_t t
         ++x, ++y;
       at(furthest, diagonal) = x;
       if (x < rows || y < columns) continue;
-      for (int step = edits; step > 0; --step) {  // back along what was the best
+      for (int step = edits; step > 0; --step) {  // walk back along the best path
         const std::vector<int>& before = trace[static_cast<std::size_t>(step)];
         const auto old = [&](int k) { return before[static_cast<std::size_t>(k + step + 1)]; };
         const int k = x - y;
@@ -117,7 +118,7 @@ std::string line_diff(std::string_view from_name, std::string_view to_name,
         ++x, ++y, ++same;
       }
     }
-    for (; same > kContext; --same) {  // more context than is shown
+    for (; same > kContext; --same) {  // drop context that is not shown
       --x, --y;
       block.resize(block.size() - from[x].size() - 2);
     }

@@ -1,5 +1,7 @@
-// Two texts side by side, as `diff -u` shows them. Pure; bounded: of texts that differ in too many
-// places, one block that leaves the old and brings the new.
+// Compares two texts and shows the differences like `diff -u`. Pure.
+//
+// The work is bounded: if the texts differ in too many places, the result is one block with all old
+// lines, then all new ones.
 #pragma once
 
 #include <string>
@@ -7,7 +9,7 @@
 
 namespace muster::render {
 
-// Empty: they are the same. Both end with a line end.
+// Returns an empty text if both are equal. Both texts end with a line end.
 std::string line_diff(std::string_view from_name, std::string_view to_name, std::string_view from,
                       std::string_view to);
 

@@ -17,14 +17,14 @@ constexpr std::array<const char*, 9> kEighths = {"", "▏", "▎", "▍", "▌",
 
 constexpr std::size_t kBarLeast = 16, kBarMost = 40, kSparkLeast = 8, kSparkMost = 48;
 constexpr std::size_t kBlanks = 2;                   // between fields
-constexpr auto kStalled = std::chrono::seconds(10);  // without a step: no rate holds then
-// or so many times the longest of the recent pauses between two
+constexpr auto kStalled = std::chrono::seconds(10);  // without a step: then no rate is shown
+// or this many times the longest recent gap between two steps
 constexpr int kGapsStalled = 4;
 
-// Fields side by side, as many in a row as fit.
+// Puts fields next to each other, as many in a row as fit.
 void pack(std::vector<std::string>& rows, const std::vector<std::string>& fields,
           std::size_t width) {
-  std::size_t used = width + 1;  // of the row that is being filled; the first field begins one
+  std::size_t used = width + 1;  // of the current row; the first field starts one
   for (const std::string& field : fields) {
     const std::size_t columns = display_width(field);
     if (used + kBlanks + columns > width) {
@@ -37,8 +37,8 @@ void pack(std::vector<std::string>& rows, const std::vector<std::string>& fields
   }
 }
 
-// As duration_text(), but below a minute always whole seconds, or always tenths: it is looked at
-// while it grows.
+// Like duration_text(), but below a minute always whole seconds (or always tenths), because people
+// watch the number grow.
 std::string seconds_text(Duration time) {
   const Duration shown = std::max(Duration::zero(), time);
   return shown < std::chrono::minutes(1)
@@ -52,7 +52,7 @@ std::string tenths_text(Duration time) {
              : duration_text(shown);
 }
 
-// Neighbours averaged so that at most `columns` values stay.
+// Averages neighbours, so that at most `columns` values remain.
 std::vector<double> squeeze(const std::vector<double>& values, std::size_t columns) {
   if (values.size() <= columns) return values;
   std::vector<double> out;
@@ -119,7 +119,7 @@ void LiveView::set_job(const v1::Job& job) {
   const v1::Progress before = job_.progress();
   if (job.attempt() != job_.attempt()) recent_.clear();
   job_ = job;
-  // The controller's readings come again after its restart.
+  // After a restart the controller has no readings for a while; keep the old ones.
   if (!job_.has_progress() && before.attempt() == job_.attempt()) *job_.mutable_progress() = before;
 }
 
@@ -137,7 +137,7 @@ void LiveView::set_progress(const v1::Progress& progress, WallTime now) {
   *job_.mutable_progress() = progress;
   if (recent_.empty() || recent_.back().second != progress.step()) {
     if (!recent_.empty() && progress.step() < recent_.back().second) recent_.clear();
-    // The first may be from long before anybody looked.
+    // The first reading may be much older than the start of this view.
     recent_.emplace_back(
         recent_.empty() && progress.has_at() ? std::min(now, wall_time(progress.at())) : now,
         progress.step());
@@ -261,7 +261,7 @@ void LiveView::add_progress(std::vector<std::string>& rows, const Style& style, 
     std::size_t all = 0;
     for (const std::string& field : fields) all += field.size() + kBlanks;
     const std::size_t first = fields.front().size() + kBlanks;
-    // of all fields, or of the first, the others below
+    // the width of all fields, or of the first field if the others go below the bar
     const std::size_t used = all + kBarLeast <= width ? all : first;
     const std::size_t cells = width > used ? std::min(kBarMost, width - used) : 0;
     const double share =

@@ -24,7 +24,7 @@ std::string PrintedReasons::once(std::string_view text) {
       break;
     }
   }
-  if (is_long && shown == text) lines_.clear();  // another reason: from here on it is the one above
+  if (is_long && shown == text) lines_.clear();  // a new reason: now it is the one above
   remember(std::string(text));
   return shown;
 }

@@ -10,7 +10,7 @@
 namespace muster::render {
 namespace {
 
-// a checkpoint's time, a slow heartbeat's
+// enough time for a checkpoint, or for a slow heartbeat
 constexpr Duration kStillLeast = std::chrono::seconds(10);
 constexpr double kStillSteps = 5;
 
@@ -42,8 +42,8 @@ bool went_back(const v1::Attempt& attempt) {
          attempt.first_step() <= attempt.resume().step();
 }
 
-// Not every program writes how long a step took: then the mean since its ranks were up, their
-// set-up among it.
+// Not every program prints how long a step took. Then this is the mean time since its ranks
+// started, with their set-up included.
 double step_seconds(const v1::Job& job) {
   const v1::Progress& progress = job.progress();
   if (!is_current(job)) return 0;

@@ -27,7 +27,7 @@ std::string_view code(Tint tint) {
   return "";
 }
 
-// Length of the escape sequence that begins at `at`, 0 = none.
+// Returns the length of the escape sequence that begins at `at`; 0 = none.
 std::size_t escape_length(std::string_view text, std::size_t at) {
   if (text[at] != '\x1b' || at + 1 >= text.size() || text[at + 1] != '[') return 0;
   std::size_t end = at + 2;
@@ -35,8 +35,8 @@ std::size_t escape_length(std::string_view text, std::size_t at) {
   return end - at + 1;
 }
 
-// Of "ESC [ digits ; : m", which sets colours, or "ESC [ digit K", which clears a line, at the
-// beginning of `text`; 0: neither.
+// Returns the length of a sequence at the beginning of `text`: "ESC [ digits ; : m", which sets
+// colours, or "ESC [ digit K", which clears a line. Returns 0 for anything else.
 std::size_t paint_length(std::string_view text) {
   constexpr std::size_t kMost = 64;
   if (!text.starts_with("\x1b[")) return 0;

@@ -12,9 +12,10 @@ std::string pad(std::string cell, std::size_t columns, Align align) {
   return align == Align::Left ? cell + blanks : blanks + cell;
 }
 
-constexpr std::size_t kLastLeast = 16;  // of a last column of text that much is worth showing
+constexpr std::size_t kLastLeast = 16;  // minimum width for a last text column to be useful
 
-// Cuts the cells of columns that allow it until all but the last column's end are within `width`.
+// Cuts cells of the columns that allow it, until everything before the last column's end fits into
+// `width`.
 void make_room(Table& table, std::vector<std::size_t>& widths, std::size_t width) {
   if (widths.empty()) return;
   const bool text_last = table.columns.back().align == Align::Left;

@@ -1,4 +1,4 @@
-// Small words: times, durations, sizes, phases, as a person reads them. Pure.
+// Short texts for people: times, durations, sizes, phases. Pure.
 #pragma once
 
 #include <google/protobuf/timestamp.pb.h>
@@ -12,13 +12,13 @@
 namespace muster::render {
 
 WallTime wall_time(const google::protobuf::Timestamp& stamp);
-// "12s", "3m20s", "2h05m", "4d03h"; below a second "350ms".
+// Returns "12s", "3m20s", "2h05m", "4d03h"; below ten seconds "3.5s", below a second "350ms".
 std::string duration_text(Duration duration);
-// "12s ago"; "-" for an unset stamp.
+// Returns "12s ago", or "-" for an unset time.
 std::string ago_text(const google::protobuf::Timestamp& stamp, WallTime now);
-// "2026-03-01T12:00:00.123Z"; empty for an unset stamp.
+// Returns "2026-03-01T12:00:00.123Z", or an empty text for an unset time.
 std::string iso_text(const google::protobuf::Timestamp& stamp);
-// "12:00:00.123", local time of the reader.
+// Returns "12:00:00.123" in the reader's local time, or "-" for an unset time.
 std::string clock_text(const google::protobuf::Timestamp& stamp);
 std::string bytes_text(std::uint64_t bytes);  // "1.5 MiB"
 std::string phase_text(v1::JobPhase phase);   // "running"

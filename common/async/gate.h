@@ -1,6 +1,8 @@
-// Counts what is under way, so that stopping can be designed: enter() before work that outlives its
-// caller, leave() when done, close() refuses new entries, wait() blocks until the last one has
-// left. Thread-safe.
+// A Gate counts operations in progress, so that an owner can stop in order. The agent's Link owns
+// one. Thread-safe.
+//
+// A caller calls enter() before work that outlives the caller, and leave() when the work is done.
+// close() refuses new entries. wait() blocks until the last entry has left.
 #pragma once
 
 #include <condition_variable>
@@ -20,7 +22,7 @@ class Gate {
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
-  // False: closed, do not begin.
+  // Returns false when the gate is closed; then the caller does not begin.
   [[nodiscard]] bool enter() {
     const std::lock_guard lock(mutex_);
     if (closed_) return false;

@@ -1,7 +1,7 @@
 #include "common/async/loop.h"
 
 #ifdef __SANITIZE_THREAD__
-// GCC's ThreadSanitizer does not know fences; Asio's queue has a mutex besides.
+// GCC's ThreadSanitizer does not understand fences. Asio's queue has a mutex in addition.
 #define BOOST_ASIO_DISABLE_FENCED_BLOCK
 #endif
 
@@ -49,7 +49,8 @@ struct Loop::Impl {
   std::atomic<bool> stopping = false;
   std::thread thread;
   std::mutex mutex;  // guards stats
-  // by the literal's address; one name in two files is two rows, added up in Loop::stats
+  // The key is the literal's address. One name in two files makes two rows; Loop::stats adds them
+  // up.
   std::map<const char*, PostStats> stats;
 };
 
@@ -75,8 +76,9 @@ bool Loop::on_this() const { return impl_->thread.get_id() == std::this_thread::
 void Loop::stop() {
   if (!impl_->thread.joinable()) return;
   MUSTER_ASSERT(!on_this(), "a loop cannot join itself");
-  // Behind everything posted so far: only then are later posts dropped and the context let go
-  // (timers and signals that are still armed would otherwise keep it running).
+  // This task runs after everything posted so far. Only then does the loop drop later posts and
+  // release the context. Timers and signals that are still armed would otherwise keep the context
+  // running.
   asio::post(impl_->context, [impl = impl_.get()] {
     impl->stopping.store(true, std::memory_order_release);
     impl->work.reset();
@@ -110,7 +112,8 @@ struct Timer::Impl {
   Loop::Impl& loop;
   asio::steady_timer timer;
   const char* name;
-  // an expired wait whose handler is already queued when it is re-armed or cancelled must not run
+  // A handler of an expired wait may already be queued when the timer is armed again or cancelled.
+  // The generation keeps such a handler from running.
   std::uint64_t generation = 0;
 };
 
@@ -193,7 +196,7 @@ Readable::~Readable() { cancel(); }
 void Readable::cancel() {
   if (impl_->cancelled) return;
   impl_->cancelled = true;
-  impl_->descriptor.release();  // cancels the wait, leaves the descriptor to its owner
+  impl_->descriptor.release();  // cancels the wait; the owner keeps the descriptor
 }
 
 }  // namespace muster::async

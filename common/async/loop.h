@@ -1,10 +1,16 @@
-// One named thread with a queue (Boost.Asio inside): what is posted runs in order, one at a time.
-// State that only ever is touched by one loop needs no lock. Every post has a name and is counted
-// by it: queue time and run time a name are the first page of debugging.
+// A Loop is one named thread with a queue of tasks (Boost.Asio inside). Daemons and their parts own
+// loops: they create a loop and stop it. Tasks run on the loop's thread, one at a time, in the
+// order of the posts.
 //
-// Lifetime: stop() runs what was posted before it, then joins; posts after it are dropped (their
-// captures destroyed). The destructor asserts that stop() was called. Timer: on its loop's thread
-// only; must die (or be cancelled) before its loop.
+// State that only one loop touches needs no lock. Every post has a name. The loop counts posts,
+// queue time and run time for each name; these numbers are the first page of debugging.
+//
+// Lifetime of a Loop:
+// - stop() runs what was posted before it, then joins the thread.
+// - The loop drops posts after stop() and destroys their captures.
+// - The destructor asserts that stop() was called.
+//
+// Use a Timer on its loop's thread only. A Timer must be destroyed or cancelled before its loop.
 #pragma once
 
 #include <chrono>
@@ -30,12 +36,12 @@ struct PostStats {
 
 class Loop {
  public:
-  explicit Loop(std::string name);  // at most 15 characters: it is the thread's name
+  explicit Loop(std::string name);  // at most 15 characters: the thread gets this name
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // Any thread. `name` must be a literal: it is kept as a pointer.
+  // May be called on any thread. `name` must be a literal, because the loop keeps the pointer.
   void post(const char* name, Task task);
   [[nodiscard]] bool on_this() const;
   void stop();
@@ -49,7 +55,7 @@ class Loop {
   std::unique_ptr<Impl> impl_;
 };
 
-// One shot; arming again replaces. Counted under its name as well.
+// A timer that fires once. arm() replaces an earlier arm(). The loop counts the runs under `name`.
 class Timer {
  public:
   Timer(Loop& loop, const char* name);
@@ -64,8 +70,8 @@ class Timer {
   std::shared_ptr<Impl> impl_;
 };
 
-// Calls `handler` on the loop for each arriving signal of the set. Make it before other threads
-// start: they inherit nothing from it, but the default action is replaced from here on.
+// Calls `handler` on the loop for each signal of the set. Create it before other threads start:
+// they inherit nothing from it, but it replaces the default action from then on.
 class Signals {
  public:
   Signals(Loop& loop, std::initializer_list<int> numbers,
@@ -81,9 +87,11 @@ class Signals {
 };
 
 // Calls `handler` on the loop whenever the descriptor (pidfd, inotify, epoll, timerfd ...) is
-// ready; level-triggered: a handler that leaves it ready is called again. Does not own the
-// descriptor, which must stay open until cancel() or destruction, both on the loop's thread (or
-// before or after its life). The handler may cancel or destroy its own Readable.
+// ready. It is level-triggered: a handler that leaves the descriptor ready is called again.
+//
+// A Readable does not own the descriptor. The descriptor must stay open until cancel() or the
+// destructor. Call both on the loop's thread, or while the loop does not run. The handler may
+// cancel or destroy its own Readable.
 class Readable {
  public:
   enum class Ready : std::uint8_t { Read, Priority };  // POLLIN, POLLPRI

@@ -1,6 +1,8 @@
-// MUSTER_ASSERT: our own broken invariants. On in every build; ends the process with place and
-// sentence. Never for what a
-// user, a network or a disk can cause: that is Result (error.h).
+// MUSTER_ASSERT checks an invariant of muster's own code. Pure.
+//
+// The check is active in every build. A broken invariant ends the process with the source position
+// and a sentence. Do not use it for errors that a user, a network or a disk can cause: these are a
+// Result (error.h).
 #pragma once
 
 namespace muster {

@@ -1,4 +1,6 @@
-// "12" and "1.5", exactly: no floating point between what a person wrote and what is counted. Pure.
+// A Decimal is an exact decimal number such as "12" or "1.5". Plain values.
+//
+// There is no floating point between what a person wrote and what is counted.
 #pragma once
 
 #include <charconv>
@@ -11,7 +13,8 @@ namespace muster {
 struct Decimal {
   std::uint64_t whole = 0, fraction = 0, scale = 1;
 
-  // Off the front of `text`; at most 9 digits behind the point. Nothing: it begins with none.
+  // Removes a number from the front of `text`. It may have at most 9 digits after the point.
+  // Returns nothing if `text` does not begin with such a number.
   static std::optional<Decimal> take(std::string_view& text) {
     const auto digit = [](char c) { return c >= '0' && c <= '9'; };
     Decimal result;
@@ -29,12 +32,12 @@ struct Decimal {
     return result;
   }
 
-  // Nothing: it does not fit.
+  // Returns nothing if the product does not fit.
   [[nodiscard]] std::optional<std::uint64_t> times(std::uint64_t factor) const {
     std::uint64_t value = 0;
     if (__builtin_mul_overflow(whole, factor, &value)) return std::nullopt;
-    // fraction * factor may need more than 64 bits; in two parts, with scale and fraction at most
-    // 1e9, neither does.
+    // fraction * factor may need more than 64 bits. With scale and fraction at most 1e9, the two
+    // parts never do.
     const std::uint64_t part = factor / scale * fraction + factor % scale * fraction / scale;
     if (__builtin_add_overflow(value, part, &value)) return std::nullopt;
     return value;

@@ -16,7 +16,7 @@ struct Unit {
   std::string_view name;
   std::uint64_t factor;
 };
-// Longest name first where one starts another ("ms" before "m").
+// The longer name comes first where one name starts another ("ms" before "m").
 constexpr auto kTimes = std::to_array<Unit>({{"ms", 1'000'000},
                                              {"s", 1'000'000'000},
                                              {"m", 60'000'000'000},
@@ -34,7 +34,7 @@ std::optional<std::uint64_t> take_unit(std::string_view& text) {
   return std::nullopt;
 }
 
-// Of "5": which of them is meant, only its writer knows.
+// For "5" the message lists all units, because only the writer knows which one is meant.
 std::string with_units(std::string_view text) {
   if (text.find_first_not_of("0123456789.") != std::string_view::npos)
     return "one behind each number";
@@ -47,7 +47,7 @@ std::string with_units(std::string_view text) {
 Result<Duration> parse_duration(std::string_view text) {
   const auto wrong = [&](const std::string& why) {
     std::size_t cut = std::min(text.size(), kShownMost);
-    // no half character
+    // Do not cut inside a UTF-8 character.
     while (cut < text.size() && cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80U)
       --cut;
     const std::string shown =

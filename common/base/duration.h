@@ -1,6 +1,7 @@
-// How people write a time: "30s", "10m", "24h", "7d", "250ms", "1.5s", "1h30m", "0". One reader for
-// specs, flags and variables, so that all accept the same. A bare number is refused: whether it
-// means seconds or minutes only its writer knows. Pure.
+// Reads a time as people write it: "30s", "10m", "24h", "7d", "250ms", "1.5s", "1h30m", "0". Pure.
+//
+// Specs, flags and variables use this one reader, so that all accept the same. It refuses a bare
+// number, because only the writer knows whether that means seconds or minutes.
 #pragma once
 
 #include <string_view>
@@ -10,8 +11,8 @@
 
 namespace muster {
 
-// Exact, at most 10000 days. The error begins with the text in quotes and ends with what is
-// accepted: what it was for is the caller's to say.
+// The result is exact and at most 10000 days. The error begins with the text in quotes and ends
+// with the accepted forms. The caller adds what the text was for.
 Result<Duration> parse_duration(std::string_view text);
 
 }  // namespace muster

@@ -1,7 +1,9 @@
-// Error and Result: what a function returns when the user, the network or the disk is the cause.
-// Our own broken invariants are MUSTER_ASSERT (assert.h) instead. Messages follow one form: "doing
-// what, to which thing: what went wrong; what would help",
-// lower case, no full stop, ids and paths in single quotes.
+// Error and Result are what a function returns when the user, the network or the disk is the cause.
+// Plain values.
+//
+// Broken invariants of muster's own code are MUSTER_ASSERT (assert.h) instead. Every message has
+// one form: "doing what, to which thing: what went wrong; what would help". It is lower case,
+// without a full stop, with ids and paths in single quotes.
 #pragma once
 
 #include <expected>
@@ -11,8 +13,8 @@
 
 namespace muster {
 
-// Few, ours. common/rpc maps them to grpc::Status and back; client maps them to exit codes (in
-// brackets).
+// The set is small and belongs to muster. common/rpc maps these codes to grpc::Status and back. The
+// client maps them to exit codes (in brackets).
 enum class ErrorCode {
   InvalidArgument,    // spec or usage is wrong [64]
   Unsatisfiable,      // the registered nodes can never do it [2]
@@ -23,7 +25,7 @@ enum class ErrorCode {
   TimedOut,           // [4]
   ResourceExhausted,  // a limit was hit; the text names it [70]
   DataLoss,           // something stored is damaged or older than it must be [70]
-  Unsupported,        // known, not in this release [64]
+  Unsupported,        // known, but not in this release [64]
   Io,                 // disk or operating system [70]
   Internal,           // [70]
 };
@@ -34,7 +36,7 @@ struct Error {
   ErrorCode code = ErrorCode::Internal;
   std::string message;
 
-  // Puts "context: " in front, on the way up.
+  // Puts "context: " in front of the message, on its way to the caller.
   [[nodiscard]] Error in(std::string_view context) &&;
   friend bool operator==(const Error&, const Error&) = default;
 };
@@ -49,8 +51,8 @@ inline std::unexpected<Error> fail(ErrorCode code, std::string message) {
 }
 inline std::unexpected<Error> fail(Error error) { return std::unexpected<Error>(std::move(error)); }
 
-// ErrorCode::Io, of a full disk or quota ResourceExhausted, with errno's text behind: "opening
-// '/x': Permission denied".
+// Returns ErrorCode::Io, or ResourceExhausted for a full disk or quota. The text of errno follows
+// the message: "opening '/x': Permission denied".
 std::unexpected<Error> fail_errno(std::string_view doing, int error_number);
 
 }  // namespace muster

@@ -1,5 +1,6 @@
-// Strong identifiers. Values only: no I/O, no strand. Ids are used once for ever; an address or a
-// name is not an id.
+// Strong types for identifiers. Plain values.
+//
+// An id is never used a second time. An address or a name is not an id.
 #pragma once
 
 #include <compare>
@@ -10,7 +11,7 @@
 
 namespace muster {
 
-// A text identifier that does not mix with another kind's.
+// A text identifier that does not mix with other kinds of identifiers.
 template <class Tag>
 struct TextId {
   std::string value;
@@ -22,7 +23,7 @@ struct TextId {
   friend auto operator<=>(const TextId&, const TextId&) = default;
 };
 
-// A number that does not mix with another kind's.
+// A number that does not mix with other kinds of numbers.
 template <class Tag, class Int>
 struct NumberId {
   Int value{};
@@ -32,18 +33,18 @@ struct NumberId {
   friend constexpr auto operator<=>(const NumberId&, const NumberId&) = default;
 };
 
-// 13 characters, Crockford base32, lower case: 9 of time, 4 of chance; sortable
+// 13 characters, Crockford base32, lower case: 9 of time, 4 random; sortable
 using JobId = TextId<struct JobIdTag>;
-// [a-zA-Z0-9]([a-zA-Z0-9._-]{0,62}), chosen by the operator
+// [a-zA-Z0-9]([a-zA-Z0-9._-]{0,62}); the operator chooses it
 using NodeName = TextId<struct NodeNameTag>;
 using InstanceId = TextId<struct InstanceTag>;  // one state directory of an agent
 using BootId = TextId<struct BootTag>;          // /proc/sys/kernel/random/boot_id
 using ClusterId = TextId<struct ClusterTag>;    // made once by the first controller start
-using RequestId = TextId<struct RequestTag>;    // client's, for safe retries
+using RequestId = TextId<struct RequestTag>;    // the client's, for safe retries
 
 using AttemptNo = NumberId<struct AttemptTag, std::uint32_t>;  // from 1; 0 = none; the fence
 using RankNo = NumberId<struct RankTag, std::uint32_t>;        // global, from 0
-using Epoch = NumberId<struct EpochTag, std::uint64_t>;        // +1 a controller start
+using Epoch = NumberId<struct EpochTag, std::uint64_t>;        // +1 at each controller start
 // from 1; 0 = before the first record
 using JournalIndex = NumberId<struct IndexTag, std::uint64_t>;
 // of this controller process; 0 = none

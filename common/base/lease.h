@@ -1,6 +1,8 @@
-// How much longer than the orphan grace a run's lease may last. The agent rewrites the lease once a
-// step, so that it never promises less than the whole grace; whoever counts on its end (the fence)
-// waits for as much more. Both sides have the number from here.
+// Computes how much longer than the orphan grace a run's lease may last. Pure.
+//
+// The agent rewrites the lease once per step, so that the lease never promises less than the whole
+// grace. Code that relies on the lease's end (the fence) waits longer by the same step. Both sides
+// take the number from this header.
 #pragma once
 
 #include <algorithm>

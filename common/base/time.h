@@ -1,7 +1,9 @@
-// Two clocks, as types. WallTime is for records and people; BootTime (CLOCK_BOOTTIME: goes on
-// during suspend, starts anew with
-// each boot) is for waits and deadlines, and never leaves its machine. Cores are handed a Now; only
-// edges read clocks.
+// The two clocks of muster as types, and the interface that reads them. Daemons use system_clock(),
+// which lives as long as the process. system_clock() may be read on any thread.
+//
+// WallTime is for records and for people. BootTime (CLOCK_BOOTTIME: it runs on during suspend and
+// starts anew with each boot) is for waits and deadlines, and never leaves its machine. Core code
+// receives a Now as an argument; only the edges read clocks.
 #pragma once
 
 #include <chrono>
@@ -26,14 +28,14 @@ struct Now {
   BootTime boot{};
 };
 
-// The seam: daemons use system_clock(), tests and the simulator their own.
+// The seam for tests: daemons use system_clock(), tests and the simulator use their own clocks.
 class Clock {
  public:
   virtual ~Clock() = default;
   [[nodiscard]] virtual Now now() const = 0;
 };
 
-// CLOCK_REALTIME and CLOCK_BOOTTIME. Lives for ever.
+// Reads CLOCK_REALTIME and CLOCK_BOOTTIME. It is never destroyed.
 const Clock& system_clock();
 
 }  // namespace muster

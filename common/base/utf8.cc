@@ -6,8 +6,8 @@
 namespace muster {
 namespace {
 
-// A row of table 3-7: what the first byte may be, what the second may be then; those after it are
-// 80..BF.
+// A row of table 3-7: the range of the first byte and the range of the second byte. All later bytes
+// are 80..BF.
 struct Row {
   std::uint8_t first_least, first_most;
   std::uint8_t length;
@@ -19,7 +19,7 @@ constexpr std::array kRows = {
     Row{0xF0, 0xF0, 4, 0x90, 0xBF}, Row{0xF1, 0xF3, 4, 0x80, 0xBF}, Row{0xF4, 0xF4, 4, 0x80, 0x8F},
 };
 
-// Of the character at the beginning; 0: there is none.
+// Returns the length of the character at the beginning, or 0 if there is none.
 std::size_t character(std::string_view text) {
   const auto within = [&](std::size_t at, std::uint8_t least, std::uint8_t most) {
     const auto byte = static_cast<std::uint8_t>(text[at]);

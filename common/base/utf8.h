@@ -1,7 +1,9 @@
-// Whether bytes are UTF-8: a `string` of a message travels only as such, and its reader cannot
-// parse the whole message otherwise. By the table of well-formed byte sequences (The Unicode
-// Standard, table 3-7): no overlong forms, no surrogates, nothing above U+10FFFF. Our own, for
-// protobuf keeps its check internal, and no library of ours has one. Pure; linear.
+// Checks whether bytes are UTF-8. Pure; linear time.
+//
+// A `string` field of a message must be UTF-8; otherwise its reader cannot parse the whole message.
+// The rules are the table of well-formed byte sequences (The Unicode Standard, table 3-7): no
+// overlong forms, no surrogates, nothing above U+10FFFF. muster has its own check, because protobuf
+// keeps its check internal and no other library of muster has one.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +11,7 @@
 
 namespace muster {
 
-// Bytes of the longest beginning that is UTF-8 and does not end within a character.
+// Returns the length of the longest prefix that is UTF-8 and does not end within a character.
 [[nodiscard]] std::size_t utf8_prefix(std::string_view text);
 
 [[nodiscard]] inline bool is_utf8(std::string_view text) {

@@ -1,5 +1,6 @@
-// The release, and the agent protocol it speaks. One release of skew is served: kProtocolMin is the
-// newest protocol of the release before.
+// The release number and the versions of the agent protocol. Plain values.
+//
+// muster supports one release of skew: kProtocolMin is the newest protocol of the previous release.
 #pragma once
 
 #include <cstdint>

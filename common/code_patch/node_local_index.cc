@@ -1,21 +1,23 @@
-// builtin:node-local-index. Megatron-LM builds the index files of a data set on rank 0; ranks of
-// other nodes then look for them on their own disk. Vendors' tutorials let each node's first rank
-// build instead (get_rank() % device_count() == 0), which nobody does on a node whose first rank
-// holds a middle pipeline stage: only ranks of the first and the last stage build data sets
-// (is_built_on_rank). So here every rank that misses the files builds them, one at a time on a
-// node: whoever comes first holds a lock, the others then find the files.
+// builtin:node-local-index. Every rank that misses the index files of a data set builds them on its
+// own node, one rank at a time. The first rank to come takes a lock, and the others then find the
+// files.
+//
+// Megatron-LM builds these files only on rank 0, and ranks of other nodes then search for them on
+// their own disks. Vendors' tutorials let each node's first rank build instead (get_rank() %
+// device_count() == 0). That fails on a node whose first rank has a middle pipeline stage, because
+// only ranks of the first and the last stage build data sets (is_built_on_rank).
 //
 //   _build_document_sample_shuffle_indices, _build_indices, _build_sample_index
-//       no collectives inside, in any release; "not in the cache" is judged with the lock held
+//       have no collectives inside, in any release; "not in the cache" is judged under the lock
 //   build_generic_dataset, _build_megatron_datasets_parallel
-//       stay: rank 0 first, a barrier, then the others. On rank 0's node these find its files; on
-//       another the first one builds them, as long again. They meet at the next data set's barrier,
-//       for which --distributed-timeout-minutes counts
+//       unchanged: rank 0 first, a barrier, then the others. On rank 0's node the others find its
+//       files. On another node the first rank builds them, which takes as long again. They meet at
+//       the next data set's barrier, to which --distributed-timeout-minutes applies
 //   _compile_dependencies
-//       rank 0 compiles the C++ helpers of the tree, a barrier follows: with a copy of the tree a
-//       node each node's first rank (LOCAL_RANK 0) does
+//       rank 0 compiles the C++ helpers of the tree, and a barrier follows. With one copy of the
+//       tree on each node, each node's first rank (LOCAL_RANK 0) compiles them
 //
-// Known lines, megatron-core 0.4 to 0.19 and the main branch behind it:
+// Known lines, megatron-core 0.4 to 0.19 and the main branch after it:
 //   gpt_dataset.py        0.4, 0.5: "if not cache_hit and torch.distributed.get_rank() == 0:"; 0.6:
 //                         "not torch.distributed.is_initialized() or ..."; 0.7 on: "and (not
 //                         torch.distributed.is_initialized() or ...)"
@@ -71,8 +73,7 @@ constexpr std::string_view kCompileOnNode =
     "    if int(__import__(\"os\").environ.get(\"LOCAL_RANK\", \"0\")) == 0:  # muster, "
     "builtin:node-local-index";
 
-// MindSpeed-LLM and its forerunner put functions of their own in the place of Megatron's while they
-// run.
+// MindSpeed-LLM and its predecessor replace Megatron's functions by their own at run time.
 constexpr auto kMindSpeed = std::to_array<std::string_view>(
     {"mindspeed_llm/core/datasets/gpt_dataset.py", "modellink/core/datasets/gpt_dataset.py",
      "modellink/data/dataset_helpers.py"});
@@ -114,7 +115,7 @@ std::unexpected<Error> unknown(std::string_view file, const std::string& what) {
                           file, what));
 }
 
-// Where the line begins; npos: it is not there. `line` is a whole one.
+// The position where the line begins; npos: the text does not have it. `line` is a whole line.
 std::size_t find_line(std::string_view text, std::string_view line, std::size_t from = 0) {
   for (std::size_t at = text.find(line, from); at != std::string_view::npos;
        at = text.find(line, at + 1)) {

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kNameMax = 4096, kShownMax = 120;
 constexpr std::string_view kNull = "/dev/null";
 
-// Its beginning; messages are UTF-8, whatever a diff is written in.
+// The beginning of a text for a message. Messages are UTF-8, and a diff may have another encoding.
 std::string shown(std::string_view text) {
   std::string out;
   for (text = text.substr(0, kShownMax); !text.empty();) {
@@ -30,7 +30,7 @@ std::string shown(std::string_view text) {
 class Lines {
  public:
   explicit Lines(std::string_view text) : rest_(text) {}
-  // The next line without its end; nothing behind the last one.
+  // The next line without its end. Nothing: there are no more lines.
   std::optional<std::string_view> next() {
     if (rest_.empty()) return std::nullopt;
     const std::size_t end = std::min(rest_.find('\n'), rest_.size());
@@ -54,7 +54,7 @@ struct Range {
   std::uint64_t count = 1;
 };
 
-// "12,5" or "12", with the sign in front of it.
+// Parses "12,5" or "12", with the sign in front of it.
 std::optional<Range> read_range(std::string_view text, char sign) {
   if (!text.starts_with(sign)) return std::nullopt;
   text.remove_prefix(1);
@@ -68,7 +68,7 @@ std::optional<Range> read_range(std::string_view text, char sign) {
   return wrong == std::errc() && end == last ? std::optional(range) : std::nullopt;
 }
 
-// "@@ -12,5 +12,6 @@ def f():"
+// Parses "@@ -12,5 +12,6 @@ def f():".
 std::optional<std::pair<Range, Range>> read_head(std::string_view line) {
   constexpr std::string_view kBegin = "@@ ", kEnd = " @@";
   if (!line.starts_with(kBegin)) return std::nullopt;
@@ -112,7 +112,7 @@ class Reader {
     if (line == "GIT binary patch" ||
         (line.starts_with("Binary files ") && line.ends_with(" differ")))
       return wrong("it changes a binary file, which is not put on; bring that file another way");
-    // git takes modes and names behind "+++", too, up to the first hunk
+    // git accepts modes and names after "+++", too, up to the first hunk
     if (git_ && git_->hunks.empty()) {
       if (auto good = git_line(line); !good) return good;
     }
@@ -121,14 +121,14 @@ class Reader {
     return {};
   }
 
-  // "a/x.py b/x.py": all that there is of one that is made or goes away empty, or whose mode alone
-  // changes. Names with a space are known by being alike.
+  // Parses "a/x.py b/x.py". This is the only name of a file that is created or deleted empty, or
+  // that changes only its mode. A name with a space is recognized because both halves are equal.
   Result<void> git_name(std::string_view names) {
     if (names.starts_with('"')) return quoted(names);
     const std::size_t half = names.size() / 2;
     if (names.size() < 5 || names[half] != ' ' || !names.starts_with("a/") ||
         names.substr(half + 1, 2) != "b/" || names.substr(2, half - 2) != names.substr(half + 3))
-      return {};  // renamed, or without a/ and b/: it says so further down
+      return {};  // renamed, or without a/ and b/: the lines below have the names
     return name_into(names.substr(2, half - 2), git_->name);
   }
 
@@ -183,7 +183,7 @@ class Reader {
     return {};
   }
 
-  // Without a time behind it and without the first part.
+  // Removes the time after the name and the first part of the name.
   Result<std::string> plain(std::string_view name) {
     if (name.ends_with('\r'))
       return wrong(
@@ -208,7 +208,7 @@ class Reader {
     return result;
   }
 
-  // "--- a/x.py", and the line behind it.
+  // Reads "--- a/x.py" and the next line.
   Result<void> file(std::string_view before) {
     auto old_name = plain(before);
     if (!old_name) return fail(std::move(old_name.error()));
@@ -222,7 +222,7 @@ class Reader {
     }
     if (old_name->empty()) git_->created = true;
     if (new_name->empty()) git_->deleted = true;
-    // "x.py.orig" beside "x.py": git, too, takes the shorter one.
+    // "x.py.orig" next to "x.py": git also takes the shorter name.
     if (git_->name.empty())
       git_->name = new_name->empty()                                        ? *old_name
                    : !old_name->empty() && new_name->starts_with(*old_name) ? *old_name
@@ -277,9 +277,9 @@ class Reader {
 
   Lines lines_;
   std::vector<DiffFile> files_;
-  std::optional<DiffFile> git_;  // the file that the lines are about
+  std::optional<DiffFile> git_;  // the file that the lines describe
   std::size_t git_line_ = 0;
-  bool body_ = false;  // its --- and +++ have been read
+  bool body_ = false;  // its --- and +++ were read
 };
 
 }  // namespace

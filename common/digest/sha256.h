@@ -1,5 +1,7 @@
-// SHA-256 (FIPS 180-4) by libcrypto, in the form in which files, tables, code and specs carry it
-// everywhere. A library of its own: who hashes nothing links no libcrypto. Pure; any thread.
+// Computes SHA-256 (FIPS 180-4) with libcrypto, in the one text form that files, tables, code and
+// specs use. Pure; any thread.
+//
+// It is a library of its own, so that programs that hash nothing do not link libcrypto.
 #pragma once
 
 #include <string>
@@ -7,7 +9,7 @@
 
 namespace muster {
 
-// 64 lower-case hexadecimal digits; empty where libcrypto has none.
+// Returns 64 lower-case hexadecimal digits, or an empty text where libcrypto has no SHA-256.
 std::string sha256_hex(std::string_view bytes);
 
 }  // namespace muster

@@ -8,10 +8,10 @@ namespace {
 
 constexpr std::size_t kTagBytesMost = 1024;
 constexpr std::string_view kTrailer = "crc_num";
-constexpr std::size_t kTrailerBytes = 7 + 10;  // and the sum, ten bytes, big-endian
+constexpr std::size_t kTrailerBytes = 7 + 10;  // "crc_num", and the sum in ten bytes, big-endian
 
 // Protobuf's wire format, as far as checkpoint.proto uses it: field 1 of Checkpoint, fields 1 and 2
-// of Value, 1 to 3 of TensorProto.
+// of Value, fields 1 to 3 of TensorProto.
 struct Wire {
   std::string_view text;
 
@@ -27,7 +27,7 @@ struct Wire {
     }
     return std::nullopt;
   }
-  // A field of this key and a length.
+  // Reads a field with this key and a length.
   std::optional<std::string_view> bytes(char key) {
     if (text.empty() || text[0] != key) return std::nullopt;
     text.remove_prefix(1);
@@ -86,7 +86,7 @@ std::optional<std::int64_t> integer(const Value& value) {
 
 CkptEnd read_ckpt_end(std::string_view tail, std::uint64_t file_bytes) {
   CkptEnd end;
-  // it grew or shrank while it was looked at
+  // the file grew or shrank while it was read
   if (tail.size() != std::min<std::uint64_t>(file_bytes, kCkptTailBytes)) return end;
   bool trailer = false;
   if (tail.size() > kTrailerBytes &&
@@ -94,8 +94,8 @@ CkptEnd read_ckpt_end(std::string_view tail, std::uint64_t file_bytes) {
     trailer = true;
     tail.remove_suffix(kTrailerBytes);
   }
-  // From anywhere in the tail, value after value, to its end: the first start from which that
-  // works. A place that led nowhere once is not tried again.
+  // Searches the first start in the tail from which value follows value up to the end. A position
+  // from which this failed is not tried again.
   std::vector<bool> nowhere(tail.size(), false);
   std::vector<std::size_t> way;
   for (std::size_t start = 0; start < tail.size() && !end.framed; ++start) {

@@ -1,10 +1,12 @@
-// Is a MindSpore .ckpt file there to its end? Pure: only its last bytes are asked for. The file is
-// one protobuf message after the other (mindspore/python/mindspore/train/serialization.py,
-// _write_parameter_data; checkpoint.proto), each a Checkpoint with one value {tag, tensor {dims,
-// type, content}}, or several slices of a large one. Nothing at the end says that it is the end: a
-// writer that was killed between two values leaves a file that reads well and lacks weights.
-// MindFormers adds a few scalars last (epoch_num, step_num, global_step, loss_scale), and crc_check
-// a trailer: these close a file.
+// Checks from the last bytes of a MindSpore .ckpt file whether the file is complete. Pure.
+//
+// The file is a sequence of protobuf messages (mindspore/python/mindspore/train/serialization.py,
+// _write_parameter_data; checkpoint.proto). Each message is a Checkpoint with one value {tag,
+// tensor {dims, type, content}}. A large value is cut into several slices.
+//
+// Nothing at the end of the file marks the end. A writer that is killed between two values leaves a
+// file that is readable but lacks weights. MindFormers writes a few scalars last (epoch_num,
+// step_num, global_step, loss_scale), and crc_check adds a trailer. These mark the end of a file.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +19,8 @@ inline constexpr std::size_t kCkptTailBytes = 64 * 1024;
 
 struct CkptEnd {
   bool framed = false;  // the last values end where the file ends
-  bool closed = false;  // and they are those that are written last
-  // What MindFormers counts by; nothing: not there.
+  bool closed = false;  // and they are those that a writer writes last
+  // The counters of MindFormers; nothing: not in the file.
   std::optional<std::int64_t> epoch_num, step_num, global_step;
 };
 // `tail`: the last min(file_bytes, kCkptTailBytes) bytes.

@@ -26,8 +26,8 @@ std::string code_template(const v1::JobSpec& spec) {
   return fmt::format("${{out}}/code/node-${{node.rank}}/{}", literal(code_name(spec)));
 }
 
-// An absolute path of the code is one of the copy: what a patch has changed must not be run from
-// where it is unchanged.
+// An absolute path below the code becomes a path below the copy. Otherwise a launch could run the
+// original of a file that a patch has changed.
 std::string below_code(const v1::JobSpec& spec, std::string_view path) {
   if (path.starts_with("${")) return std::string(path);
   const std::string root = code_template(spec);

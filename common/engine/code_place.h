@@ -1,5 +1,4 @@
-// Where a launch finds the code: code.at, or with code.patches each node's copy of it, whose place
-// a template tells. Pure.
+// Where a launch finds the code: at code.at, or with code.patches in each node's own copy. Pure.
 #pragma once
 
 #include <string>
@@ -9,13 +8,14 @@
 
 namespace muster::engine {
 
-// The last part of code.at, which a copy keeps; "code" where it has none ("/", "..").
+// The last part of code.at; a copy keeps this name. It is "code" where code.at has no such part
+// ("/", "..").
 std::string code_name(const v1::JobSpec& spec);
 
-// The directory of the code as a template of a rank.
+// The directory of the code, as a template that is expanded for each rank.
 std::string code_template(const v1::JobSpec& spec);
 
-// NodeLaunch.code, where the spec has patches.
+// Sets NodeLaunch.code if the spec has patches.
 void add_code_copy(v1::NodeLaunch& launch, const LaunchRequest& request, std::size_t node);
 
 }  // namespace muster::engine

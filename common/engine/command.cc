@@ -1,5 +1,5 @@
-// Any program: nothing but the neutral MUSTER_* variables, which every engine's ranks have
-// (plan.cc).
+// Engine command: any program. It adds nothing to the neutral MUSTER_* variables, which every
+// engine's ranks have (plan.cc).
 #include "common/engine/rows.h"
 
 namespace muster::engine {

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::string_view kSinkMode = "runner_config.sink_mode";
 
-// By name, or as a pair of a configuration's key and a value.
+// Whether the command sets sink mode, by the option's name or as a pair of a configuration's key
+// and a value.
 bool command_says(const CommandLine& command) {
   return has_option(command, "--sink_mode") || std::ranges::any_of(command, [](const Word& word) {
            return word.text.starts_with(kSinkMode) ||

@@ -1,30 +1,30 @@
-// Where a job's things are:
+// The directories of a job:
 //
 //   ${out} = spec.output_dir, else <cluster out>/<job id>
 //     checkpoints/          or checkpoint.dir
-//       attempt-N/          ${save.dir}: what attempt N writes, and no other
+//       attempt-N/          ${save.dir}: only attempt N writes there
 //     resume/
-//       attempt-N/          ${resume.dir}: links to the one step that attempt N goes on from
+//       attempt-N/          ${resume.dir}: links to the one step that attempt N resumes from
 //       attempt-N.earlier/JOB/  links to what an earlier job has saved, for the --load of a node's
 //                               script (worker/shim/earlier.h)
 //     work/
 //       attempt-N/
-//         rank_R/           working directory of a rank whose engine needs one of its own
+//         rank_R/           working directory of a rank whose engine needs one for each rank
 //                           (mindformers)
-//         scheduler/        and of MindSpore's scheduler
+//         scheduler/        working directory of MindSpore's scheduler
 //         patched/
-//           node-K/I/         copy of the I-th file that launch.patch or launch.vars changes; a
-//                             directory a node, as below
+//           node-K/I/         copy of the I-th file that launch.patch or launch.vars changes; one
+//                             directory for each node, as below
 //     code/
-//       node-K/NAME/        the K-th node's copy of code.at, whose last part is NAME, with
-//                           code.patches on it; the same over attempts
+//       node-K/NAME/        the K-th node's copy of code.at with code.patches applied; NAME is the
+//                           last part of code.at; all attempts share the copy
 //     logs/
 //       attempt-N/          rank_R.log of every rank that a launcher inside a node's script was
-//                           asked for (launch.per: node)
+//                           asked to start (launch.per: node)
 //     ranktables/
 //       attempt-N/
-//         node-K/           hccl_<servers>s_<ranks>p.json; a directory a node, so that on a shared
-//                           file system none replaces what another's ranks read
+//         node-K/           hccl_<servers>s_<ranks>p.json; one directory for each node, so that on
+//                           a shared file system no node replaces a file that another's ranks read
 #include <fmt/format.h>
 
 #include "common/engine/code_place.h"
@@ -68,8 +68,7 @@ Result<std::string> checkpoint_dir(const v1::JobSpec& spec, std::string_view out
 }
 
 std::string save_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uint32_t attempt) {
-  // A spec that was never validated still gets a place of its own rather than a directory named
-  // "${...}".
+  // A spec that was never validated gets its own directory, and not one that is named "${...}".
   return fmt::format("{}/attempt-{}",
                      checkpoint_dir(spec, out_dir).value_or(fmt::format("{}/checkpoints", out_dir)),
                      attempt);

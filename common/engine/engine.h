@@ -1,7 +1,9 @@
-// Training engines, pure: spec + placement -> command lines, environment, files; the grammar of log
-// lines (grammar.h); the layout of checkpoints (layout.h). One row an engine in engine_table();
-// what a row does and the sources of its formats: torch.cc, megatron.cc, mindspeed_mm.cc,
-// mindformers.cc, command.cc.
+// Training engines: this header turns a spec and a placement into command lines, environments and
+// files. Pure.
+//
+// The grammar of log lines is in grammar.h, the layout of checkpoints in layout.h. Each engine has
+// one row in engine_table(). These files state what a row does and the sources of its formats:
+// torch.cc, megatron.cc, mindspeed_mm.cc, mindformers.cc, command.cc.
 #pragma once
 
 #include <cstdint>
@@ -27,22 +29,22 @@ namespace muster::engine {
 struct NodeSlot {
   std::string name;
   std::string address;  // of the training traffic
-  // logical: what DEVICE_ID, ASCEND_RT_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES count
+  // logical: the numbers that DEVICE_ID, ASCEND_RT_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES count
   std::vector<std::uint32_t> devices;
   std::uint32_t first_rank = 0;
   std::uint32_t rank_count = 0;
-  std::string device_type;  // of its devices, for resources.type auto; empty = not known
-  // What the node's agent has found out; empty = not known.
-  std::string interface;     // network interface that has `address`
-  std::string device_model;  // "910B3": whose rules a rank table keeps
-  // beside `devices`; empty = the same: device_id of a rank table
+  std::string device_type;  // type of its devices, for resources.type auto; empty = not known
+  // The node's agent finds out the fields below; empty = not known.
+  std::string interface;     // the network interface that has `address`
+  std::string device_model;  // "910B3": decides which chip's rules a rank table follows
+  // parallel to `devices`; empty = the same numbers; device_id of a rank table
   std::vector<std::uint32_t> physical_ids;
-  std::vector<std::string> device_ips;  // of the devices' own network ports, beside `devices`
-  // beside `devices`; with super_pod_id: a rank table of version 1.2
+  std::vector<std::string> device_ips;  // of the devices' own network ports, parallel to `devices`
+  // parallel to `devices`; with super_pod_id: for a rank table of version 1.2
   std::vector<std::string> super_device_ids;
   std::string super_pod_id;
-  std::string server_id;  // its name in a rank table; empty = `address`
-  // first of kHcclPorts on the host, for HCCL_IF_BASE_PORT; 0 = HCCL's own
+  std::string server_id;  // the server's name in a rank table; empty = `address`
+  // first of kHcclPorts ports on the host, for HCCL_IF_BASE_PORT; 0 = HCCL's own default
   std::uint16_t hccl_port = 0;
 };
 
@@ -51,18 +53,18 @@ struct RankRange {
   std::uint32_t count = 0;
 };
 
-// A node whose own disk has what ranks of an attempt have saved (checkpoint.storage: local).
+// A node whose own disk holds what ranks of an attempt have saved (checkpoint.storage: local).
 struct ShardOwner {
   std::string node;
-  RankRange ranks;  // count 0: of all
+  RankRange ranks;  // count 0: all ranks
 };
 struct StageOwners {
   std::uint32_t attempt = 0;
   std::vector<ShardOwner> nodes;
 };
 
-// A whole checkpoint of an earlier job whose node's script named the directory `as`; without a
-// path: that job has none.
+// A whole checkpoint of an earlier job. That job's node script named the directory `as`. An empty
+// path means that the job has no whole checkpoint.
 struct SavedBefore {
   std::string as;
   std::string job;
@@ -70,43 +72,43 @@ struct SavedBefore {
   std::int64_t step = 0;
 };
 
-// Everything a launch depends on. The same request always gives the same plan.
+// Everything that a launch depends on. The same request always gives the same plan.
 struct LaunchRequest {
-  const v1::JobSpec* spec = nullptr;  // defaults filled in
+  const v1::JobSpec* spec = nullptr;  // defaults are filled in
   std::string job_id;
   std::uint32_t attempt = 1;
-  std::vector<NodeSlot> nodes;  // rank order
+  std::vector<NodeSlot> nodes;  // in rank order
   std::uint16_t master_port = 0;
   std::string out_dir;     // ${out}
-  std::string save_dir;    // ${save.dir}: the attempt's own
+  std::string save_dir;    // ${save.dir}: this attempt's own
   std::string resume_dir;  // ${resume.dir}; empty at a first start
   std::int64_t resume_step = -1;
-  std::uint32_t resume_shards = 0;  // that it had when it was found whole; 0: not known
+  std::uint32_t resume_shards = 0;  // shards when it was found whole; 0: not known
   // save directory of the attempt that wrote the checkpoint: ResumeLinks.source
   std::string resume_source;
-  bool resume_from_start = false;  // by spec.start: no attempt of this job wrote it
-  // checkpoint.storage: local: who has what lies in resume_source
+  bool resume_from_start = false;  // spec.start gave it: no attempt of this job wrote it
+  // checkpoint.storage: local: which node has which files below resume_source
   std::vector<ShardOwner> resume_owners;
   std::map<std::string, StageOwners> stage_owners;  // and what stages have saved
-  // launch.per: node: what its script may name with --load; newest first of each directory
+  // launch.per: node: what its script may name with --load; newest first for each directory
   std::vector<SavedBefore> saved;
-  // ${start.dir}: what spec.start gives as weights; empty: nothing. Of a checkpoint it is the
-  // directory of links, else the directory that the spec names.
+  // ${start.dir}: what spec.start gives as weights; empty: nothing. For a checkpoint it is the
+  // directory of links; otherwise it is the directory that the spec names.
   std::string start_dir;
-  // Plan these ranks alone, and rank 0, by whose values goes what is said once for all: each is
-  // what it is in the whole plan.
+  // Plans only these ranks and rank 0. Rank 0 gives the values that a plan states once for all
+  // ranks. Each rank gets the same as in the whole plan.
   std::optional<RankRange> only;
-  // The rank table, when an earlier plan of the same attempt made it (LaunchPlan::table): a plan a
-  // node then costs no table each. Empty: made anew.
+  // The rank table that an earlier plan of the same attempt made (LaunchPlan::table). It saves
+  // making the table again in each node's plan. Empty: the table is made anew.
   std::shared_ptr<const ranktable::TableFile> table;
-  // The nodes are not of a placement: what they lack for a rank table is made up instead of
+  // The nodes are not from a placement. What they lack for a rank table is invented and not
   // refused.
   bool imagined = false;
-  // What the controller sets in the spec (paths of inputs, directories of stages) may be missing:
-  // it is made up, as long as it can get.
+  // Values that the controller sets in the spec (paths of inputs, directories of stages) may be
+  // missing. The planner then invents a value of the greatest possible length.
   bool unresolved = false;
 
-  // An attempt that goes on from a checkpoint: gets resume.args and resume.env.
+  // An attempt that resumes from a checkpoint: it gets resume.args and resume.env.
   [[nodiscard]] bool resuming() const { return !resume_dir.empty() && resume_step >= 0; }
   [[nodiscard]] std::size_t world_size() const;
 };
@@ -120,18 +122,18 @@ struct RankPlan {
   std::uint32_t rank = 0;
   std::uint32_t local_rank = 0;
   std::size_t node = 0;  // index in LaunchRequest::nodes
-  // argv[0] may be a bare name: resolved on the node, on the PATH of its environment
+  // argv[0] may be a bare name: the node resolves it on the PATH of the rank's environment
   std::vector<std::string> argv;
   std::string cwd;
-  std::map<std::string, Value> env;  // all of this rank's
+  std::map<std::string, Value> env;  // the whole environment of this rank
   std::vector<std::uint32_t> devices;
-  // where its engine's process log goes, below the node's run directory (plog.h); empty: where the
-  // engine, or the job, puts it
+  // directory of its engine's process log, below the node's run directory (plog.h); empty: the
+  // engine or the job chooses the directory
   std::string plog_dir;
   std::string success_file;  // success.rank_file of this rank, absolute; empty: none
 };
 
-// A file that has to be on a node, whole, before its ranks start.
+// A file that must be on a node, whole, before the node's ranks start.
 struct FilePlan {
   std::size_t node = 0;
   std::string path;  // absolute
@@ -141,61 +143,62 @@ struct FilePlan {
   std::string source;  // "rank table"
 };
 
-// A process beside the ranks that they cannot do without: MindSpore's scheduler.
+// A process in addition to the ranks, which cannot run without it: MindSpore's scheduler.
 struct AuxiliaryPlan {
-  std::string name;  // of its log; "scheduler"
+  std::string name;  // name of its log; "scheduler"
   std::size_t node = 0;
   std::vector<std::string> argv;
   std::string cwd;
   std::map<std::string, Value> env;
 };
 
-// A file of a node's that is changed on a copy for its ranks (patch_plan.h); without a path: one
-// that has to be there as it is, and whose `items` are what it must not say (config_checks.h).
+// A file of a node that is changed on a copy for the node's ranks (patch_plan.h). Without a path
+// the file must exist unchanged, and `items` are the values that it must not have
+// (config_checks.h).
 struct PatchPlan {
   std::size_t node = 0;
   std::string source;  // absolute
   std::string path;    // of the copy
-  // of the spec: "launch.patch", "launch.vars", "launch.config"
+  // key of the spec: "launch.patch", "launch.vars", "launch.config"
   std::string key;
-  std::vector<std::pair<std::string, std::string>> items;  // place, value in YAML; in this order
+  std::vector<std::pair<std::string, std::string>> items;  // path in it, YAML value; in this order
   std::map<std::string, std::string> vars;                 // of a shell script
 };
 
 struct LaunchPlan {
   std::vector<RankPlan> ranks;  // by rank
-  // where each word of a rank's argv comes from: "launch.args[2]", "engine megatron", ...
+  // source of each word of a rank's argv: "launch.args[2]", "engine megatron", ...
   std::vector<std::string> argv_sources;
   std::vector<FilePlan> files;  // of the nodes that `ranks` are on
   std::vector<AuxiliaryPlan> auxiliaries;
   std::vector<PatchPlan> patched;                     // of the nodes that `ranks` are on
-  std::shared_ptr<const ranktable::TableFile> table;  // empty: this launch has none
+  std::shared_ptr<const ranktable::TableFile> table;  // empty: this launch has no rank table
   v1::Watching watching;
-  [[nodiscard]] const RankPlan* find(std::uint32_t rank) const;  // nullptr: not of this plan
+  [[nodiscard]] const RankPlan* find(std::uint32_t rank) const;  // nullptr: not in this plan
 };
 
 struct Launching;  // rows.h
 
-// Every problem that plan_launch() would meet with a spec, whatever the placement: what common/spec
-// reports with places.
+// A problem that plan_launch() would find in a spec for every placement. common/spec reports it
+// together with the position in the file.
 struct KeyedProblem {
   std::string key;
   std::string message;
 };
 
-// Lines for the launcher shim, carried out in this order on the arguments behind the training
-// program (docs/launcher-shim.md):
-//   only-with NAME...      what follows counts only where one of these options is there
-//   only-script NAME       what follows counts only for a program of this file name
-//   set NAME VALUE         gives every NAME that has a value another one
-//   put NAME VALUE         the same; where there is none, it is put to the end
-//   drop NAME              takes the flag out
-//   drop-value NAME        takes the option out, with its value
-//   match NAME OTHER       the flag NAME is there exactly when OTHER is
-//   saves NAME FLAG        changes nothing: the directory that NAME has is where the script would
-//                          save, and with FLAG it would save weights alone
-//   loads NAME             where NAME has a directory that an earlier job's script would have saved
-//                          in: that job's checkpoints instead
+// Edits of the training program's arguments. The launcher shim applies them in this order
+// (docs/launcher-shim.md):
+//   only-with NAME...      the edits below apply only if one of these options is present
+//   only-script NAME       the edits below apply only to a program with this file name
+//   set NAME VALUE         gives every NAME that has a value the new value
+//   put NAME VALUE         as set; if no NAME is present, appends it at the end
+//   drop NAME              removes the flag
+//   drop-value NAME        removes the option and its value
+//   match NAME OTHER       the flag NAME is present exactly if OTHER is present
+//   saves NAME FLAG        changes nothing: NAME has the directory that the script would save to;
+//                          with FLAG the script would save weights alone
+//   loads NAME             if the directory of NAME is one that an earlier job's script would have
+//                          saved to, that job's checkpoints replace it
 using ArgumentEdits = std::vector<std::string>;
 
 struct Engine {
@@ -203,42 +206,42 @@ struct Engine {
   std::string_view summary;  // one line, for `explain engine`
   std::string_view grammar;  // default row of the grammar table
   std::string_view layout;   // default row of the layout table
-  bool lockstep = false;     // launch.lockstep: auto, where saves_apart()
-  bool last_step = false;    // success: auto of a training, unless no_last_step()
-  // variables that runtime.env and resume.env may not set
+  bool lockstep = false;     // launch.lockstep: auto means true, where saves_apart()
+  bool last_step = false;    // success: auto of a training means it, unless no_last_step()
+  // variables that runtime.env and resume.env must not set
   std::span<const std::string_view> identity;
-  // variables by which it would take itself to be inside a cloud platform: refused
+  // variables that make the engine believe that it runs inside a cloud platform: refused
   std::span<const std::string_view> cloud;
-  // on Ascend devices its ranks talk by HCCL, which two jobs on one host want different ports for
+  // its ranks use HCCL on Ascend devices; two jobs on one host need different HCCL ports
   bool hccl = false;
-  // Adds the engine's variables to every rank of the plan (source "engine NAME"); may change the
-  // command line. Runs when the spec's own environment is in and before the command line is
-  // expanded, so that templates may stand in it.
+  // Adds the engine's variables to every rank of the plan (source "engine NAME"), and may change
+  // the command line. It runs after the spec's own environment is set and before the command line
+  // is expanded. So its words may contain templates.
   void (*launch)(Launching&);
-  // What the engine itself would refuse of a complete spec, on any placement. Null: nothing.
+  // Finds what the engine itself would refuse in a complete spec, on any placement. Null: nothing.
   void (*check)(const v1::JobSpec&, std::vector<KeyedProblem>&) = nullptr;
-  // launch.per: node: what a launcher called inside the script does to the training program's own
-  // arguments. Null: nothing.
+  // launch.per: node: the edits that a launcher called inside the script applies to the training
+  // program's own arguments. Null: no edits.
   ArgumentEdits (*intercepted)(const LaunchRequest&) = nullptr;
-  // What an agent has to be able to do for it beyond the first release's, where muster starts the
-  // ranks: a word of Inventory.features. Null, empty: nothing.
+  // The feature that an agent needs for this engine beyond the first release, where muster starts
+  // the ranks: a word of Inventory.features. Null or empty: none.
   std::string_view (*needs)(const v1::JobSpec&) = nullptr;
-  // Whether `launch` gives this command ${save.dir} as the place to save to. Null: never.
+  // Whether `launch` gives this command ${save.dir} as the directory to save to. Null: never.
   bool (*sets_save_dir)(const v1::JobSpec&) = nullptr;
-  // Whether `launch` (or `adopted`) gives this command ${start.dir} as the weights to begin with.
-  // Null: never, the spec has to name it.
+  // Whether `launch` (for a node's script `intercepted`) gives this command ${start.dir} as the
+  // weights to begin with. Null: never; the spec has to name ${start.dir}.
   bool (*loads_start)(const v1::JobSpec&) = nullptr;
 };
 std::span<const Engine> engine_table();
 const Engine* find_engine(std::string_view name);
 
-// resources.type as it is asked for, and what a node says its device is: "ascend" asks for every
-// kind of them.
+// `asked` is resources.type, and `has` is the type that a node reports for its device. "ascend"
+// asks for every kind of Ascend device.
 bool is_ascend(std::string_view type);
 bool is_device_type(std::string_view asked, std::string_view has);
 
-// What an agent has to be able to do for this job beyond the first release's: words of
-// Inventory.features. `spec` is complete.
+// What an agent must support for this job beyond the first release: words of Inventory.features.
+// `spec` is complete.
 inline constexpr std::string_view kLaunchFiles = "launch-files", kAuxiliaries = "auxiliaries",
                                   kSetup = "setup", kNodeScript = "node-script",
                                   kPatchedFiles = "patched-files", kContainers = "containers",
@@ -246,69 +249,71 @@ inline constexpr std::string_view kLaunchFiles = "launch-files", kAuxiliaries = 
                                   kContainerLimits = "container-limits",
                                   kFetchFiles = "fetch-files";
 std::vector<std::string_view> features_needed(const v1::JobSpec& spec);
-// Not needed: of an agent without it (before 0.4) status 0 is all that there is to judge an end by
+// This feature is not required. An agent without it (before 0.4) judges an end by status 0 alone
 // (Watching.success_last_step).
 inline constexpr std::string_view kLastStep = "last-step";
 
-inline constexpr std::uint32_t kHcclPorts = 32;  // that HCCL takes from HCCL_IF_BASE_PORT on
-// How many ranks muster starts on one of the job's nodes: with launch.per: node a rank is the
-// node's script, which holds all of its devices.
+inline constexpr std::uint32_t kHcclPorts = 32;  // ports that HCCL takes from HCCL_IF_BASE_PORT on
+// How many ranks muster starts on one of the job's nodes. With launch.per: node a rank is the
+// node's script, which has all devices of the node.
 std::uint32_t ranks_on_node(const v1::JobSpec& spec, std::size_t node, std::size_t devices);
 
-// Whether the job's nodes need ports for it: an engine that uses it, and no HCCL_IF_BASE_PORT of
-// the spec's own.
+// Whether the job's nodes need ports for HCCL: the engine uses HCCL, and the spec sets no
+// HCCL_IF_BASE_PORT.
 bool wants_hccl_port(const v1::JobSpec& spec);
 
-// The name of a rank's environment that a spec may not set, by engine: the engine's identity
-// variables and everything MUSTER_*.
+// Whether a spec must not set this variable: one of the engine's identity variables, or any
+// MUSTER_*.
 bool is_identity(const Engine& engine, std::string_view variable);
 
-// Bounds of what a process can be given; the kernel's own are a little higher (one string: 128 KiB,
-// all of them: a quarter of the stack limit).
+// Bounds of what a process can be given. The kernel's own bounds are a little higher: 128 KiB for
+// one string, a quarter of the stack limit for all strings together.
 inline constexpr std::size_t kStringBytesMax = 128 * 1024 - 1;
 inline constexpr std::size_t kProcessBytesMax = 1'500'000;
 
-// What runtime.python: auto stands for: python3 on the rank's PATH, so that an activated venv or
-// conda environment counts; where there is none, the system's. Whether there is one, the node's
-// file system decides: its agent resolves argv[0].
+// runtime.python: auto means python3 on the rank's PATH, so that an activated venv or conda
+// environment is used. If there is no such file, it means the system's python3. The node's agent
+// decides this when it resolves argv[0], because it depends on the node's file system.
 inline constexpr std::string_view kPythonAuto = "python3";
 inline constexpr std::string_view kPythonSystem = "/usr/bin/python3";
 
-// Expands templates, builds argv and environment of every rank. Errors name the key.
+// Expands templates, and builds argv and environment of every rank. Errors name the key.
 Result<LaunchPlan> plan_launch(const LaunchRequest& request);
 
 std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec);
 
-// What training_end.cc and save_path.cc know of a spec whose launch and observe are complete.
-// Why nothing in its ranks' logs can show that the training reached its last step; empty: something
-// can.
+// training_end.cc and save_path.cc implement the next two functions. They take a spec whose launch
+// and observe are complete.
+//
+// Why no line of the ranks' logs can show that the training reached its last step. Empty: a line
+// can show it.
 std::string no_last_step(const v1::JobSpec& spec);
-// Whether its ranks save where muster says, each attempt apart: the engine's row gives them
-// ${save.dir}, or the spec names it (or MUSTER_SAVE_DIR) in the command, the working directory, the
-// environment or the setup.
+// Whether the ranks save where muster decides, with a directory for each attempt. This is so if the
+// engine's row gives them ${save.dir}, or if the spec names it (or MUSTER_SAVE_DIR) in the command,
+// the working directory, the environment or the setup.
 bool saves_apart(const v1::JobSpec& spec);
 
-// The rank table alone, from spec and nodes: that of every plan of the attempt. Null: this launch
-// has none. Errors as of plan_launch().
+// Makes only the rank table, from spec and nodes. Every plan of the attempt has the same table.
+// Null: this launch has no rank table. Errors as of plan_launch().
 Result<std::shared_ptr<const ranktable::TableFile>> plan_table(const LaunchRequest& request);
 
-// launch.per: node: where a rank of the training runs, inside of a node's script. Nothing: there is
-// none of this number.
+// launch.per: node: where a rank of the training runs inside a node's script. Nothing: no rank has
+// this number.
 struct TrainingPlace {
-  std::size_t node = 0;  // whose script: a rank of the plan with this number's first_rank
+  std::size_t node = 0;  // index of the node; its script is the plan's rank first_rank of that node
   std::uint32_t local_rank = 0;
 };
 std::optional<TrainingPlace> training_place(const LaunchRequest& request, std::uint32_t number);
-// The script's own plan with what muster's launcher gives this rank over it, as far as the engine
-// tells which launcher that is. What the script exports is not known.
+// The script's own plan, overlaid with the values that muster's launcher gives this rank.
+// launch.launcher decides which launcher that is. Variables that the script exports are not known.
 RankPlan training_rank(const LaunchRequest& request, const RankPlan& script, std::uint32_t number,
                        TrainingPlace place);
 
-// One node's part as it goes over the wire; boot, instance, graces, ports and limits are the
-// caller's (controller/links).
+// One node's part of the plan as a message. The caller (controller/links) fills in boot, instance,
+// graces, ports and limits.
 v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan, std::size_t node);
 
-// Where things are, by rule. `cluster_out` is used when the spec names no output_dir.
+// Directories by rule. `cluster_out` is used when the spec names no output_dir.
 std::string out_dir(const v1::JobSpec& spec, std::string_view job_id, std::string_view cluster_out);
 // errors: a template that has no value for a whole job
 Result<std::string> checkpoint_dir(const v1::JobSpec& spec, std::string_view out_dir);
@@ -318,14 +323,14 @@ std::string resume_dir(const v1::JobSpec& spec, std::string_view out_dir, std::u
 std::string code_dir(const v1::JobSpec& spec, std::string_view out_dir, std::size_t node);
 // logs of ranks that a node's script has started
 std::string rank_log_dir(std::string_view out_dir, std::uint32_t attempt);
-// below it, working directories that muster makes
+// below out_dir: the working directories that muster makes
 std::string work_dir(std::string_view out_dir, std::uint32_t attempt);
-// stage.creates, absolute; empty: it has none. Errors: as checkpoint_dir
+// stage.creates, absolute; empty: the stage has none. Errors: as for checkpoint_dir
 Result<std::string> creates_path(const v1::JobSpec& spec, std::string_view out_dir);
 
 // --- templates: a closed list; `$$` is a dollar --------------------------------------------------
-// Names used in `text`, in order, or an error that names an unknown one and the nearest known one,
-// one that has no value in this release, or a `${` without its end.
+// Returns the names used in `text`, in order. Errors: an unknown name (the message has the nearest
+// known one), or a `${` without its end.
 Result<std::vector<std::string>> template_names(std::string_view text);
 std::span<const std::string_view> known_templates();
 

@@ -11,23 +11,22 @@ namespace muster::engine {
 namespace {
 
 constexpr std::size_t kLineBytesMax = 64 * 1024;
-// of the program; what stands above it is a better name for the same line
+// rank of the program's exceptions; a signature with a higher rank names the same line better
 constexpr int kException = 90;
-constexpr int kConsequence = 40;  // another rank's death, as a rule
-// the exception says only that the line of another component tells more
+constexpr int kConsequence = 40;  // usually of another rank's death
+// the exception only points to a line of another component, which states more
 constexpr int kWrapper = 35;
 
-// How a pattern that stands somewhere in a line is judged.
+// How a pattern in a line is judged.
 enum class Rule {
   Anywhere,  // it is a signature
-  // the words by which an exception is known to be another rank's fault; a signature when its rank
-  // is not 0
+  // words of an exception that show another rank's fault; a signature itself if its rank is not 0
   Elsewhere,
-  Wrapper,   // makes an exception one that only points to other lines
-  Type,      // the end of an exception's name: at the start of the line, before ':' or the end
-  Level,     // "ERROR", "[FATAL]": in the first words
-  Word,      // "error: ", "panic: ": in the first words
-  Begins,    // in the first words, of a language that has no blanks, and not as a count ("失败: 0")
+  Wrapper,   // the exception only points to other lines
+  Type,      // end of an exception's name: at the start of the line, before ':' or the end
+  Level,     // "ERROR", "[FATAL]": among the first words
+  Word,      // "error: ", "panic: ": among the first words
+  Begins,    // at the beginning, in a language without blanks; not a count ("失败: 0")
   KilledBy,  // bash: "run.sh: line 3: 4711 Killed    python train.py"
 };
 
@@ -141,7 +140,7 @@ constexpr auto kSignatures = std::to_array<Signature>({
     {"ChildFailedError", 0, PeerLost, Rule::Elsewhere},
     {"another rank", 0, PeerLost, Rule::Elsewhere},
     {"ERR02200", 0, PeerLost, Rule::Elsewhere},
-    // MindSpore raises these beside a framed "- Ascend Error Message:" that has the reason
+    // MindSpore raises these together with a framed "- Ascend Error Message:" that has the reason
     {"refer to 'Ascend Error Message'", 0, Operator, Rule::Wrapper},
     {"Ascend kernel runtime initialization failed", 0, Operator, Rule::Wrapper},
     {"Ascend collective communication initialization failed", 0, Operator, Rule::Wrapper},
@@ -173,8 +172,8 @@ constexpr auto kSignatures = std::to_array<Signature>({
     {"raceBack (most recent call last)", 10, TracebackHead},
 });
 
-// CANN's codes of HCCL (EI), the runtime (EL), HCCP (EJ), AI CPU (E3): HCCL's registered messages,
-// EI0001 to EI0020.
+// CANN's codes of HCCL (EI), the runtime (EL), HCCP (EJ) and AI CPU (E3). HCCL registers the
+// messages EI0001 to EI0020.
 struct Code {
   std::string_view code;
   int rank;
@@ -205,7 +204,8 @@ constexpr auto kCodes = std::to_array<Code>({
     {"EJ0001", 80, DeviceBusy},
     {"E30008", 55, DataStall},
 });
-// An inner error carries its text in the lines that follow and comes with nearly every other one.
+// The text of an inner error is in the lines after its code, and an inner error accompanies nearly
+// every other error.
 constexpr int kInnerCode = 38, kOtherCode = 65, kAdaptorCode = 30;
 
 const PatternSet& signatures() {
@@ -217,7 +217,7 @@ const PatternSet& signatures() {
   return set;
 }
 
-// Where a line's own text starts: torch 2 puts "[rank3]: " before each line of an exception.
+// The start of a line's own text: torch 2 puts "[rank3]: " before each line of an exception.
 std::size_t text_at(std::string_view line) {
   if (!line.starts_with("[rank")) return 0;
   std::size_t at = 5;
@@ -228,8 +228,8 @@ std::size_t text_at(std::string_view line) {
   return at;
 }
 
-// `end` is behind "...Error": a dotted name from the start of the text, and ':' or nothing behind
-// it.
+// Whether an exception's name ends at `end`, which is after "...Error": a dotted name from the
+// start of the text, then ':' or nothing.
 bool ends_exception(std::string_view line, std::size_t start, std::size_t at, std::size_t end) {
   if (at <= start || at - start > 200) return false;
   if (is_digit(line[start])) return false;
@@ -243,8 +243,8 @@ bool ends_exception(std::string_view line, std::size_t start, std::size_t at, st
          line.find_first_not_of(" \t", end) == std::string_view::npos;
 }
 
-// In the first word of a line, or right behind it; `at` is where the complaint starts, its bracket
-// included.
+// Whether a complaint at `at` is in the first word of a line or directly after it; `at` includes
+// its bracket.
 bool complains_at(std::string_view line, std::size_t at) {
   if (at > 41) return false;
   const std::string_view before = line.substr(0, at);
@@ -254,7 +254,7 @@ bool complains_at(std::string_view line, std::size_t at) {
 
 struct Judge {
   std::string_view line;
-  std::size_t start;  // of its own text
+  std::size_t start;  // where the line's own text starts
   Evidence best;
   bool exception = false, interrupted = false, elsewhere = false, wrapper = false,
        better_name = false;
@@ -266,8 +266,8 @@ struct Judge {
     best.trouble = trouble;
   }
 
-  // CANN's "EI0006:", "(EI0011):" (E, a capital or a digit, four digits) and torch_npu's
-  // "ERR01100", anywhere in the line.
+  // Finds codes anywhere in the line: CANN's "EI0006:", "(EI0011):" (E, a capital or a digit, four
+  // digits) and torch_npu's "ERR01100".
   void take_codes() {
     for (std::size_t at = line.find('E'); at != std::string_view::npos;
          at = line.find('E', at + 1)) {
@@ -293,7 +293,7 @@ struct Judge {
 
   void take_code(std::size_t at) {
     const std::string_view behind = line.substr(at + 6);
-    // "E39999 TsdOpen failed": the second line of a message has its code without a colon.
+    // "E39999 TsdOpen failed": in the second line of a message no colon follows the code.
     const bool opens = line.find_first_not_of(" \t", start) == at && behind.starts_with(' ');
     if (!behind.starts_with(':') && !behind.starts_with("):") && !opens) return;
     const std::string_view code = line.substr(at, 6);
@@ -328,7 +328,7 @@ struct Judge {
       case Rule::Level: {
         if (end < line.size() && is_word(line[end])) return;
         const std::size_t from = at > 0 && line[at - 1] == '[' ? at - 1 : at;
-        // MindFormers' and most of python's loggers: "2023-12-04 10:22:31,118 -
+        // the loggers of MindFormers and of most python programs: "2023-12-04 10:22:31,118 -
         // mindformers[trainer.py:60] - ERROR - ..."
         const bool logger = at >= 3 && line.substr(at - 3, 3) == " - " &&
                             line.substr(end).starts_with(" - ") && at < 256;
@@ -344,7 +344,7 @@ struct Judge {
         return;
       case Rule::Begins: {
         const std::size_t next = line.find_first_not_of(" \t", end);
-        // a date and a time; its own words have no blanks between
+        // only a date and a time, and words of a language without blanks, come before it
         const bool early = at <= 96 && std::ranges::count(line.substr(0, at), ' ') <= 2;
         if (early && (next == std::string_view::npos || !is_digit(line[next])))
           take(signature.rank, signature.trouble);
@@ -357,7 +357,8 @@ struct Judge {
     }
   }
 
-  // "rror: " is "Error: " or "error: ", "atal: " likewise.
+  // Whether the letter before `at` completes the word: "rror: " is "Error: " or "error: ", and
+  // "atal: " likewise.
   bool names_it(const Signature& signature, std::size_t at) const {
     if (at == 0) return false;
     const char c = line[at - 1];
@@ -370,7 +371,8 @@ struct Judge {
     if (better_name) return best;
     if (elsewhere) return {.rank = kConsequence, .trouble = elsewhere_trouble, .code = best.code};
     if (wrapper) return {.rank = kWrapper, .trouble = Operator, .code = best.code};
-    // What it names more exactly than its type does: "OSError: [Errno 98] Address already in use".
+    // The line may name the trouble more exactly than the exception's type: "OSError: [Errno 98]
+    // Address already in use".
     return {.rank = kException,
             .trouble = best.rank >= 55 ? best.trouble : Exception,
             .code = best.code};

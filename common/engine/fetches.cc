@@ -54,7 +54,7 @@ void add_dirs(std::vector<v1::Fetch>& all, const LaunchRequest& request, std::si
   for (const v1::FetchSpec& wanted : request.spec->fetches()) {
     auto parsed = Template::parse(wanted.dir());
     auto dir = parsed ? parsed->expand(StageDirs(request), 4096) : fail(parsed.error());
-    if (!dir) continue;  // checked when the job was submitted
+    if (!dir) continue;  // the submission was checked for this
     const std::vector<ShardOwner>* nodes = &request.resume_owners;
     if (!wanted.stage().empty()) {
       const auto stage = request.stage_owners.find(wanted.stage());

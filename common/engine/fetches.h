@@ -1,8 +1,9 @@
-// checkpoint.storage: local: what a node's start needs and other nodes' own disks have. Pure.
+// The directories that a node's start needs and that lie on other nodes' own disks
+// (checkpoint.storage: local). Pure.
 //
-// What is brought lies at the same path as where it came from, so that nothing else of a launch
-// knows of it: links, scripts and flags name what they would name on a storage that every node
-// sees.
+// A fetched directory gets the same path as on its source node. So the rest of a launch does not
+// depend on the fetch: links, scripts and flags use the paths that they would use on shared
+// storage.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +13,12 @@
 
 namespace muster::engine {
 
-// Of the checkpoint that it goes on from, what the node's own ranks load, or all of it where the
-// job is one process (launch.per: once); then what spec.fetches names. Only for checkpoints with a
-// directory a rank (layout "mindformers"): of the others it cannot be told who reads what, and
-// nothing is brought.
+// First the files of the checkpoint that the job resumes from: the files that the node's own ranks
+// load, or all files if the job is one process (launch.per: once). Then the directories that
+// spec.fetches names.
+//
+// Only checkpoints with one directory for each rank are fetched (layout "mindformers"). For other
+// layouts muster cannot know which rank reads which file, and it fetches nothing of the checkpoint.
 std::vector<v1::Fetch> fetches(const LaunchRequest& request, std::size_t node);
 
 }  // namespace muster::engine

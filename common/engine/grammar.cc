@@ -20,11 +20,11 @@ constexpr std::size_t kLineBytesMax = 64 * 1024;
 RE2::Options quiet() {
   RE2::Options options;
   options.set_log_errors(false);
-  options.set_max_mem(1 << 20);  // a job may bring three of them to every node
+  options.set_max_mem(1 << 20);  // a job may have three of them on every node
   return options;
 }
 
-// Looks for all heads of its rows at once and reads where one stands.
+// Searches all heads of its rows at once, and runs a head's parser where its text occurs.
 class Heads final : public Grammar {
  public:
   explicit Heads(std::initializer_list<std::span<const LineHead>> rows)

@@ -1,5 +1,5 @@
-// What small training programs print: a step and, on the same line, a total or a loss. "step 10/300
-// loss 2.31", "Iter: 10, train loss: 2.3", "{'step': 30, 'loss': 0.25}"
+// The lines that small training programs print: a step, and on the same line a total or a loss.
+// Examples: "step 10/300 loss 2.31", "Iter: 10, train loss: 2.3", "{'step': 30, 'loss': 0.25}"
 #include <array>
 
 #include "common/engine/grammar_rows.h"
@@ -8,12 +8,12 @@
 namespace muster::engine {
 namespace {
 
-constexpr std::size_t kPrefixBytesMax = 256;  // beyond this no step is looked for
-constexpr std::size_t kLossBytesMax = 4096;   // nor, that far behind a step, its loss
+constexpr std::size_t kPrefixBytesMax = 256;  // a step begins before this byte
+constexpr std::size_t kLossBytesMax = 4096;   // its loss is within so many bytes after the step
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
-// The last word before the number is loss, or ends in it.
+// Finds the loss: the last word before the number is "loss" or ends in it.
 void find_loss(std::string_view text, StepLine& result) {
   text = text.substr(0, kLossBytesMax);
   for (std::size_t i = 0; i + 4 < text.size(); ++i) {

@@ -1,7 +1,8 @@
 // Megatron-LM: training_log(), evaluate_and_print_results(), print_datetime() of
-// megatron/training/training.py and the messages of checkpointing.py, core_r0.5 to main. Time
-// stamps and a launcher's prefixes vary by release; what follows the key words does not. Fields are
-// read by key, in any order.
+// megatron/training/training.py and the messages of checkpointing.py, core_r0.5 to main.
+//
+// Time stamps and a launcher's prefixes differ between releases, but the text after the key words
+// does not. Fields are read by key, in any order.
 #include <array>
 
 #include "common/engine/grammar_rows.h"
@@ -10,7 +11,7 @@
 namespace muster::engine {
 namespace {
 
-// A word of a path or of another word is no head.
+// Inside a path or another word the text is no head.
 bool starts_text(std::string_view line, std::size_t at) {
   return at == 0 || line[at - 1] == ' ' || line[at - 1] == ']' || line[at - 1] == '\t';
 }
@@ -26,7 +27,7 @@ void read_field(std::string_view key, std::string_view value, StepLine& step, bo
     if (const auto found = take_number(rest)) to = *found;
   };
   if (key == "lm loss" || (key == "loss" && !lm_loss)) {
-    // Other losses ("load_balancing_loss", "mtp_1 loss") do not stand in for it.
+    // Other losses ("load_balancing_loss", "mtp_1 loss") do not replace it.
     step.has_loss = step.loss_not_finite = false;
     lm_loss = key == "lm loss";
     set_loss(step, value);
@@ -92,8 +93,8 @@ bool read_step(std::string_view line, std::size_t at, LogLine& result) {
   return true;
 }
 
-// Behind "loss at iteration": " 1000 | lm loss value: 2.300000E+00 | lm loss PPL: 9.974182E+00 | ",
-// with "on validation set" or "on test set" at the end of training.
+// Parses the text after "loss at iteration": " 1000 | lm loss value: 2.300000E+00 | lm loss PPL:
+// 9.974182E+00 | ", with "on validation set" or "on test set" at the end of training.
 bool read_evaluated(std::string_view rest, LogLine& result) {
   skip(rest, " ");
   const auto number = take_number(rest);
@@ -119,7 +120,7 @@ bool read_evaluation_of_a_set(std::string_view line, std::size_t at, LogLine& re
          read_evaluated(rest, result);
 }
 
-// The text of a path, to its end or to what `ends` it.
+// The text of a path, up to its end or to one of `ends`.
 std::string_view path_until(std::string_view rest, std::initializer_list<std::string_view> ends) {
   std::size_t size = rest.size();
   for (const std::string_view end : ends) size = std::min(size, rest.find(end));
@@ -144,8 +145,8 @@ bool read_save(std::string_view line, std::size_t at, std::string_view head, Lin
   result = found;
   return true;
 }
-// core_r0.6 "at iteration", later "from iteration"; " [ t 1/2, p 1/4 ]" from core_r0.10. In
-// core_r0.6 it stands before the tracker is written.
+// core_r0.6 prints "at iteration", later releases "from iteration"; " [ t 1/2, p 1/4 ]" exists from
+// core_r0.10 on. In core_r0.6 the line comes before the tracker is written.
 bool read_saved(std::string_view line, std::size_t at, LogLine& result) {
   return read_save(line, at, "successfully saved ", LineKind::SaveDone, result);
 }
@@ -205,8 +206,8 @@ bool read_exiting(std::string_view line, std::size_t at, LogLine& result) {
   return true;
 }
 
-// "skipping training (--skip-train is on) ...": evaluation follows, and no line of the training's
-// end.
+// "skipping training (--skip-train is on) ...": evaluation follows, and no line marks the end of a
+// training.
 bool read_skipping(std::string_view line, std::size_t at, LogLine& result) {
   if (!starts_text(line, at)) return false;
   result = {.kind = LineKind::TrainingSkipped};

@@ -1,8 +1,11 @@
 // MindFormers: MFLossMonitor, CheckpointMonitor (mindformers/core/callback/callback.py) and the
-// trainer's own words, r0.3 to master. The logger's prefix differs by release and is not read. A
-// step line names epoch and step in the epoch; what the epoch's length times the epochs before
-// makes of them is the step of the whole training, in sink mode as well: there the callback runs
-// once a sink and prints its last step, in epochs of the data set.
+// trainer's own messages, r0.3 to master. The logger's prefix differs between releases and is not
+// read.
+//
+// A step line names the epoch and the step in the epoch. The step of the whole training is the
+// length of an epoch times the number of earlier epochs, plus that step. This is also true in sink
+// mode: there the callback runs once for each sink and prints its last step, in epochs of the data
+// set.
 #include <array>
 #include <cmath>
 
@@ -83,8 +86,8 @@ bool read_step(std::string_view line, std::size_t at, LogLine& result) {
   return true;
 }
 
-// "3:18:43", "1 day, 2:07:47", "25 days, 2:07:47": what python prints for a timedelta of whole
-// seconds.
+// Parses what python prints for a timedelta of whole seconds: "3:18:43", "1 day, 2:07:47", "25
+// days, 2:07:47".
 std::optional<double> take_duration(std::string_view& text) {
   const auto first = take_number(text);
   if (!first) return std::nullopt;
@@ -143,8 +146,8 @@ bool read_epoch_end(std::string_view line, std::size_t at, LogLine& result) {
   return true;
 }
 
-// "Finish saving ckpt of epoch 1 step 1000 using 12.345 seconds"; "network" and "trainable_params"
-// in its place are weights alone, no checkpoint.
+// "Finish saving ckpt of epoch 1 step 1000 using 12.345 seconds". With "network" or
+// "trainable_params" instead of "ckpt" the file is only weights and no checkpoint.
 bool read_finished(std::string_view line, std::size_t at, LogLine& result) {
   std::string_view rest = line.substr(at + std::string_view("Finish saving ckpt of epoch ").size());
   const auto epoch = take_number(rest);
@@ -155,8 +158,8 @@ bool read_finished(std::string_view line, std::size_t at, LogLine& result) {
   return true;
 }
 
-// "successfully sync saved checkpoint from step '40' to '/out/checkpoint'."; the first ones without
-// quotes. Behind "sync" or "async".
+// "successfully sync saved checkpoint from step '40' to '/out/checkpoint'."; the first releases
+// print it without quotes. The text comes after "sync" or "async".
 bool read_saved(std::string_view line, std::size_t at, LogLine& result) {
   std::string_view rest =
       line.substr(at + std::string_view("sync saved checkpoint from step ").size());

@@ -1,5 +1,5 @@
-// MindSpeed-MM beyond Megatron's lines: its FSDP2 back end saves and loads by
-// mindspeed_mm/fsdp/checkpoint/dcp_checkpointer.py (26.x); its steps are printed as Megatron prints
+// The lines of MindSpeed-MM that Megatron does not print. The FSDP2 back end saves and loads by
+// mindspeed_mm/fsdp/checkpoint/dcp_checkpointer.py (26.x). Its steps are printed as Megatron prints
 // them (mindspeed_mm/fsdp/train/train_engine.py, mindspeed_mm/training.py).
 #include <array>
 
@@ -9,7 +9,7 @@
 namespace muster::engine {
 namespace {
 
-// "Saved checkpoint to /ckpt/run7/iter_0000100": the step is in the name.
+// "Saved checkpoint to /ckpt/run7/iter_0000100": the name contains the step.
 bool read_directory(std::string_view line, std::size_t at, std::string_view head, LineKind kind,
                     LogLine& result) {
   if (at > 0 && line[at - 1] != ' ' && line[at - 1] != ']' && line[at - 1] != ':' &&

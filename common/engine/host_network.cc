@@ -69,7 +69,7 @@ void check_one(const Variables& env, const char* key, bool torch_like, Problems&
   }
 }
 
-// Both take names for prefixes: "eth1" would be eth10, too.
+// HCCL and NCCL match a name as a prefix: "eth1" would also match eth10.
 std::string exactly(const std::string& interface) { return "=" + interface; }
 
 bool is_named(const LaunchRequest& request, const NodeSlot& node) {

@@ -20,7 +20,8 @@ class NoLayout final : public CheckpointLayout {
   [[nodiscard]] LinkPlan links(const std::string&, std::int64_t) const override { return {}; }
 };
 
-// As programs name what they go on from; a configuration, a log or a curve beside them is none.
+// Whether a path looks like a file that a program would resume from. A configuration, a log or a
+// curve in the same directory does not.
 bool seems_saved(std::string_view path) {
   constexpr std::array<std::string_view, 10> kEndings = {
       ".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".distcp", ".npz", ".h5", ".msgpack", ".pkl"};
@@ -40,7 +41,7 @@ bool seems_saved(std::string_view path) {
 
 std::string unknown_file(const CheckpointLayout& layout, const FileView& files,
                          const std::string& save_dir, const std::vector<FoundCheckpoint>& found) {
-  constexpr std::size_t kDirsMost = 16;  // looked into
+  constexpr std::size_t kDirsMost = 16;  // subdirectories that are scanned
   if (std::ranges::any_of(
           found, [](const FoundCheckpoint& checkpoint) { return !checkpoint.shards.empty(); }))
     return {};
@@ -75,7 +76,7 @@ LinkPlan CheckpointLayout::resume_links(const FileView&, const std::string& save
 
 Result<std::unique_ptr<CheckpointLayout>> make_layout(std::string_view name,
                                                       const LayoutOptions& options) {
-  // MindSpeed-MM's FSDP2 back end writes what Megatron's torch_dcp writes, and a directory more,
+  // MindSpeed-MM's FSDP2 back end writes what Megatron's torch_dcp writes, and one more directory,
   // which the layout knows.
   if (name == "megatron" || name == "mindspeed-mm") return megatron_layout(options);
   if (name == "mindformers") return mindformers_layout(options);
@@ -118,7 +119,7 @@ std::optional<std::int64_t> step_of_directory(const FileView::Entry& entry, std:
                                               std::size_t width) {
   if (!entry.directory || !entry.name.starts_with(prefix)) return std::nullopt;
   const auto step = whole_number(std::string_view(entry.name).substr(prefix.size()));
-  // not a name that the engine writes
+  // the engine does not write such a name
   if (!step || entry.name != step_directory(prefix, width, *step)) return std::nullopt;
   return step;
 }

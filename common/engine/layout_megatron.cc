@@ -1,5 +1,6 @@
-// Megatron-LM's tree (megatron/training/checkpointing.py, core_r0.6 to main), MindSpeed-LLM's, and
-// MindSpeed-MM's with both back ends (mindspeed_mm/fsdp/checkpoint/dcp_checkpointer.py).
+// The directory trees of Megatron-LM (megatron/training/checkpointing.py, core_r0.6 to main), of
+// MindSpeed-LLM, and of MindSpeed-MM with both back ends
+// (mindspeed_mm/fsdp/checkpoint/dcp_checkpointer.py).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,9 +13,10 @@ namespace {
 
 constexpr std::string_view kIteration = "iter_";
 constexpr std::size_t kWidth = 7;
-constexpr std::size_t kExtraStatesMost = 256;  // looked into of one checkpoint
-// Of the formats whose one directory holds the files of all ranks: which of them it will be, its
-// first files do not tell, and a shard has one name for ever.
+constexpr std::size_t kExtraStatesMost = 256;  // files that are read of one checkpoint
+// The shard name of the formats that save the files of all ranks in one directory. The first files
+// do not show which of these formats it is, and a shard's name never changes. So there is one name
+// for all.
 constexpr const char* kDistributed = "distcp";
 
 std::string iteration_name(std::int64_t step) { return step_directory(kIteration, kWidth, step); }
@@ -33,7 +35,7 @@ class MegatronLayout final : public CheckpointLayout {
     const std::optional<std::int64_t> reached = tracker_step(files, save_dir, steps);
 
     std::vector<FoundCheckpoint> found;
-    // shards of a whole one: what the others of this attempt need as well
+    // shards of a whole checkpoint; the other checkpoints of this attempt need as many
     std::size_t of_whole = options_.shards;
     for (std::size_t i = 0; i < steps.size() && i < newest + 1; ++i) {
       const std::optional<std::int64_t> mark =
@@ -42,12 +44,12 @@ class MegatronLayout final : public CheckpointLayout {
           files, fmt::format("{}/{}", save_dir, iteration_name(steps[i])), steps[i], mark);
       if (checkpoint.sealed && std::ranges::all_of(checkpoint.shards, &FoundShard::finished))
         of_whole = std::max(of_whole, checkpoint.shards.size());
-      // one more than asked for is looked at, for `expected` alone
+      // one more than requested is read, only for `expected`
       if (i < newest) found.push_back(std::move(checkpoint));
     }
     for (FoundCheckpoint& checkpoint : found) {
-      // In the other formats one file tells of all: there is one shard, whatever the parallel
-      // product is.
+      // In the other formats one file describes the whole checkpoint, so there is one shard,
+      // regardless of the parallel product.
       const bool one =
           checkpoint.shards.size() == 1 && !checkpoint.shards[0].name.starts_with("mp_rank_");
       const std::size_t needed = one ? 1 : of_whole;
@@ -81,7 +83,7 @@ class MegatronLayout final : public CheckpointLayout {
     const bool per_rank = std::ranges::any_of(entries, [](const FileView::Entry& entry) {
       return entry.directory && entry.name.starts_with("mp_rank_");
     });
-    // torch_dist alone writes common.pt, first of all, and metadata.json, last.
+    // Only torch_dist writes common.pt (as its first file) and metadata.json (as its last).
     const bool dist = find_file(entries, "common.pt") != nullptr ||
                       find_file(entries, "metadata.json") != nullptr;
     FoundCheckpoint result{.step = step, .path = std::move(path)};
@@ -94,7 +96,7 @@ class MegatronLayout final : public CheckpointLayout {
     return result;
   }
 
-  // --ckpt-format torch: a directory for each tensor- and pipeline-parallel rank. The tracker is
+  // --ckpt-format torch: one directory for each tensor- and pipeline-parallel rank. The tracker is
   // written after a barrier that follows every file.
   static void read_per_rank(const FileView& files, const Entries& entries, FoundCheckpoint& result,
                             std::optional<std::int64_t> reached) {
@@ -127,8 +129,8 @@ class MegatronLayout final : public CheckpointLayout {
     }
   }
 
-  // --ckpt-format torch_dist: files of all ranks in one directory; .metadata is renamed into place
-  // after them, metadata.json written last.
+  // --ckpt-format torch_dist: the files of all ranks are in one directory. After them .metadata is
+  // renamed to its final name, and metadata.json is written last.
   static void read_torch_dist(const FileView& files, const Entries& entries,
                               FoundCheckpoint& result) {
     const FileView::Entry* common = find_file(entries, "common.pt");
@@ -144,10 +146,11 @@ class MegatronLayout final : public CheckpointLayout {
     result.shards.push_back(std::move(shard));
   }
 
-  // --ckpt-format torch_dcp, and MindSpeed-MM's FSDP2: torch.distributed.checkpoint alone.
-  // .metadata is renamed into place when all ranks have written; the tracker follows. An
-  // asynchronous save of FSDP2 writes its tracker at once, ahead of the shards; a kill before the
-  // tracker leaves it behind. So both are asked.
+  // --ckpt-format torch_dcp, and MindSpeed-MM's FSDP2: only torch.distributed.checkpoint.
+  //
+  // .metadata is renamed to its final name when all ranks have written, and the tracker follows. An
+  // asynchronous save of FSDP2 writes its tracker at once, before the shards. A kill before the
+  // tracker leaves an older step in the tracker. So both marks are checked.
   static void read_torch_dcp(const FileView& files, const Entries& entries, FoundCheckpoint& result,
                              std::optional<std::int64_t> reached) {
     const FileView::Entry* metadata = find_file(entries, ".metadata");
@@ -168,8 +171,8 @@ class MegatronLayout final : public CheckpointLayout {
     result.shards.push_back(std::move(shard));
   }
 
-  // FSDP2: extra_state/extra_state_rank_N.pt (iteration, samples, scheduler, random numbers) of
-  // every rank, written before the rest.
+  // FSDP2: every rank writes extra_state/extra_state_rank_N.pt (iteration, samples, scheduler,
+  // random numbers) before the other files.
   static bool extra_states_whole(const FileView& files, const Entries& entries,
                                  const std::string& path, std::uint64_t& bytes) {
     if (std::ranges::none_of(entries, [](const FileView::Entry& entry) {

@@ -1,17 +1,19 @@
-// MindFormers' trees (mindformers/core/callback/callback.py, CheckpointMonitor, r0.6 to master;
-// mindformers/checkpoint/checkpoint.py, master):
+// The directory trees of MindFormers (mindformers/core/callback/callback.py, CheckpointMonitor,
+// r0.6 to master; mindformers/checkpoint/checkpoint.py, master):
 //
 //   SAVE[/checkpoint]/rank_N/PREFIX_rank_N[_K]-E_S.ckpt|.safetensors
-//       one file a rank; K: the directory held older files of that prefix when a run began
+//       one file for each rank; K: the directory had older files of that prefix when a run began
 //   SAVE[/checkpoint]/rank_N/meta.json
-//       r1.0 and later: the last finished one
+//       r1.0 and later: names the last finished file
 //   SAVE[/checkpoint]/iteration_%08d/PREFIX-{model,opt}-I-OF.safetensors
-//       use_legacy_format: False, with common.json, metadata.json and a tracker beside it
+//       use_legacy_format: False; with common.json, metadata.json and, next to the directory, a
+//       tracker
 //
-// checkpoint_network and checkpoint_trainable are weights alone and never looked at. E is the
-// epoch; in sink mode the sink, and S the sink's size. MindSpore up to 2.2 writes a .ckpt in place
-// under its final name and makes it read-only (0400) at the end; later ones rename it. Neither is
-// trusted alone.
+// checkpoint_network and checkpoint_trainable have only weights and are never read. E is the epoch
+// and S the step in it; in sink mode E is the sink and S the sink's size.
+//
+// MindSpore up to 2.2 writes a .ckpt in place under its final name, and makes it read-only (0400)
+// at the end. Later releases rename it. Neither mark is trusted alone.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,10 +30,10 @@ namespace muster::engine {
 namespace {
 
 constexpr std::uint32_t kReadOnly = 0400;
-constexpr std::size_t kHeadMost = 1 << 20;     // of a safetensors header in one read
-constexpr std::size_t kHeaderMost = 32 << 20;  // of one header at all
+constexpr std::size_t kHeadMost = 1 << 20;     // bytes of a safetensors header in one read
+constexpr std::size_t kHeaderMost = 32 << 20;  // bytes of one header in all reads
 
-// What one file tells of itself.
+// What one file states about itself.
 struct ShardState {
   bool finished = false;
   std::optional<std::int64_t> step;  // of the whole training, by MindFormers' own count
@@ -70,7 +72,7 @@ ShardState read_safetensors(const FileView& files, const std::string& path,
       json += more;
     }
   }
-  // too large to be read here: its writer's own mark
+  // too large to be read here: the writer's own mark decides
   if (json.size() != *bytes) return {.finished = file.mode == kReadOnly, .step = {}};
   const SafetensorsHeader header = read_safetensors_header(json, file.bytes);
   if (!header.whole) return {};
@@ -82,11 +84,11 @@ ShardState read_ckpt(const FileView& files, const std::string& path, const FileV
   const CkptEnd end = read_ckpt_end(tail, file.bytes);
   ShardState state{.finished = false, .step = positive(end.step_num)};
   if (end.framed) {
-    // A file that ends with a weight may lack the next one.
+    // A file that ends with a weight may lack the next weight.
     state.finished = end.closed || file.mode == kReadOnly;
   } else {
-    // Encrypted, or its last weight is larger than what is looked at. Blocks that never reached the
-    // disk are zeros.
+    // The file is encrypted, or its last weight is larger than the tail that is read. Blocks that
+    // never reached the disk are zeros.
     state.finished = file.mode == kReadOnly && tail.find_first_not_of('\0') != std::string::npos;
   }
   return state;
@@ -102,7 +104,7 @@ struct RankFile {
   FileView::Entry file;
 
   [[nodiscard]] std::string path() const { return fmt::format("{}/{}", dir, file.name); }
-  // As a run that finds an empty directory names it.
+  // The name that a run gives if its directory is empty at the start.
   [[nodiscard]] std::string plain_name() const {
     return fmt::format("{}_rank_{}-{}_{}.{}", prefix, rank, epoch, step,
                        safetensors ? "safetensors" : "ckpt");
@@ -112,7 +114,7 @@ struct RankFile {
   }
 };
 
-// The digits at the end of the text, taken off.
+// Removes the digits at the end of the text and returns them.
 std::optional<std::int64_t> take_last_number(std::string_view& text) {
   std::size_t at = text.size();
   while (at > 0 && is_digit(text[at - 1])) --at;
@@ -127,8 +129,9 @@ bool take_last(std::string_view& text, std::string_view what) {
   return true;
 }
 
-// "llama_7b_rank_0_1-3_2.ckpt" in rank_0. Names of weights alone ("..._rank_0-network-3_2.ckpt")
-// and of a save on an exception ("..._breakpoint.ckpt") are no such names.
+// Parses a name such as "llama_7b_rank_0_1-3_2.ckpt" in rank_0. Names of weights alone
+// ("..._rank_0-network-3_2.ckpt") and of a save on an exception ("..._breakpoint.ckpt") are
+// refused.
 std::optional<RankFile> parse_name(const FileView::Entry& entry, std::uint32_t rank) {
   if (entry.directory) return std::nullopt;
   RankFile found{.rank = rank, .file = entry};
@@ -164,7 +167,7 @@ struct Save {
 };
 struct RankTree {
   std::vector<Save> saves;  // newest first
-  std::uint32_t ranks = 0;  // directories that there must be: the highest number and all below
+  std::uint32_t ranks = 0;  // directories that must exist: the highest number and all below
 };
 
 std::optional<std::uint32_t> rank_of(const FileView::Entry& entry) {
@@ -175,7 +178,7 @@ std::optional<std::uint32_t> rank_of(const FileView::Entry& entry) {
              : std::nullopt;
 }
 
-// of released and of the first code of the new format
+// in released code, and in the first code of the new format
 constexpr std::string_view kSpellings[] = {"iteration_", "iter_"};
 constexpr std::size_t kWidth = 8;
 
@@ -198,8 +201,8 @@ class MindFormersLayout final : public CheckpointLayout {
 
   [[nodiscard]] LinkPlan links(const std::string&, std::int64_t) const override { return {}; }
 
-  // All ranks under the names that a first run gives, so that every release's search finds the same
-  // step in every directory, whatever was renamed where.
+  // Links all ranks' files under the names that a first run gives. Then every release finds the
+  // same step in every directory, regardless of how files were renamed.
   [[nodiscard]] LinkPlan resume_links(const FileView& files, const std::string& save_dir,
                                       std::int64_t step) const override {
     const auto [base, entries] = base_of(files, save_dir);
@@ -236,7 +239,7 @@ class MindFormersLayout final : public CheckpointLayout {
   }
 
  private:
-  // The directory that holds rank_N: what was asked for, or `checkpoint` below it.
+  // The directory that contains rank_N: the given one, or `checkpoint` below it.
   static std::pair<std::string, Entries> base_of(const FileView& files,
                                                  const std::string& save_dir) {
     Entries entries = files.list(save_dir);
@@ -274,8 +277,7 @@ class MindFormersLayout final : public CheckpointLayout {
         Save& save = saves[{file->epoch, file->step}];
         save.epoch = file->epoch;
         save.step = file->step;
-        // Two runs in one directory, both at this point: the later one's prefix has the higher
-        // number.
+        // Two runs saved this point in one directory: the later run's prefix has the higher number.
         const auto before = save.files.find(*rank);
         if (before == save.files.end() || std::pair(before->second.renamed, before->second.prefix) <
                                               std::pair(file->renamed, file->prefix)) {
@@ -287,9 +289,12 @@ class MindFormersLayout final : public CheckpointLayout {
     return tree;
   }
 
-  // The step of the whole training of the first `count` saves: (epoch - 1) x steps an epoch + step.
-  // Names do not tell how long an epoch is; the job may, the files' own count does, and in sink
-  // mode every name has the same step, the sink's size. Nothing: cannot be told.
+  // The step of the whole training for the first `count` saves: (epoch - 1) x steps of an epoch +
+  // step. Nothing: the step is not known.
+  //
+  // Names do not show the length of an epoch. These sources do, in this order: the job's options,
+  // the files' own count, and in sink mode the names, which all have the same step, the sink's
+  // size.
   [[nodiscard]] std::vector<std::optional<std::int64_t>> count_steps(const FileView& files,
                                                                      const RankTree& tree,
                                                                      std::size_t count) const {
@@ -355,8 +360,8 @@ class MindFormersLayout final : public CheckpointLayout {
     return found;
   }
 
-  // use_legacy_format: False. The tracker is written last, by rank 0, after a barrier; in an
-  // asynchronous save at a later step. Names tell how many there will be.
+  // use_legacy_format: False. Rank 0 writes the tracker last, after a barrier; in an asynchronous
+  // save it does so at a later step. The names show how many files there will be.
   [[nodiscard]] static std::vector<FoundCheckpoint> scan_iterations(const FileView& files,
                                                                     const std::string& base,
                                                                     const Entries& entries,

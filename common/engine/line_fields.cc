@@ -38,7 +38,7 @@ std::optional<double> leading_double(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc()) return std::nullopt;
-  // "loss info"
+  // "loss info" has no number, although it has "inf"
   if (!std::isfinite(value) && end != text.data() + text.size() && is_word(*end))
     return std::nullopt;
   return value;

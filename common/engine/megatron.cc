@@ -1,14 +1,15 @@
-// Megatron-LM's training scripts (pretrain_*.py), with MindSpeed or without. Over torchrun's
-// variables:
+// Megatron-LM's training scripts (pretrain_*.py), with or without MindSpeed. In addition to
+// torchrun's variables this file sets:
 //
-//   --save X   -> ${save.dir}, each attempt its own
-//   --load X      stays at a first start: X may be empty, or hold weights. On an attempt that
-//                 resumes it is ${resume.dir}, whose tracker names the one step; what would lose
-//                 the state that a checkpoint holds (--finetune, --no-load-*) or ask for another
-//                 step (--ckpt-step) is left out With spec.start's weights it is ${start.dir} at a
-//                 first start, with --finetune, --no-load-optim and --no-load-rng
-//   CUDA_DEVICE_MAX_CONNECTIONS=1 with tensor or context parallelism, unless a flag is there whose
-//   code asks for more or asks for nothing
+//   --save X   -> ${save.dir}, one directory for each attempt
+//   --load X      unchanged at a first start: X may be empty, or contain weights.
+//                 On an attempt that resumes it is ${resume.dir}, whose tracker names the one step.
+//                 Options that would lose the checkpoint's state (--finetune, --no-load-*) or load
+//                 another step (--ckpt-step) are removed.
+//                 With spec.start's weights it is ${start.dir} at a first start, with --finetune,
+//                 --no-load-optim and --no-load-rng
+//   CUDA_DEVICE_MAX_CONNECTIONS=1 with tensor or context parallelism, unless there is a flag whose
+//   code asserts more connections or asserts nothing
 //
 // Sources: NVIDIA/Megatron-LM megatron/training/arguments.py (the parser takes no abbreviations;
 // validate_args) and checkpointing.py, core_r0.6 to main.
@@ -28,12 +29,12 @@ namespace {
 constexpr const char* kSource = "engine megatron";
 constexpr const char* kConnections = "CUDA_DEVICE_MAX_CONNECTIONS";
 
-// With these CUDA_DEVICE_MAX_CONNECTIONS=1 is not asserted: the first asserts the opposite, the
-// others only warn.
+// With these options CUDA_DEVICE_MAX_CONNECTIONS=1 is not asserted: the first one asserts the
+// opposite, and the others only warn.
 constexpr std::array<std::string_view, 4> kWithoutOneConnection = {
     "--use-torch-fsdp2", "--use-custom-fsdp", "--use-megatron-fsdp",
     "--overlap-moe-expert-parallel-comm"};
-// With these the sizes on the command line are not the ones that count.
+// With these options the sizes on the command line are not the ones that Megatron uses.
 constexpr std::array<std::string_view, 7> kOtherSizes = {
     "--yaml-cfg",
     "--use-checkpoint-args",
@@ -49,7 +50,7 @@ bool any_option(const CommandLine& command, std::span<const std::string_view> na
                              [&](std::string_view name) { return has_option(command, name); });
 }
 
-// A size on the command line, 1 where it is not there. Nothing: not a number yet.
+// A size on the command line; 1 if the option is missing. Nothing: the value is not a number yet.
 std::optional<std::uint64_t> size_of(const CommandLine& command, std::string_view name) {
   const auto option = find_option(command, name);
   return option ? whole_value(*option) : 1;
@@ -62,7 +63,7 @@ bool wants_one_connection(const CommandLine& command) {
 }
 
 // Directories of a checkpoint in --ckpt-format torch: one for each tensor-, pipeline- and
-// expert-parallel rank. 0: the command line does not tell.
+// expert-parallel rank. 0: the command line does not show the number.
 std::uint32_t shards_of(const CommandLine& command) {
   constexpr std::array<std::string_view, 3> kSizes = {"--tensor-model-parallel-size",
                                                       "--pipeline-model-parallel-size",
@@ -78,7 +79,8 @@ std::uint32_t shards_of(const CommandLine& command) {
   return static_cast<std::uint32_t>(shards);
 }
 
-// spec.start as weights: iteration 0, whatever the checkpoint says of itself.
+// Loads spec.start as weights: training begins at iteration 0, regardless of the checkpoint's own
+// count.
 void load_weights(Launching& launching, bool saves) {
   CommandLine& command = launching.command;
   const auto load = find_option(command, "--load");
@@ -99,8 +101,8 @@ void set_directories(Launching& launching, const char* source) {
   if (saves && save->value.find("${save.dir}") == std::string_view::npos)
     set_option(command, "--save", "${save.dir}", source);
   if (!launching.request.resuming()) {
-    // An empty directory name would be the working directory, where a tracker of something else may
-    // lie.
+    // An empty directory name would mean the working directory, which may contain another program's
+    // tracker.
     if (const auto load = find_option(command, "--load");
         load && load->has_value && load->value == "${resume.dir}")
       drop_option(command, "--load");
@@ -124,9 +126,9 @@ std::string key_of(const CommandLine& command, std::string_view name) {
   return option ? command[option->word].key : "launch.args";
 }
 
-// validate_args: world_size % (tensor x pipeline x context), and the experts over what is left.
-// Releases differ in which groups experts are spread over (before core_r0.9 those of data
-// parallelism alone): refused is what none of them takes.
+// Follows validate_args: world_size % (tensor x pipeline x context), and the experts over the rest.
+// Releases differ in the groups over which experts are distributed (before core_r0.9 only those of
+// data parallelism). So muster refuses only what every release refuses.
 void check_parallel(const v1::JobSpec& spec, const CommandLine& command, Problems& problems) {
   if (any_option(command, kOtherSizes)) return;
   constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kSizes = {
@@ -134,7 +136,7 @@ void check_parallel(const v1::JobSpec& spec, const CommandLine& command, Problem
        {"--pipeline-model-parallel-size", "pipeline"},
        {"--context-parallel-size", "context"},
        {"--expert-model-parallel-size", "expert"}}};
-  // more ranks than there can be; keeps the product of two within 64 bits
+  // more ranks than possible; keeps the product of two sizes within 64 bits
   static constexpr std::uint64_t kSizeMax = 1 << 30;
   std::array<std::uint64_t, 4> sizes{};
   for (std::size_t i = 0; i < kSizes.size(); ++i) {
@@ -170,9 +172,9 @@ void check_parallel(const v1::JobSpec& spec, const CommandLine& command, Problem
                          expert, ranks, tensor, pipeline, context)});
 }
 
-// A checkpoint without the optimizer is weights: the step count goes on, the state is lost. A
-// node's script runs as it is: its launcher tells (ScriptLaunched), and no attempt goes on from
-// what it saves.
+// A checkpoint without the optimizer is only weights: the step count continues, but the state is
+// lost. A node's script runs unchanged: its launcher reports the option (ScriptLaunched), and no
+// attempt resumes from such a checkpoint.
 void check_resumable(const v1::JobSpec& spec, const CommandLine& command, Problems& problems) {
   if (spec.launch().per() == v1::LAUNCH_PER_NODE && spec.launch().intercept()) return;
   if (!spec.resume().enabled() || !has_option(command, "--save") ||
@@ -211,15 +213,16 @@ void launch_megatron(Launching& launching) {
   put_profile(launching);
 }
 
-// set_directories() gives --save another value; without one Megatron saves where its configuration
-// says (--yaml-cfg), or nowhere.
+// set_directories() gives --save another value. Without --save Megatron saves to the directory of
+// its configuration (--yaml-cfg), or does not save.
 bool megatron_sets_save_dir(const v1::JobSpec& spec) {
   const CommandLine command = spec_words(spec);
   const auto save = find_option(command, "--save");
   return save && save->has_value;
 }
 
-// As load_weights() does; of a node's script the ones that it calls torchrun with.
+// Does what load_weights() does. For a node's script the launcher shim changes the arguments of its
+// torchrun call.
 bool megatron_loads_start(const v1::JobSpec& spec) {
   if (spec.launch().per() == v1::LAUNCH_PER_NODE) return spec.launch().intercept();
   return megatron_sets_save_dir(spec) || has_option(spec_words(spec), "--load");

@@ -1,25 +1,27 @@
 // MindFormers' run_mindformer.py, r0.6 to master.
 //
-//   arguments    --config, --run_mode, --use_parallel where the command line has none of its own;
+//   arguments    --config, --run_mode and --use_parallel, unless the command line has them;
 //                --load_checkpoint, --resume_training and --auto_trans_ckpt on an attempt that
-//                resumes. --output_dir is an argument from r1.x on (--auto_trans_ckpt from r0.8),
-//                and before that an unknown `--key value`, which sets the same key and is then
-//                ignored: there LOCAL_DEFAULT_PATH counts, which later releases overwrite with
-//                output_dir. So both are given. Unknown pairs are split at '=': no value of ours
-//                may have one.
-//                --load_checkpoint alone, without --resume_training, at a first start with
-//                spec.start's weights
+//                resumes; --load_checkpoint alone, without --resume_training, at a first start with
+//                spec.start's weights.
+//                --output_dir is an argument from r1.x on (--auto_trans_ckpt from r0.8). Before
+//                that it is an unknown `--key value`: MindFormers sets the key and then ignores it,
+//                and LOCAL_DEFAULT_PATH is used. Later releases overwrite LOCAL_DEFAULT_PATH with
+//                output_dir. So muster gives both. MindFormers splits unknown pairs at '=', so no
+//                value that muster gives may contain one
 //   output root  ${save.dir}: checkpoint/rank_N below it is the attempt's own
-//   directory    a working directory a rank: graph dumps, compile caches and relative logs of two
-//                ranks would overwrite each other
+//   directory    one working directory for each rank: otherwise graph dumps, compile caches and
+//                relative logs of two ranks would overwrite each other
 //   rank table   RANK_TABLE_FILE, RANK_ID, RANK_SIZE, DEVICE_ID. HCCL compares the table's
-//                device_id with the physical number of the card that DEVICE_ID, a logical one, has
-//                opened; so nothing may renumber what is seen: ASCEND_RT_VISIBLE_DEVICES is not set
-//   msrun        MindSpore's dynamic cluster with muster in msrun's place: a scheduler beside rank
-//                0, at MASTER's address and port, and MS_* for each worker. There MindSpore counts
-//                devices by local rank, so ASCEND_RT_VISIBLE_DEVICES is set and DEVICE_ID is not
-//   one rank     neither: --use_parallel False, and --device_id, because the configuration's own
-//                device 0 would count otherwise
+//                device_id with the physical number of the card that DEVICE_ID, a logical number,
+//                has opened. So nothing may renumber the visible devices:
+//                ASCEND_RT_VISIBLE_DEVICES is not set
+//   msrun        MindSpore's dynamic cluster, with muster in msrun's role: a scheduler on the node
+//                of rank 0, at MASTER's address and port, and MS_* for each worker. Here MindSpore
+//                counts devices by local rank, so ASCEND_RT_VISIBLE_DEVICES is set and DEVICE_ID
+//                is not
+//   one rank     neither of the two: --use_parallel False, and --device_id, because otherwise the
+//                configuration's own device 0 would be used
 //
 // Sources: mindspore-lab/mindformers run_mindformer.py, mindformers/core/context/build_context.py,
 // mindformers/tools/utils.py, scripts/msrun_launcher.sh; mindspore-ai/mindspore
@@ -47,7 +49,7 @@ constexpr std::string_view kScript = "run_mindformer.py";
 constexpr const char* kVisible = "ASCEND_RT_VISIBLE_DEVICES";
 
 constexpr std::array<std::string_view, 11> kIdentity = {
-    // the older name, which MindSpore looks at first
+    // MindSpore reads the older name, MINDSPORE_HCCL_CONFIG_PATH, first
     "RANK_TABLE_FILE", "MINDSPORE_HCCL_CONFIG_PATH",
     "RANK_ID",         "RANK_SIZE",
     "DEVICE_ID",       "LOCAL_DEFAULT_PATH",
@@ -56,8 +58,8 @@ constexpr std::array<std::string_view, 11> kIdentity = {
     "MS_SCHED_PORT",
 };
 
-// check_in_modelarts(): any of them, and it imports the cloud's client library and moves its output
-// to /cache.
+// check_in_modelarts(): if one of them is set, MindFormers imports the cloud's client library and
+// moves its output to /cache.
 constexpr std::array<std::string_view, 6> kCloud = {
     "MA_LOG_DIR",       "MA_JOB_DIR",           "MA_LOCAL_LOG_PATH",
     "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "BATCH_GROUP_NAME",
@@ -67,7 +69,7 @@ bool is_strategy(const v1::JobSpec& spec) {
   return spec.launch().mode() == v1::LAUNCH_MODE_STRATEGY;
 }
 
-// A strategy is that of a training.
+// Mode strategy makes the strategy of a training.
 std::string_view mode_word(const v1::JobSpec& spec) {
   const v1::LaunchMode mode = spec.launch().mode();
   return mode == v1::LAUNCH_MODE_FINETUNE  ? "finetune"
@@ -81,8 +83,8 @@ bool is_script(std::string_view word) {
          (word.size() == kScript.size() || word[word.size() - kScript.size() - 1] == '/');
 }
 
-// Whether these are run_mindformer.py's arguments. Scripts of single models take some of them and
-// refuse others; launch.run may be any command at all.
+// Whether these are run_mindformer.py's arguments. Scripts of single models accept some of them and
+// refuse others, and launch.run may be any command.
 bool is_known_command(const v1::JobSpec& spec, const CommandLine& command) {
   if (spec.launch().run().empty()) return is_script(spec.launch().script());
   return std::ranges::any_of(command, [](const Word& word) { return is_script(word.text); });
@@ -113,7 +115,8 @@ void set_arguments(Launching& launching) {
     command.push_back({below_code(spec, spec.launch().config()), "launch.config"});
   }
   if (!known) return;
-  // Relative to the code, where it was written for, and not to the rank's own directory.
+  // The script is relative to the code directory, for which it was written, and not to the rank's
+  // own directory.
   for (Word& word : command)
     if (word.key.starts_with("launch.run") && is_script(word.text))
       word.text = below_code(spec, word.text);
@@ -137,15 +140,15 @@ void set_arguments(Launching& launching) {
   if (!request.resuming() || !asks_for_training(spec)) return;
   put_option(command, "--load_checkpoint", "${resume.dir}", resume_word(request, kSource));
   put_option(command, "--resume_training", "True", kSource);
-  // What was to be cut to this job's layout at the first start is in that layout now, whatever the
-  // configuration says.
+  // A first start may have cut the checkpoint for this job's layout. After that it has this layout,
+  // regardless of the configuration.
   put_option(command, "--auto_trans_ckpt", "False", kSource);
   drop_option(command, "--src_strategy_path_or_dir");
 }
 
 void put_common(const LaunchRequest& request, LaunchPlan& plan, const std::string& world) {
-  // is_publicly_accessible_path() and the first rank of a node go by DEVICE_NUM_PER_NODE; 8
-  // otherwise.
+  // is_publicly_accessible_path() and the search for a node's first rank use DEVICE_NUM_PER_NODE;
+  // its default is 8.
   const std::uint32_t first = request.nodes.front().rank_count;
   const bool uniform =
       first != 8 && std::ranges::all_of(request.nodes, [first](const NodeSlot& node) {
@@ -166,7 +169,7 @@ void put_device(RankPlan& rank) {
     put(rank.env, "DEVICE_ID", std::to_string(rank.devices.front()), kSource);
 }
 
-// The variables that msrun exports, for a worker and for the scheduler.
+// Sets the variables that msrun exports for a worker and for the scheduler.
 void put_cluster(const LaunchRequest& request, Environment& env, const std::string& world) {
   put(env, "MS_WORKER_NUM", world, kSource);
   put(env, "MS_SCHED_HOST", request.nodes.front().address, kSource);
@@ -174,8 +177,8 @@ void put_cluster(const LaunchRequest& request, Environment& env, const std::stri
   put_default(env, "MS_CLUSTER_TIMEOUT", "600", kSource);  // msrun's own default, seconds
 }
 
-// Where it would write is kept off rank 0's tree: MindFormers takes a process without RANK_ID for
-// rank 0.
+// The scheduler's output is outside rank 0's tree, because MindFormers takes a process without
+// RANK_ID for rank 0.
 void add_scheduler(Launching& launching, const RankPlan& first, const std::string& world) {
   const LaunchRequest& request = launching.request;
   AuxiliaryDraft scheduler{.plan = {.name = "scheduler", .node = first.node, .env = first.env},
@@ -272,7 +275,7 @@ void check_arguments(const v1::JobSpec& spec, const CommandLine& command, Proble
                                    "ask for as many devices as are to train it"});
 }
 
-// What spec.start gives has one place on the command line.
+// Only one argument may load what spec.start gives.
 void check_start_alone(const v1::JobSpec& spec, const CommandLine& command, Problems& problems) {
   if (!has_start(spec) || names_start_dir(spec)) return;
   if (const auto load = find_option(command, "--load_checkpoint"))
@@ -285,8 +288,8 @@ void check_start_alone(const v1::JobSpec& spec, const CommandLine& command, Prob
                                    "with its weights; write start.as: resume, or leave it out"});
 }
 
-// Weights, and what only looks like a checkpoint to go on from; r0.6 to r0.8 load a rank's part of
-// one in sink mode alone.
+// Refuses weights, and directories that only look like a resumable checkpoint. r0.6 to r0.8 load a
+// rank's part of a checkpoint only in sink mode.
 void check_resumable(const v1::JobSpec& spec, const CommandLine& command, Problems& problems) {
   if (!asks_for_training(spec)) return;
   const auto load = find_option(command, "--load_checkpoint");
@@ -358,7 +361,7 @@ std::span<const std::string_view> mindformers_cloud() { return kCloud; }
 void launch_mindformers(Launching& launching) {
   const LaunchRequest& request = launching.request;
   const std::string world = std::to_string(request.world_size());
-  // A command that is not known may name its files from the code tree on.
+  // A command that muster does not know may name its files relative to the code tree.
   const bool own_directory =
       request.spec->launch().run().empty() || is_known_command(*request.spec, launching.command);
   if (request.spec->launch().cwd().empty() && own_directory)
@@ -373,13 +376,13 @@ void launch_mindformers(Launching& launching) {
     for (RankPlan& rank : launching.plan.ranks) put_device(rank);
 }
 
-// By --output_dir. LOCAL_DEFAULT_PATH alone, which every command gets, does not count in newer
-// releases.
+// Decided by --output_dir. Every command gets LOCAL_DEFAULT_PATH, but newer releases ignore it.
 bool mindformers_sets_save_dir(const v1::JobSpec& spec) {
   return is_known_command(spec, spec_words(spec));
 }
 
-// By --load_checkpoint; of a node's script the one that it calls msrun with.
+// Decided by --load_checkpoint. For a node's script the launcher shim changes the arguments of its
+// msrun call.
 bool mindformers_loads_start(const v1::JobSpec& spec) {
   return spec.launch().per() == v1::LAUNCH_PER_NODE ? spec.launch().intercept()
                                                     : is_known_command(spec, spec_words(spec));

@@ -1,8 +1,12 @@
-// MindSpeed-MM (pretrain_*.py of its own): Megatron-LM's arguments and variables, and --mm-data,
-// --mm-model, --mm-tool with files of the model, which are taken from the working directory as they
-// are. Its example scripts pass --no-save-optim and the like: such runs are told that they cannot
-// resume. Source: Ascend/MindSpeed-MM examples/**/*.sh, mindspeed_mm/arguments.py (a parser on top
-// of Megatron-LM's).
+// MindSpeed-MM (its own pretrain_*.py). It takes Megatron-LM's arguments and variables, and also
+// --mm-data, --mm-model and --mm-tool with files of the model. These files are relative to the
+// working directory and are not changed.
+//
+// Its example scripts pass --no-save-optim and similar options. For such runs the user gets an
+// error that they cannot resume.
+//
+// Source: Ascend/MindSpeed-MM examples/**/*.sh, mindspeed_mm/arguments.py (a parser on top of
+// Megatron-LM's).
 #include <fmt/format.h>
 
 #include <array>

@@ -17,7 +17,7 @@
 namespace muster::engine {
 namespace {
 
-constexpr const char* kCompat = "compat";  // key of the spec, and source of what it sets
+constexpr const char* kCompat = "compat";  // key of the spec, and source of the values that it sets
 constexpr const char* kTableVariable = "RANK_TABLE_FILE";
 constexpr const char* kCloudTable = "modelarts/jobstart_hccl.json";
 // each node's part of the plan makes the whole list again
@@ -53,7 +53,7 @@ void report_no_list(Launching& launching, const std::string& why) {
                               why)});
 }
 
-// By the placement, a rank a device, whoever starts the ranks.
+// The table of the placement, with one rank for each device, regardless of who starts the ranks.
 std::optional<ranktable::RankTable> cloud_table(Launching& launching) {
   const LaunchRequest& request = launching.request;
   ranktable::RankTable table;
@@ -98,7 +98,7 @@ std::optional<ranktable::RankTable> table_to_list(Launching& launching) {
   return std::nullopt;
 }
 
-// Cards of another maker have no such table.
+// Devices of another vendor have no such table.
 bool on_ascend(const LaunchRequest& request) {
   return std::ranges::all_of(request.nodes, [&](const NodeSlot& node) {
     return node.rank_count == 0 || request.imagined || is_ascend(device_type(request, node));

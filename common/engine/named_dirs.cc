@@ -10,7 +10,7 @@
 namespace muster::engine {
 namespace {
 
-// "/a/./b/../c/" is "/a/c": as names go, no file system is asked.
+// "/a/./b/../c/" becomes "/a/c". The path is only changed as text; the file system is not read.
 std::string without_dots(std::string_view path) {
   std::vector<std::string_view> parts;
   while (!path.empty()) {

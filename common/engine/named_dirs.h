@@ -1,5 +1,5 @@
-// The directories that a job's own command line names, where muster starts its ranks and saves
-// elsewhere. Pure.
+// The save and load directories that a job's own command line names. The job names them where
+// muster starts its ranks, and the ranks save elsewhere. Pure.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 namespace muster::engine {
 
 struct NamedDirs {
-  std::string save, load;  // absolute; empty: none, or one with a template or a dollar in it
+  std::string save, load;  // absolute; empty: none, or it contains a template or a dollar
 };
-// Of engines that take Megatron's arguments; of a node's script nothing, whose launcher tells it
-// (launch.per: node).
+// Only for engines that take Megatron's arguments. For a node's script the result is empty: the
+// launcher in the script reports the directories (launch.per: node).
 NamedDirs named_dirs(const v1::JobSpec& spec);
 
 }  // namespace muster::engine

@@ -17,7 +17,7 @@ namespace {
 
 std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
-// What has to be there before the node's processes start and is muster's to make.
+// Adds the directories that muster must make before the node's processes start.
 void add_dirs(v1::NodeLaunch& launch, const LaunchRequest& request, const LaunchPlan& plan,
               std::size_t node) {
   launch.add_make_dirs(request.out_dir);
@@ -48,7 +48,7 @@ void add_files(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t node)
   }
 }
 
-// One that only has to be there has no path, and says in its one item which key names it.
+// A file that must only exist has no path; its one item has the key that names it.
 void add_patched(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t node) {
   for (const PatchPlan& file : plan.patched) {
     if (file.node != node) continue;
@@ -65,9 +65,10 @@ void add_patched(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t nod
   }
 }
 
-// Vendors' scripts export what is one process's own (RANK_ID, DEVICE_ID), and a shell may hold what
-// a table or a cloud platform says of another launch: torch_npu takes any RANK_TABLE_FILE for its
-// own, MindFormers any MA_JOB_DIR for a cloud. Engine command alone gets all that the setup leaves.
+// Vendors' scripts export variables of a single process (RANK_ID, DEVICE_ID). A shell may also have
+// variables about the table or the cloud platform of another launch. torch_npu takes every
+// RANK_TABLE_FILE for its own, and MindFormers takes every MA_JOB_DIR as a sign of a cloud. So only
+// engine command gets everything that the setup leaves.
 std::set<std::string_view> not_inherited(const v1::JobSpec& spec) {
   const Engine* engine = find_engine(spec.engine());
   if (engine == nullptr || engine->identity.empty()) return {};
@@ -88,8 +89,8 @@ void add_setup(v1::NodeLaunch& launch, const LaunchRequest& request, std::size_t
   setup.set_cwd(code_dir(spec, request.out_dir, node));
 }
 
-// code.at goes without a target: it is where it is on the node, if the node has it; an image may
-// have brought the code.
+// code.at has no target: it is mounted at the same path as on the node, if the node has it. The
+// image may contain the code instead.
 void add_container(v1::NodeLaunch& launch, const LaunchRequest& request) {
   const v1::JobSpec& spec = *request.spec;
   if (spec.runtime().image().empty()) return;
@@ -103,7 +104,7 @@ void add_container(v1::NodeLaunch& launch, const LaunchRequest& request) {
     out.set_target(mount.target());
     out.set_read_only(mount.read_only());
   }
-  // Nobody writes there, and what is not there is missed by whoever reads it.
+  // No process writes to these mounts. If a path does not exist, the program that reads it fails.
   const auto add_read = [&container](const std::string& path) {
     if (path.empty()) return;
     v1::ContainerMount& out = *container.add_mounts();
@@ -111,7 +112,7 @@ void add_container(v1::NodeLaunch& launch, const LaunchRequest& request) {
     out.set_read_only(true);
   };
   for (const v1::InputSpec& input : spec.inputs()) add_read(input.path());
-  // of links the agent mounts what they lead to
+  // the agent mounts the targets of links
   if (request.resume_source.empty()) add_read(request.start_dir);
   std::string code = spec.code().at();
   while (code.ends_with('/')) code.pop_back();
@@ -149,8 +150,8 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
   add_setup(launch, request, node);
   add_container(launch, request);
   *launch.mutable_watching() = plan.watching;
-  // As weights the links are made as well, where the step is known: what the ranks load then is
-  // that step alone.
+  // With start.as: weights the links are made, too, if the step is known. Then the ranks load only
+  // that step.
   if (!request.resume_source.empty()) {
     v1::ResumeLinks& resume = *launch.mutable_resume();
     resume.set_dir(request.resuming() ? request.resume_dir : request.start_dir);
@@ -173,7 +174,7 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
   if (ranks.empty()) return launch;
   launch.set_bind_cores(binds_cores(request, plan, node));
 
-  // What all of this node's ranks have alike goes once.
+  // Variables that all of this node's ranks have alike are sent once.
   auto& common = *launch.mutable_env();
   for (const auto& [name, value] : ranks.front()->env) {
     if (is_the_nodes(*ranks.front(), name)) continue;

@@ -1,21 +1,23 @@
-// launch.per: node: one script a node, in place of an engine's ranks. What it is told, in the names
-// that launch scripts read, and what muster's own torchrun and msrun have to know when the script
-// calls them (docs/launcher-shim.md; they are worker/shim):
+// launch.per: node: muster starts one script on each node, and not the ranks of an engine. This
+// file sets two groups of variables. Launch scripts read the first ones. muster's own torchrun and
+// msrun (worker/shim; docs/launcher-shim.md) read the MUSTER_SHIM_* ones when the script calls
+// them:
 //
 //   NNODES NODE_RANK MASTER_ADDR MASTER_PORT NPROC_PER_NODE GPUS_PER_NODE NPUS_PER_NODE
-//                             scripts of PyTorch's and MindSpeed's tutorials
+//                             for scripts of PyTorch's and MindSpeed's tutorials
 //   PET_*                     the defaults of a real torchrun's options
 //                             (torch/distributed/argparse_util.py)
-//   PYTHON_EXEC               runtime.python where the spec names one: what torchrun runs
+//   PYTHON_EXEC               runtime.python if it is an absolute path: the python that torchrun
+//                             runs
 //   MUSTER_SHIM_WORLD_SIZE    ranks of the training over all nodes
-//   MUSTER_SHIM_FIRST_RANK    the first one of this node
-//   MUSTER_SHIM_LOGS          directory of their logs
-//   MUSTER_SHIM_GRACE_MS      between SIGTERM and SIGKILL, once one of them has failed
+//   MUSTER_SHIM_FIRST_RANK    the first rank of this node
+//   MUSTER_SHIM_LOGS          directory of the ranks' logs
+//   MUSTER_SHIM_GRACE_MS      time between SIGTERM and SIGKILL, after one rank has failed
 //   MUSTER_SHIM_RESTARTS, MUSTER_SHIM_MAX_RESTARTS    for TORCHELASTIC_*
-//   MUSTER_SHIM_EDITS         ArgumentEdits, a line each
-//   MUSTER_SHIM_SAVED         LaunchRequest::saved, a line each: directory, job, step and
-//                             checkpoint, a tab between
-//   MUSTER_SHIM_LINKS         directory to make links to such checkpoints in
+//   MUSTER_SHIM_EDITS         ArgumentEdits, one on each line
+//   MUSTER_SHIM_SAVED         LaunchRequest::saved, one on each line: directory, job, step and
+//                             checkpoint, separated by tabs
+//   MUSTER_SHIM_LINKS         directory in which the shim makes links to such checkpoints
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -89,7 +91,7 @@ std::optional<TrainingPlace> training_place(const LaunchRequest& request, std::u
   return std::nullopt;
 }
 
-// As worker/shim/place.cc does it.
+// Sets the same values as worker/shim/place.cc.
 RankPlan training_rank(const LaunchRequest& request, const RankPlan& script, std::uint32_t number,
                        TrainingPlace place) {
   RankPlan rank = script;
@@ -197,8 +199,8 @@ void check_node_script(const v1::JobSpec& spec, Problems& problems) {
                                    "of; choose another directory"});
 }
 
-// As megatron.cc has it for a rank's own command line: --save is the attempt's, and on an attempt
-// that resumes nothing loads but the chosen step.
+// Does what megatron.cc does for a rank's own command line: --save is the attempt's directory, and
+// on an attempt that resumes nothing is loaded but the chosen step.
 ArgumentEdits intercepted_megatron(const LaunchRequest& request) {
   ArgumentEdits edits = {"only-with --save --load", "saves --save --no-save-optim"};
   const bool starts =
@@ -221,7 +223,7 @@ ArgumentEdits intercepted_megatron(const LaunchRequest& request) {
   return edits;
 }
 
-// As mindformers.cc has it for a rank's own command line.
+// Does what mindformers.cc does for a rank's own command line.
 ArgumentEdits intercepted_mindformers(const LaunchRequest& request) {
   ArgumentEdits edits = {"only-script run_mindformer.py",
                          fmt::format("put --output_dir {}", request.save_dir)};

@@ -67,7 +67,7 @@ void put_megatron(const LaunchRequest& request, CommandLine& command,
       add_option(command, "--profile-save-path", kProfileDir);
   } else if (has_option(command, "--use-pytorch-profiler") &&
              !has_option(command, "--tensorboard-dir")) {
-    // main writes into ../torch_profile of it
+    // main writes into ../torch_profile relative to this directory
     add_option(command, "--tensorboard-dir", fmt::format("{}/tensorboard", kProfileDir));
   }
 }
@@ -97,10 +97,10 @@ std::unexpected<Error> wrong(const v1::DumpSpec& dump, std::string_view why) {
   return fail(ErrorCode::InvalidArgument, fmt::format("'{}': {}", shown(dump.name()), why));
 }
 
-// What MindSpore's dump goes by, read.
+// The parsed file that controls MindSpore's dump.
 struct DumpFile {
   Json tree;
-  std::string path;  // as it says; empty: none
+  std::string path;  // the path in the file; empty: none
 };
 
 Result<DumpFile> read_dump(const v1::DumpSpec& dump) {
@@ -117,7 +117,7 @@ Result<DumpFile> read_dump(const v1::DumpSpec& dump) {
     return wrong(dump, fmt::format("it has no map '{}', which MindSpore's dump goes by (net_name, "
                                    "iteration, input_output, kernels, ...)",
                                    kSettings));
-  // What every release refuses to start without.
+  // Every release refuses to start without these keys.
   for (const std::string_view key : std::array<std::string_view, 2>{"net_name", "iteration"}) {
     const Json* value = value_of(*settings, key);
     if (value == nullptr)
@@ -146,7 +146,7 @@ std::string text_with_path(DumpFile file, const std::string& path) {
   return ranktable::json_text(file.tree) + "\n";
 }
 
-// --- what is refused
+// --- refusals
 
 void check_steps(const v1::JobSpec& spec, Problems& problems) {
   const v1::ProfileSpec& profile = spec.observe().profile();

@@ -1,24 +1,26 @@
-// observe.profile and observe.dump: what they are made of with each engine. Pure.
+// The options and files that observe.profile and observe.dump become for each engine. Pure.
 //
 //   mindformers   --profile True, and as pairs of configuration keys, which every release from r0.6
-//                 on takes, --profile_start_step, --profile_stop_step and --profile_rank_ids (which
-//                 r1.3 and later go by; before that every rank is profiled). Into profile/rank_N
-//                 below the output root, ${save.dir}. Up to r1.1 it turns sink mode off, without
-//                 which the ranks' parts of a checkpoint cannot be loaded again.
+//                 on takes, --profile_start_step, --profile_stop_step and --profile_rank_ids (r1.3
+//                 and later use the last one; earlier releases profile every rank). It is written
+//                 to profile/rank_N below the output root, ${save.dir}. Up to r1.1 a profile turns
+//                 sink mode off, and without sink mode the ranks' parts of a checkpoint cannot be
+//                 loaded again.
 //   megatron      --profile, --profile-step-start, --profile-step-end, --profile-ranks: every
-//                 release of core. What they record is told to nsys, which has to stand around the
-//                 program; with --use-pytorch-profiler (core_r0.9 and later) the program writes it
-//                 itself, below the parent of --tensorboard-dir or into it. On Ascend devices the
-//                 options are MindSpeed's and MindSpeed-LLM's, whose --profile-save-path is where
-//                 it goes.
-//   mindspeed-mm  its training loop goes by the map `profile` of the file behind --mm-tool alone,
-//                 and by no option: a change of a copy, as with launch.patch. Its FSDP2 back end
-//                 (26.0 and later) has no --mm-tool.
-//   dump          MindSpore's, by the file that MINDSPORE_DUMP_CONFIG names: its
-//                 common_dump_settings.path, below which each rank has rank_N, becomes
-//                 ${out}/dump/attempt-N. MindSpore takes letters, digits, '-', '_' and '/' alone
-//                 there: where ${out} has others, it becomes PATH/JOB_ID/attempt-N with the PATH
-//                 that the file has. There is no dump in PyNative mode (--mode 1).
+//                 release of core. They report to nsys, which must be started around the program.
+//                 With --use-pytorch-profiler (core_r0.9 and later) the program writes the profile
+//                 itself, below the parent of --tensorboard-dir or into that directory. On Ascend
+//                 devices the options are MindSpeed's and MindSpeed-LLM's, and their
+//                 --profile-save-path is the directory of the profile.
+//   mindspeed-mm  its training loop reads only the map `profile` of the file after --mm-tool, and
+//                 no option. So muster changes a copy of this file, as with launch.patch. The
+//                 FSDP2 back end (26.0 and later) has no --mm-tool.
+//   dump          MindSpore's dump, controlled by the file that MINDSPORE_DUMP_CONFIG names. Each
+//                 rank has rank_N below common_dump_settings.path of this file. muster sets the
+//                 path to ${out}/dump/attempt-N. MindSpore accepts only letters, digits, '-', '_'
+//                 and '/' in this path. If ${out} has others, the path becomes
+//                 PATH/JOB_ID/attempt-N with the PATH in the file. There is no dump in PyNative
+//                 mode (--mode 1).
 //
 // Sources: mindspore-lab/mindformers mindformers/core/context/build_context.py (r0.6-r1.0),
 // mindformers/trainer/trainer.py (r1.1 to master), mindformers/core/callback/callback.py
@@ -39,17 +41,18 @@ namespace muster::engine {
 
 inline constexpr std::size_t kDumpBytesMax = 64 << 10;
 
-// Into the command line of mindformers and megatron; the engine's own are in already.
+// Adds options to the command line of mindformers and megatron, after the engine's own options.
 void put_profile(Launching& launching);
 
-// Of mindspeed-mm: the change of the file behind --mm-tool. Nothing: no profile, another engine, no
-// such file.
+// For mindspeed-mm: the change of the file after --mm-tool. Nothing: no profile, another engine, or
+// no such file.
 std::optional<v1::ConfigPatch> profile_patch(const v1::JobSpec& spec);
 
-// The dump's file on every node that has ranks in the plan, and the variable that names it.
+// Adds the dump's file on every node that has ranks in the plan, and the variable that names the
+// file.
 void put_dump(Launching& launching);
 
-// What does not depend on a placement; of the dump's file the rest is put_dump()'s.
+// Checks what does not depend on a placement. put_dump() checks the rest of the dump's file.
 void check_observing(const v1::JobSpec& spec, Problems& problems);
 
 }  // namespace muster::engine

@@ -17,7 +17,7 @@ namespace {
 
 using ranktable::shown;
 
-constexpr std::size_t kTextBytesMax = 128 << 10;  // of a value with its templates filled in
+constexpr std::size_t kTextBytesMax = 128 << 10;  // of a value after its templates are expanded
 
 // "a/./b//c" is "a/b/c".
 std::string plain_path(std::string_view path) {
@@ -36,10 +36,10 @@ std::string plain_path(std::string_view path) {
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 bool has_template(std::string_view text) { return text.find('$') != std::string_view::npos; }
 
-// A file that is changed, as the spec has it.
+// A changed file, as the spec describes it.
 struct Edit {
   std::string key;
-  std::string name;    // as the command line may have it; with templates
+  std::string name;    // name on a command line; with templates
   std::string source;  // with templates; empty: below the rank's working directory
   std::vector<std::pair<std::string, std::string>> items;
   std::vector<std::string> item_keys;
@@ -68,13 +68,13 @@ bool is_shell_script(std::string_view word) {
   return word.ends_with(".sh") || word.ends_with(".bash");
 }
 
-// "-c", "-lc": what follows is text for a shell.
+// "-c", "-lc": the next word is text for a shell.
 bool gives_code(std::string_view word) {
   return word.size() > 1 && word.front() == '-' && word[1] != '-' && word.ends_with('c');
 }
 
-// The script whose assignments are meant: launch.script, or the first word of launch.run that is
-// one.
+// The script whose assignments are changed: launch.script, or the first word of launch.run that is
+// a shell script.
 std::optional<std::string> script_word(const v1::JobSpec& spec) {
   if (spec.launch().run().empty())
     return spec.launch().script().ends_with(".py") ? std::nullopt
@@ -82,7 +82,7 @@ std::optional<std::string> script_word(const v1::JobSpec& spec) {
   const auto& run = spec.launch().run();
   for (int i = 0; i < run.size(); ++i) {
     if (!is_shell_script(run[i])) continue;
-    // commands, whose last word is one
+    // the word is a text of commands, and only its last word is a script
     if (i > 0 && gives_code(run[i - 1]) && run[i].find_first_of(" \t\n;&|") != std::string::npos)
       continue;
     return run[i];
@@ -117,8 +117,8 @@ void add_variables(std::vector<Edit>& edits, const v1::JobSpec& spec, bool resum
   edits.push_back(std::move(edit));
 }
 
-// A name that is relative is so to the working directory of the ranks, where it is the code's
-// unless launch.cwd is another.
+// A relative name is relative to the working directory of the ranks. This is the code directory
+// unless launch.cwd is another one.
 void add_profile(std::vector<Edit>& edits, const v1::JobSpec& spec) {
   const auto patch = profile_patch(spec);
   if (!patch) return;
@@ -143,7 +143,7 @@ std::vector<Edit> edits_of(const v1::JobSpec& spec, bool resuming, Problems& pro
   return edits;
 }
 
-// What the names of a file's texts stand for.
+// The values of the names in a file's texts.
 class FileValues final : public TemplateValues {
  public:
   FileValues(const PatchPlanning& planning, const RankPlan& rank, bool yaml)
@@ -155,7 +155,7 @@ class FileValues final : public TemplateValues {
           ErrorCode::InvalidArgument,
           fmt::format("'${{{}}}' has no value here: one copy is for all ranks of a node", name));
     auto found = planning_.value(rank_, name);
-    // It goes into YAML that is written already, whatever it stands in there.
+    // The value is put into existing YAML text, so it must fit at every position there.
     const auto breaks = [](char c) {
       return static_cast<unsigned char>(c) < 0x20 || c == 0x7F || c == '\'' || c == '"' ||
              c == '\\';
@@ -215,7 +215,7 @@ class PatchPlanner {
     const std::string dir =
         fmt::format("{}/patched/node-{}",
                     work_dir(planning_.request.out_dir, planning_.request.attempt), first.node);
-    std::unordered_map<std::string, std::size_t> names;  // that a command line may have -> the edit
+    std::unordered_map<std::string, std::size_t> names;  // on a command line -> the edit
     std::vector<PatchPlan> made;
     for (std::size_t i = 0; i < edits_.size(); ++i) {
       Edit& edit = edits_[i];
@@ -285,7 +285,7 @@ class PatchPlanner {
       if (auxiliary.node == node) in_process(auxiliary.argv, auxiliary.env, nullptr);
   }
 
-  // A file that has to be there, though it is not changed.
+  // Adds a file that must exist although it is not changed.
   void needs(const RankPlan& first, const char* key, std::string_view path) {
     if (path.empty() || has_template(path)) return;
     add_needed(first, key, plain_path(text(key, below_code(spec_, path), first)));
@@ -299,8 +299,8 @@ class PatchPlanner {
       planning_.plan.patched.push_back({.node = first.node, .source = source, .key = key});
   }
 
-  // With templates it may be another one of each rank; what cannot be filled in is said of the
-  // command line.
+  // A script with templates may be a different file for each rank. The command line's own check
+  // reports templates without a value.
   void needs_script(const RankPlan& first) {
     if (!spec_.launch().run().empty()) return;
     const std::string& script = spec_.launch().script();
@@ -325,7 +325,7 @@ class PatchPlanner {
     }
   }
 
-  // What the configuration must not say, but where a change says otherwise.
+  // Adds the values that the configuration must not have, unless a change sets them.
   void check_config(const RankPlan& first) {
     const std::string& path = spec_.launch().config();
     if (path.empty() || has_template(path)) return;
@@ -344,7 +344,8 @@ class PatchPlanner {
     }
   }
 
-  // A change of the place, or of what is around it; one that says what is refused is a problem.
+  // Whether a change sets the checked value or a value around it. A change that sets the refused
+  // value is a problem.
   bool says_itself(const Edit& edit, const ConfigCheck& check) {
     bool changed = false;
     for (std::size_t i = edit.items.size(); i-- > 0 && !changed;) {
@@ -388,7 +389,7 @@ void drop_words(CommandLine& command,
 
 std::vector<FilePatch> file_patches(const v1::JobSpec& with_copies) {
   v1::JobSpec spec = with_copies;
-  spec.mutable_code()->clear_patches();  // the files as they are before there is a copy of the code
+  spec.mutable_code()->clear_patches();  // the files before there is a copy of the code
   Problems ignored;
   std::vector<FilePatch> result;
   for (Edit& edit : edits_of(spec, false, ignored)) {
@@ -396,7 +397,7 @@ std::vector<FilePatch> file_patches(const v1::JobSpec& with_copies) {
         .source = edit.source.empty() ? plain_path(below_code(spec, edit.name)) : edit.source,
         .items = std::move(edit.items)};
     for (auto& [name, value] : edit.vars) one.vars[name] = std::move(value.first);
-    // A path without templates: its dollars are doubled for those who fill them in.
+    // A path without templates still has doubled dollars, which expanding undoes.
     if (auto parsed = Template::parse(one.source); parsed && parsed->names().empty()) {
       class None final : public TemplateValues {
        public:

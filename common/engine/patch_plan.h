@@ -1,15 +1,21 @@
-// launch.patch and launch.vars, on an attempt that resumes with resume.patch, resume.vars and
-// resume.drop: which files of a node are changed on copies, where the copies are, and which words
-// of the command lines then name them. What is in the files nobody knows here: the node's agent
-// makes the copies.
+// Plans launch.patch and launch.vars, and on an attempt that resumes also resume.patch, resume.vars
+// and resume.drop. The plan states which files of a node are changed on copies, where the copies
+// are, and which words of the command lines name them. Pure.
 //
-//   a word, what stands behind the '=' of one, or an absolute path in a variable, that is the
-//   file's name as the spec writes it or its whole path, becomes the copy's path; so does a value
-//   of launch.vars. A file that nothing of these names would be changed for nobody: a problem.
+// The content of the files is not known here: the node's agent makes the copies.
 //
-// So does the file from which MindSpeed-MM reads what to profile (observing.h).
+// These become the copy's path if they are the file's name as the spec writes it, or its whole
+// path:
+// - a word of a command line, or the part after the '=' of a word;
+// - an absolute path in a variable;
+// - a value of launch.vars.
 //
-// Templates in values have what is the same for all ranks of a node. Pure.
+// If nothing names a file, its copy would have no reader: this is a problem.
+//
+// The file from which MindSpeed-MM reads what to profile (observing.h) is handled in the same
+// manner.
+//
+// Templates in values may only be names whose value is the same for all ranks of a node.
 #pragma once
 
 #include <functional>
@@ -22,19 +28,19 @@ namespace muster::engine {
 
 struct PatchPlanning {
   const LaunchRequest& request;
-  LaunchPlan& plan;  // command lines and environments are whole
+  LaunchPlan& plan;  // command lines and environments are complete
   Problems& problems;
-  // of a template's name, for this rank
+  // value of a template's name, for this rank
   std::function<Result<std::string>(const RankPlan&, std::string_view name)> value;
 };
 void plan_patches(const PatchPlanning& planning);
 
-// Leaves the flags of launch.run and launch.args out, in both forms, with the words behind them up
-// to the next flag; a negative number is none.
+// Removes these flags from launch.run and launch.args, in both forms, together with the words up to
+// the next flag. A negative number is not a flag.
 void drop_words(CommandLine& command, const google::protobuf::RepeatedPtrField<std::string>& flags);
 
-// The files that a plan of this spec changes, absolute, with their changes in order, templates as
-// they stand: for showing them before there is a placement.
+// The files that a plan of this spec changes, as absolute paths, with their changes in order.
+// Templates are not expanded: this shows the files before a placement exists.
 struct FilePatch {
   std::string source;
   std::vector<std::pair<std::string, std::string>> items;

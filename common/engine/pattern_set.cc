@@ -5,7 +5,7 @@
 namespace muster::engine {
 namespace {
 
-// How common a byte is in logs of trainers, roughly: letters of English prose and digits of numbers
+// How common a byte is in logs of training programs, roughly: letters of English prose and digits
 // are everywhere.
 int commonness(char c) {
   constexpr std::string_view kEverywhere = "etaoinsrl 0123456789";

@@ -1,8 +1,11 @@
-// Many fixed strings looked for in one pass over the bytes. Pure, no allocation while it looks. Of
-// each pattern the four bytes that are rarest in logs are its fingerprint. Wherever a fingerprint
-// stands, three of its bytes stand at an even place: so every second place is looked at, by one
-// look-up in a table of bits, and only where that says "perhaps" patterns are compared. Time is
-// linear in the text for a given set of patterns, whatever bytes it holds.
+// Searches many fixed strings in one pass over the bytes. Its owner is the grammar, or the static
+// set in evidence.cc. Pure: scan() allocates nothing, and its time is linear in the text for a
+// given set of patterns, for any bytes.
+//
+// The fingerprint of a pattern is its four consecutive bytes that are rarest in logs. In every
+// occurrence of a fingerprint, three of its bytes begin at an even position. So scan() checks every
+// second position with one look-up in a table of bits. It compares patterns only where the table
+// says "perhaps".
 #pragma once
 
 #include <array>
@@ -19,17 +22,17 @@ namespace muster::engine {
 
 class PatternSet {
  public:
-  static constexpr std::size_t kFingerprint = 4;  // bytes: what a pattern has at least
+  static constexpr std::size_t kFingerprint = 4;  // bytes: the least length of a pattern
 
   explicit PatternSet(std::span<const std::string_view> patterns);
 
-  // Calls bool found(std::size_t pattern, std::size_t at) for every place where a pattern stands,
-  // in the order of their fingerprints; false ends the look.
+  // Calls bool found(std::size_t pattern, std::size_t at) for every occurrence of a pattern, in the
+  // order of the fingerprints' positions. False ends the scan.
   template <class Found>
   void scan(std::string_view text, Found&& found) const {
     if (text.size() < kFingerprint) return;
     const char* const data = text.data();
-    const std::size_t last = text.size() - kFingerprint;  // where a fingerprint may stand at most
+    const std::size_t last = text.size() - kFingerprint;  // last position of a fingerprint
     for (std::size_t i = 0; i <= last; i += 2) {
       if (!perhaps(four(data + i) & kThree)) [[likely]]
         continue;
@@ -75,9 +78,9 @@ class PatternSet {
     return true;
   }
 
-  // of three bytes: the first or the last ones of a fingerprint
+  // keyed by three bytes: the first or the last three of a fingerprint
   std::array<std::uint64_t, (1u << kTableBits) / 64> table_{};
-  std::array<std::vector<Entry>, 256> buckets_;  // by all four
+  std::array<std::vector<Entry>, 256> buckets_;  // keyed by all four bytes
 };
 
 }  // namespace muster::engine

@@ -1,8 +1,10 @@
-// plan_launch: spec + placement -> what every rank gets, and where each value came from.
+// plan_launch(): turns a spec and a placement into everything that each rank gets, with the source
+// of each value.
 //
-// Order for the environment, later over earlier: muster's defaults, runtime.env, resume.env
-// (resuming only), the engine's defaults where still unset, then what is muster's or the engine's
-// alone (a spec that sets one of those is refused by common/spec).
+// The environment is filled in this order, and a later value overrides an earlier one: muster's
+// defaults, runtime.env, resume.env (only if resuming), the engine's defaults for unset variables,
+// and the values that belong to muster or to the engine alone. common/spec refuses a spec that sets
+// one of the last ones.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,18 +28,18 @@ namespace {
 std::string device_range(const std::vector<std::uint32_t>& devices) {
   if (devices.empty()) return "";
   for (std::size_t i = 1; i < devices.size(); ++i)
-    // in brackets, readers take two numbers for a range
+    // readers take two numbers in brackets for a range
     if (devices[i] != devices[0] + i) return fmt::format("{}", fmt::join(devices, ","));
   return fmt::format("[{},{})", devices.front(), devices.back() + 1);
 }
 
 class RankValues final : public TemplateValues {
  public:
-  // What ${env:X} stands for: nothing inside of variables; every variable of the rank elsewhere, as
-  // far as they are known.
+  // Which variables ${env:X} can name: none inside the value of a variable; elsewhere every
+  // variable of the rank, as far as it is known.
   enum class Variables : std::uint8_t { None, All, Some };
 
-  // What is the same for all ranks of a launch.
+  // The values that are the same for all ranks of a launch.
   struct Whole {
     std::size_t world = 0;
     std::string table;  // rank_table_name()
@@ -92,7 +94,7 @@ class RankValues final : public TemplateValues {
  private:
   [[nodiscard]] Result<std::string> rank_table() const {
     if (!whole_.table.empty()) return rank_table_path(request_, rank_.node, whole_.table);
-    // One rank needs none: empty then, so that a spec is sound whatever its size.
+    // A single rank needs no table. The value is empty then, so that a spec is sound at every size.
     if (request_.spec->engine() == "mindformers" &&
         request_.spec->launch().launcher() != v1::LAUNCHER_MSRUN)
       return "";
@@ -133,7 +135,7 @@ class Planner {
     }
     fill_environment(plan);
     base_command();
-    // Without an engine there is no plan, but the other problems of the spec are worth knowing.
+    // An unknown engine gives no plan, but the user needs the other problems of the spec, too.
     if (engine != nullptr) run_engine(*engine, plan);
     fill_commands(plan);
     fill_auxiliaries(plan);
@@ -171,9 +173,9 @@ class Planner {
     put_plog(launching, engine);
     put_dump(launching);
     for (KeyedProblem& problem : found) report(std::move(problem.key), std::move(problem.message));
-    if (request_.imagined) return;  // of no known kind of device
-    // The runtime counts what it sees upwards, whatever the order of the list: another order would
-    // give every rank another one's device.
+    if (request_.imagined) return;  // the kind of the devices is not known
+    // The runtime numbers visible devices upwards, regardless of their order in the list. With
+    // another order each rank would get another rank's device.
     for (const RankPlan& rank : plan.ranks) {
       const std::vector<std::uint32_t>& devices = request_.nodes[rank.node].devices;
       if (rank.env.contains("ASCEND_RT_VISIBLE_DEVICES") && !std::ranges::is_sorted(devices))
@@ -198,7 +200,7 @@ class Planner {
     return {};
   }
 
-  // Some of `count` ranks from `first` on.
+  // Whether some of `count` ranks from `first` on are requested.
   [[nodiscard]] bool asked_for(std::uint32_t first, std::uint32_t count) const {
     const auto& only = request_.only;
     return !only || first == 0 ||
@@ -286,12 +288,12 @@ class Planner {
     put(env, "MUSTER_RESUME_DIR", request_.resuming() ? request_.resume_dir : "", "muster");
     put(env, "MUSTER_RESUME_STEP", request_.resuming() ? std::to_string(request_.resume_step) : "",
         "muster");
-    // The node's devices of this attempt, in order: the engine's local rank i then finds its own as
+    // The node's devices of this attempt, in order: the engine's local rank i finds its device as
     // number i.
     const std::string_view type = device_type(request_, node);
     if (type == "nvidia") {
       put(env, "CUDA_VISIBLE_DEVICES", devices, "muster");
-      // as nvidia-smi counts; CUDA's own order is the fastest first
+      // as nvidia-smi counts; CUDA's own order begins with the fastest device
       put_default(env, "CUDA_DEVICE_ORDER", "PCI_BUS_ID", "muster");
     }
     if (is_ascend(type)) put(env, "ASCEND_RT_VISIBLE_DEVICES", devices, "muster");
@@ -301,7 +303,7 @@ class Planner {
     command_.push_back({.text = std::move(text), .key = std::move(key)});
   }
 
-  // The command line, still with its templates.
+  // Sets the command line, with its templates.
   void base_command() {
     const v1::LaunchSpec& launch = spec_.launch();
     cwd_ = launch.cwd().empty() ? code_template(spec_) : below_code(spec_, launch.cwd());
@@ -336,7 +338,7 @@ class Planner {
     return result;
   }
 
-  // False: arguments and environment are more than a process can be given.
+  // False: arguments and environment are longer than a process can be given.
   bool fill_process(const std::vector<Keyed>& command, const RankValues& values,
                     const Environment& env, std::vector<std::string>& argv) {
     std::size_t bytes = 0;
@@ -366,7 +368,7 @@ class Planner {
     }
   }
 
-  // With the values of rank 0, beside which they are.
+  // Uses the values of rank 0: the auxiliary processes run on its node.
   void fill_auxiliaries(LaunchPlan& plan) {
     for (AuxiliaryDraft& draft : auxiliaries_) {
       const RankValues values(request_, plan.ranks.front(), whole_, variables());
@@ -485,7 +487,8 @@ Result<LaunchPlan> plan_launch(const LaunchRequest& request) {
 }
 
 std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec) {
-  // The longest that a placement can make of it: every key filled in, on an attempt that resumes.
+  // The longest plan that a placement can cause: every key is filled in, on an attempt that
+  // resumes.
   LaunchRequest request{.spec = &spec,
                         .job_id = std::string(13, '0'),
                         .attempt = 2,

@@ -14,11 +14,13 @@
 namespace muster::engine {
 namespace {
 
-// $1 the interpreter, $2 the directory of the old strategy files, $3 that of the attempts which
-// saved the new ones (either empty: the model is whole), $4 for how many ranks, $5 what to make, $6
-// "file" for one whole file in place of a directory. What it makes is there whole or not at all.
-// The tool writes into the directories of the strategies, takes any file of a rank's directory for
-// the rank's, and finds its package by the code's root.
+// Arguments: $1 the interpreter, $2 the directory of the old strategy files, $3 the directory of
+// the attempts that saved the new ones (an empty $2 or $3 means: the model is whole), $4 the number
+// of ranks, $5 the result, $6 "file" for one whole file instead of a directory. The result appears
+// either whole or not at all.
+//
+// The tool writes into the strategies' directories, takes every file in a rank's directory as the
+// rank's, and finds its package from the code's root.
 constexpr std::string_view kTransform = R"sh(
 python=$1 source=$2 target=$3 ranks=$4 result=$5 kind=$6
 stop() { echo "error: cutting the checkpoint again: $*" >&2; exit 1; }
@@ -95,7 +97,7 @@ bool has_ranks_files(const ResumeAsk& ask) {
   const v1::JobSpec& spec = *ask.before;
   const std::string& layout = spec.checkpoint().layout();
   if (spec.engine() != "mindformers" || (!layout.empty() && layout != kLayout)) return false;
-  // use_legacy_format: False: cut by MindFormers itself when it loads.
+  // With use_legacy_format: False MindFormers itself cuts the checkpoint when it loads it.
   const std::string_view path = ask.checkpoint.path;
   return !path.substr(path.rfind('/') + 1).starts_with("iter");
 }
@@ -105,8 +107,7 @@ std::string python_of(const v1::JobSpec& spec) {
   return python.empty() || python == "auto" ? std::string(kPythonAuto) : python;
 }
 
-// --- checkpoint.dir: an absolute one is the old job's, whose attempts have the same numbers
-// -------
+// --- checkpoint.dir: an absolute one is the old job's, and attempt numbers repeat ----------------
 
 void replace_all(std::string& text, std::string_view what, std::string_view by) {
   for (std::size_t at = text.find(what); at != std::string::npos;
@@ -114,7 +115,8 @@ void replace_all(std::string& text, std::string_view what, std::string_view by) 
     text.replace(at, what.size(), by);
 }
 
-// Absolute, of the chain or job `name`; empty: below each job's own ${out}, or chosen so.
+// An absolute directory for the chain or job `name`. Empty: the directory is below each job's own
+// ${out}, by default or by the spec.
 std::string own_checkpoint_dir(const v1::JobSpec& spec, const std::string& name) {
   std::string dir = spec.checkpoint().dir();
   if (!dir.starts_with('/')) return {};
@@ -127,7 +129,7 @@ std::string own_checkpoint_dir(const v1::JobSpec& spec, const std::string& name)
   return fmt::format("{}/{}", dir, name);
 }
 
-// Not where it stands literally: "$${x}".
+// Does not replace a literal "$${x}".
 void fill_template(std::string& text, std::string_view name, std::string_view by) {
   for (std::size_t at = text.find('$'); at != std::string::npos; at = text.find('$', at)) {
     if (text.compare(at, name.size(), name) == 0) {
@@ -147,7 +149,7 @@ void start_from(v1::JobSpec& spec, std::string from, std::int64_t step) {
   start.set_step(step);
 }
 
-// The training itself, in a job of its own.
+// The spec of the training itself, as a job of its own.
 v1::JobSpec training(const ResumeAsk& ask) {
   v1::JobSpec spec = ask.after;
   leave_chain(spec);
@@ -181,8 +183,8 @@ v1::JobSpec strategy_of(v1::JobSpec spec) {
 }
 
 struct Cut {
-  std::string source;  // directory of the old strategy; empty: it was one rank
-  std::string target;  // that the strategy stage saved below, a template; empty: one rank
+  std::string source;  // directory of the old strategy; empty: the old job had one rank
+  std::string target;  // below this the strategy stage saves, a template; empty: one rank
   std::uint64_t ranks = 1;
   std::string result;  // a template
   bool file = false;
@@ -194,7 +196,7 @@ v1::JobSpec transform_of(const v1::JobSpec& like, const ResumeAsk& ask, const Cu
   *spec.mutable_labels() = like.labels();
   *spec.mutable_code() = like.code();
   *spec.mutable_runtime() = like.runtime();
-  *spec.mutable_inputs() = like.inputs();  // which the runtime may name
+  *spec.mutable_inputs() = like.inputs();  // the runtime may name them
   *spec.mutable_recovery() = like.recovery();
   v1::LaunchSpec& launch = *spec.mutable_launch();
   launch.set_per(v1::LAUNCH_PER_ONCE);
@@ -247,7 +249,8 @@ void make_stage(v1::JobSpec& spec, const std::string& chain, const char* stage,
 std::vector<v1::JobSpec> chain_of(const ResumeAsk& ask) {
   v1::JobSpec train = training(ask);
   const std::uint64_t ranks = ranks_asked(train);
-  // On a storage of its own: so is all that the stages hand on. Disks of the nodes' own are none.
+  // If the checkpoints have their own shared storage, the stages also exchange their files there.
+  // The nodes' own disks are no such storage.
   const bool own_disks = on_own_disks(train),
              apart = !own_disks && train.checkpoint().dir().starts_with('/');
   const std::string dir =
@@ -275,14 +278,14 @@ std::vector<v1::JobSpec> chain_of(const ResumeAsk& ask) {
   make_stage(train, ask.name, "train", "transform");
   stages.push_back(std::move(train));
   for (std::size_t i = 0; i < stages.size(); ++i) {
-    stages[i].clear_output_dir();  // they would share it
+    stages[i].clear_output_dir();  // otherwise all stages would share it
     stages[i].mutable_stage()->set_number(static_cast<std::uint32_t>(i + 1));
     stages[i].mutable_stage()->set_count(static_cast<std::uint32_t>(stages.size()));
   }
   return stages;
 }
 
-// --- what cannot be ------------------------------------------------------------------------------
+// --- refusals ------------------------------------------------------------------------------------
 
 Result<void> check_chain(const ResumeAsk& ask) {
   const auto refuse = [&](std::string_view why) {

@@ -7,9 +7,9 @@
 namespace muster::engine {
 namespace {
 
-// The header's JSON is two levels deep: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets":
-// [0, 24]}, ..., "__metadata__": {"format": "ms"}}. What is not of this shape is refused; nothing
-// here calls itself.
+// A reader of the header's JSON, which has two levels: {"name": {"dtype": "F32", "shape": [2, 3],
+// "data_offsets": [0, 24]}, ..., "__metadata__": {"format": "ms"}}. Any other shape is refused. No
+// function here is recursive.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -20,7 +20,7 @@ class Reader {
     text_.remove_prefix(1);
     return true;
   }
-  // Without its quotes, escapes as they stand.
+  // Returns the string without its quotes; escapes are not decoded.
   std::optional<std::string_view> string() {
     if (!take('"')) return std::nullopt;
     for (std::size_t i = 0; i < text_.size(); ++i) {
@@ -39,7 +39,7 @@ class Reader {
     const auto found = take_number(text_);
     return found ? std::optional(static_cast<std::uint64_t>(*found)) : std::nullopt;
   }
-  // A string, a number or an array of numbers.
+  // Skips a string, a number or an array of numbers.
   bool skip_value() {
     blanks();
     if (text_.empty()) return false;
@@ -147,7 +147,7 @@ SafetensorsHeader read_safetensors_header(std::string_view json, std::uint64_t f
     note("global_step", header.global_step);
     note("loss_scale", header.loss_scale);
   } while (reader.take(','));
-  // Tensors lie side by side without holes (the format's rule).
+  // The format's rule: tensors are adjacent, without holes.
   header.whole =
       reader.take('}') && reader.at_end() && any && sum == ends && ends == file_bytes - data_at;
   return header;

@@ -1,6 +1,9 @@
-// Who sets where a job's ranks save. Fence rule (b) trusts a gang in lockstep to be over when one
-// rank is; should that once be wrong, what an old writer still finishes must lie apart from all
-// that a newer attempt reads. So launch.lockstep: auto is no where nobody knows that.
+// Whether a job's ranks save where muster decides.
+//
+// Fence rule (b) assumes that a gang in lockstep has ended when one of its ranks has ended. If this
+// is ever wrong, files that an old writer still finishes must be in another directory than the
+// files that a newer attempt reads. So launch.lockstep: auto means no where the save directory is
+// not known.
 #include <algorithm>
 
 #include "common/engine/rows.h"
@@ -9,7 +12,7 @@
 namespace muster::engine {
 namespace {
 
-// By a template, or by the variable that every rank has, which a shell fills in.
+// Named by a template, or by the variable that every rank has and a shell expands.
 bool names_save_dir(std::string_view text) {
   if (text.find("MUSTER_SAVE_DIR") != std::string_view::npos) return true;
   if (text.find("${save.dir}") == std::string_view::npos) return false;

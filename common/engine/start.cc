@@ -16,7 +16,7 @@ namespace {
 
 using ranktable::shown;
 
-// As long as it can get.
+// A path of the greatest possible length.
 std::string made_up(std::string_view below) {
   return fmt::format("/{}/{}", std::string(1000, 'o'), below);
 }
@@ -138,7 +138,7 @@ Result<std::string> stage_value(const LaunchRequest& request, std::string_view r
     if (!dir.out().empty()) return dir.out();
     if (request.unresolved) return made_up("");
   }
-  // Before the controller has said which stages are before it, each may be.
+  // Before the controller has filled in the earlier stages, every stage may be an earlier one.
   if (request.unresolved && stage.chain().empty()) return made_up("");
   return fail(ErrorCode::InvalidArgument,
               fmt::format("'${{stages.{}}}': there is no stage '{}' before this one{}; name it in "

@@ -1,6 +1,8 @@
-// What an engine begins with that this job did not make: spec.start, ${inputs.X}, ${stages.S.out}.
-// What their texts may be is common/spec's matter (complete_start.h), what they stand for the
-// controller's (controller/api). Pure.
+// The files from outside the job that an engine begins with: spec.start, ${inputs.X},
+// ${stages.S.out}. Pure.
+//
+// common/spec (complete_start.h) checks the texts of these keys. The controller (controller/api)
+// resolves them to paths.
 #pragma once
 
 #include <string>
@@ -12,25 +14,26 @@
 namespace muster::engine {
 
 bool has_start(const v1::JobSpec& spec);
-// As weights: the attempt that begins with it is a first start. Else it goes on from it.
+// With start.as: weights the attempt that begins with it is a first start. Otherwise the attempt
+// resumes from it.
 bool starts_as_weights(const v1::JobSpec& spec);
-// From "job:J" or "stage:S": from one of the checkpoints of that job, and not from a directory that
+// Whether start.from is "job:J" or "stage:S": a checkpoint of that job, and not a directory that
 // the spec names.
 bool starts_from_job(const v1::JobSpec& spec);
-// The spec says itself where ${start.dir} goes: on the command line, in a variable, in a changed
-// copy.
+// Whether the spec itself names ${start.dir}: on the command line, in launch.cwd, in a variable, or
+// in a changed copy.
 bool names_start_dir(const v1::JobSpec& spec);
 
-// Where an argument comes from by which spec.start's checkpoint is loaded.
+// Source of an argument that loads spec.start's checkpoint.
 inline constexpr const char* kStartSource = "start.from";
 inline const char* resume_word(const LaunchRequest& request, const char* engine) {
   return request.resume_from_start ? kStartSource : engine;
 }
 
-// Whether the job can begin with what start gives it, whatever that turns out to be.
+// Whether the job can begin with what start gives it, for every value that start may have.
 void check_start(const v1::JobSpec& spec, Problems& problems);
 
-// Of ${inputs.X} and ${stages.S.out} what stands behind the first dot.
+// The values of ${inputs.X} and ${stages.S.out}; the argument is the text after the first dot.
 Result<std::string> input_value(const LaunchRequest& request, std::string_view input);
 Result<std::string> stage_value(const LaunchRequest& request, std::string_view stage);
 Result<std::string> start_value(const LaunchRequest& request);

@@ -13,12 +13,12 @@
 namespace muster::engine {
 namespace {
 
-constexpr std::size_t kPathBytesMax = 4095;  // PATH_MAX of the kernel, without its end
-constexpr std::size_t kNamed = 3;            // cards or problems named in one message
+constexpr std::size_t kPathBytesMax = 4095;  // PATH_MAX of the kernel, without the final zero byte
+constexpr std::size_t kNamed = 3;            // cards or problems that one message names
 constexpr const char* kKey = "launch.launcher";
 constexpr const char* kOwnKey = "resources.rank_table";
 
-// That of all nodes; nothing where they differ or one is not known.
+// The chip of all nodes. Nothing: the nodes differ, or one chip is not known.
 std::optional<ranktable::Chip> chip_of_all(const LaunchRequest& request) {
   std::optional<ranktable::Chip> chip;
   for (const NodeSlot& node : request.nodes) {
@@ -39,8 +39,8 @@ const std::string& server_id(const NodeSlot& node) {
   return node.server_id.empty() ? node.address : node.server_id;
 }
 
-// The number that the card has on its host, which is HCCL's and hccn_tool's: in a container that
-// sees cards 4-7 the others count from 0.
+// The card's number on its host, which HCCL and hccn_tool use. In a container that sees cards 4-7,
+// other programs count from 0.
 std::uint32_t physical_id(const NodeSlot& node, std::uint32_t local) {
   if (local < node.physical_ids.size()) return node.physical_ids[local];
   return local < node.devices.size() ? node.devices[local] : local;
@@ -50,7 +50,7 @@ std::string at(const std::vector<std::string>& texts, std::size_t index) {
   return index < texts.size() ? texts[index] : std::string();
 }
 
-// In the order of ranks, which nodes are in already.
+// Ranks are numbered in the order of the nodes, which are already in rank order.
 ranktable::RankTable table_of(const LaunchRequest& request) {
   ranktable::RankTable table;
   std::uint32_t made_up = 0;
@@ -76,7 +76,8 @@ ranktable::RankTable table_of(const LaunchRequest& request) {
   const bool pods = std::ranges::any_of(
       table.servers, [](const ranktable::Server& server) { return !server.super_pod_id.empty(); });
   table.version = pods ? ranktable::Version::SuperPods : ranktable::Version::Servers;
-  // not written, and not to be judged: a card may know its own without its server being in a pod
+  // The key is not written, so it must not be judged: a card may know its own although its server
+  // is in no super-pod.
   if (!pods)
     for (ranktable::Server& server : table.servers)
       for (ranktable::Device& device : server.devices) device.super_device_id.clear();
@@ -84,8 +85,8 @@ ranktable::RankTable table_of(const LaunchRequest& request) {
   return table;
 }
 
-// Said here and not by the table's own check: it knows places in a file, people know nodes and
-// cards.
+// This check is here and not in the table's own check, which knows positions in a file; people know
+// nodes and cards.
 bool addresses_are_known(const LaunchRequest& request, const ranktable::RankTable& table,
                          Problems& problems) {
   const bool one_pod =
@@ -116,7 +117,7 @@ bool addresses_are_known(const LaunchRequest& request, const ranktable::RankTabl
   return false;
 }
 
-// "N]" at `at`, which is moved behind it. Nothing: it is something else.
+// Parses "N]" at `at`, and moves `at` past it. Nothing: the text is something else.
 std::optional<std::size_t> take_index(std::string_view text, std::size_t& at) {
   const std::size_t end = text.find(']', at);
   if (end == std::string_view::npos) return std::nullopt;
@@ -125,7 +126,7 @@ std::optional<std::size_t> take_index(std::string_view text, std::size_t& at) {
   return number;
 }
 
-// The check knows places in a file that nobody has seen yet, people know nodes and cards:
+// The check names positions in a file that no person has seen yet; people know nodes and cards.
 // "server_list[1].device[0]" becomes "node 'n2' device 0".
 std::string with_names(std::string_view text, const std::vector<const NodeSlot*>& nodes) {
   constexpr std::string_view kServer = "server_list[", kDevice = ".device[";
@@ -160,7 +161,7 @@ std::string with_names(std::string_view text, const std::vector<const NodeSlot*>
   return out;
 }
 
-// One sentence of the first few.
+// One text with the first few problems.
 std::string refusal(const ranktable::Findings& found, const LaunchRequest& request) {
   std::vector<const NodeSlot*> nodes;
   for (const NodeSlot& node : request.nodes)
@@ -184,7 +185,8 @@ std::shared_ptr<const ranktable::TableFile> file_of(std::string bytes) {
 }
 
 std::shared_ptr<const ranktable::TableFile> make(const LaunchRequest& request, Problems& problems) {
-  // The user's own, unchanged: it was judged when it was read, and the placement follows it.
+  // The user's own table is used unchanged: it was judged when it was read, and the placement
+  // follows it.
   if (request.spec->resources().has_rank_table())
     return file_of(request.spec->resources().rank_table().content());
   if (request.world_size() > ranktable::kRanksMax) {

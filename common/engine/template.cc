@@ -11,8 +11,8 @@
 namespace muster::engine {
 namespace {
 
-// The list is closed: a name that is not here is an error, so that a typing error never reaches a
-// training script.
+// The list is closed: another name is an error, so that a typing mistake never reaches a training
+// script.
 constexpr std::array<std::string_view, 22> kNames = {
     "job.name",   "out",          "save.dir",    "attempt",    "rank",       "local_rank",
     "device_id",  "device_range", "node.rank",   "node.ip",    "nodes",      "devices",

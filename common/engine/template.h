@@ -1,5 +1,7 @@
-// A text with ${names}, read once and expanded for each rank. Pure. The closed list of names:
-// template.cc.
+// A text with ${names}, parsed once and expanded for each rank. The caller of parse() owns the
+// template. Pure.
+//
+// The closed list of names is in template.cc.
 #pragma once
 
 #include <string>
@@ -10,7 +12,7 @@
 
 namespace muster::engine {
 
-// What one rank's names stand for. Nothing: the name has no value here.
+// The values of one rank's names. Error: the name has no value here.
 class TemplateValues {
  public:
   virtual ~TemplateValues() = default;
@@ -20,7 +22,7 @@ class TemplateValues {
 class Template {
  public:
   static Result<Template> parse(std::string_view text);
-  // Errors: a name without a value, a result over `most` bytes.
+  // Errors: a name without a value, or a result of more than `most` bytes.
   [[nodiscard]] Result<std::string> expand(const TemplateValues& values, std::size_t most) const;
   [[nodiscard]] std::vector<std::string> names() const;
 

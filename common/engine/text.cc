@@ -25,7 +25,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> known) {
-  if (word.size() > 64) return {};  // nobody's typing error; and it bounds the work
+  if (word.size() > 64) return {};  // no typing mistake is so long; and it bounds the work
   std::string_view best;
   std::size_t best_distance = std::clamp<std::size_t>(word.size() / 3, 1, 3) + 1;
   for (const std::string_view candidate : known) {
@@ -85,7 +85,7 @@ Result<std::vector<std::string>> split_words(std::string_view text) {
           ++i;
           break;
         }
-        // What is left of a pasted continuation line when YAML's '>' has joined the lines: the
+        // This is the rest of a pasted continuation line after YAML's '>' has joined the lines. The
         // program would get an argument that begins with a blank.
         if (!in_word && (text[i] == ' ' || text[i] == '\t')) {
           return fail(ErrorCode::InvalidArgument,

@@ -1,6 +1,7 @@
-// torchrun's contract for a worker, kept without torchrun: the same variables, with static
-// rendezvous' values.
-// PyTorch 1.13, torch/distributed/run.py and elastic/agent/server/local_elastic_agent.py.
+// Sets the variables that torchrun sets for a worker, without torchrun, with the values of static
+// rendezvous.
+//
+// Source: PyTorch 1.13, torch/distributed/run.py and elastic/agent/server/local_elastic_agent.py.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,13 +64,13 @@ void put_torchrun(Launching& launching, const char* source) {
     put(env, "TORCHELASTIC_RESTART_COUNT", restarts, source);
     put(env, "TORCHELASTIC_MAX_RESTARTS", restarts_max, source);
     put(env, "TORCHELASTIC_RUN_ID", request.job_id, source);
-    // Never "True": there is no agent that hosts a store, so rank 0 must start it; with "True"
-    // every rank waits as a client for ever.
+    // Never "True": no agent hosts a store, so rank 0 must start it. With "True" every rank would
+    // wait as a client for ever.
     put(env, "TORCHELASTIC_USE_AGENT_STORE", "False", source);
     if (is_ascend(device_type(request, node)))
       put(env, "TORCH_NPU_ELASTIC_USE_AGENT_STORE", "False", source);
-    // Both names, for old and new releases; not beside one that the spec sets, whose value the
-    // other would overrule.
+    // Both names are set, for old and new releases. Neither is set if the spec sets one: the other
+    // name's value would override it.
     if (!env.contains("TORCH_NCCL_ASYNC_ERROR_HANDLING") &&
         !env.contains("NCCL_ASYNC_ERROR_HANDLING")) {
       put(env, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", source);

@@ -1,4 +1,4 @@
-// Whether the logs of a job can show that its training reached the last step.
+// Whether a job's logs can show that its training reached the last step.
 #include "common/engine/training_end.h"
 
 #include <fmt/format.h>
@@ -12,8 +12,8 @@
 namespace muster::engine {
 namespace {
 
-// What stands behind the last --run_mode of the command, also inside of a word that is a command
-// line itself (bash -c "..."). Empty: nowhere, or a template.
+// The value of the last --run_mode in the command, also inside a word that is itself a command line
+// (bash -c "..."). Empty: there is none, or it is a template.
 std::string literal_run_mode(const v1::JobSpec& spec) {
   constexpr std::string_view kBlanks = " \t\n\"';&|()";
   CommandLine words;
@@ -45,7 +45,8 @@ bool asks_for_training(const v1::JobSpec& spec) {
          mode != v1::LAUNCH_MODE_STRATEGY;
 }
 
-// Where it goes by --output_dir, which muster gives to run_mindformer.py alone.
+// --output_dir decides where the file is written, and muster gives this option only to
+// run_mindformer.py.
 std::string rank_file(const v1::JobSpec& spec) {
   const bool known = spec.engine() == "mindformers" &&
                      spec.launch().mode() == v1::LAUNCH_MODE_STRATEGY &&
@@ -62,7 +63,7 @@ std::string no_last_step(const v1::JobSpec& spec) {
   if (const std::string mode = spec.engine() == "mindformers" ? literal_run_mode(spec) : "";
       !mode.empty() && !is_training(mode))
     return fmt::format("--run_mode {} asks for no training", ranktable::shown(mode));
-  // Megatron-LM: loads, evaluates and ends.
+  // Megatron-LM then loads a checkpoint, evaluates it and ends.
   if (has_option(spec_words(spec), "--skip-train")) return "--skip-train asks for no training";
   return {};
 }

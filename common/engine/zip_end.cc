@@ -20,14 +20,14 @@ std::uint64_t number(std::string_view text, std::size_t at, std::size_t bytes) {
 
 bool zip_is_whole(std::string_view tail, std::uint64_t file_bytes) {
   if (tail.size() < kEndBytes || file_bytes < tail.size()) return false;
-  // it grew or shrank while it was looked at
+  // the file grew or shrank while it was read
   if (tail.size() != std::min<std::uint64_t>(file_bytes, kZipTailBytes)) return false;
-  // The end record stands right before its comment, which reaches to the end of the file.
+  // The end record is directly before its comment, which extends to the end of the file.
   for (std::size_t at = tail.size() - kEndBytes;; --at) {
     if (number(tail, at, 4) == kEnd && at + kEndBytes + number(tail, at + 20, 2) == tail.size()) {
       std::uint64_t entries = number(tail, at + 10, 2), directory_bytes = number(tail, at + 12, 4),
                     directory_at = number(tail, at + 16, 4);
-      std::size_t records = at;  // where the end records start, in the tail
+      std::size_t records = at;  // position in the tail where the end records start
       if (at >= kLocatorBytes && number(tail, at - kLocatorBytes, 4) == kLocator64) {
         if (at < kLocatorBytes + kEnd64Bytes ||
             number(tail, at - kLocatorBytes - kEnd64Bytes, 4) != kEnd64)
@@ -41,7 +41,7 @@ bool zip_is_whole(std::string_view tail, std::uint64_t file_bytes) {
       if (directory_bytes > file_bytes || directory_at > file_bytes ||
           directory_at + directory_bytes != tail_at + records)
         return false;
-      // an archive of nothing is no checkpoint
+      // an archive without entries is no checkpoint
       if (entries == 0 || directory_bytes < 46) return false;
       return directory_at < tail_at ||
              number(tail, static_cast<std::size_t>(directory_at - tail_at), 4) == kEntry;

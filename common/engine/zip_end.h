@@ -1,6 +1,8 @@
-// Is a zip archive (what torch.save writes since PyTorch 1.6) there to its end? Pure: only its last
-// bytes are asked for. The central directory is written last, so a torn file has none; one that
-// lies about offsets is a mixture of two writes.
+// Checks from the last bytes of a zip archive whether the file is complete; torch.save writes zip
+// archives since PyTorch 1.6. Pure.
+//
+// The central directory is written last, so a torn file has none. A directory with wrong offsets
+// shows a mixture of two writes.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,10 @@
-// How many descriptors this process may have open. The soft limit (1,024 by custom) is there for
-// programs that use select(2): a daemon with hundreds of streams and logs raises its own. What it
-// starts inherits that; a rank's limit is its job's, set by its worker.
+// The limit of open descriptors of this process, and a budget for optional ones. The functions act
+// on the process; the agent's FileWatch creates the budget and shares it with its log files. Any
+// thread.
+//
+// The soft limit (1,024 by custom) exists for programs that use select(2). A daemon with hundreds
+// of streams and logs raises its own limit. Its child processes inherit that limit. A rank's limit
+// belongs to its job; the rank's worker sets it.
 #pragma once
 
 #include <atomic>
@@ -9,19 +13,19 @@
 
 namespace muster::io {
 
-// The soft limit up to the hard one. Best effort: whoever then has too few meets the error of an
-// open.
+// Raises the soft limit to the hard limit, best effort. If that is still too few, a later open
+// fails with its own error.
 void raise_descriptor_limit();
 
-// The soft limit; SIZE_MAX: there is none.
+// Returns the soft limit, or SIZE_MAX if there is none.
 std::size_t descriptor_limit();
 
-// What a daemon says at its start where the limit is below what it works well with: "at most 64
-// descriptors may be open here, ..."; empty: it is not.
+// Returns what a daemon logs at its start when the limit is below `wanted`: "at most 64 descriptors
+// may be open in this process, ...". Returns an empty text if the limit suffices.
 std::string descriptors_missing(std::size_t wanted);
 
-// Descriptors that are kept only to be quicker, so many of them and no more: whoever gets none
-// opens his file anew each time. Any thread.
+// A budget of descriptors that stay open only for speed. A caller without a share opens its file
+// anew each time. Any thread.
 class DescriptorBudget {
  public:
   explicit DescriptorBudget(std::size_t most) : left_(static_cast<std::ptrdiff_t>(most)) {}

@@ -32,7 +32,7 @@ Result<void> sync_folder(const std::filesystem::path& path) {
   return {};
 }
 
-// A whole temporary file beside `path`. On an error nothing is left.
+// Writes a complete temporary file in the directory of `path`. On an error it leaves no file.
 Result<std::filesystem::path> write_temporary(const std::filesystem::path& path,
                                               std::string_view bytes, Durable durable) {
   auto temporary = temporary_for(path);
@@ -68,7 +68,7 @@ namespace {
 Result<std::string> read_open(const UniqueFd& fd, const struct stat& status,
                               const std::filesystem::path& path, std::size_t most) {
   std::string bytes;
-  // Files of /proc say 0 bytes: read until the end, whatever stat says.
+  // Files of /proc report 0 bytes, so read until the end whatever stat reports.
   std::size_t room = static_cast<std::size_t>(status.st_size) + 1;
   if (room < 4096) room = 4096;
   for (std::size_t used = 0;;) {
@@ -136,7 +136,7 @@ Result<void> overwrite_file(const std::filesystem::path& path, std::string_view 
 Result<bool> create_file(const std::filesystem::path& path, std::string_view bytes) {
   auto temporary = write_temporary(path, bytes, Durable::No);
   if (!temporary) return fail(std::move(temporary.error()));
-  // File systems without RENAME_NOREPLACE (NFS) get link(2) instead.
+  // File systems without RENAME_NOREPLACE (NFS) use link(2) instead.
   if (::renameat2(AT_FDCWD, temporary->c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0)
     return true;
   int error = errno;

@@ -100,13 +100,13 @@ Result<FramesRead> read_frames(const std::filesystem::path& path, std::uint64_t 
           ::pread(fd.get(), bytes.data() + used, want - used, static_cast<off_t>(offset + used));
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) return failed("reading", path, errno);
-      if (count == 0) break;  // cut off by its writer since fstat
+      if (count == 0) break;  // its writer cut the file after fstat
       used += static_cast<std::size_t>(count);
     }
     bytes.resize(used);
     const auto decoded = decode_frames(bytes);
     const bool whole = offset + want >= size;
-    // the bound fell into the first frame: read on to that frame's end
+    // The bound fell into the first frame: read on to the end of that frame.
     if (decoded.payloads.empty() && decoded.tail == Tail::Torn && !whole) {
       const std::uint64_t frame =
           bytes.size() < 4 ? kFrameHeaderBytes : kFrameHeaderBytes + get_u32(bytes);
@@ -171,8 +171,8 @@ Result<void> FrameWriter::append(const std::string& payload) {
 }
 
 void FrameWriter::reserve(std::uint64_t bytes) {
-  // Plain fallocate, not posix_fallocate: that one would write zeros where the file system cannot
-  // reserve.
+  // Plain fallocate and not posix_fallocate: the latter would write zeros where the file system
+  // cannot reserve.
   (void)::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(size_),
                     static_cast<off_t>(bytes));
 }

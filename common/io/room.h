@@ -1,5 +1,8 @@
-// How much this user may still write on a file system: bytes, and inodes, of which each new file
-// takes one. A file system that has no inodes left is full, whatever `df` says of its bytes.
+// Reports how much this user may still write on a file system: bytes and inodes. Stateless
+// functions. Any thread; blocking.
+//
+// Each new file takes one inode. A file system without free inodes is full, whatever `df` reports
+// for its bytes.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +14,19 @@
 
 namespace muster::io {
 
-// Of a file system that counts no blocks (some of FUSE), or no inodes (btrfs): what is left there,
-// the first write tells.
+// The value for a file system that counts no blocks (some FUSE file systems) or no inodes (btrfs).
+// Only the first write shows what is left there.
 inline constexpr std::uint64_t kUncounted = std::numeric_limits<std::uint64_t>::max() / 2;
 
 struct Room {
   std::uint64_t bytes = kUncounted, inodes = kUncounted;
 };
-// Of the file system that holds `path`. NotFound: there is no such path.
+// Reads the file system of `path`. NotFound: the path does not exist.
 Result<Room> room_at(const std::filesystem::path& path);
 
-// What to say behind "No space left on device", of the file system that holds `path` or the nearest
-// directory above it that is there:
-// "; its file system has room, but no inodes left (df -i): remove files that nobody needs". Empty:
-// it is not so.
+// Returns a text to append to "No space left on device": "; its file system has room, but no inodes
+// left (df -i): remove files that nobody needs". Returns an empty text if inodes are left. It reads
+// the file system of `path`, or of the nearest existing directory above it.
 std::string inodes_text(std::filesystem::path path);
 
 }  // namespace muster::io

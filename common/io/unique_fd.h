@@ -1,6 +1,7 @@
-// UniqueFd: owns one file descriptor and closes it. No strand; moved, never copied. Says nothing
-// about errors of close():
-// what must be known to be on disk is synced before.
+// A UniqueFd owns one file descriptor and closes it. It can be moved, but not copied. One thread at
+// a time.
+//
+// It does not report errors of close(). Data that must be on disk is synced before the close.
 #pragma once
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Whether a script does anything but set values and call one launcher: then the launch alone says
-// what it does, and muster can start the ranks itself. Pure.
+// Whether a script only sets values and calls one launcher. Then the launch alone states what the
+// script does, and muster can start the ranks itself. Pure.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,9 @@ struct MoreThanLaunch {
   std::string command;  // its first words, cut at 80 bytes
 };
 
-// The first command that is none of: assignments, export, echo, set, ulimit, cd, a launcher (with
-// `| tee` behind it), exit. Nothing: there is none.
+// The first command that is none of these: an assignment, export, readonly, declare, typeset,
+// unset, echo, set, shopt, ulimit, cd, wait, true, ':', exit, a launcher (possibly with `| tee`
+// after it). Nothing: there is none.
 std::optional<MoreThanLaunch> more_than_launch(std::string_view script);
 
 }  // namespace muster::launcher

@@ -43,7 +43,7 @@ constexpr auto kTorch = std::to_array<Option>({
     {"numa_binding"},
     {"signals_to_handle"},
     {"virtual_local_rank", false},
-    {"use_env", false},  // of torch.distributed.launch alone
+    {"use_env", false},  // only of torch.distributed.launch
     {"help", false, 'h'},
 });
 
@@ -75,7 +75,7 @@ std::unexpected<Error> wrong(Launcher launcher, const std::string& what) {
   return fail(ErrorCode::InvalidArgument, std::string(name_of(launcher)) + ": " + what);
 }
 
-// The one that is meant: its whole name, or what only one begins with.
+// The option with exactly this name, or the only option that begins with it.
 std::optional<Option> find_long(Launcher launcher, std::string name) {
   std::ranges::replace(name, '-', '_');
   std::optional<Option> found;
@@ -163,7 +163,7 @@ PythonCall parse_python(std::span<const std::string> words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (word.size() < 2 || word.front() != '-' || word.starts_with("--")) return {};
-    // Letters up to the first that takes what is behind it, here or in the next word.
+    // The letters up to the first one that takes a value: the rest of this word, or the next word.
     const std::size_t taking = word.find_first_of("cmWXQ", 1);
     if (taking == std::string::npos) continue;
     std::string value = word.substr(taking + 1);

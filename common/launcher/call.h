@@ -1,9 +1,11 @@
-// The command lines of torchrun, python -m torch.distributed.run|launch and msrun: their own
-// options, and the training program behind them. Pure.
+// Parses the command lines of torchrun, python -m torch.distributed.run|launch and msrun into their
+// own options and the training program. Pure.
 //
-// As their parsers (argparse) take them: a value behind '=' or as the next word, abbreviations that
-// name one option, both '-' and '_' within a name, and everything from the first word that is no
-// option on belongs to the training program.
+// It follows their parsers (argparse):
+// - a value follows '=' or is the next word;
+// - an abbreviation is accepted if it matches exactly one option;
+// - a name may have both '-' and '_';
+// - the first word that is no option begins the training program.
 //
 // Sources: pytorch/pytorch torch/distributed/run.py and launch.py, 1.10 to 2.7;
 // mindspore-ai/mindspore mindspore/python/mindspore/parallel/cluster/run.py.
@@ -26,7 +28,7 @@ std::string_view name_of(Launcher launcher);
 
 struct Call {
   Launcher launcher = Launcher::Torchrun;
-  // by its name with '_'; a flag's value is empty
+  // by name with '_'; a flag's value is empty
   std::map<std::string, std::string, std::less<>> options;
   // the training program and its arguments
   std::vector<std::string> program;
@@ -35,13 +37,13 @@ struct Call {
   [[nodiscard]] std::string_view value(std::string_view option) const;  // empty: not given
 };
 
-// Errors (InvalidArgument) name the launcher and the option; `instead` stands behind that of an
-// option that is not served, and says what would help. A call for help has no program.
+// Errors (InvalidArgument) name the launcher and the option. `instead` is appended to the error of
+// an option that is not served, and says what would help. A call for help has no program.
 Result<Call> parse_call(Launcher launcher, std::span<const std::string> words,
                         std::string_view instead = {});
 
-// A python's own command line: the words behind its name. With a launcher: `-m
-// torch.distributed.run` stands in it, and `rest` begins behind that.
+// A python's own command line: the words after its name. If it calls a launcher, it contains `-m
+// torch.distributed.run`, and `rest` is the index of the word after that.
 struct PythonCall {
   bool launches = false;
   Launcher launcher = Launcher::Torchrun;

@@ -21,7 +21,7 @@ constexpr auto kVariables = std::to_array<std::string_view>(
      "RANK_ID",        "RANK_SIZE",       "DEVICE_ID",        "RANK_TABLE_FILE",
      "MS_WORKER_NUM",  "MS_SCHED_HOST",   "MS_SCHED_PORT",    "MS_NODE_ID"});
 
-// "$NAME", ${NAME} and nothing else.
+// Whether the value is "$NAME" or ${NAME} and nothing else.
 bool is_copy(std::string_view value, const std::vector<Mention>& mentions) {
   while (value.size() > 1 && value.front() == '"' && value.back() == '"')
     value = value.substr(1, value.size() - 2);
@@ -42,8 +42,8 @@ class Reader {
   }
 
  private:
-  // Which variables a launcher's options get, in strings that are put together before and in the
-  // call itself.
+  // Finds the variables that a launcher's options get, in the call itself and in strings that are
+  // assembled before it.
   void read_options(const ShellCommand& command) {
     for (std::size_t i = 0; i < command.size(); ++i) {
       for (const Mention& mention : mentions_of(command[i].text)) {
@@ -79,8 +79,8 @@ class Reader {
   void assign(const ShellWord& word, const ShellAssignment& assignment) {
     const std::vector<Mention> mentions = mentions_of(assignment.value);
     if (const auto known = replaced_.find(assignment.name); known != replaced_.end()) {
-      // NNODES=${NNODES:-1} is muster's; NNODES=1 and NNODES=$2 are the script's own;
-      // WORLD_SIZE=$((NNODES*8)) is what it is made of.
+      // NNODES=${NNODES:-1} has muster's value. NNODES=1 and NNODES=$2 have the script's own value.
+      // WORLD_SIZE=$((NNODES*8)) follows the variables that it is computed from.
       const auto is_own = [this](const Mention& mention) {
         const auto from = replaced_.find(mention.name);
         return from == replaced_.end() || from->second;
@@ -93,7 +93,7 @@ class Reader {
           !given && !itself && (mentions.empty() || std::ranges::any_of(mentions, is_own));
       return;
     }
-    // what the script computes for it is not used
+    // the value that the script computes for it is not used
     if (std::ranges::find(given_, assignment.name) != given_.end()) return;
     if (is_copy(assignment.value, mentions)) {
       if (const auto from = replaced_.find(mentions.front().name); from != replaced_.end())
@@ -124,7 +124,7 @@ class Reader {
   }
 
   const std::vector<std::string>& given_;
-  // and whether the script gives it a value of its own
+  // variable -> whether the script gives it its own value
   std::map<std::string_view, bool, std::less<>> replaced_;
   std::vector<Computed> found_;
 };

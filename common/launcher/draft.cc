@@ -17,8 +17,8 @@ bool letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-// Plain where no reader of YAML takes it for anything but this text; else in double quotes, with
-// JSON's escapes.
+// A plain scalar if every YAML reader takes it for exactly this text; otherwise in double quotes,
+// with JSON's escapes.
 std::string scalar(std::string_view text) {
   constexpr auto kWords = std::to_array<std::string_view>(
       {"true", "false", "null", "yes", "no", "on", "off", "y", "n"});
@@ -44,7 +44,7 @@ std::string scalar(std::string_view text) {
       out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
     } else if (c == '\xc2' && i + 1 < text.size() &&
                static_cast<unsigned char>(text[i + 1]) < 0xa0) {
-      // C1, which YAML does not take as it is
+      // C1 controls, which YAML does not accept unescaped
       out += fmt::format("\\u{:04x}", static_cast<unsigned char>(text[++i]));
     } else {
       out += c;
@@ -59,7 +59,7 @@ std::string flow_list(const std::vector<std::string>& words) {
   return out + "]";
 }
 
-// For a value that is split like a shell's words.
+// Quotes a word for a value that is split like a shell's words.
 std::string shell_word(std::string_view word) {
   const bool plain = !word.empty() && std::ranges::all_of(word, [](char c) {
     return letter_or_digit(c) ||
@@ -71,8 +71,8 @@ std::string shell_word(std::string_view word) {
   return out + "'";
 }
 
-// A line of text, also where it shows what a script has in another encoding, as GBK: what no reader
-// of YAML takes is a '?'.
+// One comment line. The text may come from a script in another encoding, such as GBK: bytes that no
+// YAML reader accepts become '?'.
 std::string comment(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -96,7 +96,7 @@ class Writer {
     for (const std::string& text : found->second)
       out_ += indent(depth) + "# " + comment(text) + "\n";
   }
-  // `raw`: YAML already. An empty one is not written.
+  // `raw` is already YAML. An empty one is not written.
   void value(std::string_view key, const std::string& raw) {
     const std::size_t dot = key.rfind('.');
     const int depth = static_cast<int>(std::ranges::count(key, '.'));
@@ -114,7 +114,7 @@ class Writer {
     out_ += fmt::format("{}{}:\n", indent(static_cast<int>(std::ranges::count(key, '.'))),
                         key.substr(dot == std::string_view::npos ? 0 : dot + 1));
   }
-  // An option and its values a line.
+  // Writes each option and its values on one line.
   void words(std::string_view key, const std::vector<std::string>& words) {
     if (words.empty()) return;
     if (std::ranges::any_of(words, [](const std::string& word) { return has_controls(word); }))

@@ -16,7 +16,7 @@ constexpr std::string_view kMindformers = "run_mindformer.py";
 // npos + 1 is 0
 std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-// Where the launcher's own words begin: behind its name, or behind `python -m
+// The position of the launcher's own words: after its name, or after `python -m
 // torch.distributed.run`.
 struct Found {
   Launcher launcher = Launcher::Torchrun;
@@ -39,7 +39,8 @@ bool has_option(const std::vector<std::string>& args, std::string_view name) {
   });
 }
 
-// Takes `name VALUE` or `name=VALUE` out of the words; the last one counts. Empty: it is not there.
+// Removes `name VALUE` or `name=VALUE` from the words; the last value counts. Empty: the option is
+// missing.
 std::string take_option(std::vector<std::string>& args, std::string_view name) {
   std::string value;
   for (std::size_t i = 0; i < args.size();) {
@@ -60,7 +61,7 @@ void put_program(Draft& draft, const Wanted& wanted) {
   if (wanted.kind == Wanted::Kind::Script) {
     draft.script = wanted.program.front();
     draft.args.assign(wanted.program.begin() + 1, wanted.program.end());
-    // a launcher gives every script to it
+    // a launcher runs every script with the interpreter
     if (!draft.script.ends_with(".py") && draft.python.empty()) draft.python = "python3";
     return;
   }
@@ -112,7 +113,7 @@ Draft draft_of(const Launch& launch, Texts texts) {
   if (launch.call.launcher == Launcher::Msrun) {
     draft.engine = "mindformers";
     draft.launcher = "msrun";
-    // msrun's workers share the directory that it was called in
+    // msrun's workers share the directory in which msrun was called
     draft.cwd = literal(launch.directory);
     draft.rank_table = launch.call.value("rank_table_file");
     if (launch.call.has("cluster_time_out"))
@@ -123,7 +124,7 @@ Draft draft_of(const Launch& launch, Texts texts) {
   if (launch.call.launcher == Launcher::TorchLaunch && !launch.call.has("use_env")) {
     draft.per_node = true;
     draft.run = launch.words;
-    // what is called by its path is not answered
+    // the launcher shim does not answer a launcher that is called by its path
     draft.run.front() = std::string(file_name(draft.run.front()));
   } else {
     put_program(draft, wanted);

@@ -9,13 +9,13 @@
 namespace muster::launcher {
 namespace {
 
-constexpr std::size_t kFrontMost = 120;  // bytes in front of a variable in which its option stands
+constexpr std::size_t kFrontMost = 120;  // bytes in front of a variable that may contain its option
 
 constexpr auto kOptions = std::to_array<std::string_view>(
     {"nnodes", "nproc_per_node", "node_rank", "master_addr", "master_port", "rdzv_endpoint",
      "worker_num", "local_worker_num"});
 
-// Also as the second half of `--rdzv_endpoint $MASTER_ADDR:$MASTER_PORT`.
+// Also accepts the second half of `--rdzv_endpoint $MASTER_ADDR:$MASTER_PORT`.
 bool behind_option(std::string_view text, std::size_t at) {
   if (option_in_front(text, at)) return true;
   if (at == 0 || text[at - 1] != ':') return false;
@@ -49,7 +49,7 @@ std::vector<Mention> mentions_of(std::string_view text) {
     int brackets = 2;
     bool option = false;
   };
-  std::vector<Level> arithmetic;  // of each $(( that is open
+  std::vector<Level> arithmetic;  // for each open $((
   bool single = false, string = false;
   for (std::size_t i = 0; i < text.size();) {
     const char c = text[i];

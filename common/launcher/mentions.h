@@ -1,5 +1,5 @@
-// Which variables a word of a shell script mentions, and whether it gives them to a launcher. Pure;
-// linear.
+// Finds the variables that a word of a shell script mentions, and whether the word passes them to a
+// launcher. Pure; linear time.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,16 @@ namespace muster::launcher {
 struct Mention {
   std::string_view name;
   bool arithmetic = false;
-  // the value of a launcher's option that says the placement: --nnodes $NAME
+  // the value of a launcher's option that states the placement: --nnodes $NAME
   bool option = false;
-  bool fallback = false;  // ${NAME:-...}: its own value, where it has one
+  bool fallback = false;  // ${NAME:-...}: the variable's own value, if it has one
 };
 
-// $NAME and ${NAME...}, and within $((...)) also NAME alone; not between single quotes.
+// Finds $NAME and ${NAME...}, and inside $((...)) also NAME alone. Text between single quotes is
+// left out.
 std::vector<Mention> mentions_of(std::string_view word);
 
-// "--nproc-per-node=", "--nnodes ": what stands in front of `at` ends with such an option.
+// Whether the text in front of `at` ends with such an option: "--nproc-per-node=", "--nnodes ".
 bool option_in_front(std::string_view text, std::size_t at);
 
 }  // namespace muster::launcher

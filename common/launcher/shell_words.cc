@@ -81,14 +81,14 @@ class WordScanner {
     if (!of_redirection) command_.push_back(found);
   }
 
-  // To behind the word that begins here, over all that is nested in it; what is nested deeper than
-  // anybody writes is taken as plain text.
+  // Moves past the word that begins here, including everything nested in it. Text nested deeper
+  // than any real script is taken as plain text.
   void pass_word() {
     const std::size_t from = at_;
-    std::string open;  // what closes each level
+    std::string open;  // closing character of each level
     while (at_ < text_.size()) {
       const char c = text_[at_], top = open.empty() ? '\0' : open.back();
-      // ' is nothing special between "..." but for what is in a $(...) there.
+      // Between "..." a ' has no special meaning, except inside a $(...) there.
       const std::size_t last = open.find_last_of("\")");
       const bool in_string = last != std::string::npos && open[last] == '"';
       const bool deep = open.size() >= kNestingMost;
@@ -127,7 +127,7 @@ class WordScanner {
     return at_ > 0 && (blank(text_[at_ - 1]) || text_[at_ - 1] == '\n');
   }
 
-  // With its target, which is no word of the command.
+  // Skips a redirection with its target, which is not a word of the command.
   void redirection() {
     if (text_.substr(at_).starts_with("<<") && !text_.substr(at_).starts_with("<<<"))
       return here_document();

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kSlipsMost = 8;
 constexpr std::string_view kBlanks = " \t\r";
 
-// Written with '-' or '_' between the words, as their programs take them.
+// The programs accept '-' and '_' between the words.
 constexpr auto kOfLaunchers = std::to_array<std::string_view>(
     {"nnodes", "nproc-per-node", "node-rank", "master-addr", "master-port", "rdzv-endpoint",
      "rdzv-id", "rdzv-backend", "worker-num", "local-worker-num"});
@@ -63,7 +63,7 @@ struct Token {
   std::string_view text;
 };
 
-// Words between blanks, line ends and brackets; a '\' that joins lines is none.
+// Adds the words between blanks, line ends and brackets; a '\' that joins lines is not a word.
 void add_tokens(std::string_view line, std::size_t number, std::vector<Token>& tokens) {
   constexpr std::string_view kEnds = " \t\r\"'()";
   for (std::size_t at = 0; at < line.size();) {
@@ -76,7 +76,7 @@ void add_tokens(std::string_view line, std::size_t number, std::vector<Token>& t
   }
 }
 
-// What a shell takes for the end of a command, or for where its output goes.
+// Whether a shell sees the end of a command here, or the start of a redirection.
 bool ends_command(std::string_view word) {
   const std::size_t mark = word.find_first_not_of("0123456789");
   return mark != std::string_view::npos && std::string_view("|&;<>").contains(word[mark]);
@@ -95,7 +95,7 @@ bool wants_value(std::string_view flag, Flags flags) {
 std::vector<Slip> slips_of(std::string_view script, Flags flags) {
   std::vector<Slip> slips;
   std::vector<Token> tokens;
-  bool joined = false;  // the line before goes on in this one
+  bool joined = false;  // the line before continues in this one
   std::size_t number = 0;
   for (std::string_view rest = script; !rest.empty();) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());

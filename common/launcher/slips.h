@@ -1,5 +1,6 @@
-// Slips of the pen in a launch script that no shell complains about: they change what the program
-// is called with, and it fails minutes later, or trains with other numbers. Pure; linear.
+// Finds typing mistakes in a launch script that no shell reports. Such a mistake changes the
+// program's arguments, so that the program fails minutes later or trains with other numbers. Pure;
+// linear time.
 #pragma once
 
 #include <cstddef>
@@ -10,20 +11,21 @@
 
 namespace muster::launcher {
 
-// Which flags are known: torchrun's and msrun's, or those of Megatron-LM, MindFormers and their kin
-// as well. Of another program `--save` may be a switch.
+// Which flags are known: those of torchrun and msrun, or also those of Megatron-LM, MindFormers and
+// related programs. For another program `--save` may be a switch.
 enum class Flags : std::uint8_t { OfLaunchers, OfTraining };
 
 struct Slip {
   std::size_t line = 1;  // from 1
   std::string text;      // a sentence
 };
-// At most a few, in order: a '\' with blanks behind it, which joins no lines; a '\' alone behind a
-// line that has none; a flag that is known to take a value with another flag, or nothing, behind
-// it. Comments are passed over.
+// Returns only the first few (at most 8), in the order of lines. Comments are skipped. It finds:
+// - a '\' with blanks after it, which joins no lines;
+// - a '\' alone on a line, after a line that has none;
+// - a flag that is known to take a value, with another flag or nothing after it.
 std::vector<Slip> slips_of(std::string_view script, Flags flags);
 
-// A flag that is nothing without a value.
+// Whether the flag needs a value.
 bool wants_value(std::string_view flag, Flags flags);
 
 }  // namespace muster::launcher

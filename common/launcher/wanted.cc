@@ -9,12 +9,12 @@
 namespace muster::launcher {
 namespace {
 
-constexpr std::uint32_t kMsrunWorkers = 8;  // msrun's defaults, of both numbers
+constexpr std::uint32_t kMsrunWorkers = 8;  // msrun's default of both numbers
 
 constexpr auto kPlaced = std::to_array<std::string_view>(
     {"node_rank", "master_addr", "master_port", "local_addr", "hostname", "rdzv_backend",
      "rdzv_endpoint", "rdzv_id", "rdzv_conf", "standalone"});
-// Read below.
+// The options that the functions below read.
 constexpr auto kRead = std::to_array<std::string_view>(
     {"nnodes", "nproc_per_node", "module", "no_python", "run_path", "use_env", "worker_num",
      "local_worker_num", "rank_table_file", "cluster_time_out"});

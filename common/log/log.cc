@@ -27,7 +27,7 @@ spdlog::level::level_enum to_spdlog(Level level) {
   return spdlog::level::info;
 }
 
-// A value is quoted when a reader (or awk) would otherwise not see where it ends; control
+// Quotes a value when a reader (or awk) could otherwise not see where the value ends. Control
 // characters never reach a terminal.
 void append_value(std::string& line, std::string_view value) {
   bool plain = !value.empty();

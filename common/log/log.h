@@ -1,7 +1,9 @@
-// One line a happening, for a person: time, level, daemon, sentence, fields. Owns the process's one
-// spdlog logger (stderr, and a file in the state directory when one is named). A file is turned
-// over at file_bytes: NAME.1.log is the newest of three old ones. Thread-safe. Libraries return
-// errors, edges log them once; a core never includes this.
+// Writes one log line per event, for people: time, level, daemon, sentence, fields. set_up()
+// replaces the process's one spdlog logger (stderr, and a file in the state directory if one is
+// named). Thread-safe.
+//
+// The log file is rotated at file_bytes: NAME.1.log is the newest of three old files. Libraries
+// return errors; the edges log each error once. Core code never includes this header.
 #pragma once
 
 #include <concepts>
@@ -22,11 +24,11 @@ struct Options {
   std::string level = "info";  // debug | info | warn | error | off
   std::filesystem::path file;  // empty: none
   bool to_stderr = true;
-  // what anybody writes to stderr goes into the file as well, and no line goes there twice
+  // Whatever the process writes to stderr goes into the file as well, and no line goes there twice.
   bool stderr_to_file = false;
   std::size_t file_bytes = 64ULL << 20;
 };
-// Before any other thread starts. Errors: an unknown level, a file that cannot be opened.
+// Call it before any other thread starts. Errors: an unknown level, a file that cannot be opened.
 Result<void> set_up(const Options& options);
 
 struct Field {

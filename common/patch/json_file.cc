@@ -1,5 +1,5 @@
-// JSON, by nlohmann's parser and into the same graph. The order of keys is kept, and numbers stay
-// as they are written; a key that is there twice stays so.
+// Reads JSON by nlohmann's parser into the same graph as YAML, and writes it. The order of keys is
+// kept, numbers stay as written, and duplicate keys stay duplicate.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -142,7 +142,7 @@ class Writer {
  public:
   explicit Writer(const Document& document) : document_(document) {}
 
-  // False: too deep, or longer than a file may be (what is shared in YAML is written out here).
+  // False: too deep, or longer than a file may be (values that YAML shares are written out here).
   bool value(NodeId id, std::size_t depth) {
     if (depth > kDepthWritten || out.size() > kFileBytesMax + (64U << 10U)) return false;
     const Node& node = document_.at(id);

@@ -10,8 +10,9 @@ class Finder {
  public:
   Finder(const Document& document, std::string_view key) : document_(document), key_(key) {}
 
-  // The map's own, the last one of the name; else, as loaders take it, a later '<<' and, of a list
-  // of them, the first map. Each map is looked at once.
+  // Returns the map's own value for the key, the last one of that name. Otherwise it follows
+  // loaders: a later '<<' wins, and in a list of merges the first map wins. Each map is searched
+  // once.
   std::optional<NodeId> find(NodeId id, std::size_t depth = 0) {
     const Node& map = document_.at(id);
     if (map.kind != Node::Kind::Map || depth > kDepthMax || !visited_.insert(id).second)

@@ -1,4 +1,4 @@
-// What stands at a place of a configuration. Pure.
+// Finds the value at a path of a configuration. Pure.
 #pragma once
 
 #include <span>
@@ -8,7 +8,8 @@
 
 namespace muster::patch {
 
-// Through aliases and merges ('<<'). Null: nothing is there. A step that is no key finds nothing.
+// Follows aliases and merges ('<<'). Null: there is no value. A path with a step that is no key
+// finds nothing.
 const Node* value_at(const Document& document, std::span<const Step> steps);
 
 }  // namespace muster::patch

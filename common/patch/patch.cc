@@ -19,7 +19,7 @@ namespace {
 
 using ranktable::shown;
 
-constexpr std::size_t kNamesScanned = 2000, kNameBytesMost = 128;  // of what is nearest
+constexpr std::size_t kNamesScanned = 2000, kNameBytesMost = 128;  // for the nearest name
 constexpr std::size_t kNamesShown = 8;
 
 std::string_view kind_word(const Node& node) {
@@ -33,7 +33,7 @@ std::string_view kind_word(const Node& node) {
   return "";
 }
 
-// "; nearest: 'x'", or what there is.
+// "; nearest: 'x'", or a list of the existing names.
 std::string nearest_of(std::string_view word, std::vector<std::string_view> known) {
   std::erase_if(known, [](std::string_view name) { return name.size() > kNameBytesMost; });
   if (known.size() > kNamesScanned) known.resize(kNamesScanned);
@@ -73,7 +73,7 @@ class Patcher {
   }
 
   Document& document() { return document_; }
-  // Keys that were added beside one of nearly the same name, in a sentence each.
+  // One sentence for each key that was added although its map has a key of nearly the same name.
   [[nodiscard]] const std::vector<std::string>& near_misses() const { return near_misses_; }
 
  private:
@@ -85,18 +85,18 @@ class Patcher {
     return count == 0 ? "the file" : fmt::format("'{}'", shown(path_text(steps, count)));
   }
 
-  // Place of the key among the map's own, the last one of that name.
+  // The index of the key among the map's own keys; the last one of that name.
   [[nodiscard]] std::optional<std::size_t> own(const Node& map, std::string_view key) const {
     for (std::size_t i = map.keys.size(); i-- > 0;)
       if (document_.at(map.keys[i]).text == key) return i;
     return std::nullopt;
   }
 
-  // Of maps that were looked at for one key: where each has it.
+  // Maps that were already searched for one key, with the value that was found in each.
   using Visited = std::unordered_map<NodeId, std::optional<NodeId>>;
 
-  // Through merges, too: a later '<<' and, of a list of them, the first map counts. Each map is
-  // looked at once, however often it is merged.
+  // Searches through merges, too: a later '<<' wins, and in a list of merges the first map wins.
+  // Each map is searched once, regardless of how often it is merged.
   [[nodiscard]] std::optional<NodeId> find(NodeId id, std::string_view key, Visited& visited,
                                            std::size_t depth = 0) const {
     const Node& map = document_.at(id);
@@ -136,7 +136,7 @@ class Patcher {
     }
   }
 
-  // The place of the item in the list that step `i` means.
+  // The index of the list item that step `i` names.
   [[nodiscard]] Result<std::size_t> item(NodeId id, const std::vector<Step>& steps,
                                          std::size_t i) const {
     const Node& list = document_.at(id);
@@ -205,7 +205,7 @@ class Patcher {
       put(parent, *place, value);
       return {};
     }
-    // a section with nothing in it
+    // a section without content
     if (document_.at(parent).kind == Node::Kind::Null) document_.at(parent).kind = Node::Kind::Map;
     if (document_.at(parent).kind != Node::Kind::Map) return no(not_a_map(parent, steps, last));
     if (const auto place = own(document_.at(parent), step.name)) {
@@ -215,7 +215,7 @@ class Patcher {
     note_near_miss(parent, steps);
     const NodeId key = document_.add(
         {.kind = plain_key(step.name) ? Node::Kind::Plain : Node::Kind::Quoted, .text = step.name});
-    const NodeId fresh = copied(value);  // what at() answered before is not there any more
+    const NodeId fresh = copied(value);  // references that at() returned before are invalid now
     document_.at(parent).keys.push_back(key);
     document_.at(parent).items.push_back({.node = fresh});
     return {};
@@ -224,7 +224,7 @@ class Patcher {
   void note_near_miss(NodeId parent, const std::vector<Step>& steps) {
     const std::string& name = steps.back().name;
     Visited visited;
-    if (find(parent, name, visited)) return;  // merged into the map: it gets a value of its own
+    if (find(parent, name, visited)) return;  // merged into the map: it gets its own value
     std::vector<std::string_view> names;
     std::unordered_set<NodeId> met;
     names_of(parent, names, met);
@@ -236,7 +236,7 @@ class Patcher {
   }
 
   static bool plain_key(std::string_view text) {
-    // in YAML 1.1
+    // special words in YAML 1.1
     constexpr auto kOtherThanText = std::to_array<std::string_view>(
         {"y", "n", "yes", "no", "on", "off", "true", "false", "null"});
     std::string small(text);
@@ -250,8 +250,8 @@ class Patcher {
            });
   }
 
-  // In place of the item: what is anchored here keeps its anchor, so that its aliases follow; an
-  // alias is replaced by a value of its own.
+  // Replaces the item. An anchored value keeps its anchor, so that its aliases follow the change.
+  // An alias is replaced by its own value.
   void put(NodeId parent, std::size_t place, const Document& value) {
     const Ref old = document_.at(parent).items[place];
     const NodeId fresh = copied(value);
@@ -278,8 +278,8 @@ class Patcher {
   std::vector<std::string> near_misses_;
 };
 
-// MindFormers' configurations include others by a path from their own directory, which the copy is
-// not in.
+// MindFormers' configurations include other files by a path relative to their own directory, and
+// the copy is in another directory.
 void fix_includes(Document& document, std::string_view name) {
   const std::size_t cut = name.rfind('/');
   if (cut == std::string_view::npos || document.at(document.root).kind != Node::Kind::Map) return;

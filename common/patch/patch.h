@@ -1,15 +1,13 @@
-// Changes to a configuration file: its text and a list of places with their new values -> the text
-// of the copy.
+// Changes a configuration file: it turns the file's text and a list of paths with new values into
+// the text of the copy. Pure.
 //
-//   a key that its map does not have        is added: configurations have defaults
-//   a map, an item or a list on the way     has to be there; else an error with the nearest name
-//   what an anchor shares                   is changed once, wherever the file refers to it, also
-//                                           when the path goes through an alias or a merge ('<<');
-//                                           a key of the map itself is set there alone
-//   an alias or a merged key itself         gets a value of its own there
-//   a key that is there twice               the last one is meant, as loaders take it
-//
-// Pure.
+//   a key that its map does not have        is added, because configurations have defaults
+//   a map, an item or a list on the path    must exist; otherwise an error with the nearest name
+//   a value that an anchor shares           is changed once, wherever the file refers to it, also
+//                                           if the path goes through an alias or a merge ('<<'); a
+//                                           key of the map itself is set only there
+//   an alias or a merged key itself         gets its own value there
+//   a key that exists twice                 the last one is changed, because loaders use it
 #pragma once
 
 #include <optional>
@@ -30,14 +28,15 @@ struct Change {
 
 inline constexpr std::size_t kValueBytesMax = 64 << 10;
 
-// By the name's end: .yaml and .yml, .json. Nothing: neither.
+// Decided by the ending of the name: .yaml and .yml, or .json. Nothing: neither.
 std::optional<Format> format_of(std::string_view name);
 
-// `name` is that of the file, for messages; it decides the format. Without changes: the text as a
-// copy is written, for comparing. Errors (InvalidArgument): "changing 'runer_config.epochs' of
-// '/srv/a.yaml': there is no 'runer_config'; nearest: 'runner_config'".
-// `near_misses` gets a sentence for each key that is added beside one of nearly the same name: who
-// mistypes a key changes nothing else.
+// `name` is the file's, for messages, and it decides the format. Without changes the result is the
+// text as a copy is written, for comparison. Errors (InvalidArgument): "changing
+// 'runer_config.epochs' of '/srv/a.yaml': there is no 'runer_config'; nearest: 'runner_config'".
+//
+// `near_misses` gets a sentence for each added key whose map has another key of nearly the same
+// name, because a mistyped key changes nothing else.
 Result<std::string> changed_file(std::string_view name, std::string_view text,
                                  std::span<const Change> changes,
                                  std::vector<std::string>* near_misses = nullptr);

@@ -14,7 +14,7 @@ using ranktable::shown;
 
 constexpr std::string_view kAccepted = "a.b.c | list[2] | list[type=NAME].key";
 
-// Up to one of `ends` that no backslash stands before; moves `text` to it.
+// Reads up to one of `ends` that has no backslash before it, and moves `text` to it.
 std::string take(std::string_view& text, std::string_view ends) {
   std::string out;
   while (!text.empty() && ends.find(text.front()) == std::string_view::npos) {
@@ -25,7 +25,7 @@ std::string take(std::string_view& text, std::string_view ends) {
   return out;
 }
 
-// Behind '['. False: not one.
+// Parses the text after '['. False: it is not an item.
 bool take_item(std::string_view& text, Step& step) {
   step.name = take(text, "=]");
   if (text.starts_with('=')) {
@@ -66,7 +66,7 @@ Result<std::vector<Step>> parse_path(std::string_view text) {
   if (text.size() > kPathBytesMax)
     return no(fmt::format("has {} bytes, at most {}", text.size(), kPathBytesMax));
   std::vector<Step> steps;
-  bool key = true;  // a key may stand here
+  bool key = true;  // a key may be at this position
   while (!text.empty()) {
     if (steps.size() >= kDepthMax) return no(fmt::format("has more than {} parts", kDepthMax));
     Step step;

@@ -1,6 +1,7 @@
-// Where a value is in a file: a.b.c, a.list[2],
-// callbacks[type=CheckpointMonitor].save_checkpoint_steps. A '.', '[', ']' or '\' that belongs to a
-// key has a backslash before it. Pure.
+// The path of a value in a file: a.b.c, a.list[2],
+// callbacks[type=CheckpointMonitor].save_checkpoint_steps. Pure.
+//
+// A '.', '[', ']' or '\' that belongs to a key has a backslash before it.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +17,17 @@ namespace muster::patch {
 struct Step {
   enum class Kind : std::uint8_t { Key, Index, Match };
   Kind kind = Kind::Key;
-  std::string name;   // Key; Match: the key that an item is known by
+  std::string name;   // Key; Match: the key whose value identifies an item
   std::string value;  // Match
   std::size_t index = 0;
 };
 
 inline constexpr std::size_t kPathBytesMax = 1024;
 
-// Errors (InvalidArgument) say what is wrong with it and what is accepted.
+// Errors (InvalidArgument) say what is wrong with the path and what is accepted.
 Result<std::vector<Step>> parse_path(std::string_view text);
 
-// The first `count` steps as they may be written.
+// The text of the first `count` steps.
 std::string path_text(const std::vector<Step>& steps, std::size_t count);
 
 }  // namespace muster::patch

@@ -27,7 +27,7 @@ bool ends_word(char c) {
 
 struct Assignment {
   std::string_view name;
-  std::size_t from = 0, to = 0;  // of the value
+  std::size_t from = 0, to = 0;  // positions of the value
   bool array = false;
 };
 
@@ -66,14 +66,15 @@ class Scanner {
     for (const Here& here : here_) leave_open("here-document", here.from);
     return std::move(found_);
   }
-  // What is open where the text ends: with it all behind it has been passed over. Empty: nothing.
+  // The construct that is still open at the end of the text: the scanner has skipped everything
+  // after its opening. Empty: there is none.
   [[nodiscard]] const std::string& open() const { return open_; }
 
  private:
   struct Level {
     char close = ')';
-    bool commands = false;  // there are comments and here-documents
-    bool string = false;    // a ' is nothing special
+    bool commands = false;  // comments and here-documents are possible
+    bool string = false;    // a ' has no special meaning
     std::size_t from = 0;
   };
   struct Here {
@@ -97,12 +98,12 @@ class Scanner {
 
   void word() {
     const std::size_t from = at_;
-    if (target_) {  // of a redirection
+    if (target_) {  // target of a redirection
       skip_word();
       target_ = false;
       return;
     }
-    if (naming_) {  // a function
+    if (naming_) {  // name of a function
       skip_word();
       naming_ = false;
       return;
@@ -140,7 +141,7 @@ class Scanner {
     declaring_ = std::ranges::find(kDeclare, text) != kDeclare.end();
   }
 
-  // From behind "[[" to behind its "]]": what is in between are patterns, no commands.
+  // Moves from after "[[" to after its "]]": the words between them are patterns and not commands.
   void skip_test(std::size_t open) {
     while (at_ < text_.size()) {
       const std::size_t from = at_;
@@ -152,7 +153,7 @@ class Scanner {
   }
 
   void redirection() {
-    if (next() == '(') {  // of a process: a word
+    if (next() == '(') {  // process substitution: a word
       ++at_;
       skip_bracketed({.close = ')', .commands = true});
       target_ = false;
@@ -253,7 +254,8 @@ class Scanner {
                       std::string_view("#%/^,").find(text_[at]) == std::string_view::npos};
   }
 
-  // From an opening character to behind the one that closes it, over all that is nested in between.
+  // Moves from an opening character to after the one that closes it, including everything nested
+  // between them.
   void skip_bracketed(Level first) {
     first.from = at_;
     std::vector<Level> levels = {first};

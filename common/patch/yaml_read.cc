@@ -17,7 +17,7 @@ namespace {
 
 using ranktable::shown;
 
-// YAML's own bound of a key on one line is 1,024 characters
+// YAML's own limit for a key on one line is 1,024 characters
 constexpr std::size_t kKeyBytesMax = 1000;
 
 // Thrown through yaml-cpp's parser, caught in read_yaml.
@@ -43,8 +43,8 @@ bool tag_name(std::string_view text) {
          });
 }
 
-// What the lines of a plain scalar come to when they are joined may not be one on a single line; no
-// program takes such a text for anything but a string.
+// The joined lines of a plain scalar may not be a valid plain scalar on one line. Every program
+// takes such a text for a string.
 bool stays_plain(std::string_view text) {
   return text.find('\n') == std::string_view::npos && text.find(": ") == std::string_view::npos &&
          text.find(" #") == std::string_view::npos && !text.ends_with(':');
@@ -89,7 +89,7 @@ class Builder final : public YAML::EventHandler {
  private:
   struct Level {
     NodeId node = 0;
-    std::optional<NodeId> key;  // of a map: read, its value not yet
+    std::optional<NodeId> key;  // of a map: the key is read, its value is not
   };
 
   [[noreturn]] static void refuse(const YAML::Mark& mark, const std::string& why) {
@@ -150,7 +150,7 @@ class Builder final : public YAML::EventHandler {
   Document& document_;
   std::size_t depth_max_;
   std::vector<Level> levels_;
-  std::string name_;  // of the anchor of the value that comes next
+  std::string name_;  // anchor of the next value
   std::unordered_map<YAML::anchor_t, NodeId> anchored_;
 };
 

@@ -9,7 +9,7 @@
 namespace muster::patch {
 namespace {
 
-// The code point at text[at] of UTF-8 text, and its bytes.
+// The code point at text[at] of UTF-8 text, and its number of bytes.
 std::pair<std::uint32_t, std::size_t> code_point(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) {
     return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
@@ -23,7 +23,7 @@ std::pair<std::uint32_t, std::size_t> code_point(std::string_view text, std::siz
           4};
 }
 
-// What a reader of YAML 1.1 takes as it is inside of quotes on one line.
+// Whether a reader of YAML 1.1 accepts the character unchanged inside quotes on one line.
 bool printable(std::uint32_t code) {
   if (code < 0x20 || (code >= 0x7F && code < 0xA0)) return false;
   return code != 0x2028 && code != 0x2029 && code != 0xFEFF && code != 0xFFFE && code != 0xFFFF;
@@ -89,14 +89,14 @@ class Writer {
     return {};
   }
 
-  // "&name !!tag ", where there are any; the node has been written from here on.
+  // Returns "&name !!tag " if the node has them. From this call on the node counts as written.
   std::string begin(NodeId id) {
     const Node& node = document_.at(id);
     std::string text;
     if (!node.anchor.empty()) {
       std::uint32_t& used = used_[node.anchor];
       std::string name = node.anchor;
-      while (++used > 1) {  // the name may be another node's own
+      while (++used > 1) {  // another node may have this name itself
         name = fmt::format("{}_{}", node.anchor, used);
         if (used_.try_emplace(name, 1).second) break;
       }
@@ -129,7 +129,7 @@ class Writer {
     }
   }
 
-  // Behind "key:" or "-".
+  // Writes the value after "key:" or "-".
   void value(NodeId id, std::size_t indent, bool in_list) {
     if (!names_[id].empty()) {
       out_ += fmt::format(" *{}\n", names_[id]);
@@ -152,7 +152,7 @@ class Writer {
   }
 
   const Document& document_;
-  std::vector<std::string> names_;  // of the nodes with an anchor that are written
+  std::vector<std::string> names_;  // names of anchored nodes that are already written
   std::unordered_map<std::string, std::uint32_t> used_;
   std::string out_;
   bool too_deep_ = false;

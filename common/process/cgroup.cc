@@ -21,7 +21,7 @@ namespace muster::process {
 namespace {
 
 constexpr long kCgroup2Magic = 0x63677270;
-// a group that its worker removes at this moment rings for nobody any more
+// A group that its worker removes at this moment sends no more events, so the wait is short.
 constexpr long kGoneCheckMs = 50;
 constexpr const char* kOwnerAttribute = "user.muster.agent";
 
@@ -34,7 +34,7 @@ std::unexpected<Error> failed(const char* doing, const std::filesystem::path& pa
   return fail_errno(std::string(doing) + " cgroup '" + path.string() + "'", error);
 }
 
-// The number behind `key` and a blank at the start of a line.
+// Returns the number after `key` and a blank at the start of a line, or 0.
 std::uint64_t value_of(const std::string& text, const std::string& key) {
   for (std::size_t at = 0; at < text.size();) {
     auto end = text.find('\n', at);
@@ -56,7 +56,7 @@ Result<void> write_word(const std::filesystem::path& file, std::string_view word
   return {};
 }
 
-// Each pid in `group` and below it.
+// Calls `visit` with each pid in `group` and below it.
 template <class Visit>
 void each_pid(const std::filesystem::path& group, const Visit& visit) {
   if (const auto text = io::read_file(group / "cgroup.procs", 16U << 20U)) {
@@ -115,10 +115,9 @@ Result<void> Cgroup::add(pid_t pid) const {
 Result<void> Cgroup::kill() const {
   if (::access((path_ / "cgroup.kill").c_str(), W_OK) == 0)
     return write_word(path_ / "cgroup.kill", "1");
-  // Before Linux 5.14. A pid that was read and died could be a stranger's by now, but not while it
-  // still is in our group: each is
-  // looked up again in the moment of the kill by reading the file anew until nothing is in it (the
-  // caller waits for empty()).
+  // Before Linux 5.14 there is no cgroup.kill. A pid that was read could belong to a stranger by
+  // now, but not while that process is in our group. So the file is read anew for each round of
+  // kills, until the group is empty (the caller waits for empty()).
   each_pid(path_, [](pid_t pid) { ::kill(pid, SIGKILL); });
   return {};
 }
@@ -130,7 +129,7 @@ std::uint32_t Cgroup::count() const {
 }
 
 Result<bool> Cgroup::empty() const {
-  // Through the descriptor that is polled: that read is what makes its POLLPRI go away.
+  // Read through the descriptor that is polled: this read is what clears its POLLPRI.
   std::string text(4096, '\0');
   const ssize_t count = ::pread(events_.get(), text.data(), text.size(), 0);
   if (count < 0) return failed("reading the events of", path_, errno);
@@ -182,8 +181,8 @@ std::optional<std::string> owner_of(const std::filesystem::path& base) {
 }
 
 Result<void> make_run_group(const std::filesystem::path& group) {
-  // Each round but the last means that another run's end has taken the base away in between; a node
-  // has few runs.
+  // Each further round means that another run's end has removed the base in between. A node has few
+  // runs, so 100 rounds are enough.
   for (int round = 0; round < 100; ++round) {
     if (::mkdir(group.parent_path().c_str(), 0755) != 0 && errno != EEXIST)
       return failed("making", group.parent_path(), errno);
@@ -201,7 +200,7 @@ Result<void> remove_run_group(const std::filesystem::path& group) {
     if (auto removed = there->remove(); !removed) return removed;
   }
   const auto base = group.parent_path();
-  // refused as long as it holds another run's
+  // The kernel refuses this while the base holds another run's group.
   if (base.filename().string().starts_with(kBasePrefix)) ::rmdir(base.c_str());
   return {};
 }

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kWordBits = 8 * sizeof(unsigned long);
 using CpuMask = std::array<unsigned long, kCpusMost / kWordBits>;
 
-// A number at the start of `text`, which is moved behind it.
+// Removes a number from the front of `text` and returns it.
 std::optional<unsigned> take_cpu(std::string_view& text) {
   unsigned cpu = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), cpu);

@@ -12,7 +12,7 @@
 namespace muster::process {
 
 Result<ProcStat> parse_stat(std::string_view text) {
-  // "PID (name) S PPID PGRP SESSION ...": the name may hold anything, so count from its last
+  // "PID (name) S PPID PGRP SESSION ...": the name may contain anything, so count from the last
   // bracket.
   const auto bracket = text.rfind(')');
   if (bracket == std::string_view::npos)
@@ -50,7 +50,7 @@ Result<ProcStat> parse_stat(std::string_view text) {
 
 Result<ProcStat> read_stat(pid_t pid) {
   auto text = io::read_file("/proc/" + std::to_string(pid) + "/stat", 16384);
-  // A process that goes while its stat is read answers ESRCH, not ENOENT.
+  // If a process exits while its stat is read, the read fails with ESRCH, not ENOENT.
   if (!text)
     return fail(::kill(pid, 0) != 0 && errno == ESRCH ? ErrorCode::NotFound : text.error().code,
                 std::move(text.error().message));

@@ -1,5 +1,6 @@
-// Which process: a pid means pid plus start time (/proc/PID/stat field 22), on one boot. Reads
-// /proc; any thread; never signals.
+// Identifies a process: a pid plus its start time (/proc/PID/stat field 22), on one boot. Stateless
+// functions that read /proc and never send signals. Any thread.
+//
 // A process that is gone is ErrorCode::NotFound.
 #pragma once
 
@@ -28,20 +29,20 @@ struct ProcStat {
   std::uint64_t flags = 0;  // PF_*
   std::uint64_t start_time = 0;
   std::uint64_t rss_pages = 0;
-  std::uint64_t env_start = 0;  // 0 when we may not look into it, and in the moment of its exec
+  std::uint64_t env_start = 0;  // 0 when we may not read it, and at the moment of its exec
   std::uint64_t env_end = 0;
 };
 
-// The text of /proc/PID/stat. The name in it may hold blanks and brackets.
+// Parses the text of /proc/PID/stat. The process name in it may contain blanks and brackets.
 Result<ProcStat> parse_stat(std::string_view text);
 Result<ProcStat> read_stat(pid_t pid);
 
 Result<ProcessId> identify(pid_t pid);
 Result<ProcessId> self();
-// Runs (a zombie does not), with this very start time.
+// True if the process runs (a zombie does not) and has exactly this start time.
 bool alive(const ProcessId& process);
 
-// /proc/sys/kernel/random/boot_id, without the newline.
+// Reads /proc/sys/kernel/random/boot_id, without the newline.
 Result<BootId> boot_id();
 
 }  // namespace muster::process

@@ -28,8 +28,8 @@ Result<Pidfd> Pidfd::open_child(pid_t pid) {
 Result<Pidfd> Pidfd::open(const ProcessId& process) {
   auto pidfd = open_child(process.pid);
   if (!pidfd) return pidfd;
-  // Handle first, start time second: if the time fits now, the pid was this process's all the
-  // while, so the handle is on it.
+  // Open the handle first and read the start time second. If the start time matches now, the pid
+  // belonged to this process all the time, so the handle is on it.
   const auto seen = identify(process.pid);
   if (!seen) return fail(Error(seen.error()));
   if (seen->start_time != process.start_time) {

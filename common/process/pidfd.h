@@ -1,6 +1,8 @@
-// Pidfd: a handle on one process, checked by start time when it is opened, so that a signal can
-// never hit a stranger who got the pid. Owns the descriptor. Any thread. Readable (poll, epoll,
-// asio) once the process has exited.
+// A Pidfd is a handle on one process and owns its descriptor. Its creator owns it, mostly the
+// agent's host. Any thread.
+//
+// open() checks the start time, so that a signal can never reach a stranger that got the pid later.
+// The descriptor is readable (poll, epoll, asio) once the process has exited.
 #pragma once
 
 #include "common/io/unique_fd.h"
@@ -10,14 +12,14 @@ namespace muster::process {
 
 class Pidfd {
  public:
-  // NotFound: gone, or another process has the pid now.
+  // NotFound: the process is gone, or another process has the pid now.
   static Result<Pidfd> open(const ProcessId& process);
-  // Of our own child that we have not reaped: no check is needed.
+  // For our own child that we have not reaped yet: it needs no check.
   static Result<Pidfd> open_child(pid_t pid);
 
   [[nodiscard]] int fd() const { return fd_.get(); }
   int release() { return fd_.release(); }
-  // NotFound: it has been reaped. A zombie takes signals and ignores them.
+  // NotFound: the process has been reaped. A zombie accepts signals and ignores them.
   Result<void> signal(int number) const;
   [[nodiscard]] bool exited() const;
 

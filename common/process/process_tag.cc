@@ -21,21 +21,21 @@ namespace muster::process {
 namespace {
 
 constexpr std::uint64_t kKernelThread = 0x00200000;  // PF_KTHREAD
-// an exec takes less; a longer one is met by the next look
+// An exec takes less time; the next scan finds a longer one.
 constexpr long kScanAgainNs = 1'000'000;
-constexpr long kClosedAgainNs = 250'000'000;  // what is closed to us may be for long
+constexpr long kClosedAgainNs = 250'000'000;  // a process may be closed to us for long
 
 enum class Check : std::uint8_t { Carries, Clean, Empty, Closed, Unknown };
 
-// Of one whose environment could not be read. Any other error, such as having no descriptor left
-// for the look, says nothing of who carries what, and must never be taken for clean.
+// Judges a process whose environment could not be read. Any other error (for example no free
+// descriptor) proves nothing about who carries the tag, so it must never count as clean.
 Check without_environment(int error) {
   if (error == ENOENT || error == ESRCH) return Check::Clean;
   return error == EACCES || error == EPERM ? Check::Closed : Check::Unknown;
 }
 
-// Whether "\0NAME=value\0" is in the environment; Unknown: `error` says why. `room` is reused from
-// process to process.
+// Checks whether "\0NAME=value\0" is in the environment. For Unknown, `error` has the reason.
+// `room` is reused from process to process.
 Check examine(int proc, const char* pid, std::string_view wanted, std::string& room, int& error) {
   const auto without = [&error](int number) {
     error = number;
@@ -68,9 +68,9 @@ Check examine(int proc, const char* pid, std::string_view wanted, std::string& r
   return Check::Clean;
 }
 
-// An environment that read empty has these reasons: a kernel thread, a zombie, a program started
-// with none, or one that was in the middle of its exec or exit. Of the last two it is not known
-// what it carries, also when the exec is over by now: its environment must be read again.
+// An environment may read as empty for these reasons: a kernel thread, a zombie, a program started
+// with none, or a process in the middle of its exec or exit. For the last two it is not known what
+// they carry, even if the exec is over by now. Their environment must be read again.
 bool started_with_none(const ProcStat& stat) {
   return stat.env_end != 0 && stat.env_start == stat.env_end;
 }
@@ -78,8 +78,8 @@ bool in_between(const ProcStat& stat) {
   return (stat.flags & kKernelThread) == 0 && stat.state != 'Z' && stat.state != 'X' &&
          !started_with_none(stat);
 }
-// An exec lays both ends of the environment at one place before it knows the second: for a moment
-// that looks like none.
+// An exec first sets both ends of the environment to one address, because it does not know the
+// second yet. For a moment that looks like an empty environment.
 bool stays_with_none(pid_t pid) {
   constexpr int kChecks = 4;
   for (int check = 0; check < kChecks; ++check) {
@@ -90,8 +90,8 @@ bool stays_with_none(pid_t pid) {
   return true;
 }
 
-// The real user. Its /proc directory belongs to root when it is not dumpable. Nothing: it is gone,
-// or could not be looked at.
+// Returns the real user. It does not use the owner of the /proc directory, which is root for a
+// process that is not dumpable. Returns nothing if the process is gone or could not be read.
 std::optional<uid_t> user_of(pid_t pid) {
   const auto status = io::read_file("/proc/" + std::to_string(pid) + "/status", 65536);
   const auto at = status ? status->find("\nUid:") : std::string::npos;
@@ -99,8 +99,8 @@ std::optional<uid_t> user_of(pid_t pid) {
   return static_cast<uid_t>(std::strtoul(status->c_str() + at + 5, nullptr, 10));
 }
 
-// Ourselves and above: where orphans of the run come to, besides process 1. A reaper of theirs is
-// above whoever started the run.
+// Returns this process and its ancestors. Orphans of the run get one of these, or process 1, as
+// their parent: a reaper of orphans is above the process that started the run.
 std::set<pid_t> own_line() {
   std::set<pid_t> line{0, 1};
   for (pid_t pid = ::getpid(); line.insert(pid).second;) {
@@ -111,8 +111,8 @@ std::set<pid_t> own_line() {
   return line;
 }
 
-// A session keeps its number to itself as long as it has a member; the number of an empty one may
-// be anybody's.
+// A session keeps its number as long as it has a member. The number of an empty session may belong
+// to anybody.
 enum class Led : std::uint8_t { Ours, Gone, Others };
 
 Led led_by(const Family& family, const ProcStat& stat) {
@@ -127,14 +127,14 @@ bool in_session_of(const Family& family, const ProcStat& stat) {
   return led_by(family, stat) != Led::Others;
 }
 
-// One that may be of the run's and has thrown its environment away (`env -i`): it is in a session
+// A process that may be of the run and has emptied its environment (`env -i`). It is in a session
 // that a rank leads or has led.
 struct Emptied {
   ProcessId id;
   pid_t session = 0;
 };
 struct Emptieds {
-  // maybe: the leader is gone, others must say whose the session is
+  // `maybe`: the leader is gone, so other processes must show whose session it is
   std::vector<Emptied> surely, maybe;
 
   void examine(const Family& family, pid_t pid, const ProcStat& stat) {
@@ -168,7 +168,7 @@ Kin kin_of(const Family& family, const std::set<pid_t>& line, ProcStat stat) {
     if (in_session_of(family, stat)) return Kin::Family;
     if (line.contains(stat.parent)) return Kin::Unknown;
     auto above = read_stat(stat.parent);
-    if (!above) return Kin::Unknown;  // gone meanwhile: it has another parent by the next look
+    if (!above) return Kin::Unknown;  // gone; the next scan sees another parent
     stat = *above;
   }
 }
@@ -184,7 +184,7 @@ Result<ProcessTagScan> scan_process_tag(std::string_view name, std::string_view 
   ProcessTagScan scan;
   Emptieds emptieds;
   const pid_t own = ::getpid();
-  std::optional<std::set<pid_t>> line;  // made when it is needed: rarely
+  std::optional<std::set<pid_t>> line;  // made only when needed, which is rare
   for (;;) {
     errno = 0;
     const dirent* entry = ::readdir(proc.get());
@@ -257,11 +257,11 @@ Result<ProcessTagSweep::Progress> ProcessTagSweep::step() {
     if (family_) family_->known_sessions = std::move(scan->sessions);
     bool fresh = false;
     for (const auto& process : scan->found) {
-      if (killed_.contains(process)) continue;  // dies, and is waited for
-      // What left its session with it and is closed to us goes by that session.
+      if (killed_.contains(process)) continue;  // it dies, and the sweep waits for it
+      // Processes that left the session with it and are closed to us are judged by its own session.
       if (family_) family_->leaders.insert(process);
       auto pidfd = Pidfd::open(process);
-      if (!pidfd && pidfd.error().code == ErrorCode::NotFound) continue;  // gone by itself
+      if (!pidfd && pidfd.error().code == ErrorCode::NotFound) continue;  // it exited by itself
       if (!pidfd) return fail(std::move(pidfd.error()));
       if (auto sent = pidfd->signal(SIGKILL); !sent && sent.error().code != ErrorCode::NotFound)
         return fail(std::move(sent.error()));
@@ -273,7 +273,7 @@ Result<ProcessTagSweep::Progress> ProcessTagSweep::step() {
       waiting_.emplace_back(pidfd->release());
     }
     if (fresh) {
-      clean = 0;  // what it may have forked meanwhile is met by the next look
+      clean = 0;  // it may have forked meanwhile; the next scan finds that
       continue;
     }
     if (!scan->found.empty() || !waiting_.empty() || scan->unsettled > 0 || !closed_.empty()) {

@@ -1,8 +1,9 @@
-// posix_spawn with what muster needs of it. For agent and client: gRPC must not be forked without
-// exec, so daemons only ever spawn.
-// Every descriptor above 2 that is not named is closed in the child, the signal mask is emptied and
-// every disposition is the default. Blocking for the moment of the exec; any thread. The caller
-// reaps.
+// Starts a process with posix_spawn and the settings that muster needs. Stateless functions; the
+// caller owns the child and reaps it. Any thread; blocks until the exec.
+//
+// A process with gRPC must not fork without exec, so agent and client only use spawn. The child
+// closes every descriptor above 2, has an empty signal mask, and has the default action for every
+// signal.
 #pragma once
 
 #include <sys/types.h>
@@ -22,24 +23,24 @@ struct OpenFile {
 };
 
 struct SpawnRequest {
-  std::string path;  // absolute, or found on PATH of the caller when it holds no '/'
+  std::string path;  // absolute, or searched on the caller's PATH when it has no '/'
   std::vector<std::string> argv;
   std::vector<std::string> env;  // NAME=value: the whole environment
   std::optional<std::string> cwd;
   OpenFile standard_in{.path = "/dev/null"};
   OpenFile standard_out{.path = "/dev/null", .flags = 01};
-  std::optional<OpenFile> standard_err;  // none: where standard_out goes
-  // a descriptor of ours instead of standard_out (a pipe's end)
+  std::optional<OpenFile> standard_err;  // none: same as standard_out
+  // a descriptor of this process in place of standard_out (a pipe's end)
   std::optional<int> out_fd;
   std::optional<int> err_fd;
   bool inherit_standard = false;  // leave 0, 1, 2 as they are
-  bool new_session = false;       // setsid: a daemon of its own
+  bool new_session = false;       // setsid: the child is a daemon of its own
 };
 
-// "executing '/x': No such file or directory".
+// An error has the form "executing '/x': No such file or directory".
 Result<pid_t> spawn(const SpawnRequest& request);
 
-// The caller's own environment as NAME=value.
+// Returns the caller's own environment as NAME=value.
 std::vector<std::string> own_environment();
 
 }  // namespace muster::process

@@ -19,7 +19,7 @@ namespace muster::process {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// from SIGKILL to the end; nothing but the kernel itself takes longer
+// The time from SIGKILL to the end. Only the kernel itself can take longer.
 constexpr int kDeathMs = 200;
 
 struct Running {
@@ -31,7 +31,8 @@ struct Running {
   bool open = true;
 };
 
-// Takes what is there, one byte more than `most` at the most. False: the end, or more than that.
+// Reads what is available, at most one byte more than `most`. Returns false at the end of the
+// stream, or beyond `most`.
 bool drain(int fd, std::string& into, std::size_t most) {
   std::array<char, 4096> part{};
   for (;;) {
@@ -56,7 +57,7 @@ std::string time_text(std::chrono::milliseconds time) {
   return std::to_string(time.count()) + " ms";
 }
 
-// False: it has not died.
+// Returns false if the process has not died.
 bool reap(const Running& tool, int& status) {
   for (const int wait_ms : {0, kDeathMs}) {
     pollfd death{.fd = tool.handle.fd(), .events = POLLIN, .revents = 0};
@@ -69,7 +70,7 @@ bool reap(const Running& tool, int& status) {
   return false;
 }
 
-// Why it cannot be started, or it runs.
+// Starts the program, or puts into `answer` why it cannot be started.
 std::optional<Running> start(const ToolRequest& request, const std::vector<std::string>& env,
                              std::size_t index, ToolAnswer& answer) {
   int ends[2] = {-1, -1};
@@ -121,7 +122,8 @@ std::vector<ToolAnswer> ToolRunner::run(const std::vector<ToolRequest>& requests
 
   const auto finish = [&](Running& tool) {
     ToolAnswer& answer = answers[tool.index];
-    // a stuck one, or what it left behind; it is not reaped yet, so the group is its own
+    // This ends a stuck program, or what the program left behind. It is not reaped yet, so the
+    // group is still its own.
     ::kill(-tool.pid, SIGKILL);
     int status = 0;
     const bool gone = reap(tool, status);

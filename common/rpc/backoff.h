@@ -1,25 +1,33 @@
-// How long to wait before the next try: doubles from kReconnectMin to kReconnectMax, each drawn
-// from its upper half, so that a thousand agents of a controller that was just started do not
-// arrive together. Pure: the caller brings the seed and does the waiting.
+// Computes how long to wait before the next try. Each reconnect loop owns one, for example the
+// agent's Link. It has no lock: its owner's thread supplies the seed and does the waiting.
 //
-// Why these numbers. However long a controller was away, an agent's next try comes within
-// kReconnectMax of the moment it listens again; all agents are to be attached a second after that
-// moment. Half a second leaves the other half for connecting, Hello and the synced batches in which
-// Hellos are registered.
-//   while it is away   a waiting agent tries every 375 ms on average (drawn from 250 to 500), 2.7
-//                      times a second: 64 agents 170 tries/s, 2,000 agents 5,300/s. A machine
-//                      without a listener answers each with one small packet from its kernel; on a
-//                      unix socket it is a failed system call. A try costs an agent 1.5 ms, 0.4 %
-//                      of a core as long as the outage lasts. A host that answers nothing is tried
-//                      less often: each try takes up to 2 s.
-//   when it is back    the agents arrive spread over those 500 ms. An agent costs the controller
-//                      about 1 ms (two streams, Hello, the first heartbeat): 64 agents are attached
-//                      half a second after listen on two cores that are busy with other things.
-//                      2,000 are 4,000 connects/s and 2 s of CPU: four cores have them all within
-//                      the second; with fewer the later ones wait in their connect, of which the
-//                      queue of a listening socket holds 4,096.
-// A ceiling of 2 s, as is usual, spares little of that and costs every outage up to 2 s. The first
-// tries are quicker because most losses are short.
+// The time doubles from kReconnectMin to kReconnectMax. Each wait is drawn from the upper half of
+// that time, so that a thousand agents of a freshly started controller do not arrive together.
+//
+// Why these numbers: a second after the controller listens again, all agents should be connected,
+// however long it was away. An agent's next try comes within kReconnectMax of that moment. The
+// other half second is left for connecting, Hello and the synced batches in which Hellos are
+// registered.
+//
+// While the controller is away:
+// - A waiting agent tries every 375 ms on average (drawn from 250 to 500), that is 2.7 times a
+//   second. 64 agents make 170 tries/s, 2,000 agents 5,300/s.
+// - A machine without a listener answers each try with one small packet from its kernel. On a unix
+//   socket a try is a failed system call.
+// - A try costs an agent 1.5 ms, which is 0.4 % of a core as long as the outage lasts.
+// - A host that answers nothing is tried less often: each try takes up to 2 s.
+//
+// When the controller is back:
+// - The agents arrive spread over those 500 ms.
+// - An agent costs the controller about 1 ms (two streams, Hello, the first heartbeat).
+// - 64 agents are connected half a second after listen, on two cores that are busy with other
+//   things.
+// - 2,000 agents are 4,000 connects/s and 2 s of CPU. Four cores have them all within the second.
+//   With fewer cores the later ones wait in their connect; the queue of a listening socket has
+//   space for 4,096.
+//
+// The usual ceiling of 2 s would save little of that, and every outage would last up to 2 s longer.
+// The first tries are quicker because most losses are short.
 #pragma once
 
 #include <algorithm>

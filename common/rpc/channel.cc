@@ -9,10 +9,10 @@ namespace {
 
 constexpr int kKeepaliveTimeMs = 5'000;
 constexpr int kKeepaliveTimeoutMs = 3'000;
-// Covers a first packet that was lost (sent again after 1 s) and a server that has 2,000 others to
-// greet.
+// It is long enough for a lost first packet (sent again after 1 s) and for a server that has to
+// greet 2,000 others.
 constexpr int kConnectMostMs = 2'000;
-constexpr std::size_t kSocketPathMax = 107;  // sun_path, with its end
+constexpr std::size_t kSocketPathMax = 107;  // sun_path, with its terminator
 
 }  // namespace
 
@@ -61,10 +61,10 @@ grpc::ChannelArguments channel_arguments() {
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
                    kReconnectMin / std::chrono::milliseconds(1));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMax / std::chrono::milliseconds(1));
-  // in truth: how long one attempt to connect may take
+  // In gRPC this value also limits how long one attempt to connect may take.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMostMs);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // a proxy variable in a user's environment must not capture loopback
+  // A proxy variable in a user's environment must not redirect loopback connections.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   return arguments;
@@ -85,7 +85,7 @@ void tune_server(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  // a second daemon on the port must fail, not share it
+  // A second daemon on the port must fail and not share the port.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsMax);
   builder.SetMaxReceiveMessageSize(kRequestBytesMax);

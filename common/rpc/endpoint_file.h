@@ -1,6 +1,8 @@
-// The two small files by which clients and agents find a private cluster: the endpoint file (JSON:
-// address, token_file, cluster_id, pid) and the token file (one line). Both mode 0600, replaced by
-// rename; a token file that others may read is refused.
+// Reads and writes the two small files by which clients and agents find a private cluster. The
+// controller writes both files. Stateless functions, any thread; blocking.
+//
+// The endpoint file is JSON: address, token_file, cluster_id, pid. The token file is one line. Both
+// have mode 0600 and are replaced by rename. A token file that others may read is refused.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +23,16 @@ struct EndpointFile {
 };
 
 Result<void> write_endpoint_file(const std::filesystem::path& path, const EndpointFile& file);
-// NotFound when there is none.
+// NotFound if the file does not exist.
 Result<EndpointFile> read_endpoint_file(const std::filesystem::path& path);
 
-// The token's text. NotFound; NotAllowed when group or others may read it; InvalidArgument when it
-// is empty or has odd bytes.
+// Returns the token's text. Errors: NotFound; NotAllowed when group or others may read the file;
+// InvalidArgument when the text is empty or has odd bytes.
 Result<std::string> read_token_file(const std::filesystem::path& path);
-// 256 random bits in hex, to a file that must not exist yet.
+// Writes 256 random bits in hex to a file that must not exist yet.
 Result<std::string> make_token_file(const std::filesystem::path& path);
 
-// Both together: what make_channel() and authorize() need.
+// Reads both files: the result has what make_channel() and authorize() need.
 Result<Endpoint> load_endpoint(const std::filesystem::path& endpoint_file);
 
 }  // namespace muster::rpc

@@ -49,8 +49,8 @@ ErrorCode to_error_code(grpc::StatusCode code) {
   return ErrorCode::Internal;
 }
 
-// A status travels in trailers, of which gRPC takes 8 KiB, everything but plain ASCII three bytes a
-// byte; a longer one would arrive as gRPC's complaint about it.
+// A status travels in trailers, and gRPC accepts 8 KiB of them. Each byte that is not plain ASCII
+// takes three bytes there. A longer text would arrive as an error of gRPC about it.
 std::string bounded(const std::string& message) {
   constexpr std::size_t kMost = 6 << 10;
   std::size_t cost = 0, end = 0;

@@ -1,5 +1,7 @@
-// Error <-> grpc::Status: the one table. The text travels in the message, unchanged up to what gRPC
-// takes; of a longer one the beginning.
+// Converts an Error to a grpc::Status and back, by one table. Pure.
+//
+// The text travels in the message. It is unchanged up to the length that gRPC accepts; a longer
+// text is cut at the end.
 #pragma once
 
 #include <grpcpp/support/status.h>
@@ -9,7 +11,7 @@
 namespace muster::rpc {
 
 grpc::Status to_status(const Error& error);
-// Of a status that is not OK.
+// `status` must not be OK.
 Error to_error(const grpc::Status& status);
 
 }  // namespace muster::rpc

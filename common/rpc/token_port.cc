@@ -22,12 +22,12 @@ std::string_view view(const grpc_slice& slice) {
           GRPC_SLICE_LENGTH(slice)};  // NOLINT: what a slice is made of
 }
 
-// Of one listener; gRPC's core owns it.
+// The state of one listener. gRPC's core owns it.
 struct Expected {
   std::string authorization;  // empty: there is no token
 };
 
-// nullptr: it is the cluster's token.
+// Returns nullptr if the call has the cluster's token.
 const char* why_not(const Expected& expected, const grpc_metadata* metadata, std::size_t count) {
   if (expected.authorization.empty())
     return "calling the controller: this address needs a token, and the controller has none; it is "
@@ -51,11 +51,12 @@ void check(void* state, grpc_auth_context*, const grpc_metadata* metadata, std::
 
 void destroy(void* state) { delete static_cast<Expected*>(state); }
 
-// gRPC's C++ side takes such a check only together with TLS, its core with any port.
+// gRPC's C++ interface accepts such a check only together with TLS; its core accepts it with any
+// port.
 class TokenCredentials final : public grpc::ServerCredentials {
  public:
   explicit TokenCredentials(std::string token) : token_(std::move(token)) {}
-  // it has its own
+  // This class has a check of its own.
   void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
 
  private:

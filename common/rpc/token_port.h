@@ -1,6 +1,9 @@
-// A port of a server that asks every call for the cluster's token before it reads anything of it: a
-// caller without one costs no more than its headers. What a handler could refuse is read first,
-// whole, and an unfinished request of any length would stay in memory.
+// Makes a server port that checks the cluster's token of every call before it reads the request.
+// The controller's server owns the credentials. The check runs on gRPC's threads.
+//
+// A caller without a token costs no more than its headers. A check in a handler would come too
+// late: gRPC reads the whole request first, and an unfinished request of any length would stay in
+// memory.
 #pragma once
 
 #include <grpcpp/security/server_credentials.h>
@@ -10,10 +13,9 @@
 
 namespace muster::rpc {
 
-// For ServerBuilder::AddListeningPort. Every service of the server is behind it, health and
-// reflection as well. Without TLS: addresses of channel.h. A call without the token, or with
-// another one, is answered UNAUTHENTICATED with a sentence. Compared in constant time; on gRPC's
-// threads.
+// For ServerBuilder::AddListeningPort. Every service of the server is behind the check, health and
+// reflection as well. There is no TLS; addresses are those of channel.h. A call without the token
+// or with another one gets UNAUTHENTICATED with a sentence. The comparison takes constant time.
 std::shared_ptr<grpc::ServerCredentials> token_credentials(std::string token);
 
 }  // namespace muster::rpc

@@ -1,6 +1,9 @@
-// The appended files of a run directory: `events` (the worker's) and `mark` (the agent's). One
-// writer each, any number of readers;
-// a reader remembers how far it came and gets only what is new. Any thread; blocking.
+// Writers and readers for the appended files of a run directory: `events` and `mark`. The worker
+// owns the writer of `events`; the agent's host owns the writer of `mark` and readers of both. Any
+// thread; blocking.
+//
+// Each file has one writer and any number of readers. A reader remembers its offset and gets only
+// new records.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +19,7 @@
 
 namespace muster::rundir {
 
-// Records `record` is stamped with.
+// The times and the boot id that each record carries.
 struct Stamp {
   Now now;
   BootId boot;
@@ -25,13 +28,13 @@ struct Stamp {
 template <class Record>
 class LogWriter {
  public:
-  // Makes the file if it is not there, cuts off a torn tail.
+  // Creates the file if it does not exist. Cuts off a torn tail.
   static Result<LogWriter> open(const std::filesystem::path& path) {
     auto frames = io::FrameWriter::open(path);
     if (!frames) return fail(std::move(frames.error()));
     return LogWriter(std::move(*frames));
   }
-  // All in one write; on an error none is in the file.
+  // One write appends all records. On an error none is in the file.
   Result<void> append(const std::vector<Record>& records) {
     std::vector<std::string> payloads;
     payloads.reserve(records.size());
@@ -39,9 +42,9 @@ class LogWriter {
     return frames_.append(payloads);
   }
   Result<void> append(const Record& record) { return frames_.append(record.SerializeAsString()); }
-  // Room for that many bytes, so that a full disk stops nothing.
+  // Reserves space for `bytes` more, so that a full disk does not stop later appends.
   void reserve(std::uint64_t bytes) { frames_.reserve(bytes); }
-  // errno of the last append; 0: it went well.
+  // errno of the last append, or 0 if that append succeeded.
   [[nodiscard]] int error() const { return frames_.error(); }
 
  private:
@@ -53,8 +56,9 @@ template <class Record>
 class LogReader {
  public:
   explicit LogReader(std::filesystem::path path) : path_(std::move(path)) {}
-  // What is new since the last call; a file that is not there yet has nothing. A torn tail is met
-  // again by the next call. Behind damage nothing can be read any more: damaged() stays true.
+  // Returns the records that are new since the last call. A file that does not exist yet has none.
+  // The next call reads a torn tail again. Nothing after damage can be read any more: damaged()
+  // stays true.
   Result<std::vector<Record>> read() {
     std::vector<Record> records;
     for (bool more = !damaged_; more;) {
@@ -89,7 +93,7 @@ using EventReader = LogReader<v1::Event>;
 using MarkWriter = LogWriter<v1::Mark>;  // on RunLayout::mark()
 using MarkReader = LogReader<v1::Mark>;
 
-// Empty records with the stamp in.
+// Return an empty record with the stamp in it.
 v1::Event stamped_event(const Stamp& stamp);
 v1::Mark stamped_mark(const Stamp& stamp);
 WallTime wall_time(const v1::Event& event);

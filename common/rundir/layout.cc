@@ -11,7 +11,7 @@ bool is_name_character(char c) {
          c == '_';
 }
 
-// A whole number as we write it: no sign, no leading zero.
+// Parses a whole number in muster's own form: no sign, no leading zero.
 std::optional<std::uint32_t> plain_number(std::string_view text) {
   std::uint32_t number = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);

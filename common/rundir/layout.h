@@ -1,51 +1,52 @@
-// The run directory: what agent and worker know of one attempt on one node. Nobody builds its paths
-// elsewhere.
+// Builds the paths of the run directory, which has what agent and worker know of one attempt on one
+// node. Plain values.
+//
+// No other code builds these paths.
 //
 //   <agent state directory>/                    mode 0700
 //     identity            node instance, cluster id, highest controller epoch, highest acknowledged
-//                         journal index (synced: must outlive power)
+//                         journal index (synced: must survive a power cut)
 //     devices             the devices that the agent announced last, for its next start (synced)
-//     lock                flock: one agent a state directory
-//     write-test          agent: made and removed every few seconds, to see whether the disk takes
-//                         writes
+//     lock                flock: one agent for each state directory
+//     write-test          agent: made and removed every few seconds, to check whether the disk
+//                         accepts writes
 //     runs/
 //       <job>.<attempt>/
 //         launch          agent, before the spawn, by rename: what to run. Never changed.
 //         claim           O_EXCL, the first to make it owns the start: the worker (pid, start time,
 //                         boot id), or the agent (pid 0) for "never"
 //         lease           agent, by rename: boot time at which the orphan grace ends. The worker
-//                         kills its ranks when it is past or gone.
+//                         kills its ranks when that time has passed or the file is gone.
 //         events          worker, appended: setup, pids of auxiliary processes and ranks, started,
-//                         exits,
-//                         stop requested, swept
-//         wake FIFO            FIFO, made by the agent: the worker rings it after each write to
-//                              `claim`
-//                         or `events`. Not there: the agent looks now and then.
+//                         exits, stop requested, swept
+//         wake_fifo       FIFO, made by the agent: the worker writes to it after each write to
+//                         `claim` or `events`. Without it the agent checks from time to time.
 //         mark            agent, appended: refused, swept by the agent, first step seen, success
 //                         seen, evidence lines
 //         logs/rank-<N>.log      a rank's stdout and stderr, O_APPEND, the rank writes it itself
 //         logs/rank-<N>.cursor   agent: log segments after truncation, punched floor
-//         logs/worker.log        the worker's own complaints
-//         logs/auxiliary-<NAME>.log   an auxiliary process's stdout and stderr;
-//                                     auxiliary-<NAME>.cursor as
-//                                     of a rank
-//         logs/auxiliary-rank-<N>.log agent: its copy of the file into which a node's script sends
-//         the output of rank N of the training; .cursor as of a rank
-//         logs/auxiliary-rank-<N>.source   agent: how far that copy has come, and in which file
+//         logs/worker.log        the worker's own errors
+//         logs/auxiliary-<NAME>.log      an auxiliary process's stdout and stderr
+//         logs/auxiliary-<NAME>.cursor   as of a rank
+//         logs/auxiliary-rank-<N>.log    agent: its copy of the file into which a node's script
+//                                        sends the output of rank N of the training; .cursor as of
+//                                        a rank
+//         logs/auxiliary-rank-<N>.source agent: how far that copy has come, and in which file
 //         setup.sh        agent, before the spawn: the commands of runtime.setup, 0600
 //         setup.env       the setup's last act: its environment, which every process of the attempt
 //                         inherits
 //         logs/setup.log  the setup's stdout and stderr; setup.cursor as of a rank
-//         shim/           agent, before the spawn, for a script a node: torchrun, msrun and python
-//                         as links to muster-worker, first on the script's PATH
+//         shim/           agent, before the spawn, where a node runs one script: torchrun, msrun
+//                         and python as links to muster-worker, first on the script's PATH
 //         plog/rank-<N>/  agent, before the spawn: where the rank's engine writes its process log
 //                         (ASCEND_PROCESS_LOG_PATH); never more than a bound in it
 //         launches        the launchers in shim/, appended: when each launch inside the script
 //                         began, and how it ended
 //
-// Durable against the death of any process, not against power loss: no sync on the launch path;
-// every record carries the boot id.
-// Format: docs/run-directory.md. Version 1 is readable for ever.
+// The files survive the death of any process, but not a power loss. There is no sync on the launch
+// path; every record carries the boot id instead.
+//
+// Format: docs/run-directory.md. Version 1 stays readable for ever.
 #pragma once
 
 #include <cstdint>
@@ -72,7 +73,7 @@ class AgentLayout {
   [[nodiscard]] std::filesystem::path run(const JobId& job, AttemptNo attempt) const {
     return runs() / (job.str() + "." + std::to_string(attempt.value));
   }
-  // Nothing: the name is not a run directory's.
+  // Returns nothing if the name is not a run directory's name.
   static std::optional<std::pair<JobId, AttemptNo>> parse_run_name(const std::string& name);
 
  private:
@@ -99,7 +100,7 @@ class RunLayout {
     return logs() / ("rank-" + std::to_string(rank) + ".cursor");
   }
   [[nodiscard]] std::filesystem::path worker_log() const { return logs() / "worker.log"; }
-  // Of a name that is_auxiliary_name() holds for: it is a part of a path.
+  // is_auxiliary_name() must accept `name`, because it becomes a part of a path.
   [[nodiscard]] std::filesystem::path auxiliary_log(const std::string& name) const {
     return logs() / ("auxiliary-" + name + ".log");
   }
@@ -111,8 +112,7 @@ class RunLayout {
   }
   [[nodiscard]] std::filesystem::path shim_dir() const { return root_ / "shim"; }
   [[nodiscard]] std::filesystem::path shim_report() const { return root_ / "launches"; }
-  // Of any process beside the ranks, by the name that its log has for everybody: an auxiliary
-  // process's, or
+  // The log of a process that is no rank, by its log's public name: an auxiliary process's name, or
   // kSetupLog.
   [[nodiscard]] std::filesystem::path node_log(const std::string& name) const {
     return name == kSetupLog ? setup_log() : auxiliary_log(name);
@@ -120,7 +120,7 @@ class RunLayout {
   [[nodiscard]] std::filesystem::path node_log_cursor(const std::string& name) const {
     return logs() / (name == kSetupLog ? "setup.cursor" : "auxiliary-" + name + ".cursor");
   }
-  // Of a log that is a copy.
+  // For a log that is a copy.
   [[nodiscard]] std::filesystem::path node_log_source(const std::string& name) const {
     return logs() / ("auxiliary-" + name + ".source");
   }
@@ -129,21 +129,22 @@ class RunLayout {
   std::filesystem::path root_;
 };
 
-// 1 to 64 of a-z, A-Z, 0-9, '-' and '_'.
+// True for 1 to 64 characters of a-z, A-Z, 0-9, '-' and '_'.
 bool is_auxiliary_name(std::string_view name);
-// The rank whose log has this name ("rank-3.log").
+// Returns the rank that has this log file ("rank-3.log").
 std::optional<std::uint32_t> rank_of_log(std::string_view file_name);
-// The name for which RunLayout::node_log has this file ("auxiliary-scheduler.log", "setup.log").
+// Returns the name for which RunLayout::node_log has this file ("auxiliary-scheduler.log",
+// "setup.log").
 std::optional<std::string> name_of_node_log(std::string_view file_name);
 
-// The value of MUSTER_PROCESS_TAG: what a sweep looks for in /proc/PID/environ. A function of names
-// alone, so that an agent that lost its state directory can still sweep.
+// Returns the value of MUSTER_PROCESS_TAG, which a sweep searches in /proc/PID/environ. It depends
+// on names alone, so that an agent that lost its state directory can still sweep.
 std::string process_tag(const ClusterId& cluster, const JobId& job, AttemptNo attempt,
                         const NodeName& node);
 inline constexpr const char* kProcessTagVariable = "MUSTER_PROCESS_TAG";
 
-// Of the setup alone: the path of the file for its environment, as its process may open it. The
-// script's last line writes there.
+// For the setup alone: the path of the file for its environment, as the setup's process may open
+// it. The script's last line writes there.
 inline constexpr const char* kSetupEnvironmentVariable = "MUSTER_SETUP_ENV";
 
 }  // namespace muster::rundir

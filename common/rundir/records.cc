@@ -18,8 +18,8 @@ std::unexpected<Error> damaged(const std::filesystem::path& path) {
               "reading '" + path.string() + "': damaged: its checksum does not fit");
 }
 
-// A frame is never empty, and a message of defaults alone is: every record of ours says at least
-// its boot.
+// A frame is never empty, but a message of default values is. So every record has at least its boot
+// id.
 template <class Record>
 Result<std::string> frame_of(const Record& record) {
   const auto payload = record.SerializeAsString();
@@ -85,8 +85,8 @@ Result<void> write_lease(const RunLayout& run, BootTime until, const BootId& boo
   lease.set_boot_id(boot.str());
   const std::string frame = io::encode_frame(lease.SerializeAsString());
   auto replaced = io::replace_file(run.lease(), frame, io::Durable::No);
-  // A full disk is no reason to let healthy ranks die: the file that is there has room for its
-  // like.
+  // A full disk is no reason to let healthy ranks die. The existing file has enough space for
+  // another record of this kind.
   if (!replaced && replaced.error().code == ErrorCode::ResourceExhausted &&
       io::overwrite_file(run.lease(), frame))
     return {};

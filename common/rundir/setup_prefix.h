@@ -1,7 +1,10 @@
-// What stands in the script of runtime.setup before its first command, on the same line: where bash
-// leaves with a status of its own, it writes the number of the script's line that it was at, or its
-// "exit 3" or "source nowhere", in place of the environment. A failure inside a function has no
-// number, nor has any in another shell.
+// The shell code before the first command of runtime.setup, on the same line of the script. Plain
+// values.
+//
+// If bash exits with a status of its own, this code writes to the environment file, in place of the
+// environment. It writes the number of the script's line, or the command "exit 3" or "source
+// nowhere". A failure inside a function has no number, and a failure in another shell has none
+// either.
 #pragma once
 
 #include <string_view>

@@ -1,12 +1,14 @@
-// The wake FIFO of a run directory: a FIFO by which the worker tells the agent that there is
-// something
-// new in `claim` or `events`. An inotify instance would tell it too, but a user has 128 of them for
-// all programs together, and a node whose exits are not seen is worse than one whose logs are seen
-// late.
+// A WakeFifo is the named pipe of a run directory by which the worker wakes the agent after a new
+// record. The agent's host and the worker's event queue own one each. One thread at a time for each
+// object; it never blocks.
 //
-// Both sides open it for reading and writing. So neither waits for the other to come, neither reads
-// an end of file when the other dies, and a ring that nobody has heard yet stays in it. It carries
-// no news itself: who hears it reads the files. Non-blocking throughout; one thread an object.
+// A wake-up means that `claim` or `events` has something new. An inotify instance could report it
+// too, but a user has only 128 of them for all programs together. A node whose exits are not seen
+// is worse than one whose logs are seen late.
+//
+// Both sides open the FIFO for reading and writing. So neither waits for the other side to open it,
+// and neither reads an end of file when the other dies. A ring that nobody has read yet stays in
+// the FIFO. A ring has no content: the reader then reads the files.
 #pragma once
 
 #include <optional>
@@ -18,14 +20,14 @@ namespace muster::rundir {
 
 class WakeFifo {
  public:
-  // Nothing: there is none (an older agent made the directory, or its file system has no FIFOs).
-  // Then the agent looks by itself now and then.
+  // Returns nothing if there is no FIFO (an older agent made the directory, or its file system has
+  // no FIFOs). Then the agent checks the files from time to time.
   static std::optional<WakeFifo> open(const RunLayout& run);
 
-  [[nodiscard]] int fd() const { return fd_.get(); }  // readable: it was rung
-  // A wake FIFO that is full has been rung.
+  [[nodiscard]] int fd() const { return fd_.get(); }  // readable: the worker rang
+  // A full FIFO already contains a ring, so a failed write is no error.
   void ring() const;
-  // Takes all rings so far. Before the files are read: a ring that comes later is then about what
+  // Discards all rings so far. Call it before you read the files: a later ring is then about what
   // the reading may have missed.
   void drain() const;
 

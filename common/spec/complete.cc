@@ -1,6 +1,6 @@
-// complete(): what a value means together with others; every default. The same for a YAML file
-// (parse.cc gives the problems their places) and for a spec that came over the API, where nothing
-// at all was checked before.
+// complete() checks how values work together, and fills in every default. It is the same for a YAML
+// file (parse.cc adds the positions of the problems) and for a spec from the API, where nothing was
+// checked before.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,9 +33,9 @@ namespace muster::spec {
 namespace {
 
 constexpr std::size_t kEnvCountMax = 4096, kLabelCountMax = 64;
-// one argument of the shell that reads it, with room for what is put around it
+// The limit is one argument of the shell that reads it, with space for the text around it.
 constexpr std::size_t kSetupBytesMax = 64 * 1024;
-constexpr std::size_t kInterfaceNameMax = 15;      // IFNAMSIZ without its end
+constexpr std::size_t kInterfaceNameMax = 15;      // IFNAMSIZ without its terminator
 constexpr std::uint64_t kDevicesMost = 1U << 20U;  // of a job
 
 bool lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
@@ -54,7 +54,7 @@ bool label_name(std::string_view text) {
     return alnum(c) || c == '.' || c == '_' || c == '-' || c == '/';
   });
 }
-// Less than the kernel takes: NCCL and HCCL read lists and signs out of the rest.
+// It accepts less than the kernel does: NCCL and HCCL read other characters as lists and signs.
 bool interface_name(std::string_view text) {
   return text.size() <= kInterfaceNameMax && node_name(text);
 }
@@ -102,8 +102,8 @@ class Completer {
   }
 
  private:
-  // At most kProblemsMax: each is compared with those before it, and a spec of the API may hold a
-  // problem in every word.
+  // Keeps at most kProblemsMax problems: each is compared with all earlier ones, and a spec of the
+  // API may have a problem in every word.
   void problem(std::string key, std::string message) {
     if (problems_.size() >= kProblemsMax) return;
     const bool known =
@@ -133,8 +133,8 @@ class Completer {
       launch.set_script("run_mindformer.py");
   }
 
-  // What is checked behind it is checked for the engine that was meant, where that is known:
-  // nothing that is wrong for no other reason is said.
+  // If the intended engine is known, the later checks use it. Otherwise they would report problems
+  // whose only cause is the wrong engine.
   void unknown_engine() {
     const KeyRow& row = *find_key("engine");
     if (spec_.engine().empty())
@@ -210,7 +210,7 @@ class Completer {
 
   void words(const std::string& key, const google::protobuf::RepeatedPtrField<std::string>& list) {
     if (static_cast<std::size_t>(list.size()) > kWordsMax) {
-      too_many_ = true;  // not worth expanding
+      too_many_ = true;  // it is not worth expanding
       return problem(key, fmt::format("has {} words, at most {}", list.size(), kWordsMax));
     }
     for (int i = 0; i < list.size(); ++i)
@@ -296,7 +296,7 @@ class Completer {
 
   [[nodiscard]] bool trains() const { return engine::asks_for_training(spec_); }
 
-  // What only MindFormers has.
+  // Keys that only MindFormers has.
   void engines_own(v1::LaunchSpec& launch) {
     if (launch.mode() < v1::LAUNCH_MODE_UNSPECIFIED || launch.mode() > v1::LAUNCH_MODE_STRATEGY)
       problem("launch.mode", fmt::format("{} is not accepted ({})", static_cast<int>(launch.mode()),
@@ -481,7 +481,7 @@ class Completer {
 
   void complete_success(v1::SuccessSpec& success) {
     const std::string unknown_why = engine::no_last_step(spec_);
-    // A node's script prints what it likes: its ranks' lines may go into files of their own.
+    // A node's script prints anything, and its ranks' lines may go into files of their own.
     const bool lines = engine_ != nullptr && engine_->last_step &&
                        spec_.launch().per() != v1::LAUNCH_PER_NODE && engine::trains_surely(spec_);
     if (success.means_case() == v1::SuccessSpec::MEANS_NOT_SET && lines && unknown_why.empty())

@@ -27,7 +27,7 @@ void check_builtin(const v1::JobSpec& spec, const std::string& key, const std::s
     if (has_content)
       return problem(key,
                      fmt::format("'{}' is one of muster's own and comes without content", full));
-    const bool known = engine::find_engine(spec.engine()) != nullptr;  // else that is what is wrong
+    const bool known = engine::find_engine(spec.engine()) != nullptr;  // else report the engine
     if (known && found->engine != spec.engine())
       problem(key, fmt::format("'{}' is for engine {}: {}", full, found->engine, found->summary));
     return;

@@ -1,5 +1,7 @@
-// code.patches: bounds, what is in the diffs, the names of muster's own. Part of complete(): a spec
-// of the API was looked at by nobody before. Pure.
+// Checks code.patches: their limits, the content of the diffs, and the names of muster's built-in
+// patches. Pure.
+//
+// It is a part of complete(), because nothing has checked a spec of the API before.
 #pragma once
 
 #include <cstddef>

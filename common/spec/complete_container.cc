@@ -16,8 +16,8 @@ constexpr std::string_view kFileScheme = "file://";
 constexpr std::size_t kImageNameMax = 512, kPathMax = 4096;
 constexpr int kMountsMax = 64;
 
-// What is wrong with it as a path that a container tool is given, as one of comma-separated values;
-// empty: nothing.
+// Returns what is wrong with the path, or an empty text. A container tool gets it as one of
+// comma-separated values.
 std::string path_trouble(std::string_view path) {
   if (!path.starts_with('/')) return "is not absolute";
   if (path.size() > kPathMax) return fmt::format("has {} bytes, at most {}", path.size(), kPathMax);

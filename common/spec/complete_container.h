@@ -1,5 +1,6 @@
-// runtime.image and runtime.mounts: names and places. Part of complete(): a spec of the API was
-// looked at by nobody before. Pure.
+// Checks runtime.image and runtime.mounts: names and paths. Pure.
+//
+// It is a part of complete(), because nothing has checked a spec of the API before.
 #pragma once
 
 #include "common/spec/complete_patch.h"

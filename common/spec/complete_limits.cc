@@ -18,8 +18,8 @@ void set_default_limits(v1::LimitSpec& limits) {
   limits.set_memlock(std::numeric_limits<std::uint64_t>::max());
 }
 
-// Memory and processors are a container's: the groups that muster makes for the other runs need no
-// controllers, which are delegated to few agents.
+// Memory and processors can be limited only in a container. The cgroups that muster makes for other
+// runs need no controllers; only few agents get controllers delegated.
 void check_limits(const v1::JobSpec& spec, const SayProblem& problem) {
   const v1::LimitSpec& limits = spec.runtime().limits();
   if (limits.nofile() > kNofileMax)

@@ -1,5 +1,6 @@
-// runtime.limits: defaults and bounds. Part of complete(): a spec of the API was looked at by
-// nobody before. Pure.
+// The defaults and bounds of runtime.limits. Pure.
+//
+// It is a part of complete(), because nothing has checked a spec of the API before.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@
 namespace muster::spec {
 
 inline constexpr std::uint64_t kNofileMax = 1'048'576;
-// Less than the worker and the container's own start take (docker's least is 6 MiB) would end in a
-// kill that nobody understands.
+// With less memory than the worker and the container's own start need, the kernel would kill them,
+// and nobody would understand why. Docker's minimum is 6 MiB.
 inline constexpr std::uint64_t kMemoryMin = 16ULL << 20U, kMemoryMax = 1ULL << 60U;
 inline constexpr std::uint32_t kMillicpusMin = 100, kMillicpusMax = 4'096'000;
 

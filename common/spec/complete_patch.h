@@ -1,5 +1,7 @@
-// launch.patch, launch.vars and what resume says over them: bounds, places, names. Part of
-// complete(): a spec of the API was looked at by nobody before. Pure.
+// Checks launch.patch and launch.vars, and the keys of resume that change them: bounds, paths,
+// names. Pure.
+//
+// It is a part of complete(), because nothing has checked a spec of the API before.
 #pragma once
 
 #include <functional>

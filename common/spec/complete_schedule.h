@@ -1,5 +1,6 @@
-// schedule: whether what is named there can be jobs. Which jobs they are, and how they stand, is
-// the controller's to say.
+// Checks whether the names in schedule can be jobs. Pure.
+//
+// Only the controller knows which jobs they are, and in which phase.
 #pragma once
 
 #include <functional>
@@ -9,9 +10,9 @@
 
 namespace muster::spec {
 
-inline constexpr int kAfterMost = 64;  // jobs that one may wait for
+inline constexpr int kAfterMost = 64;  // jobs that one job may wait for
 
-// A schedule that says nothing goes: such a spec is the same as one without it.
+// Removes an empty schedule, so that such a spec equals one without a schedule.
 void complete_schedule(v1::JobSpec& spec,
                        const std::function<void(std::string key, std::string message)>& problem);
 

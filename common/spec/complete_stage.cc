@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kCreatesMax = 4096, kStageKeyDigits = 64;
 
-// Of its templates the controller knows ${out} alone before a rank is there.
+// Before a rank exists, ${out} is the only template that the controller can fill in here.
 std::string creates_problem(std::string_view path) {
   const std::string_view accepted = find_key("stages.NAME.creates")->accepted;
   if (path.size() > kCreatesMax)

@@ -1,6 +1,7 @@
-// spec.stage: what a job says of itself as one stage of a chain. Part of complete(). Whether the
-// stages that it names are there is told where the whole chain is (stages.h, the controller's API).
-// Pure.
+// Checks spec.stage: a job's description of itself as one stage of a chain. Pure.
+//
+// It is a part of complete(). Code that has the whole chain (stages.h, the controller's API) checks
+// whether the named stages exist.
 #pragma once
 
 #include "common/spec/complete_patch.h"
@@ -9,7 +10,8 @@ namespace muster::spec {
 
 inline constexpr std::uint32_t kStagesMost = 32;
 
-// The job's name is CHAIN.STAGE. `creates` makes the job's success where the spec says none.
+// Checks that the job's name is CHAIN.STAGE. If the spec has no `success`, `creates` becomes the
+// job's success.
 void complete_stage(v1::JobSpec& spec, const SayProblem& problem);
 
 }  // namespace muster::spec

@@ -19,7 +19,7 @@ constexpr std::string_view kInputForms =
 
 std::string_view forms_of(std::string_view key) { return find_key(key)->accepted; }
 
-// What "stage:S/below", "job:J/below" or an absolute path says wrong; empty: nothing.
+// Returns what is wrong with "stage:S/below", "job:J/below" or an absolute path, or an empty text.
 std::string source_problem(const v1::JobSpec& spec, std::string_view from, std::string_view forms) {
   if (from.size() > kSourceMax)
     return fmt::format("has {} bytes, at most {}", from.size(), kSourceMax);

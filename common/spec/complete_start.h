@@ -1,5 +1,6 @@
-// start and inputs: the forms of what they name, and what they mean beside the rest. Which jobs and
-// stages are meant is the controller's to say. Pure.
+// Checks start and inputs: the forms of their values, and how they fit the rest of the spec. Pure.
+//
+// Only the controller knows which jobs and stages are meant.
 #pragma once
 
 #include "common/spec/complete_patch.h"

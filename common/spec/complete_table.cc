@@ -18,7 +18,7 @@ constexpr const char* kTableKey = "resources.rank_table";
 constexpr std::size_t kTableNameMax = 4096;  // PATH_MAX
 constexpr std::size_t kFindingsNamed = 5;
 
-// "where: message", one a line, as one sentence of the first few.
+// Joins the first few lines ("where: message", one a line) into one sentence.
 std::string one_sentence(std::string_view lines) {
   std::string text;
   std::size_t named = 0, more = 0;
@@ -88,7 +88,8 @@ class TableReader {
     return {};
   }
 
-  // By a table ranks are told their device each; else they count those that are visible, upwards.
+  // A rank table assigns a device to each rank. Without one, ranks count the visible devices
+  // upwards.
   void order_of_devices(const ranktable::RankTable& table,
                         const std::vector<ranktable::ServerRanks>& order) {
     const bool by_table =

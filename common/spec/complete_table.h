@@ -1,5 +1,5 @@
-// resources.rank_table: whether the table of the user's own is sound, and what follows from it for
-// the rest of resources.
+// Checks resources.rank_table, the user's own table, and derives the rest of resources from it.
+// Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace muster::spec {
 
 inline constexpr std::size_t kRankTableBytesMax = 512U << 10U;
 
-// Fills resources.nodes and resources.devices in where they are not said. Nothing where the spec
-// has no table. `launch` is complete.
+// Fills in resources.nodes and resources.devices where the spec does not set them. Does nothing if
+// the spec has no table. `launch` must be complete.
 void complete_rank_table(v1::JobSpec& spec,
                          const std::function<void(std::string key, std::string message)>& problem);
 

@@ -31,7 +31,7 @@ std::vector<std::string_view> known_keys() {
 }
 
 Result<std::string> explain(std::string_view key) {
-  // Below a stage's name stand its own two keys, and those of the top level.
+  // A stage's name has its own two keys below it, and the keys of the top level.
   if (constexpr std::string_view kOfStage = "stages.";
       key.starts_with(kOfStage) && find_key(key) == nullptr) {
     const std::string_view below = key.substr(std::min(key.find('.', kOfStage.size()), key.size()));

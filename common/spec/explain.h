@@ -1,4 +1,4 @@
-// The key table for people: `muster explain KEY`.
+// Formats the key table for people: `muster explain KEY`. Pure.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace muster::spec {
 
-// Every key, in the order of docs/job-spec.md.
+// Returns every key, in the order of docs/job-spec.md.
 std::vector<std::string_view> known_keys();
 
-// A few lines on one key; of a section, one on each key below it; of "", the top level. Errors: an
-// unknown key, with the nearest known one.
+// Returns a few lines about one key. For a section there is one line for each key below it; "" is
+// the top level. Errors: an unknown key, with the nearest known one.
 Result<std::string> explain(std::string_view key);
 
 }  // namespace muster::spec

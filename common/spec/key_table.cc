@@ -176,7 +176,7 @@ std::string_view parent_of(std::string_view key) {
   return dot == std::string_view::npos ? std::string_view{} : key.substr(0, dot);
 }
 
-// Small letters, '_' for '-'.
+// Changes capital letters to small ones, and '-' to '_'.
 std::string plain(std::string_view word) {
   std::string text(word);
   for (char& c : text)

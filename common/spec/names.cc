@@ -20,7 +20,8 @@ bool starts_and_ends_well(std::string_view text, std::string_view others) {
          });
 }
 
-// With small letters and '-' for what a name may not have. Empty: that is none, either.
+// Changes the text to small letters, and characters that a name may not have to '-'. Returns an
+// empty text if the result is no name either.
 std::string near_job_name(std::string_view text) {
   std::string name;
   for (const char c : text) {

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::string_view kOfStage = "stages.";
 
-// "a.b.c" -> a, b, c; but what stands behind a map of free names (labels, runtime.env) is one name,
-// dots and all. Below a stage there are the same keys.
+// Splits "a.b.c" into a, b, c. What follows a map of free names (labels, runtime.env) is one name,
+// with its dots. A stage has the same keys below it.
 std::vector<std::string> path_of(std::string_view key) {
   std::vector<std::string> path;
   if (const std::size_t dot = key.find('.', kOfStage.size());
@@ -46,7 +46,7 @@ void put(Node& root, const std::vector<std::string>& path, Node value) {
   *node = std::move(value);
 }
 
-// What says the same as a key that is set over it: of code.from and code.at a spec has one.
+// Removes the other key of a pair with one meaning: a spec has either code.from or code.at.
 void drop_other(Node& root, const std::vector<std::string>& path) {
   if (path.size() < 2 || path[path.size() - 2] != "code" ||
       (path.back() != "at" && path.back() != "from"))
@@ -61,7 +61,8 @@ void drop_other(Node& root, const std::vector<std::string>& path) {
   node->keys.erase(found);
 }
 
-// A stage that is not there would come into being, with all that it inherits.
+// Without this check an override would create a stage that does not exist, with all that it
+// inherits.
 std::string stage_missing(const Node& root, const std::vector<std::string>& path) {
   if (path.size() < 2 || path[0] != "stages") return {};
   const Node* stages = root.kind == Node::Kind::Map ? root.get("stages") : nullptr;

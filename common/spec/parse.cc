@@ -29,7 +29,7 @@ Parsed parse_yaml(std::string_view text, const ParseOptions& options) {
   Parsed result;
   Tree tree = read_tree(text, true);
   result.problems = std::move(tree.problems);
-  // nothing behind a syntax error is worth a guess
+  // A syntax error makes everything after it a guess.
   if (tree.root.kind == Node::Kind::Null && !result.problems.empty())
     return finished(std::move(result));
   apply_overrides(tree.root, options, result.problems);
@@ -41,7 +41,7 @@ Parsed parse_yaml(std::string_view text, const ParseOptions& options) {
   SpecReader reader(options, result.spec);
   reader.read(tree.root);
   if (tree.root.kind == Node::Kind::Map) {
-    // the default of code.from
+    // This is the default of code.from.
     if (result.spec.code().at().empty()) result.spec.mutable_code()->set_at(options.base_dir);
     for (Problem& problem : complete(result.spec))
       if (!reader.spoiled(problem.key))
@@ -55,7 +55,7 @@ std::string format(std::span<const Problem> problems, std::string_view file) {
   std::string text;
   for (const Problem& problem : problems) {
     if (problem.line > 0) text += fmt::format("{}:{}:{}: ", file, problem.line, problem.column);
-    // of a mapping of the user's own it may hold any
+    // The key of the user's own mapping may have any characters.
     if (!problem.key.empty()) text += fmt::format("{}: ", without_controls(problem.key));
     text += problem.message;
     text += '\n';

@@ -1,6 +1,9 @@
-// YAML job spec -> v1.JobSpec. Knows every key of the spec (key_table.h): types, positions,
-// nearest-key hints; a key whose behaviour does not exist yet is refused by name. Every problem is
-// reported at once. No I/O but what the caller hands in.
+// Reads a YAML job spec into a v1.JobSpec, and checks specs. Pure, except for the files that
+// ParseOptions::read_file reads.
+//
+// The parser knows every key of the spec (key_table.h): types, positions, and hints to the nearest
+// key. It refuses a key by name if its behaviour does not exist yet. It reports every problem at
+// once.
 #pragma once
 
 #include <cstdint>
@@ -17,45 +20,45 @@
 namespace muster::spec {
 
 struct Problem {
-  std::uint32_t line = 0;  // from 1; 0 = no place (an override, an API client)
+  std::uint32_t line = 0;  // from 1; 0 = no position (an override, an API client)
   std::uint32_t column = 0;
   std::string key;      // dotted path
   std::string message;  // with the accepted values
 };
-// "file:line:column: message", one a line; without a place: "key: message".
+// Returns "file:line:column: message", one a line. Without a position: "key: message".
 std::string format(std::span<const Problem> problems, std::string_view file);
 
 struct ParseOptions {
-  // absolute; relative paths of the spec are below it
+  // absolute; the base of the spec's relative paths
   std::string base_dir;
   std::vector<std::pair<std::string, std::string>> set;  // --set a.b=value (value is YAML)
   std::vector<std::pair<std::string, std::string>> env;  // --env K=V, over runtime.env
-  // A file that the spec names, of at most so many bytes; an error says in a few words why not.
-  // Unset: such keys are refused.
+  // Reads a file that the spec names, with at most `most` bytes. An error gives the reason in a few
+  // words. If the function is not set, keys that name files are refused.
   std::function<Result<std::string>(const std::string& path, std::size_t most)> read_file;
 };
 struct Parsed {
-  v1::JobSpec spec;  // sound only when problems is empty; of a chain nothing but its name
-  // Of a chain: its stages (spec.stage), each behind those that it names, else as they stand in the
-  // text.
+  v1::JobSpec spec;  // valid only if problems is empty; of a chain only its name
+  // The stages of a chain (spec.stage). Each comes after the stages that it names, otherwise in the
+  // order of the text.
   std::vector<v1::JobSpec> stages;
-  std::vector<Problem> problems;  // by position
+  std::vector<Problem> problems;  // sorted by position
 };
 Parsed parse_yaml(std::string_view text, const ParseOptions& options);
 
-// The options' --set and --env over a spec that is complete: a list or a text is replaced, a map
-// gets entries, and launch.patch further changes. Relative paths are below `base_dir`.
+// Applies the options' --set and --env to a complete spec. A list or a text is replaced, a map gets
+// entries, and launch.patch gets further changes. `base_dir` is the base of relative paths.
 std::vector<Problem> set_over(v1::JobSpec& spec, const ParseOptions& options);
 
-// The controller's own check of a spec that came over the API: fills every default in, reports
-// every problem.
+// The controller's own check of a spec that came over the API. It fills in every default and
+// reports every problem.
 std::vector<Problem> complete(v1::JobSpec& spec);
 
-// The same bytes for the same spec, whatever the order of its maps.
+// Returns the same bytes for the same spec, whatever the order of its maps.
 std::string spec_bytes(const v1::JobSpec& spec);
 
-// Content hash of a complete spec (deterministic serialisation, CRC-independent of map order): 16
-// hex digits.
+// Returns the hash of a complete spec's content: 16 hex digits. It hashes spec_bytes(), so the
+// order of maps does not matter.
 std::string spec_hash(const v1::JobSpec& spec);
 
 inline constexpr std::size_t kSpecBytesMax = 1 << 20;

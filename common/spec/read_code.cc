@@ -1,5 +1,5 @@
-// code.patches of a YAML spec: files beside it, whose bytes travel with the spec, and the names of
-// muster's own.
+// Reads code.patches of a YAML spec: diff files, whose bytes travel with the spec, and names of
+// muster's built-in patches.
 #include <fmt/format.h>
 
 #include <filesystem>

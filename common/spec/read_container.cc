@@ -1,4 +1,4 @@
-// runtime.image and runtime.mounts. What the values may be is complete_container.h's.
+// Reads runtime.image and runtime.mounts. complete_container.h defines which values are valid.
 #include <fmt/format.h>
 
 #include "common/spec/read_spec.h"
@@ -27,8 +27,8 @@ void SpecReader::mounts(const Node& node, const KeyRow& row) {
   }
 }
 
-// "SRC[:DST][:ro]", or {source: , target: , read_only: }; without a target it is where it is on the
-// node.
+// Reads "SRC[:DST][:ro]" or {source: , target: , read_only: }. Without a target the path is the
+// same as on the node.
 void SpecReader::mount(const Node& node, const std::string& key) {
   constexpr const char* kForms = "SRC[:DST][:ro] | {source: , target: , read_only: }";
   v1::MountSpec mount;

@@ -1,4 +1,4 @@
-// runtime.limits.
+// Reads runtime.limits.
 #include <fmt/format.h>
 
 #include <limits>
@@ -9,7 +9,7 @@
 
 namespace muster::spec {
 
-// Those that the file does not name keep their defaults: 0 is what null is.
+// Limits that the file does not name keep their defaults; null sets 0.
 v1::LimitSpec& SpecReader::limits() {
   const bool first = !spec_.runtime().has_limits();
   v1::LimitSpec& limits = *spec_.mutable_runtime()->mutable_limits();

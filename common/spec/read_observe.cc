@@ -1,5 +1,5 @@
-// observe.profile and observe.dump of a YAML spec: which steps and ranks; a file beside the spec,
-// whose bytes travel with it.
+// Reads observe.profile and observe.dump of a YAML spec. A profile names steps and ranks. A dump is
+// a file whose bytes travel with the spec.
 #include <fmt/format.h>
 
 #include <filesystem>

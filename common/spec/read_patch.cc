@@ -1,5 +1,5 @@
-// launch.patch and resume.patch: FILE: {place: value}, in the file's order. Values are any YAML;
-// they travel as YAML text, written by the writer of the copies.
+// Reads launch.patch and resume.patch: FILE: {path: value}, in the file's order. Values are any
+// YAML. They travel as YAML text, produced by the code that also writes the changed copies.
 #include <fmt/format.h>
 
 #include "common/patch/document.h"

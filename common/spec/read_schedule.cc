@@ -1,4 +1,4 @@
-// schedule.after of a YAML spec: one job, or a list of them.
+// Reads schedule.after of a YAML spec: one job, or a list of jobs.
 #include <fmt/format.h>
 
 #include "common/spec/names.h"

@@ -18,7 +18,8 @@ void set_duration(google::protobuf::Duration& to, Duration value) {
   to.set_nanos(static_cast<std::int32_t>(value.count() % 1'000'000'000));
 }
 
-// The default of a word that only one engine has stays unset: complete() gives it to that engine.
+// A word that only one engine knows stays unset if it is the default: complete() sets it for that
+// engine.
 v1::LaunchMode launch_mode(const std::string& text) {
   return text == "finetune"   ? v1::LAUNCH_MODE_FINETUNE
          : text == "eval"     ? v1::LAUNCH_MODE_EVAL
@@ -32,7 +33,7 @@ v1::Launcher launcher(const std::string& text) {
                              : v1::LAUNCHER_UNSPECIFIED;
 }
 
-// --- where the values of simple rows go ----------------------------------------------------------
+// --- setters of the simple rows ------------------------------------------------------------------
 using SetText = void (*)(v1::JobSpec&, const std::string&);
 const std::map<std::string_view, SetText>& text_setters() {
   static const std::map<std::string_view, SetText> setters = {
@@ -144,12 +145,12 @@ std::vector<std::string_view> choices(std::string_view text) {
   return result;
 }
 
-// The nearest of `known`, when no other is as near.
+// Returns the nearest of `known`, if no other one is equally near.
 std::string_view only_nearest(std::string_view word, std::vector<std::string_view> known) {
   const std::string_view near = engine::nearest(word, known);
   std::erase(known, near);
   const std::string_view second = engine::nearest(word, known);
-  // Of two that are equally near the first is answered.
+  // If two are equally near, nearest() returns the first.
   return second.empty() || engine::nearest(word, std::array{second, near}) == near ? near : "";
 }
 
@@ -188,13 +189,13 @@ void SpecReader::item_problem(const Node& at, std::string key, std::string messa
 }
 
 bool SpecReader::spoiled(const std::string& key) const {
-  // A list that an element fell out of says nothing as a whole any more.
+  // A list that lost an element is no longer reliable as a whole.
   if (std::ranges::any_of(
           problems_, [&](const Problem& earlier) { return earlier.key.starts_with(key + "["); }))
     return true;
-  // What is missing in launch may be what was misspelt there.
+  // A key that seems to be missing in launch may be the misspelt one there.
   if (key == "launch.run" && spoiled_.contains("launch.script")) return true;
-  // Whether anything would read it depends on what it is for.
+  // Whether start.from is needed depends on start.as.
   if (key == "start.from" && spoiled_.contains("start.as")) return true;
   for (std::string part = key;;) {
     if (spoiled_.contains(part) ||
@@ -232,14 +233,14 @@ void SpecReader::read(const Node& root) {
 }
 
 void SpecReader::read_meant() {
-  while (!meant_.empty()) {  // inside one there may be others
+  while (!meant_.empty()) {  // one may contain others
     for (const auto& [value, known] : std::exchange(meant_, {})) {
       const std::string key(known->key);
       const bool fresh = places_.try_emplace(key, value->line, value->column).second;
       if (value->bad) {
         spoiled_.insert(key);
       } else if (known->kind == KeyKind::Section) {
-        section(*value, key);  // what stands in the section that is spelt right is not read again
+        section(*value, key);  // keys of the correctly spelt section are not read again
       } else if (fresh) {
         row(*value, *known);
       }
@@ -259,7 +260,7 @@ void SpecReader::section(const Node& node, const std::string& prefix) {
     const std::string& name = node.keys[i].text;
     const Node& value = node.items[i];
     const std::string key = below(prefix, name);
-    // A dot inside one key is not a path: find_key alone would take `launch.per: rank` at the top
+    // A dot inside one key is not a path. find_key alone would take `launch.per: rank` at the top
     // level for the nested key.
     const KeyRow* known = name.find('.') == std::string::npos ? find_key(key) : nullptr;
     if (known == nullptr) {
@@ -275,12 +276,12 @@ void SpecReader::section(const Node& node, const std::string& prefix) {
 void SpecReader::unknown(const Node& key, const Node& value, const std::string& section_key) {
   const std::string& name = key.text;
   const std::string full = below(section_key, name);
-  // `sure`: no other key could be meant.
+  // `sure` means that no other key is possible.
   const auto say = [&](std::string_view meant, bool sure) {
     if (sure)
       meant_.push_back({.value = &value, .row = find_key(meant)});
     else
-      spoiled_.insert(std::string(meant));  // perhaps it is not missing
+      spoiled_.insert(std::string(meant));  // it may not be missing after all
     problem(key, shown(full), fmt::format("unknown key; did you mean '{}'?", meant));
   };
   if (const KeyRow* dotted = find_key(full)) {
@@ -290,10 +291,11 @@ void SpecReader::unknown(const Node& key, const Node& value, const std::string& 
             fmt::format("unknown key; write '{}' inside '{}:'", leaf(full), inner));
     return;
   }
-  // A word of another tool for a key is meant by its meaning, not by its letters; unless it is a
-  // key of ours elsewhere.
+  // Another tool's word for a key is matched by its meaning and not by its letters, unless it is
+  // also one of muster's keys elsewhere.
   if (const KeyRow* alias = find_alias(section_key, name); alias != nullptr && !is_leaf(name)) {
-    // Where other tools have a section and we have one value, what is inside is not ours to judge.
+    // Where other tools have a section and muster has one value, the content of the section is not
+    // checked.
     const bool readable = value.kind != Node::Kind::Map || alias->kind == KeyKind::TextMap ||
                           alias->kind == KeyKind::Section;
     return say(alias->key, readable);
@@ -302,7 +304,7 @@ void SpecReader::unknown(const Node& key, const Node& value, const std::string& 
   for (const KeyRow* known : keys_below(section_key)) here.push_back(leaf(known->key));
   if (const std::string_view near = engine::nearest(name, here); !near.empty())
     return say(below(section_key, near), !only_nearest(name, here).empty());
-  // A key of a stage alone is told where the stage is read.
+  // The code that reads stages reports the keys that only a stage has.
   const auto leaf_of = [](const KeyRow& known) {
     return known.key.starts_with("stages.") ? std::string_view{} : leaf(known.key);
   };
@@ -354,7 +356,7 @@ void SpecReader::row(const Node& node, const KeyRow& row) {
 
 void SpecReader::later(const Node& node, const KeyRow& row) {
   const Tree fallback = read_tree(row.fallback, false);
-  // `none` and null both say "nothing"
+  // `none` and null both mean "nothing".
   const bool empty_word = node.kind == Node::Kind::Null && row.fallback == "none";
   if (!empty_word && !same_value(node, fallback.root))
     problem(node, std::string(row.key),
@@ -397,7 +399,7 @@ void SpecReader::choice(const Node& node, const KeyRow& row) {
             fmt::format("'{}' is known but not in this release ({})", *value, row.accepted));
   else {
     not_accepted(node, row, *value);
-    // which one was meant decides what is checked behind it
+    // The later checks depend on which engine was meant.
     if (row.key == "engine") spec_.set_engine(*value);
   }
 }

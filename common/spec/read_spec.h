@@ -1,5 +1,7 @@
-// A tree of YAML -> JobSpec, by the key table: types, positions, names. What a value means together
-// with others is complete()'s (parse.h).
+// A SpecReader fills a JobSpec from a YAML tree by the key table: types, positions, names. The
+// functions that parse a spec create one for each spec, on the stack. One thread at a time.
+//
+// complete() (parse.h) checks what a value means together with others.
 #pragma once
 
 #include <functional>
@@ -21,13 +23,14 @@ class SpecReader {
   void read(const Node& root);
 
   [[nodiscard]] std::vector<Problem>& problems() { return problems_; }
-  // Gives a problem that complete() found its place: that of the key, or of the nearest section
+  // Adds a position to a problem that complete() found: that of the key, or of the nearest section
   // around it.
   [[nodiscard]] Problem placed(Problem problem) const;
-  // This key, or one above it, has a problem already: another would only follow from it.
+  // True if this key, or one above it, already has a problem. Another problem would only follow
+  // from the first.
   [[nodiscard]] bool spoiled(const std::string& key) const;
 
-  // A Special row's own reader, for the test that no row is without one.
+  // True if a Special row has a reader of its own; a test checks that every row has one.
   static bool has_reader(std::string_view key);
 
  private:
@@ -35,22 +38,22 @@ class SpecReader {
   static const std::map<std::string_view, Special>& specials();
 
   void problem(const Node& at, std::string key, std::string message);
-  // Of one element of a list, which is left out: the numbers of the others then are those that
-  // complete() sees.
+  // Reports a problem of one list element, which is then left out. The numbers of the other
+  // elements are those that complete() sees.
   void item_problem(const Node& at, std::string key, std::string message);
-  // One text, or a list of them: each goes to `add`.
+  // Accepts one text or a list of texts, and calls `add` for each.
   void one_or_list(const Node& node, const KeyRow& row, const std::string& item_must,
                    const std::function<void(const Node&)>& add);
   void section(const Node& node, const std::string& prefix);
   void unknown(const Node& key, const Node& value, const std::string& section_key);
-  // Reads the values of misspelt keys as those of the keys that were meant: what is wrong inside is
-  // said in the same go.
+  // Reads the values of misspelt keys as values of the intended keys, so that problems inside are
+  // reported in the same pass.
   void read_meant();
   void row(const Node& node, const KeyRow& row);
   void later(const Node& node, const KeyRow& row);
   void choice(const Node& node, const KeyRow& row);
   void text_map(const Node& node, const KeyRow& row);
-  // The text of a scalar; otherwise reports and returns nothing.
+  // Returns the text of a scalar. Otherwise reports a problem and returns nothing.
   const std::string* text(const Node& node, const KeyRow& row);
   void not_accepted(const Node& node, const KeyRow& row, std::string_view value);
 
@@ -119,10 +122,10 @@ class SpecReader {
     const Node* value = nullptr;
     const KeyRow* row = nullptr;
   };
-  std::vector<Meant> meant_;  // read when all that is spelt right has been read, which comes first
+  std::vector<Meant> meant_;  // read after all correctly spelt keys, which have priority
 };
 
-// Puts --set and --env into the tree. Problems have no place.
+// Puts --set and --env into the tree. Their problems have no position.
 void apply_overrides(Node& root, const ParseOptions& options, std::vector<Problem>& problems);
 
 }  // namespace muster::spec

@@ -1,4 +1,4 @@
-// The rows of the key table that have a form of their own.
+// Reads the rows of the key table that have a form of their own.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -62,8 +62,8 @@ const std::map<std::string_view, SpecReader::Special>& SpecReader::specials() {
   return table;
 }
 
-// A string splits like a shell's words, a list is taken as it is, a map becomes `--key value`. Each
-// word's place is kept.
+// Splits a string like a shell's words, takes a list unchanged, and turns a map into `--key value`.
+// Keeps the position of each word.
 std::vector<std::string> SpecReader::words(const Node& node, const KeyRow& row, bool map_too) {
   std::vector<std::string> result;
   const std::string key(row.key);
@@ -165,7 +165,7 @@ void SpecReader::setup(const Node& node, const KeyRow& row) {
     setup_run(node, row);
 }
 
-// Whole texts, for a shell to read: nothing is split here.
+// These are whole texts for a shell, so nothing is split here.
 void SpecReader::setup_run(const Node& node, const KeyRow& row) {
   one_or_list(node, row, "must be one text", [this](const Node& at) {
     v1::RuntimeSpec& runtime = *spec_.mutable_runtime();
@@ -312,7 +312,7 @@ void SpecReader::checkpoint_storage(const Node& node, const KeyRow& row) {
 
 void SpecReader::resume(const Node& node, const KeyRow& row) {
   if (node.kind == Node::Kind::Map) return section(node, "resume");
-  // YAML's null is "nothing": none.
+  // YAML's null means "nothing", like none.
   const std::string* value = node.kind == Node::Kind::Null ? nullptr : text(node, row);
   if (node.kind == Node::Kind::Null || (value != nullptr && *value == "none"))
     spec_.mutable_resume()->set_enabled(false);

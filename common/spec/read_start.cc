@@ -1,4 +1,4 @@
-// start and inputs. What they name may be is complete_start.h's.
+// Reads start and inputs. complete_start.h defines which names are valid.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ void SpecReader::start_from(const Node& node, const KeyRow& row) {
 void SpecReader::start_as(const Node& node, const KeyRow& row) {
   const std::string* value = text(node, row);
   if (value == nullptr) return;
-  // in the order of StartAs
+  // These words are in the order of StartAs.
   constexpr auto kWords =
       std::to_array<std::string_view>({"weights", "resume", "resume-or-scratch"});
   const auto found = std::ranges::find(kWords, *value);
@@ -77,7 +77,7 @@ void SpecReader::inputs(const Node& node, const KeyRow& row) {
   }
 }
 
-// A path, or {from: , env: }.
+// Reads a path, or {from: , env: }.
 void SpecReader::input(const std::string& name, const Node& node, const std::string& key) {
   constexpr const char* kForms = "PATH | {from: PATH, env: VARIABLE}";
   v1::InputSpec input;
@@ -128,7 +128,7 @@ void SpecReader::input(const std::string& name, const Node& node, const std::str
   *spec_.add_inputs() = std::move(input);
 }
 
-// What stands below a stage's name is read by stages.cc; here a chain of none is none.
+// stages.cc reads the keys below a stage's name. Here an empty chain counts as no chain.
 void SpecReader::no_stages(const Node& node, const KeyRow& row) {
   if (node.kind == Node::Kind::Null || (node.kind == Node::Kind::Map && node.keys.empty())) return;
   problem(node, std::string(row.key), fmt::format("must be a map ({})", row.accepted));

@@ -1,4 +1,4 @@
-// resources.rank_table of a YAML spec: a file beside it, whose bytes travel with the spec.
+// Reads resources.rank_table of a YAML spec: a file whose bytes travel with the spec.
 #include <fmt/format.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// --set and --env over a spec that is complete: what `muster resume` makes a new job of.
+// Applies --set and --env to a complete spec; `muster resume` makes a new job from the result.
 #include <array>
 #include <set>
 
@@ -9,7 +9,7 @@
 namespace muster::spec {
 namespace {
 
-// Every key that the tree names, those of sections included.
+// Collects every key that the tree names, with the keys of sections.
 void collect(const Node& node, const std::string& prefix, std::set<std::string>& keys) {
   if (node.kind != Node::Kind::Map) return;
   for (std::size_t i = 0; i < node.keys.size(); ++i) {
@@ -19,8 +19,8 @@ void collect(const Node& node, const std::string& prefix, std::set<std::string>&
   }
 }
 
-// What readers add to, or leave alone where it is to be the default, is taken away first: a list is
-// replaced, a map gets entries.
+// These fields are cleared before reading, because their readers append to them, or do not write
+// the default. So a list is replaced and a map gets entries.
 struct Forget {
   std::string_view key;
   void (*act)(v1::JobSpec&);
@@ -67,7 +67,7 @@ constexpr auto kForget = std::to_array<Forget>({
     {"success", [](v1::JobSpec& spec) { spec.clear_success(); }},
 });
 
-// A file that was patched before gets the new changes behind the old ones.
+// If a file had changes before, the new ones come after the old ones.
 void join_patches(google::protobuf::RepeatedPtrField<v1::ConfigPatch>& files) {
   for (int i = 0; i < files.size(); ++i) {
     for (int j = i + 1; j < files.size();) {
@@ -98,7 +98,7 @@ std::vector<Problem> set_over(v1::JobSpec& spec, const ParseOptions& options) {
   for (Problem& problem : complete(spec))
     if (!reader.spoiled(problem.key)) problems.push_back(std::move(problem));
   for (Problem& problem : reader.problems()) {
-    problem.line = problem.column = 0;  // it stands in no file
+    problem.line = problem.column = 0;  // it is in no file
     problems.push_back(std::move(problem));
   }
   return problems;

@@ -5,8 +5,8 @@
 namespace muster::spec {
 namespace {
 
-// Of those that have no place each names another one that has none: whoever goes from one to the
-// next comes round.
+// Each stage without a place in the order names another stage without one. So a walk from one to
+// the next ends in a cycle.
 std::vector<std::size_t> cycle_among(const StageNames& names, const std::vector<bool>& placed) {
   std::vector<std::size_t> way;
   std::size_t at = static_cast<std::size_t>(std::ranges::find(placed, false) - placed.begin());
@@ -15,7 +15,7 @@ std::vector<std::size_t> cycle_among(const StageNames& names, const std::vector<
     at = *std::ranges::find_if(names[at], [&](std::size_t named) { return !placed[named]; });
   }
   way.erase(way.begin(), std::ranges::find(way, at));
-  std::ranges::reverse(way);  // as they would run
+  std::ranges::reverse(way);  // in the order in which they would run
   std::ranges::rotate(way, std::ranges::min_element(way));
   way.push_back(way.front());
   return way;

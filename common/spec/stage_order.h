@@ -1,4 +1,4 @@
-// Which stage of a chain comes behind which. Pure.
+// Orders the stages of a chain. Pure.
 #pragma once
 
 #include <cstddef>
@@ -7,19 +7,21 @@
 
 namespace muster::spec {
 
-// For each stage those that it names, by their numbers.
+// For each stage, the numbers of the stages that it names.
 using StageNames = std::vector<std::vector<std::size_t>>;
 
 struct StageOrder {
-  // each behind those that it names, else by number; without those of a cycle, and what comes
-  // behind them
+  // Each stage comes after those that it names, otherwise by number. Stages of a cycle are left
+  // out, and so are the stages that depend on them.
   std::vector<std::size_t> order;
-  // stages that come behind each other, the first again at the end; empty: none
+  // The stages that wait for each other, with the first one again at the end; empty if there is no
+  // cycle.
   std::vector<std::size_t> cycle;
 };
 StageOrder order_stages(const StageNames& names);
 
-// All that come before each stage, directly or through others; `order` has no cycle.
+// Returns for each stage all stages before it, directly or through others. `order` must have no
+// cycle.
 std::vector<std::set<std::size_t>> stages_before(const StageNames& names,
                                                  const std::vector<std::size_t>& order);
 

@@ -45,7 +45,7 @@ bool gives(const Node& map, std::string_view name) {
   return value != nullptr && value->kind != Node::Kind::Null;
 }
 
-// Of two keys that exclude each other the stage's own stays.
+// If two keys exclude each other, the stage's own key stays.
 void drop_alternatives(Node& under, const Node& over, std::string_view key) {
   if (key == "launch" && gives(over, "run"))
     for (const char* name : {"script", "args"}) drop(under, name);
@@ -54,7 +54,7 @@ void drop_alternatives(Node& under, const Node& over, std::string_view key) {
   if (key == "code" && gives(over, "from")) drop(under, "at");
 }
 
-// `key` is dotted. `success` says one thing, in one form or another.
+// `key` is dotted. `success` is replaced as a whole, because it has one meaning in several forms.
 Node merge(Node under, const Node& over, const std::string& key) {
   if (under.kind != Node::Kind::Map || over.kind != Node::Kind::Map || key == "success")
     return over;
@@ -77,7 +77,8 @@ Node merge(Node under, const Node& over, const std::string& key) {
   return under;
 }
 
-// What makes two problems the same: found in several stages, it is the top level's.
+// Two problems with the same identity are the same. If several stages have one, it belongs to the
+// top level.
 using ProblemIdentity = std::tuple<std::uint32_t, std::uint32_t, std::string, std::string>;
 ProblemIdentity identity_of(const Problem& problem) {
   return {problem.line, problem.column, problem.key, problem.message};
@@ -87,10 +88,10 @@ struct Stage {
   std::string name;
   const Node* key = nullptr;
   Node own;             // its keys, without after and creates
-  bool unread = false;  // what stands there is no stage
+  bool unread = false;  // the value is not a stage
   const Node* after = nullptr;
   const Node* creates = nullptr;
-  std::vector<Problem> completed;  // what complete() said, with its place
+  std::vector<Problem> completed;  // complete()'s problems, with their positions
 };
 
 class ChainReader {
@@ -117,7 +118,7 @@ class ChainReader {
     order();
     std::vector<std::size_t> all = order_;
     for (std::size_t i = 0; i < stages_.size(); ++i)
-      // of a cycle: what else is wrong there is said, too
+      // Other problems of the stages in a cycle are reported, too.
       if (std::ranges::find(all, i) == all.end()) all.push_back(i);
     for (const std::size_t i : all) {
       if (full()) return;
@@ -140,7 +141,7 @@ class ChainReader {
                          : fmt::format("stages.{}.{}", shown(stage.name), below);
   }
 
-  // Types and names alone: what is missing there a stage may have.
+  // Checks types and names alone: a stage may have the keys that are missing at the top level.
   void top() {
     v1::JobSpec spec;
     SpecReader reader(options_, spec);
@@ -284,7 +285,7 @@ class ChainReader {
     return others;
   }
 
-  // The top level's schedule.after is waited for by those that come first.
+  // The first stages of the chain wait for the jobs in the top level's schedule.after.
   Node merged(std::size_t i) const {
     const Stage& stage = stages_[i];
     Node top = root_;
@@ -321,7 +322,7 @@ class ChainReader {
       found.key = key_of(stage, found.key);
       result_.problems.push_back(std::move(found));
     }
-    // the default of code.from
+    // This is the default of code.from.
     if (spec.code().at().empty()) spec.mutable_code()->set_at(options_.base_dir);
     const bool named = !name_.empty() && is_stage_name(stage.name) &&
                        name_.size() + 1 + stage.name.size() <= kJobNameMax;
@@ -364,7 +365,7 @@ class ChainReader {
     spec.mutable_stage()->set_creates(stage.creates->text);
   }
 
-  // What a stage takes from another one: that has to be there, and to come before.
+  // Checks what a stage takes from another stage: that stage must exist and come before it.
   void check_references(std::size_t i, const v1::JobSpec& spec,
                         std::vector<Problem>& problems) const {
     const auto refer = [&](std::string_view name, std::string key) {
@@ -382,7 +383,7 @@ class ChainReader {
     for (const auto& [key, text] : texts_of(spec)) {
       if (text.find("${stages.") == std::string::npos || key.starts_with("stage.")) continue;
       const auto names = engine::template_names(text);
-      if (!names) continue;  // said by complete()
+      if (!names) continue;  // complete() has reported it
       for (const std::string& name : *names)
         if (name.starts_with(kHead) && name.ends_with(kTail) &&
             name.size() > kHead.size() + kTail.size())
@@ -416,7 +417,7 @@ class ChainReader {
            stage.own.get(key.substr(0, key.find_first_of(".["))) != nullptr;
   }
 
-  // What every stage is told of the same place is the top level's.
+  // A problem that every stage has at the same position belongs to the top level.
   void say_completed() {
     std::map<ProblemIdentity, std::size_t> counts;
     const auto count_read =
@@ -446,9 +447,9 @@ class ChainReader {
   Node stages_node_;
   const ParseOptions& options_;
   Parsed& result_;
-  std::string name_;  // of the chain; empty: it has none that is sound
+  std::string name_;  // of the chain; empty: it has no valid one
   std::set<ProblemIdentity> top_problems_;
-  std::vector<Stage> stages_;  // as they stand in the text
+  std::vector<Stage> stages_;  // in the order of the text
   std::vector<std::string> names_;
   StageNames before_;
   std::vector<std::size_t> order_;

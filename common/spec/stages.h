@@ -1,20 +1,22 @@
-// `stages` of a YAML spec: each stage inherits the top level, its own keys over it (maps merged key
-// by key, lists and scalars replaced), and becomes a job of its own. Every problem of every stage
-// at once: what the top level alone is to blame for is said once, under its own key. Pure but for
+// Reads `stages` of a YAML spec, and makes a job of each stage. Pure, except for
 // ParseOptions::read_file.
+//
+// Each stage inherits the top level, and its own keys override it: maps are merged key by key,
+// lists and scalars are replaced. All problems of all stages are reported at once. A problem of the
+// top level alone is reported once, under its own key.
 #pragma once
 
 #include "common/spec/yaml_tree.h"
 
 namespace muster::spec {
 
-// The stages of a chain are sent in one call, which may have 16 MiB.
+// The stages of a chain are sent in one request, which may have 9 MiB (rpc::kRequestBytesMax).
 inline constexpr std::size_t kChainBytesMax = 8U << 20U;
 
-// The spec is a chain, or tries to be one.
+// True if the spec is a chain, or tries to be one.
 bool has_stages(const Node& root);
 
-// For a tree with the overrides in it; adds to `result`.
+// The tree must already contain the overrides. The function adds to `result`.
 void read_stages(Node root, const ParseOptions& options, Parsed& result);
 
 }  // namespace muster::spec

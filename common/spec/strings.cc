@@ -18,11 +18,11 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// Of these a line end or a tab may be part.
+// These fields may contain a line end or a tab.
 constexpr std::array<std::string_view, 6> kFree = {
     "muster.v1.JobSpec.description", "muster.v1.ObserveSpec.step",  "muster.v1.ObserveSpec.loss",
     "muster.v1.ObserveSpec.total",   "muster.v1.SuccessSpec.regex", "muster.v1.ConfigChange.value"};
-// of the lists the one of names
+// the only list of texts that holds names
 constexpr std::string_view kHosts = "muster.v1.ResourceSpec.hosts";
 
 bool has_nul(std::string_view, std::string_view text) {

@@ -128,7 +128,7 @@ Result<std::vector<std::uint32_t>> parse_device_range(std::string_view text) {
 std::string shown(std::string_view text) {
   if (text.size() <= 60) return without_controls(text);
   std::string result(text.substr(0, 60));
-  // no half character
+  // Do not cut inside a UTF-8 character.
   while (!result.empty() && (static_cast<unsigned char>(result.back()) & 0xC0) == 0x80)
     result.pop_back();
   if (!result.empty() && static_cast<unsigned char>(result.back()) >= 0xC0) result.pop_back();

@@ -14,7 +14,8 @@
 namespace muster::spec {
 namespace {
 
-// Thrown through yaml-cpp's parser, caught in read_tree: nothing behind it is worth reading.
+// It is thrown through yaml-cpp's parser and caught in read_tree, because nothing after it is worth
+// reading.
 struct Enough {};
 
 class Builder final : public YAML::EventHandler {
@@ -55,9 +56,9 @@ class Builder final : public YAML::EventHandler {
  private:
   struct Level {
     Node node;
-    std::optional<Node> key;  // Map: read, its value not yet
+    std::optional<Node> key;  // Map: its key was read, its value was not yet
     bool key_ignored = false;
-    std::unordered_map<std::string, std::uint32_t> lines;  // Map: where each key is
+    std::unordered_map<std::string, std::uint32_t> lines;  // Map: the line of each key
   };
 
   void report(const YAML::Mark& mark, std::string message) {
@@ -75,7 +76,7 @@ class Builder final : public YAML::EventHandler {
 
   void open(const YAML::Mark& mark, Node::Kind kind) {
     if (levels_.size() >= kDepthMax) {
-      // yaml-cpp opens such a one twice
+      // yaml-cpp opens such a node twice.
       report(mark,
              fmt::format("nested deeper than {} levels; is a bracket not closed?", kDepthMax));
       throw Enough{};
@@ -117,7 +118,7 @@ class Builder final : public YAML::EventHandler {
       return;
     }
     if (!level.key_ignored) {
-      if (node.kind == Node::Kind::Null) {  // yaml-cpp's place of nothing is the next token's
+      if (node.kind == Node::Kind::Null) {  // yaml-cpp gives it the next token's position
         node.line = level.key->line;
         node.column = level.key->column;
       }
@@ -150,8 +151,8 @@ class Builder final : public YAML::EventHandler {
   std::size_t nodes_ = 0;
 };
 
-// Offset of the first byte that is not UTF-8, or of a NUL: neither can go into a spec or an
-// environment.
+// Returns the offset of the first byte that is not UTF-8, or of a NUL. Neither may be in a spec or
+// an environment.
 std::optional<std::size_t> bad_byte(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const auto byte = [&](std::size_t at) {
@@ -190,9 +191,9 @@ Problem at_offset(std::string_view text, std::size_t offset, bool with_places,
   return problem;
 }
 
-// Of a tab yaml-cpp mostly says that a map value is illegal. The other trap is of this spec's own
-// making: YAML takes the brace of a template for its own inside { } and [ ]. And '@' begins no text
-// at all there.
+// For a tab yaml-cpp mostly reports an illegal map value. Another trap comes from this spec's
+// templates: inside { } and [ ] YAML takes a template's brace for its own. Inside them no text can
+// begin with '@' either.
 std::string_view hint(std::string_view text, const YAML::Mark& mark) {
   if (mark.is_null()) return {};
   for (int line = 0; line < mark.line && !text.empty(); ++line)

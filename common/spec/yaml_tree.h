@@ -1,6 +1,7 @@
-// YAML text -> a plain tree with places. The exceptions of yaml-cpp end here. What a spec has no
-// use for and an attacker has
-// (aliases, merge keys, endless nesting) is a problem, not a feature. Pure.
+// Reads YAML text into a plain tree with positions. Pure.
+//
+// The exceptions of yaml-cpp end here. Features that a spec does not need and an attacker could use
+// (aliases, merge keys, endless nesting) are reported as problems.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +20,11 @@ struct Node {
   bool quoted = false;                 // Scalar: 'x', "x" or a block: never a number or a boolean
   std::vector<Node> items;             // List: the elements. Map: the values, in the order of keys
   std::vector<Node> keys;              // Map: scalars
-  std::uint32_t line = 0, column = 0;  // from 1; 0 = no place
-  bool bad = false;                    // has its problem already: read no further
+  std::uint32_t line = 0, column = 0;  // from 1; 0 = no position
+  bool bad = false;                    // already has a problem: do not read it further
 
   [[nodiscard]] const Node* get(std::string_view key) const;
-  // The value at `key` of a map, made (null) where it is not there.
+  // Returns the value at `key` of a map; creates it (null) if it is missing.
   Node& at(std::string_view key);
 };
 
@@ -35,10 +36,10 @@ struct Tree {
   Node root;
   std::vector<Problem> problems;
 };
-// `with_places` false: an override's value, which stands in no file.
+// `with_places` is false for the value of an override, which is in no file.
 Tree read_tree(std::string_view text, bool with_places);
 
-// Equal in value: texts, order of lists, keys of maps in any order.
+// True if both are equal in value: texts, order of lists, keys of maps in any order.
 bool same_value(const Node& a, const Node& b);
 
 }  // namespace muster::spec

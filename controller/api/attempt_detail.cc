@@ -10,9 +10,9 @@
 namespace muster::controller {
 namespace {
 
-// of an exit, but its node and evidence; numbers of ten bytes
+// Of an exit without its node and evidence; numbers have ten bytes.
 constexpr std::size_t kExitFields = 72;
-constexpr std::size_t kNodeFields = 32;  // of a brief node, but its name
+constexpr std::size_t kNodeFields = 32;  // of a brief node without its name
 
 std::size_t exit_bytes(const core::RankExited& exit) {
   return kFieldBytes + kExitFields + exit.node.str().size() +
@@ -53,8 +53,8 @@ void add_brief_node(v1::Attempt& shown, const core::NodePart& part) {
   node.set_swept(part.swept);
 }
 
-// Those that tell what happened: the verdict's rank, then the bad ones of before the stop, then
-// those after it.
+// The exits that show what happened: the verdict's rank, then the bad ones before the stop, then
+// the bad ones after it.
 std::vector<const core::RankExited*> telling(const core::AttemptRecord& attempt) {
   std::vector<const core::RankExited*> bad;
   for (const core::NodePart& part : attempt.parts) {

@@ -1,9 +1,12 @@
-// The nodes of an attempt and its ranks' exits, as much of them as an answer has room for: of a
-// thousand ranks they are a megabyte an attempt. Pure.
+// Adds an attempt's nodes and its ranks' exits to an answer, as far as it has room. Pure.
 //
-// Full: all nodes with all their fields, all exits in rank order. Brief: of nodes name, first rank
-// and count; of exits the verdict's own and the first bad ones, at most kBriefExits, the earliest
-// first. The rule for readers stands in docs/architecture.md (Bounds).
+// For a thousand ranks they are about a megabyte for each attempt.
+//
+// - Full: all nodes with all their fields, and all exits in rank order.
+// - Brief: of each node the name, first rank and count; of the exits the verdict's own and the
+//   first bad ones, at most kBriefExits, the earliest first.
+//
+// docs/architecture.md (Bounds) has the rule for readers.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +16,20 @@
 
 namespace muster::controller {
 
-// of a message within another: tag, length, and room for numbers that grow
+// The overhead of a message inside another one: tag, length, and room for numbers that grow.
 inline constexpr std::size_t kFieldBytes = 16;
 inline constexpr std::size_t kBriefExits = 4;
 
-// Upper bounds of what the two below add, without making it.
+// Upper bounds of what the two functions below add, computed without making it.
 [[nodiscard]] std::size_t brief_bytes(const core::AttemptRecord& attempt);
 [[nodiscard]] std::size_t full_bytes(const core::AttemptRecord& attempt);
 
 void add_brief(v1::Attempt& shown, const core::AttemptRecord& attempt);
-// in the place of what is there
+// Replaces what is there.
 void add_full(v1::Attempt& shown, const core::AttemptRecord& attempt);
 
-// Nodes alone: in full, else names and ranks, else as many of these as fit.
+// Adds nodes only: in full if they fit into `most` bytes. Otherwise it adds names and ranks, for as
+// many nodes as fit.
 void add_nodes(v1::Attempt& shown, const core::AttemptRecord& attempt, std::size_t most);
 
 }  // namespace muster::controller

@@ -16,15 +16,15 @@
 namespace muster::controller {
 namespace {
 
-// All that a plan of an attempt needs, out of the ledger's hands: a table of thousands of ranks
-// takes its time, and is not made on the strand.
+// A copy of everything that the plan of an attempt needs. A table of thousands of ranks takes time,
+// so it is not made on the strand.
 struct Recorded {
   v1::JobSpec spec;
-  engine::LaunchRequest request;  // of `spec`
+  engine::LaunchRequest request;  // refers to `spec`
   std::string table_sha256;
   v1::NodeResolved resolved;  // of the rank's node
   std::uint32_t first_rank = 0;
-  // of a rank of the training, inside of the script that is rank `first_rank`
+  // For a rank of the training inside the script that is rank `first_rank`.
   std::optional<engine::TrainingPlace> inside;
 };
 using RecordedPtr = std::shared_ptr<Recorded>;
@@ -47,8 +47,8 @@ RecordedPtr record(const core::JobRecord& job, const core::AttemptRecord& attemp
   return recorded;
 }
 
-// What the node added when it started the rank: with it the plan is what the rank really got.
-// Nothing before the node has said so.
+// Adds what the node added when it started the rank, so that the plan shows what the rank really
+// got. Nothing is added before the node has reported that.
 void add_resolved(v1::RankLaunch& shown, const Recorded& recorded) {
   const auto& programs = recorded.resolved.programs();
   const int index = programs.size() == 1 ? 0 : static_cast<int>(shown.rank() - recorded.first_rank);
@@ -114,8 +114,8 @@ grpc::Status show_table(const std::string& doing, Recorded& recorded,
   return grpc::Status::OK;
 }
 
-// `show(job, ledger)` on the strand for a job in the ledger, on the archive's thread for an
-// archived one, whose ledger is empty.
+// Calls `show(job, ledger)`: on the strand for a job in the ledger; on the archive's thread for an
+// archived job, with an empty ledger.
 void with_job(Edge& edge, const std::string& ref, grpc::ServerUnaryReactor* reactor,
               std::function<void(const core::JobRecord&, const core::Ledger&)> show) {
   const bool taken = edge.shell.read([&edge, ref, reactor,

@@ -1,5 +1,6 @@
-// What a recorded attempt was launched with, planned once more from its placement: what a rank got
-// (GetRankLaunch), the rank table (GetRankTable).
+// Plans a recorded attempt once more from its placement: what a rank got (GetRankLaunch), and the
+// rank table (GetRankTable). The functions own nothing. They run on the shell's strand or the
+// archive's thread, and plan on the work loop.
 #pragma once
 
 #include "controller/api/edge.h"
@@ -7,7 +8,7 @@
 
 namespace muster::controller {
 
-// Both finish `reactor`, now or later; request and response live until then.
+// Both finish `reactor`, now or later; request and response must live until then.
 void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request,
                      v1::GetRankLaunchResponse* response, grpc::ServerUnaryReactor* reactor);
 void get_rank_table(Edge& edge, const v1::GetRankTableRequest* request,

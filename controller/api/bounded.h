@@ -1,5 +1,7 @@
-// Texts at the edge: what a client may bring into the ledger, and how much of what is there it is
-// shown. What a journal of an earlier release holds may be longer than what is taken now. Pure.
+// Bounds texts at the edge: those that a client may put into the ledger, and those that it is
+// shown. Pure.
+//
+// A journal of an earlier release may contain longer texts than are accepted now.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +12,15 @@
 
 namespace muster::controller {
 
-inline constexpr std::size_t kReasonBytesMax = 1'024;  // that a client may give
-// of a sentence of the ledger: a reason with what stands around it
+inline constexpr std::size_t kReasonBytesMax = 1'024;  // of a reason from a client
+// Of a sentence of the ledger: a reason and the text around it.
 inline constexpr std::size_t kShownBytesMost = 2'048;
 
 // InvalidArgument: longer than kReasonBytesMax, not UTF-8, or with control characters. `doing`:
 // "cancelling job 'x'".
 Result<void> check_reason(std::string_view reason, std::string_view doing);
 
-// At most `most` bytes, whole characters; "..." where something was cut off.
+// At most `most` bytes, in whole characters. "..." at the end if something was cut off.
 std::string bounded(std::string_view text, std::size_t most = kShownBytesMost);
 
 }  // namespace muster::controller

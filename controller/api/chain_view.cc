@@ -11,8 +11,8 @@ namespace {
 struct StageSeen {
   JobId id;
   core::JobPhase phase{};
-  bool begun = false;        // it has had an attempt: if it waits, then only for the next one
-  bool consequence = false;  // of another job's end
+  bool begun = false;        // it has had an attempt; if queued, it waits for the next one
+  bool consequence = false;  // it ended because of another job's end
 };
 
 std::vector<StageSeen> seen(const core::Ledger& ledger, const JobId& chain) {

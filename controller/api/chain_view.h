@@ -1,5 +1,7 @@
-// A chain as it stands: of its jobs those in the ledger and those that are archived, as long as
-// their tombstones are kept. Pure.
+// Shows the state of a chain. Pure.
+//
+// It contains the chain's jobs in the ledger, and the archived ones as long as their tombstones are
+// kept.
 #pragma once
 
 #include <vector>
@@ -12,12 +14,18 @@ namespace muster::controller {
 // In order. Empty: there is no such chain (any more).
 std::vector<v1::ChainStage> chain_stages(const core::Ledger& ledger, const JobId& chain);
 
-// Who is meant by the chain's name: the stage that runs (the first one), else the first that
-// failed, else the first that was cancelled and is not another's consequence, else the next that
-// waits, else the last. `chain` is one of ledger.chains.
+// The stage that a chain's name refers to. It is the first of these that exists:
+//
+// - the first stage that runs
+// - the first that failed
+// - the first that was cancelled, but not because of another job's end
+// - the next that waits
+// - the last stage
+//
+// `chain` is one of ledger.chains.
 JobId stage_that_matters(const core::Ledger& ledger, const JobId& chain);
 
-// Some stage of it has not ended.
+// Some stage of the chain has not ended.
 bool is_live_chain(const core::Ledger& ledger, const JobId& chain);
 
 }  // namespace muster::controller

@@ -28,8 +28,8 @@ Result<void> check_known(const v1::JobSpec& given) {
                 "checking the spec: it has " + std::to_string(given.ByteSizeLong()) +
                     " bytes, at most " + std::to_string(spec::kSpecBytesMax));
   }
-  // Before anything is looked at: a key of a newer muster would be ignored here, and once in the
-  // journal it would make it unreadable.
+  // Checked before anything else. A key of a newer muster would be ignored here, and once it is in
+  // the journal, it would make the journal unreadable.
   if (const auto unknown = unknown_fields(given); !unknown.empty()) {
     return fail(ErrorCode::InvalidArgument,
                 fmt::format("checking the spec: this controller does not know {}{}; leave out what "
@@ -53,7 +53,7 @@ void clear_the_controllers_own(v1::JobSpec& spec) {
   spec.mutable_stage()->clear_dirs();
 }
 
-// The stages that a spec names, and where.
+// A stage that a spec names, and the key where the spec names it.
 struct Named {
   std::string key;
   std::string stage;
@@ -112,7 +112,8 @@ class ChainChecker {
       }
     }
     for (const std::string& name : before) spec.mutable_stage()->add_dirs()->set_stage(name);
-    // known to be in a chain: what names a stage beside those is wrong
+    // The checks must know that the spec is in a chain: a stage that it names and that is not
+    // listed is an error.
     spec.mutable_stage()->set_chain(chain_.name);
     for (spec::Problem& found : spec::complete(spec))
       problem(stage, found.key, std::move(found.message));
@@ -133,7 +134,7 @@ class ChainChecker {
 
   Chain& chain_;
   std::set<std::string> all_;
-  std::map<std::string, std::set<std::string>> before_;  // of those that were looked at
+  std::map<std::string, std::set<std::string>> before_;  // of the stages that were checked
   std::vector<spec::Problem> problems_;
 };
 
@@ -146,7 +147,7 @@ Result<v1::JobSpec> complete_spec(const v1::JobSpec& given) {
   clear_the_controllers_own(spec);
   const auto problems = spec::complete(spec);
   if (!problems.empty()) return fail(ErrorCode::InvalidArgument, spec::format(problems, "spec"));
-  // Whatever would be refused at a start is refused now.
+  // Everything that would be refused at a start is refused now.
   if (auto launches = check_launches(spec); !launches)
     return fail(ErrorCode::InvalidArgument, launches.error().message);
   return spec;

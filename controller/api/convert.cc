@@ -14,18 +14,18 @@
 namespace muster::controller {
 namespace {
 
-// What a GetJob answer may hold, so that with a spec of 1 MiB it stays below 4 MiB, which is what
-// gRPC's clients take unless they are told otherwise.
+// Limits of a GetJob answer. With a spec of 1 MiB it stays below 4 MiB, which gRPC's clients take
+// unless they are configured otherwise.
 constexpr std::size_t kAttemptsBytes = 2 << 20;  // attempts and incidents
-// of these, at most, for what every attempt is told by
+// The maximum part of these for the data that every attempt is shown with.
 constexpr std::size_t kBriefBytes = 768 << 10;
 constexpr std::size_t kAttemptsMost = 1'000;
 constexpr std::size_t kCheckpointBytes = 384 << 10;
-constexpr std::size_t kCheckpointFields = 64;  // of one, but its path
+constexpr std::size_t kCheckpointFields = 64;  // of one, without its path
 constexpr std::size_t kPathMost = 4'096;       // PATH_MAX
-// attempts of a node that the ledger does not know
+// Attempts of a node that the ledger does not know.
 constexpr int kUnknownMost = 256;
-constexpr std::size_t kRowNodesBytes = 512 << 10;  // nodes of a list's row
+constexpr std::size_t kRowNodesBytes = 512 << 10;  // nodes of a row in a list
 
 v1::FailureClass class_to_v1(core::FailureClass cls) {
   switch (cls) {
@@ -78,7 +78,8 @@ v1::Checkpoint checkpoint_to_v1(const core::CheckpointRecord& checkpoint) {
   return shown;
 }
 
-// Of an attempt that broke by a fault. Its later marks stand in the attempts after it.
+// The incident of an attempt that broke because of a fault. Its later marks come from the attempts
+// after it.
 v1::Incident incident_of(const core::JobRecord& job, std::size_t broken) {
   const core::AttemptRecord& attempt = job.attempts[broken];
   v1::Incident incident;
@@ -107,9 +108,10 @@ v1::Incident incident_of(const core::JobRecord& job, std::size_t broken) {
   return incident;
 }
 
-// Newest first, then put the right way round. First what each is told by: its own fields, the names
-// of its nodes, its first bad exits, the incident; then the newest ones' nodes and exits in full,
-// until one does not fit.
+// Works from the newest to the oldest, and reverses the order at the end. First it adds what each
+// attempt is shown with: its own fields, the names of its nodes, its first bad exits, and the
+// incident. Then it adds nodes and exits in full, from the newest attempt on, until one does not
+// fit.
 void add_attempts(v1::Job& shown, const core::JobRecord& job, const std::string& out) {
   std::size_t used = 0;
   std::vector<v1::Attempt> attempts;
@@ -145,9 +147,8 @@ void add_attempts(v1::Job& shown, const core::JobRecord& job, const std::string&
     *shown.add_incidents() = std::move(incident);
 }
 
-// What ended ranks told of their last step is in the ledger; heartbeats are not, and the last of
-// them
-// may have come too late.
+// The ledger has the last step that ended ranks reported. It has no heartbeats, and the last of
+// these may have come too late.
 void add_last_step(v1::Job& shown, const core::AttemptRecord& attempt) {
   const std::int64_t last = core::last_step_reported(attempt);
   if (last < 0) return;
@@ -295,12 +296,12 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence,
     *shown.add_attempts() = attempt_to_v1(job, job.attempts.back(), out);
     add_nodes(*shown.mutable_attempts(0), job.attempts.back(), kRowNodesBytes);
   }
-  // Not by the number: behind an accepted loss of the journal's end it goes on behind all that may
-  // have been given out.
+  // Not from the number: after an accepted loss of the journal's end, it continues behind all
+  // numbers that may have been used.
   shown.set_restarts(job.attempts.empty() ? 0
                                           : static_cast<std::uint32_t>(job.attempts.size() - 1));
   if (job.verdict) *shown.mutable_verdict() = to_v1(*job.verdict);
-  // what broke on the way stands in the incidents
+  // Incidents show what broke on the way.
   if (job.phase == core::JobPhase::Succeeded) shown.clear_verdict();
   if (auto progress = progress_of(presence, job.id))
     *shown.mutable_progress() = std::move(*progress);
@@ -330,7 +331,7 @@ void fill(v1::GetJobResponse& response, const core::JobRecord& job, const core::
 
 namespace {
 
-// Of the leases there that cannot be renewed.
+// The first end of the leases on the node that cannot be renewed.
 std::optional<BootTime> first_lease_end(const NodeName& node, const core::Ledger& ledger,
                                         const core::Presence& presence) {
   std::optional<BootTime> first;
@@ -387,8 +388,8 @@ v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger,
 
 namespace {
 
-// Devices by type, readings without their texts and with one occupant at most, uses; no labels,
-// interfaces, routes, findings.
+// Keeps the devices by type, the readings without texts and with at most one occupant, and the
+// uses. Removes labels, interfaces, routes and findings.
 void make_brief(v1::Node& node) {
   v1::Inventory& inventory = *node.mutable_inventory();
   v1::Inventory brief;

@@ -1,6 +1,8 @@
-// What every API handler works with, and how a unary call is served: the work happens on the
-// shell's strand (or behind it, on the archive's or the work thread), Finish is called exactly
-// once. Who may call was judged at the port (common/rpc/token_port.h).
+// What every API handler uses, and how it serves a unary call. run() in main.cc owns the Edge.
+// Handlers work on the shell's strand, or after it on the archive's thread or the work loop.
+//
+// Finish is called exactly once. The port has already checked who may call
+// (common/rpc/token_port.h).
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -21,7 +23,7 @@ struct Edge {
   async::Loop& work;  // blocking reads of logs, planning
   std::string cluster_out;
   std::string version;
-  // why the disk has no room for new jobs; empty: it has. Any thread
+  // Why the disk has no room for new jobs. Empty: it has room. Any thread may call it.
   std::function<std::string()> shortage;
 };
 
@@ -38,7 +40,7 @@ grpc::ServerUnaryReactor* serve(grpc::CallbackServerContext* context, Handle&& h
   return reactor;
 }
 
-// `fill(view)` returns the status, on the strand, when what the view shows is durable.
+// `fill(view)` returns the status. It runs on the strand, when everything in the view is durable.
 template <class Fill>
 void answer_from_view(const Edge& edge, grpc::ServerUnaryReactor* reactor, Fill fill) {
   const bool taken = edge.shell.read(

@@ -56,7 +56,7 @@ struct Sayer {
     std::string nodes;
     for (const core::PlacedNode& node : e.nodes) {
       ranks += node.rank_count;
-      // A thousand names help nobody.
+      // More names would not help.
       if (&node - e.nodes.data() < 4) nodes += (nodes.empty() ? "" : ", ") + node.node.str();
     }
     if (e.nodes.size() > 4) nodes += fmt::format(" and {} more", e.nodes.size() - 4);
@@ -164,8 +164,8 @@ struct Sayer {
   }
 };
 
-// What the first step and the best one reached again say of an attempt that was handed a
-// checkpoint, and did not read it; empty: it has, or another event.
+// The text of a first step, or of the best step reached again, if the attempt was given a
+// checkpoint and did not read it. Empty: it did read it, or it is another event.
 std::string went_back(const core::EventBody& body, const core::Ledger& after) {
   const bool first = std::holds_alternative<core::FirstStep>(body);
   const auto* caught_up = std::get_if<core::CaughtUp>(&body);

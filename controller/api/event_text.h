@@ -1,5 +1,6 @@
-// A journal row as the public event: its type's name and one sentence. Pure. Add types, never
-// rename one: scripts wait for them.
+// Turns a journal row into the public event: its type's name and one sentence. Pure.
+//
+// Add types, never rename one: scripts wait for them.
 #pragma once
 
 #include "controller/core/ledger.h"
@@ -8,8 +9,8 @@
 
 namespace muster::controller {
 
-// `after`: the ledger with the row applied (for names and phases; a job that is not in it is
-// described without them).
+// `after`: the ledger with the row applied. It gives names and phases; a job that is not in it is
+// described without them.
 v1::Event describe(const journal::Row& row, const core::Ledger& after);
 
 }  // namespace muster::controller

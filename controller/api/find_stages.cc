@@ -29,12 +29,12 @@ void add_found(v1::FindStagesResponse& response, const core::JobRecord& job, con
   if (job.ended_at) *found.mutable_ended_at() = to_v1(*job.ended_at);
 }
 
-// Those that are archived, one after another: each is a read of its own.
+// Reads the archived jobs one after another: each is a separate read.
 struct ArchiveLookup {
   Edge& edge;
   v1::FindStagesResponse& response;
   grpc::ServerUnaryReactor* reactor;
-  std::vector<std::pair<JobId, std::string>> left;  // with the key that is wanted
+  std::vector<std::pair<JobId, std::string>> left;  // with the requested key
 };
 
 void continue_lookup(std::unique_ptr<ArchiveLookup> lookup) {
@@ -44,7 +44,7 @@ void continue_lookup(std::unique_ptr<ArchiveLookup> lookup) {
   Shell& shell = lookup->edge.shell;
   read_archived(shell, id, false,
                 [lookup = std::move(lookup), key](Result<ArchivedRecord> record) mutable {
-                  // One that cannot be read back is not done: the stage runs again.
+                  // A job that cannot be read back does not count as done: the stage runs again.
                   if (record)
                     add_found(lookup->response, record->job, key, lookup->edge.cluster_out);
                   continue_lookup(std::move(lookup));
@@ -54,7 +54,7 @@ void continue_lookup(std::unique_ptr<ArchiveLookup> lookup) {
 }  // namespace
 
 JobId newest_stage(const core::Ledger& ledger, const std::string& job_name) {
-  const std::size_t dot = job_name.rfind('.');  // there is none in a stage's own name
+  const std::size_t dot = job_name.rfind('.');  // a stage's own name has no dot
   if (dot == std::string::npos) return {};
   const std::string chain = job_name.substr(0, dot);
   const auto& chains = ledger.chains_named;

@@ -1,6 +1,9 @@
-// Which stages of a chain need not run again (FindStages): those whose newest job has succeeded,
-// made from the same (StageSpec.key). Jobs are found as long as their tombstones are kept, whether
-// their rows are in the ledger or in the archive.
+// Finds the stages of a chain that need not run again (FindStages). The functions own nothing.
+// find_stages() runs on the shell's strand, and then on the archive's thread.
+//
+// These are the stages whose newest job has succeeded and was made from the same input
+// (StageSpec.key). Jobs are found as long as their tombstones are kept, whether their rows are in
+// the ledger or in the archive.
 #pragma once
 
 #include "controller/api/edge.h"
@@ -8,10 +11,10 @@
 
 namespace muster::controller {
 
-// The newest stage of this name, CHAIN.STAGE; empty: there is none. Pure.
+// The newest stage with this name, CHAIN.STAGE. Empty: there is none. Pure.
 JobId newest_stage(const core::Ledger& ledger, const std::string& job_name);
 
-// Finishes `reactor`, now or later; request and response live until then.
+// Finishes `reactor`, now or later; request and response must live until then.
 void find_stages(Edge& edge, const v1::FindStagesRequest* request, v1::FindStagesResponse* response,
                  grpc::ServerUnaryReactor* reactor);
 

@@ -11,7 +11,7 @@ JobId JobIdSource::next(WallTime now) {
   const auto ms = static_cast<std::uint64_t>(std::max<std::int64_t>(
       0, std::chrono::floor<std::chrono::milliseconds>(now.time_since_epoch()).count()));
   const std::uint64_t fresh = (ms << 20) | (random_() & 0xf'ffff);
-  // Two in one millisecond, or a clock that was set back: one behind the last.
+  // If two ids are in one millisecond, or the clock was set back: one more than the last id.
   last_ = std::max(fresh, last_ + 1);
   std::string text(kJobIdLength, '0');
   std::uint64_t rest = last_;

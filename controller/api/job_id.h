@@ -1,6 +1,8 @@
-// Job ids: 13 characters of Crockford's base32, lower case: 9 of time (milliseconds), 4 of chance.
-// Sortable by submission; unique for ever: one source never gives an id twice, nor one that sorts
-// before an earlier one. Thread-safe.
+// JobIdSource makes job ids. JobService owns one. It is thread-safe.
+//
+// An id has 13 characters of Crockford's base32 in lower case: 9 of time (milliseconds), and 4
+// random ones. Ids sort by submission and are unique for ever. One source never gives an id twice,
+// nor one that sorts before an earlier one.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +22,7 @@ class JobIdSource {
  private:
   std::mutex mutex_;
   std::mt19937_64 random_;
-  // 45 bits of time, 20 of chance: 65; the top bit of time is not used before the year 2527
+  // 45 bits of time and 20 random bits: 65. The top bit of time is not used before the year 2527.
   std::uint64_t last_ = 0;
 };
 

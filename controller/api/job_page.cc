@@ -12,7 +12,7 @@ namespace muster::controller {
 namespace {
 
 constexpr std::size_t kWhyBytesMost = 256;
-// archived jobs in memory at once: the rows of one may have megabytes
+// Archived jobs in memory at once: the rows of one job may have megabytes.
 constexpr std::size_t kStride = 16;
 
 }  // namespace
@@ -28,7 +28,7 @@ void JobPage::explain(const std::map<JobId, std::string>& why) {
       job.set_waits_for(bounded(reason->second, kWhyBytesMost));
 }
 
-// Behind the end of a page that was cut nothing is known.
+// Behind the end of a page that was cut, nothing is known.
 JobPage JobPage::merged(JobPage live, JobPage archived) {
   JobPage page(live.size_);
   auto a = live.jobs_.begin(), b = archived.jobs_.begin();

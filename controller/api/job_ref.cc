@@ -26,7 +26,7 @@ JobRef stage_of(const core::Ledger& ledger, const JobId& chain) {
   return ref;
 }
 
-constexpr std::size_t kEndLeast = 4;  // characters of an id: as many as are of chance
+constexpr std::size_t kEndLeast = 4;  // characters of an id: as many as are random
 constexpr std::size_t kNamedMost = 4;
 
 template <class Map>
@@ -53,8 +53,8 @@ Error ambiguous(const std::string& doing, std::string_view part, const std::vect
           fmt::format("{}: the {} is ambiguous ({}); give more of the id", doing, part, some)};
 }
 
-// Names that begin with `prefix`: of what has not ended, else of all. A chain that is among them
-// stands for its stages.
+// Names that begin with `prefix`: of what has not ended, else of all. If a chain is among them, its
+// name replaces those of its stages.
 std::set<std::string> names_beginning(const core::Ledger& ledger, const std::string& prefix) {
   std::set<std::string> live, ended;
   const auto add = [&](bool is_live, const std::string& name) {
@@ -154,7 +154,7 @@ Result<JobRef> resolve_job(const core::Ledger& ledger, const std::string& text, 
   }
   if (found.size() == 1) return found.front();
   if (found.size() > 1) return fail(ambiguous(doing, "end", found));
-  // older than every tombstone, perhaps
+  // The job may be older than every tombstone.
   if (has_id_form(text)) return JobRef{.id = id, .archived = true};
   const std::set<std::string> names = names_beginning(ledger, text);
   if (use == RefFor::Acting && !names.empty())

@@ -60,7 +60,7 @@ void fill_submitted(const View& view, const JobId& job, bool repeated,
   response.set_repeated_request(repeated);
   for (v1::ChainStage& stage : chain_stages(view.ledger, core::chain_of(view.ledger, job)))
     *response.add_stages() = std::move(stage);
-  // Empty: an archived job, asked for again by its request id.
+  // Empty: an archived job that was requested again by its request id.
   const auto events = view.history.of_job(job, JournalIndex(0));
   response.set_index(events.empty() ? 0 : events.front()->index());
 }
@@ -113,7 +113,7 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
     const bool taken =
         edge_.shell.read([this, request, response, reactor, ids = std::move(ids),
                           submission = *std::move(submission)](const View& view) mutable {
-          // Asked again it is the same job, whatever has become of those that it names.
+          // The same request id gives the same job, whatever happened to the jobs that it names.
           const RequestId id(request->request_id());
           if (const auto known = view.ledger.request_ids.find(id);
               !id.empty() && known != view.ledger.request_ids.end()) {
@@ -220,7 +220,7 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
   });
 }
 
-// Ids sort by time, so a page is the newest ids below the token, of ledger and archive together.
+// Ids sort by time, so a page has the newest ids below the token, from ledger and archive together.
 grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* context,
                                                const v1::ListJobsRequest* request,
                                                v1::ListJobsResponse* response) {

@@ -1,6 +1,14 @@
-// JobService: submit, ask, cancel. What submissions name is resolve_chain.h, stages that are done
-// are find_stages.h, watching is watch.h, logs are read_logs.h, planning is plan.h, recorded
-// launches are attempt_launch.h.
+// JobService submits, shows and cancels jobs. run() in main.cc owns it. gRPC's threads call it; the
+// work happens as edge.h describes.
+//
+// Other files do the rest:
+//
+// - resolve_chain.h finds what submissions name
+// - find_stages.h finds stages that are done
+// - watch.h watches
+// - read_logs.h reads logs
+// - plan.h plans
+// - attempt_launch.h shows recorded launches
 #pragma once
 
 #include <vector>
@@ -50,11 +58,12 @@ class JobService final : public v1::JobService::CallbackService {
   grpc::ServerWriteReactor<v1::ReadLogsResponse>* ReadLogs(grpc::CallbackServerContext*,
                                                            const v1::ReadLogsRequest*) override;
 
-  // Before the work loop stops, when no call is left.
+  // Call it before the work loop stops, when no call is left.
   void stop() { pacer_.stop(); }
 
  private:
-  // Of complete specs in which nothing is left to resolve, `ids` being theirs to be. Any thread.
+  // For complete specs in which nothing is left to resolve. `ids` are the ids that the jobs get.
+  // Any thread.
   void submit(Resolved resolved, std::vector<JobId> ids, const v1::SubmitJobRequest* request,
               v1::SubmitJobResponse* response, grpc::ServerUnaryReactor* reactor);
 

@@ -1,6 +1,8 @@
-// The loss of an ended job's last step, from its series: heartbeats are forgotten with the process
-// and
-// when the job is archived.
+// Reads the loss of an ended job's last step from its series. The functions own nothing. They run
+// on the work loop or on the archive's thread.
+//
+// The loss is not known otherwise: heartbeats are lost with the process, and when the job is
+// archived.
 #pragma once
 
 #include "controller/logs/log_store.h"
@@ -8,9 +10,9 @@
 
 namespace muster::controller {
 
-// It has ended, and of its last step no loss is told.
+// The job has ended, and the loss of its last step is not known.
 bool lacks_loss(const v1::Job& job);
-// Where it lacks and the series has that step's. Reads a file.
+// Adds the loss if it is missing and the series has that step. Reads a file.
 void add_last_loss(v1::Job& job, logs::LogStore& logs);
 
 }  // namespace muster::controller

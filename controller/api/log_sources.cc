@@ -10,7 +10,7 @@
 namespace muster::controller {
 namespace {
 
-constexpr std::size_t kShownMost = 16;  // nodes, or runs of numbers, in one sentence
+constexpr std::size_t kShownMost = 16;  // nodes, or ranges of numbers, in one sentence
 
 // "0-7, 9"
 std::string ranges_text(const std::set<std::uint32_t>& numbers) {
@@ -43,7 +43,7 @@ std::string names_text(const std::set<std::string>& names) {
   std::size_t shown = 0;
   for (const std::string& name : names) {
     if (++shown > kShownMost) return text + fmt::format(" and {} more", names.size() - kShownMost);
-    // Anybody's word, which a terminal will show.
+    // The name is any text from a client, and a terminal will show it.
     std::string plain = name.substr(0, 64);
     std::ranges::replace_if(plain, [](char c) { return c < ' ' || c > '~'; }, '?');
     text += fmt::format("{}'{}'", text.empty() ? "" : ", ", plain);

@@ -1,5 +1,5 @@
-// Which logs a job has, and what to say to a reader who asks for others. Values: taken on the
-// strand (or from the archive), looked at on the work loop.
+// Lists the logs that a job has, and makes the answer to a reader who requests others. Plain
+// values. They are made on the strand or on the archive's thread, and used on the work loop.
 #pragma once
 
 #include <cstdint>
@@ -26,20 +26,20 @@ struct LogSources {
     // unless all of it has come, or nothing ever can: the part never started
     bool collected = false;
     bool start_failed = false;
-    // of a node's script: the ranks inside it
+    // For a node's script: the ranks inside it.
     std::uint32_t training_first = 0, training_count = 0;
   };
   JobId job;
   std::string name;
   bool final = false;
-  std::set<std::string> node_logs;  // names of the logs beside the ranks' that its spec calls for
+  std::set<std::string> node_logs;  // other logs than the ranks' that its spec needs
   std::map<AttemptNo, std::vector<Part>> attempts;
 };
 LogSources log_sources(const core::JobRecord& job, const core::Presence& presence);
 
-// What a request asks for. ReadLogsRequest.auxiliaries holds names, "*" for all that there are, and
-// kFailedSetups: the setup's log of each node whose start failed, beside what else is asked for.
-// Names and "*" without ranks ask for these alone.
+// What a request asks for. ReadLogsRequest.auxiliaries contains names, "*" for all of them, and
+// kFailedSetups. The last one means the setup log of each node whose start failed, in addition to
+// the rest. Names and "*" without ranks select only those logs.
 inline constexpr std::string_view kSetupLog = "setup", kAllAuxiliaries = "*",
                                   kFailedSetups = "setup:failed";
 struct LogChoice {
@@ -55,18 +55,19 @@ struct LogChoice {
   }
 };
 
-// With launch.per: node the ranks of the training are inside the scripts, which have the numbers
-// below them: those that no script has are asked for by the names of their logs ("rank-5"), beside
-// the ranks'. Such a log may not have begun, or be that of a rank without one.
+// With launch.per: node the ranks of the training are inside the scripts. Scripts have the lower
+// numbers. The ranks whose number no script has are requested by the names of their logs
+// ("rank-5"), in addition to the ranks. Such a log may not have begun, or may belong to a rank
+// without a log.
 void find_training_ranks(LogSources& sources, v1::ReadLogsRequest& request);
 
-// What of `request` (attempt, node, ranks) is not in the `chosen` attempts of the job, and what
-// there is instead, as one sentence. Nothing: all is there. `chosen` is empty when the attempt that
-// was asked for is not there.
+// What `request` (attempt, node, ranks) asks for that the `chosen` attempts do not have, and what
+// exists instead, as one sentence. Nothing: all of it exists. `chosen` is empty if the requested
+// attempt does not exist.
 std::optional<std::string> missing_logs(const LogSources& sources,
                                         std::span<const AttemptNo> chosen,
                                         const v1::ReadLogsRequest& request);
-// The same of the chosen names; `there`: of which the store has logs.
+// The same for the chosen names. `there`: the names for which the store has logs.
 std::optional<std::string> missing_auxiliaries(const LogSources& sources,
                                                std::set<std::string> there,
                                                const LogChoice& choice);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kNewestNamed = 4;
 
-// For whoever named one that there is not.
+// Added to the error for a job that does not exist.
 std::string newest_jobs(const core::Ledger& ledger) {
   std::string text;
   for (const auto& [id, job] : ledger.jobs | std::views::reverse | std::views::take(kNewestNamed))
@@ -29,8 +29,8 @@ Error at(const std::string& place, const Error& error, const std::string& more =
   return {error.code, fmt::format("{}: {}{}", place, error.message, more)};
 }
 
-// Those that only the archive knows, one after another: each is a read of its own, between those of
-// others.
+// Reads the jobs that are only in the archive, one after another. Each is a separate read, so that
+// reads of other requests can run in between.
 struct ArchiveLookup {
   Edge& edge;
   NamedJobs found;

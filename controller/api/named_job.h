@@ -1,5 +1,6 @@
-// Other jobs that a spec names (schedule.after, job:J, stages that are done): found by the ledger,
-// and by the archive for those that left long ago.
+// Finds other jobs that a spec names (schedule.after, job:J, stages that are done). The functions
+// own nothing. They run on the shell's strand, and on the archive's thread for jobs that are only
+// in the archive.
 #pragma once
 
 #include <functional>
@@ -16,26 +17,26 @@ struct NamedJob {
   std::string name;
   core::JobPhase phase{};
   bool archived = false;  // not among the ledger's jobs
-  // Not filled in where only the end is wanted.
+  // Filled in only if more than the end is wanted.
   std::string out;          // ${out}
-  std::string checkpoints;  // directory that each attempt has its own below
+  std::string checkpoints;  // directory that contains each attempt's own one
   std::string layout;       // of its checkpoints
   std::vector<core::CheckpointRecord> whole;
-  // where those of these attempts are, with checkpoint.storage: local
+  // Which nodes own the checkpoints of these attempts, with checkpoint.storage: local.
   std::map<AttemptNo, core::OwnedShards> owned;
 };
 // Pure.
 NamedJob named_job(const core::JobRecord& job, const std::string& cluster_out);
 
 struct WantedJob {
-  std::string text;       // id, beginning of one, name, @last
+  std::string text;       // id, beginning of an id, name, @last
   std::string place;      // for messages: "schedule.after[0]"
-  bool only_end = false;  // how it ended will do
+  bool only_end = false;  // only how it ended is needed
 };
 using NamedJobs = std::map<std::string, NamedJob>;  // by text
 
-// Strand only. `done` is called once: at once, or on the archive's thread. NotFound names jobs that
-// there are, Conflict what an ambiguous beginning may mean.
+// Strand only. `done` is called once: at once, or on the archive's thread. NotFound names some
+// existing jobs. Conflict lists what an ambiguous beginning may mean.
 void find_named(Edge& edge, const View& view, const std::vector<WantedJob>& wanted,
                 std::move_only_function<void(Result<NamedJobs>)> done);
 

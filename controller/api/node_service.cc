@@ -11,16 +11,16 @@
 namespace muster::controller {
 namespace {
 
-// Below the 4 MiB that gRPC's clients take unless they are told otherwise. Some hundreds of nodes
-// fit in full, some 2,000 of 16 devices with what a list needs, twice as many without readings; of
-// more only what they are named by.
+// Below the 4 MiB that gRPC's clients take unless they are configured otherwise. Some hundreds of
+// nodes fit in full. Some 2,000 nodes with 16 devices fit with what a list needs, and twice as many
+// without readings. Of more nodes only names and addresses fit.
 constexpr std::size_t kNodesBytes = 3 << 20;
 
 v1::Node show(const core::NodeRecord& node, const View& view) {
   return to_v1(node, view.ledger, view.presence, view.now.boot, view.limits.silent_after);
 }
 
-// What a journal of an earlier release holds of a node may be longer than what is taken now.
+// A journal of an earlier release may have longer data about a node than is accepted now.
 v1::Node show_one(const core::NodeRecord& node, const View& view) {
   v1::Node shown = show(node, view);
   for (NodeDetail detail = NodeDetail::Full;

@@ -1,4 +1,5 @@
-// NodeService: the fleet, and the cluster itself.
+// NodeService shows the nodes and the cluster, and declares nodes dead. run() in main.cc owns it.
+// gRPC's threads call it; the work happens on the shell's strand.
 #pragma once
 
 #include "controller/api/edge.h"

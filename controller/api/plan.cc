@@ -26,10 +26,10 @@
 namespace muster::controller {
 namespace {
 
-// Ranks that are planned at once: some 4 KiB each.
+// Ranks that are planned at once: some 4 KiB for each.
 constexpr std::size_t kPlanRanksMost = 16'384;
 
-// Nodes that do not exist, to show a plan on while the job would wait.
+// Makes nodes that do not exist, to show a plan while the job would wait.
 std::vector<core::PlacedNode> imagine(const v1::JobSpec& spec) {
   const v1::ResourceSpec& wanted = spec.resources();
   const auto own = core::read_own_table(spec);
@@ -58,23 +58,23 @@ std::vector<core::PlacedNode> imagine(const v1::JobSpec& spec) {
   return nodes;
 }
 
-// A job as it would be.
+// A job as it would be submitted.
 struct Planned {
   v1::JobSpec spec;
   std::map<JobId, core::ArchivedEnd> archived = {};
-  std::set<JobId> siblings = {};  // what stands for the stages of its chain
+  std::set<JobId> siblings = {};  // ids that replace the stages of its chain
   JobId id = {};
 };
 
-// What the first attempt would begin with. Of a stage that has not run its checkpoint's step is
-// made up.
+// What the first attempt would begin with. For the checkpoint of a stage that has not run, the step
+// is invented.
 std::optional<core::ResumePoint> planned_start(const v1::JobSpec& spec) {
   if (core::starts_behind(spec))
     return core::ResumePoint{.attempt = AttemptNo(1), .step = 0, .path = "", .from_start = true};
   return core::known_start(spec);
 }
 
-// What PlanJob answers for a placement, or why it cannot.
+// Fills PlanJob's answer for a placement. The error says why there is none.
 Result<void> fill_plan(v1::PlanJobResponse& response, const v1::PlanJobRequest& request,
                        const core::JobRecord& job, const core::PlaceResult& placed,
                        const std::string& cluster_out) {
@@ -118,10 +118,10 @@ Result<void> fill_plan(v1::PlanJobResponse& response, const v1::PlanJobRequest& 
   return {};
 }
 
-// For which other jobs it would wait first; empty: for none.
+// The other jobs that the job would wait for first. Empty: none.
 std::string behind_whom(const View& view, const Planned& planned) {
   std::set<JobId> unfinished;
-  std::string text;  // behind "would wait: "
+  std::string text;  // follows "would wait: "
   const auto add = [&text](std::string_view line) {
     text += fmt::format("{}{}", text.empty() ? "" : "; ", line);
   };
@@ -166,7 +166,7 @@ void plan_in(Edge& edge, const View& view, Planned planned, const v1::PlanJobReq
     placed.nodes = imagine(job.spec);
     placed.master_port = view.limits.port_first;
   }
-  // A plan for thousands of ranks takes its time: not on the strand.
+  // A plan for thousands of ranks takes time, so it does not run on the strand.
   edge.work.post("plan", [&edge, reactor, request, response, job = std::move(job),
                           placed = std::move(placed)] {
     const auto filled = fill_plan(*response, *request, job, placed, edge.cluster_out);

@@ -1,5 +1,7 @@
-// What each rank would get, with where every value comes from (PlanJob). What a rank of a recorded
-// attempt did get: attempt_launch.h.
+// Plans what each rank would get, with the source of every value (PlanJob). The function owns
+// nothing. It runs on the shell's strand, and plans on the work loop.
+//
+// attempt_launch.h shows what a rank of a recorded attempt did get.
 #pragma once
 
 #include "controller/api/edge.h"
@@ -7,9 +9,9 @@
 
 namespace muster::controller {
 
-// Of a stage the whole chain is asked with (request.stages): what does not exist yet, the ids of
-// the others, is shown as "<id of STAGE>". Finishes `reactor`, now or later; request and response
-// live until then.
+// For a stage, the request contains the whole chain (request.stages). The ids of the other stages
+// do not exist yet and are shown as "<id of STAGE>". Finishes `reactor`, now or later; request and
+// response must live until then.
 void plan_job(Edge& edge, const v1::PlanJobRequest* request, v1::PlanJobResponse* response,
               grpc::ServerUnaryReactor* reactor);
 

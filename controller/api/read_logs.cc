@@ -32,7 +32,7 @@ void LogFollowers::wake() {
     keys.swap(changed_);
   }
   for (const logs::LogKey& key : keys) {
-    // A stream may remove itself while it is told.
+    // A stream may remove itself while it is notified.
     std::vector<std::shared_ptr<LogStream>> streams;
     for (auto [at, end] = streams_.equal_range(key.job); at != end; ++at)
       streams.push_back(at->second->shared_from_this());
@@ -70,8 +70,8 @@ grpc::ServerWriteReactor<v1::ReadLogsResponse>* LogStream::begin(
 }
 
 void LogStream::open(const View& view) {
-  // nobody would take the watcher away again; cancelled after this, OnDone's removal comes behind
-  // us on the strand
+  // If the call is cancelled already, nobody would remove the watcher. If it is cancelled later,
+  // OnDone's removal comes after this on the strand.
   if (cancelled_) return;
   const auto ref = resolve_job(view.ledger, request_.job(), RefFor::Reading);
   if (!ref)
@@ -98,7 +98,7 @@ void LogStream::open(const View& view) {
                         LogStream& self) { self.sources(found); });
 }
 
-// Attempts, phases and collected logs change with the job's events.
+// A job's events change its attempts, its phase and the collected logs.
 void LogStream::on_events(std::span<const EventPtr> events, const View& view) {
   const auto job = view.ledger.jobs.find(JobId(events.front()->job_id()));
   if (job == view.ledger.jobs.end()) return;
@@ -132,8 +132,8 @@ bool LogStream::refuse_missing(const LogSources& sources) {
     if (wanted(attempt)) chosen.push_back(attempt);
   }
   if (chosen.empty()) {
-    // Not placed yet: nothing to read, and nothing to say. An attempt of its own may come as long
-    // as the job goes on.
+    // The attempt is not placed yet, so there is nothing to read and no error. It may still come as
+    // long as the job continues.
     const bool may_come = request_.follow() && !sources.final;
     if (request_.attempt() == 0 || request_.all_attempts() || may_come) return false;
   } else if (std::exchange(checked_, true)) {
@@ -144,7 +144,8 @@ bool LogStream::refuse_missing(const LogSources& sources) {
   return missing.has_value();
 }
 
-// Looks into the store once, when followers are told of what begins later.
+// Reads the store's list once, when the stream opens. Followers are notified of logs that begin
+// later.
 bool LogStream::find_auxiliaries(const LogSources& sources) {
   if (!choice_.any_auxiliaries()) return false;
   std::set<std::string> there;
@@ -168,8 +169,8 @@ void LogStream::add_auxiliary(const logs::LogKey& log, bool was_there) {
   if (part != parts_.end()) add(log, log.node, part->second, was_there);
 }
 
-// Offset, tail and since are about what was there when the reader came; what begins later is read
-// from its beginning.
+// Offset, tail and since apply to what existed when the reader came. A log that begins later is
+// read from its beginning.
 void LogStream::add(const logs::LogKey& log, const NodeName& node, const PartSeen& part,
                     bool was_there) {
   auto [entry, fresh] = cursors_.try_emplace(log);
@@ -236,7 +237,7 @@ void LogStream::on_log(const logs::LogKey& log) {
 void LogStream::pump() {
   if (writing_ || finished_ || !opened_) return;
   while (!ready_.empty()) {
-    // The oldest attempt first; within it each log in its turn.
+    // The oldest attempt first; within it, the logs take turns.
     const AttemptNo attempt = ready_.begin()->attempt;
     auto next = ready_.upper_bound(last_);
     if (last_.attempt != attempt || next == ready_.end() || next->attempt != attempt)
@@ -272,7 +273,7 @@ bool LogStream::begin_at(const logs::LogKey& log, Cursor& cursor) {
 
 bool LogStream::write_some(const logs::LogKey& log, Cursor& cursor) {
   if (!cursor.begun && !begin_at(log, cursor)) return false;
-  // Asked before the read: complete then means that the read sees the end.
+  // Read before the data: then `complete` means that the read reaches the end.
   const auto state = edge_.logs.state(log);
   if (!state) return finish(rpc::to_status(state.error())), false;
   auto chunk = edge_.logs.read(log, cursor.offset, kChunkMax);

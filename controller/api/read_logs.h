@@ -1,11 +1,14 @@
-// A client's ReadLogs stream: bytes of the chosen ranks' logs, and of those beside them, from the
-// controller's own copy, attempt by attempt, gaps told. Following goes on over attempts and ends
-// when the job is final and each chosen log is complete, or its part is collected, or its node is
-// not there to send the rest. Which logs there are beside the ranks' the store tells: of those that
-// are asked for, every part is waited for that may still begin one.
+// LogStream sends a client's ReadLogs stream: bytes of the chosen logs from the controller's own
+// copy, attempt by attempt, with gaps marked. ReadLogs creates it, and it owns itself until
+// OnDone(). Its state lives on the work loop; gRPC's callbacks and the shell post to it.
 //
-// All of a stream's state lives on the work loop: gRPC's callbacks and the shell post to it. One
-// write outstanding; what is not read yet stays in the store, so a slow reader costs no memory.
+// A following stream continues over attempts. It ends when the job is final and every chosen log is
+// over. A log is over if it is complete, if its part is collected, or if its node is not there to
+// send the rest. For logs other than the ranks', the store knows which ones exist. If such logs are
+// requested, the stream waits for every part that may still begin one.
+//
+// One write is outstanding at a time. Data that is not read yet stays in the store, so a slow
+// reader costs no memory.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -30,18 +33,18 @@ namespace muster::controller {
 
 class LogStream;
 
-// Who follows which job. Told by the store of each change; one wake-up a log, however many appends
-// come before it is looked at.
+// LogFollowers knows which streams follow which job. JobService owns it. The store notifies it of
+// each change; one wake-up handles all changes that come before it runs.
 class LogFollowers {
  public:
   explicit LogFollowers(Edge& edge);
-  // Work loop.
+  // The work loop only.
   void add(const JobId& job, LogStream* stream) { streams_.emplace(job, stream); }
   void remove(const JobId& job, const LogStream* stream);
 
  private:
-  void changed(const logs::LogKey& key);  // the store's threads
-  void wake();                            // work loop
+  void changed(const logs::LogKey& key);  // on the store's threads
+  void wake();                            // on the work loop
 
   Edge& edge_;
   std::mutex mutex_;  // guards changed_, followed_
@@ -67,7 +70,7 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>,
   void on_reading(const JobId&, const core::Presence&) override {}
   void on_presence(const core::Presence& presence) override;
 
-  void on_log(const logs::LogKey& log);  // work loop: more of it is in the store
+  void on_log(const logs::LogKey& log);  // on the work loop: the store has more of it
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
@@ -76,22 +79,22 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>,
  private:
   struct PartSeen {
     bool there = true;
-    bool collected = false;  // nothing comes any more, whoever is connected
+    bool collected = false;  // nothing comes any more, even if the node is connected
     [[nodiscard]] bool over() const { return collected || !there; }
   };
   struct Cursor {
     NodeName node;
     std::uint64_t offset = 0;
-    bool begun = false;  // tail_lines and since looked up
+    bool begun = false;  // tail_lines and since were looked up
     bool complete = false;
     PartSeen part;
   };
   void open(const View& view);
-  void sources(LogSources sources);  // work loop, as everything below
+  void sources(LogSources sources);  // on the work loop, as everything below
   void pump();
-  // true: finished, the job does not have what was asked for
+  // True: finished, because the job does not have what was requested.
   bool refuse_missing(const LogSources& sources);
-  // the same of the logs beside the ranks'; those that are there get cursors
+  // The same for logs other than the ranks'. Those that exist get cursors.
   bool find_auxiliaries(const LogSources& sources);
   void add_auxiliary(const logs::LogKey& log, bool was_there);
   void add(const logs::LogKey& log, const NodeName& node, const PartSeen& part, bool was_there);
@@ -112,17 +115,17 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>,
   std::shared_ptr<LogStream> self_;
   std::atomic<bool> cancelled_ = false;
 
-  // Work loop only.
+  // Used on the work loop only.
   JobId job_;
-  bool ranks_found_ = false;  // those inside of scripts
+  bool ranks_found_ = false;  // the ranks inside scripts
   bool opened_ = false, registered_ = false, checked_ = false, final_ = false, writing_ = false,
        finished_ = false;
   AttemptNo first_attempt_;  // without a chosen attempt: the current one when the stream began
   std::map<logs::LogKey, Cursor> cursors_;
-  // that may have logs beside the ranks'; kept where these are asked for
+  // Parts that may have logs other than the ranks'. Kept only if such logs are requested.
   std::map<std::pair<AttemptNo, NodeName>, PartSeen> parts_;
   std::set<logs::LogKey> ready_;  // may have bytes to read
-  // written last: the next of the same attempt comes first
+  // The log that was written last: the next log of the same attempt comes first.
   logs::LogKey last_{};
   v1::ReadLogsResponse outgoing_;
 };

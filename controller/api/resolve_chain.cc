@@ -29,7 +29,7 @@ std::string job_text(const NamedJob& job) {
   return fmt::format("job '{}' ({})", job.name, job.id.str());
 }
 
-// MindSpeed-MM's are Megatron's.
+// MindSpeed-MM uses Megatron's layout.
 std::string_view family(std::string_view layout) {
   return layout == "mindspeed-mm" ? "megatron" : layout;
 }
@@ -100,7 +100,7 @@ class Filler {
     return std::nullopt;
   }
 
-  // Known: the chain was checked, and what is named otherwise was found.
+  // Always found: the chain was checked, and all other names were found.
   const NamedJob& job_of(const spec::Source& source) const {
     return source.kind == "stage" ? stages_.at(std::string(source.name)).job
                                   : named_.at(std::string(source.name));
@@ -152,7 +152,7 @@ class Filler {
     }
   }
 
-  // The directory that a text names; of a job itself its directory of checkpoints.
+  // The directory that a text names. For a job itself, this is its directory of checkpoints.
   [[nodiscard]] std::string place_of(const std::string& from) const {
     const spec::Source source = spec::source_of(from);
     if (source.kind.empty()) return from;
@@ -211,8 +211,8 @@ Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start
                                                       const NamedJob& job) {
   const core::CheckpointRecord* picked = nullptr;
   for (const core::CheckpointRecord& one : job.whole) {
-    // One that is asked for by its number is meant, whatever was made of it before; but where
-    // nothing was saved to go on from, nothing can.
+    // A step that is requested by its number counts, even if quarantined. But a job cannot resume
+    // from a checkpoint with weights alone.
     const bool weights = one.weights_alone && start.as() == v1::START_AS_WEIGHTS;
     if (one.weights_alone && !weights) continue;
     if (start.has_step() ? one.step != start.step() : one.quarantined && !weights) continue;

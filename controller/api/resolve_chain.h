@@ -1,15 +1,18 @@
-// What a submission names becomes what it stands for: jobs and stages become ids, places become
-// paths, spec.start becomes a checkpoint. The same for a chain and for a job alone, for SubmitJob
-// and for PlanJob. What comes out is what is stored; later nobody looks anything up.
+// Replaces the names in a submission: jobs and stages become ids, places become paths, and
+// spec.start becomes a checkpoint. The functions own nothing. resolve() runs on the shell's strand,
+// and on the archive's thread for archived jobs.
 //
-//   schedule.after   "stage:S", names, beginnings of ids -> ids; the stages that start and inputs
-//                    name are added
-//   stage            chain, and dirs of the stages before it  -> ids and ${out}
-//   inputs[].path    below the ${out} of a job or stage, or the path itself
-//   start.dir        "job:J", "stage:S": that job's directory of checkpoints; else the directory
-//                    itself
-//   start.point      the checkpoint, as far as the submission can tell: of a stage that has not run
-//                    its end does (core/start_point.h)
+// A chain and a single job are handled in the same way, and so are SubmitJob and PlanJob. The
+// result is stored; nothing is looked up later.
+//
+//   schedule.after "stage:S", names, beginnings of ids -> ids; the stages that start and inputs
+//                  name are added
+//   stage          chain, and dirs of the stages before it -> ids and ${out}
+//   inputs[].path  below the ${out} of a job or stage, or the path itself
+//   start.dir      "job:J", "stage:S": that job's directory of checkpoints; else the directory
+//                  itself
+//   start.point    the checkpoint, as far as the submission can know it: if it comes from a stage
+//                  that has not run, it is known at the end of that stage (core/start_point.h)
 #pragma once
 
 #include <functional>
@@ -26,36 +29,37 @@ namespace muster::controller {
 
 struct Submission {
   std::string doing;  // "submitting", "planning"
-  // complete; of a chain in order, each with the names of the stages before it in stage.dirs
+  // Complete. The jobs of a chain are in order, each with the names of the stages before it in
+  // stage.dirs.
   std::vector<v1::JobSpec> jobs;
-  std::vector<JobId> ids;  // beside `jobs`: theirs to be
-  // stages that are not submitted -> the job that stands for each
+  std::vector<JobId> ids;  // parallel to `jobs`: the ids that they get
+  // Stages that are not submitted -> the job that replaces each.
   std::map<std::string, std::string> done;
 };
 struct Resolved {
   std::vector<v1::JobSpec> jobs;
-  // of schedule.after, those that are not in the ledger's jobs: how they ended
+  // The jobs of schedule.after that are not in the ledger's jobs: how they ended.
   std::map<JobId, core::ArchivedEnd> archived;
 };
 
-// Nothing of it has to be looked up, and nothing filled in.
+// Nothing in it has to be looked up or filled in.
 bool is_plain(const v1::JobSpec& spec);
 
-// Strand only. `done` is called once: at once, or on the archive's thread. Errors, with `doing` in
-// front: NotFound, Conflict as find_named(); InvalidArgument: a job that is named twice;
-// Unsatisfiable: a checkpoint that is not there. How the jobs of schedule.after stand is decide()'s
-// matter.
+// Strand only. `done` is called once: at once, or on the archive's thread. decide() judges the
+// state of the jobs of schedule.after.
+//
+// Errors begin with `doing`. NotFound and Conflict: as in find_named(). InvalidArgument: a job is
+// named twice. Unsatisfiable: a checkpoint does not exist.
 void resolve(Edge& edge, const View& view, Submission submission,
              std::move_only_function<void(Result<Resolved>)> done);
 
-// The pure part of it, `named` being what find_named() found for wanted_jobs().
+// The pure part of resolve(). `named` is what find_named() found for wanted_jobs().
 std::vector<WantedJob> wanted_jobs(const Submission& submission);
 Result<Resolved> fill_in(Submission submission, const NamedJobs& named,
                          const std::string& cluster_out);
 
-// The newest checkpoint of the job that is not quarantined, or that of start.step; nothing: there
-// is
-// none, and the job begins anew then. Unsatisfiable: it cannot.
+// The newest checkpoint of the job that is not quarantined, or that of start.step. Nothing: there
+// is none, and the job may begin anew. Unsatisfiable: it may not.
 Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start,
                                                       const NamedJob& job);
 

@@ -46,14 +46,14 @@ void fill_files(google::protobuf::RepeatedPtrField<v1::LaunchedFile>& shown,
     if (file.content->size() <= kShownContentMax && contents.insert(file.sha256).second)
       one.set_content(*file.content);
   }
-  // made on the node, where its source is: neither bytes nor hash are known here
+  // These files are made on the node, where their source is: neither bytes nor hash are known here.
   for (const engine::PatchPlan& file : plan.patched) {
     if (!nodes.contains(file.node) || file.path.empty()) continue;
     v1::LaunchedFile& one = *shown.Add();
     one.set_node(request.nodes[file.node].name);
     one.set_path(file.path);
     one.set_source(fmt::format("{} of '{}'", file.key, file.source));
-    // the others' are the same but for what names the node
+    // The files of other nodes are the same, except for what names the node.
     if (file.node != *nodes.begin()) continue;
     for (const auto& [place, value] : file.items) {
       v1::FileChange& change = *one.add_changes();

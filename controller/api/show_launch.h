@@ -1,4 +1,4 @@
-// A planned launch as clients see it. Pure.
+// Converts a planned launch into the messages that clients get. Pure.
 #pragma once
 
 #include <google/protobuf/repeated_ptr_field.h>
@@ -13,10 +13,10 @@ namespace muster::controller {
 void fill(v1::RankLaunch& shown, const engine::LaunchRequest& request,
           const engine::LaunchPlan& plan, const engine::RankPlan& rank);
 
-// Content of up to so many bytes is shown, and the same content once: with the first file that has
-// it.
+// Content of up to this many bytes is shown. The same content is shown once, with the first file
+// that has it.
 inline constexpr std::size_t kShownContentMax = 1U << 20U;
-// Of these nodes, by their places in the request.
+// The files of these nodes, given by their positions in the request.
 void fill_files(google::protobuf::RepeatedPtrField<v1::LaunchedFile>& shown,
                 const engine::LaunchRequest& request, const engine::LaunchPlan& plan,
                 const std::set<std::size_t>& nodes);

@@ -1,5 +1,6 @@
-// Fields of a message that this version has no name for: what a newer client says and an older
-// controller would lose or, worse, keep. Pure.
+// Finds the fields of a message that this version has no name for. Pure.
+//
+// A newer client may send such fields. An older controller would lose them or, worse, keep them.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -9,8 +10,8 @@
 
 namespace muster::controller {
 
-// "launch.field 100", "field 7": wherever in the message they are, in the order of the known
-// fields. A field is named once a place.
+// "launch.field 100", "field 7": wherever they are in the message, in the order of the known
+// fields. A field is named once for each message that contains it.
 std::vector<std::string> unknown_fields(const google::protobuf::Message& message);
 
 }  // namespace muster::controller

@@ -36,14 +36,14 @@ grpc::ServerWriteReactor<v1::WatchResponse>* WatchStream::begin(Edge& edge, Samp
   return reactor;
 }
 
-// On the strand, at a moment when all is durable: what is in the history now and what on_events
-// brings later fit without a hole.
+// Runs on the strand, when everything is durable. So the history until now and the events that
+// on_events() gets later fit together without a gap.
 void WatchStream::open(const View& view) {
   const JournalIndex from(request_.from_index());
   const auto attach = [&](const JobId& job) {
     {
-      // Cancelled before it began: nobody would take the watcher away again. After this, OnDone's
-      // removal comes behind us on the strand.
+      // If the call is cancelled already, nobody would remove the watcher. If it is cancelled
+      // later, OnDone's removal comes after this on the strand.
       const std::lock_guard lock(mutex_);
       if (finished_) return;
     }
@@ -77,7 +77,7 @@ void WatchStream::open(const View& view) {
       const std::lock_guard lock(mutex_);
       queue(view.history.of_job(ref->id, from));
       history_ = queue_.size();
-      // Its last event may lie before from_index.
+      // The job's last event may be before from_index.
       if (over && request_.until_final()) last_event_queued_ = true;
       write_next();
     }
@@ -92,7 +92,7 @@ void WatchStream::open(const View& view) {
                   });
                   const std::lock_guard lock(stream->mutex_);
                   stream->queue(record->events);
-                  stream->last_event_queued_ = true;  // nothing will follow
+                  stream->last_event_queued_ = true;  // nothing follows
                   stream->write_next();
                 });
 }
@@ -166,7 +166,7 @@ void WatchStream::write_next() {
     auto sample = samples_.extract(samples_.begin());
     outgoing_.mutable_sample()->set_job_id(sample.key().str());
     *outgoing_.mutable_sample()->mutable_progress() = std::move(sample.mapped());
-    if (samples_.empty()) last_sample_ = now;  // one round over all jobs an interval
+    if (samples_.empty()) last_sample_ = now;  // one round over all jobs in each interval
   } else {
     return;
   }

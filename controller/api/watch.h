@@ -1,6 +1,10 @@
-// A client's Watch stream: history first, then what becomes durable, without a hole between; the
-// latest readings in between, at most ten a second a job. Its queue is bounded: a watcher that does
-// not keep up is closed with RESOURCE_EXHAUSTED and the index to resume from.
+// WatchStream sends a client's Watch stream: first the history, then events as they become durable,
+// without a gap. Watch creates it, and it owns itself until OnDone(). gRPC's threads and the
+// shell's strand use it; a mutex guards its state.
+//
+// Between events it sends the latest readings, at most ten a second for each job. Its queue is
+// bounded. A watcher that does not keep up is closed with RESOURCE_EXHAUSTED and the index to
+// resume from.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -20,8 +24,8 @@ namespace muster::controller {
 
 class WatchStream;
 
-// Wakes streams whose latest reading came too soon after the one before. Owns a timer on the work
-// loop.
+// SamplePacer wakes streams whose latest reading came too soon after the one before. JobService
+// owns it. It owns a timer on the work loop.
 class SamplePacer {
  public:
   explicit SamplePacer(async::Loop& work)
@@ -31,7 +35,7 @@ class SamplePacer {
 
  private:
   async::Loop& work_;
-  std::unique_ptr<async::Timer> timer_;  // work loop only, as is the rest
+  std::unique_ptr<async::Timer> timer_;  // used on the work loop only, as are the members below
   bool armed_ = false;
   std::vector<std::shared_ptr<WatchStream>> waiting_;
 };
@@ -51,7 +55,7 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse>,
               std::size_t queue_max)
       : edge_(edge), pacer_(pacer), request_(request), queue_max_(queue_max) {}
 
-  // Watcher, on the strand
+  // Watcher, on the strand.
   void on_events(std::span<const EventPtr> events, const View& view) override;
   void on_reading(const JobId& job, const core::Presence& presence) override;
   void on_presence(const core::Presence&) override {}
@@ -64,9 +68,9 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse>,
 
  private:
   void open(const View& view);
-  void queue(std::span<const EventPtr> events);  // mutex_ held
+  void queue(std::span<const EventPtr> events);  // the caller locks mutex_
   void end(grpc::Status status);
-  void write_next();  // mutex_ held
+  void write_next();  // the caller locks mutex_
 
   Edge& edge_;
   SamplePacer& pacer_;
@@ -76,14 +80,14 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse>,
 
   std::mutex mutex_;  // guards everything below
   std::deque<EventPtr> queue_;
-  std::map<JobId, v1::Progress> samples_;  // latest, not written yet
+  std::map<JobId, v1::Progress> samples_;  // the latest, not written yet
   BootTime last_sample_{};
   bool pacing_ = false;
-  std::size_t history_ = 0;  // events queued at the beginning: they do not count as not keeping up
+  std::size_t history_ = 0;  // events queued at the beginning; they do not count against the bound
   std::uint64_t written_index_ = 0;
   v1::WatchResponse outgoing_;
   bool writing_ = false, finished_ = false, last_event_queued_ = false;
-  std::optional<grpc::Status> ending_;  // at once
+  std::optional<grpc::Status> ending_;  // set: end at once
 };
 
 }  // namespace muster::controller

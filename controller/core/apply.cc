@@ -1,5 +1,5 @@
-// The fold. Every branch is total: nothing here can refuse, fail or look at anything but its
-// arguments. What makes no sense is our own bug.
+// Every branch of the fold is total: no branch can refuse, fail, or read anything except its
+// arguments. An event that makes no sense is a bug of muster.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,8 +33,7 @@ class Folder {
   Folder(Ledger& ledger, JournalIndex index, WallTime at)
       : ledger_(ledger), index_(index), at_(at) {}
 
-  // Beside what it always sets, a start after an accepted loss touches jobs; these starts are never
-  // missing from a replay.
+  // A start after an accepted loss also changes jobs. A replay never lacks these starts.
   void operator()(const ControllerStarted& event) {
     if (const std::uint32_t lost = attempts_lost(ledger_.epoch, event.epoch); lost > 0) {
       for (auto& [id, job] : ledger_.jobs) job.attempts_lost += lost;
@@ -44,8 +43,8 @@ class Folder {
     ledger_.version = event.version;
   }
 
-  // Touches this node's record only: registrations between the first and the last may be missing
-  // from a replay.
+  // Changes this node's record only: a replay may lack registrations between the first and the
+  // last.
   void operator()(const NodeRegistered& event) {
     ledger_.nodes[event.node] = NodeRecord{.name = event.node,
                                            .instance = event.instance,
@@ -150,8 +149,8 @@ class Folder {
     }
   }
 
-  // Not swept by that: the agent's NodeSwept follows, after it has looked for processes of an
-  // earlier life.
+  // This does not sweep the part. The agent's NodeSwept follows, after the agent has searched for
+  // processes of an earlier incarnation.
   void operator()(const NodeStartFailed& event) {
     JobRecord& job = job_of(event.job);
     part_of(attempt_of(job, event.attempt), event.node).start_failed = event;
@@ -355,8 +354,8 @@ class Folder {
   }
 
  private:
-  // The first that was accepted, but for the newest by its step that counts: that is the one to go
-  // on from.
+  // The checkpoint that was accepted first. It is never the newest one by step that is not
+  // quarantined, because the job resumes from that one.
   static std::vector<CheckpointRecord>::iterator first_to_drop(
       std::vector<CheckpointRecord>& checkpoints) {
     auto newest = checkpoints.end();
@@ -441,13 +440,13 @@ class Folder {
     attempt.state = AttemptState::Ended;
     attempt.ended_at = at_;
     attempt.best_step = best_step;
-    // An idle part runs nothing: its devices do not wait for a node that may never come back to
+    // An idle part runs nothing. So its devices must not wait for a node that may never return to
     // sweep the part that did run.
     for (NodePart& part : attempt.parts) {
       if (part.idle() && !part.swept) sweep(job, attempt, part, "ran nothing");
     }
-    // Not before: the job is next in the queue now, and nobody has taken its nodes one by one while
-    // the last of them was being swept.
+    // The devices are released only now, when the job is next in the queue. Otherwise other jobs
+    // could take its nodes one by one while the last of them is being swept.
     for (const NodePart& part : attempt.parts) {
       if (part.swept) release_devices({job.id, attempt.number}, part.placed);
     }
@@ -455,7 +454,8 @@ class Folder {
     settle_attempt(job, attempt);
   }
 
-  // The port and the attempt itself are done with once it has ended and nothing of it is left.
+  // The port and the attempt itself are not needed any more once it has ended and nothing of it is
+  // left.
   void settle_attempt(const JobRecord& job, const AttemptRecord& attempt) {
     if (attempt.state != AttemptState::Ended) return;
     if (attempt.parts.front().swept) release_port(job, attempt);

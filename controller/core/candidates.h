@@ -1,5 +1,5 @@
-// The nodes that a placement looks at, and what each of them could give the job: if it were idle,
-// and now. Pure; lives for one placement.
+// Candidates are the nodes that one placement checks, with what each could give the job now and if
+// it were idle. Placer (place.cc) owns one for each placement. Pure.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace muster::core {
 
-// "'x' attempt 2", for what holds something.
+// Names the attempt that uses a device or port: "'x' attempt 2".
 std::string describe(const Ledger& ledger, const AttemptKey& key);
 std::string unknown_run_text(const AttemptKey& key);
 
@@ -28,37 +28,36 @@ class Candidates {
 
   // In the order of the spec's hosts or of its rank table, else by name.
   [[nodiscard]] const std::vector<const NodeRecord*>& nodes() const { return nodes_; }
-  // That order is the ranks'.
+  // Whether the ranks must have that order.
   [[nodiscard]] bool in_order() const {
     return own_ != nullptr || !placing_.job.spec.resources().hosts().empty();
   }
-  // Nodes of the user's own rank table that are not there; empty: none is missing, or there is no
+  // Nodes of the user's own rank table that do not exist. Empty: none is missing, or there is no
   // table.
   [[nodiscard]] const std::string& missing() const { return missing_; }
-  // Nullptr: the job has none of its own.
+  // Nullptr: the job has no table of its own.
   [[nodiscard]] const OwnTable* own_table() const { return own_.get(); }
 
-  // The type of device that is looked at from here on.
+  // Sets the type of device that the checks below use.
   void consider(std::string_view type);
   [[nodiscard]] const std::string& type() const { return type_; }
-  // Of a gang over several nodes, some of which have an address that is not this host's alone, the
-  // others are not used.
+  // For a gang over several nodes: if some nodes have an address that other hosts can reach, the
+  // nodes without one are not used.
   void only_routable();
   void heed_pauses(bool heed);
-  // For reasons that are not a node's alone, beside nodes(): empty where there is none. Instead of
-  // those that were given before.
+  // Leaves nodes out for reasons that do not come from the node alone. `reasons` is parallel to
+  // nodes(); empty: not left out. It replaces the earlier reasons.
   void leave_out(std::vector<std::string> reasons);
   [[nodiscard]] bool leaves_some_out() const { return !left_out_.empty(); }
 
   [[nodiscard]] Fit capacity(std::size_t at) const;
-  // Also with what is seen of its devices now: a card that is bad, or in use by others, does not
-  // count.
+  // `only_usable`: a card that is bad, or in use by others now, does not count.
   [[nodiscard]] bool could_hold(std::size_t at, bool only_usable) const {
     return !could_give(at, only_usable).empty();
   }
-  // Which of its devices the job would get then; empty: none.
+  // The devices that the job would get then; empty: none.
   [[nodiscard]] std::vector<std::uint32_t> could_give(std::size_t at, bool only_usable) const;
-  // What the node can give now: as many as the job asks for, or why not.
+  // What the node can give now: as many devices as the job requires, or the reason why not.
   [[nodiscard]] const Fit& free(std::size_t at) const;
 
   [[nodiscard]] bool is_avoided(std::size_t at) const {
@@ -68,7 +67,7 @@ class Candidates {
 
  private:
   [[nodiscard]] Fit examine(const NodeRecord& node, std::size_t at) const;
-  // Why nothing of the node is to be had now, whatever its devices are. Empty: it is not so.
+  // Why the node can give nothing now, whatever its devices are. Empty: it can.
   [[nodiscard]] std::string away(const NodeRecord& node) const;
   [[nodiscard]] std::vector<std::uint32_t> choose(std::size_t at,
                                                   const std::vector<std::uint32_t>& usable) const;
@@ -82,8 +81,8 @@ class Candidates {
   std::string missing_;
   std::string type_;
   bool only_routable_ = false, heed_pauses_ = true;
-  mutable std::vector<std::optional<Fit>> free_;  // beside nodes_, as far as asked for
-  std::vector<Fit> left_out_;                     // beside nodes_, or none
+  mutable std::vector<std::optional<Fit>> free_;  // parallel to nodes_, filled on demand
+  std::vector<Fit> left_out_;                     // parallel to nodes_, or empty
 };
 
 }  // namespace muster::core

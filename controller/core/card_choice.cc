@@ -75,8 +75,8 @@ std::vector<std::uint32_t> NodeCards::choose_any(std::size_t count,
   std::vector<std::uint32_t> chosen;
   if (usable.size() < count) return chosen;
   if (chip_) {
-    // Several devices may be one card, as parts of a divided A3 are: each is taken once, whatever
-    // its number.
+    // Several devices may be one card, such as the parts of a divided A3. Each device is taken
+    // once, whatever its number.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> by_number;
     const std::vector<std::uint32_t> numbers = physical(usable);
     for (std::size_t at = 0; at < usable.size(); ++at)

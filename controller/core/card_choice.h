@@ -1,5 +1,7 @@
-// Which of a node's devices a job gets: as many as it asks for, and where its devices talk by HCCL
-// only such a set as HCCL takes. Pure.
+// Chooses which of a node's devices a job gets. Pure.
+//
+// A job gets as many devices as it requires. Where the devices communicate by HCCL, the job gets
+// only a set that HCCL accepts.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +15,28 @@
 
 namespace muster::core {
 
-// What a job wants of one node.
+// What a job requires of one node.
 struct Ask {
   std::size_t count = 1;
-  std::vector<std::uint32_t> ids;  // these and no others; empty: any
+  std::vector<std::uint32_t> ids;  // exactly these; empty: any
 };
 Ask ask_of(const v1::JobSpec& spec);
 
-// The node's devices of one type. Refers to the node.
+// The devices of one type of a node. Refers to the node.
 class NodeCards {
  public:
   NodeCards(const NodeRecord& node, const v1::JobSpec& spec, std::string_view type);
 
-  // Of `usable` (ids of such devices, ascending) those that the job gets, in rank order: as the
-  // spec lists them where that can be, else upwards. Empty: no set would do.
+  // Chooses the job's devices in rank order: in the spec's order if possible, else ascending.
+  // `usable` holds ids of such devices, ascending. Empty: no set fits.
   [[nodiscard]] std::vector<std::uint32_t> choose(const Ask& ask,
                                                   const std::vector<std::uint32_t>& usable) const;
-  // How many, in the groups that count: "2+3", "5".
+  // The number of devices in each group that counts: "2+3", "5".
   [[nodiscard]] std::string tally(const std::vector<std::uint32_t>& devices) const;
-  // Why there is no set of these, which are enough; empty: that is not known here.
+  // Why no set of these devices fits, although there are enough. Empty: the reason is not known
+  // here.
   [[nodiscard]] std::string refusal(const Ask& ask, const std::vector<std::uint32_t>& usable) const;
-  // How the devices of one node have to lie: " of one group (0-3 or 4-7)"; empty: anyhow.
+  // Which devices of one node the job must get together: " of one group (0-3 or 4-7)". Empty: any.
   [[nodiscard]] std::string together(const Ask& ask) const;
 
  private:
@@ -42,14 +45,15 @@ class NodeCards {
   [[nodiscard]] std::vector<std::uint32_t> physical(
       const std::vector<std::uint32_t>& devices) const;
 
-  // id -> physical number, by id; of a known chip
+  // id -> physical number, by id; only for a known chip.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> known_;
-  std::optional<ranktable::Chip> chip_;     // of all of them
-  std::optional<ranktable::Chip> binding_;  // whose rule the job has to keep
-  bool makes_table_;                        // muster, for this job
+  std::optional<ranktable::Chip> chip_;     // the chip of all of them
+  std::optional<ranktable::Chip> binding_;  // the chip whose rule the job must respect
+  bool makes_table_;                        // muster makes the table for this job
+  // taken first.
   // ascending; of a job over several nodes with such a table: these are taken first
   std::vector<std::uint32_t> addressed_;
-  // Ascend's runtime numbers visible devices so; a rank table may have them in any order
+  // Ascend's runtime numbers visible devices in ascending order. A rank table may have any order.
   bool upwards_;
 };
 

@@ -26,7 +26,7 @@ void leave_chain(Ledger& ledger, const JobId& job, const JobId& chain, const std
   ledger.chains.erase(found);
   ledger.chains_named.erase({name, chain});
   if (ledger.chain_names[name] != chain) return;
-  // The one before it, if there is one of this name.
+  // The previous chain with this name, if there is one.
   const auto next = ledger.chains_named.lower_bound({name, chain});
   if (next != ledger.chains_named.begin() && std::prev(next)->first == name) {
     ledger.chain_names[name] = std::prev(next)->second;

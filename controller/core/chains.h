@@ -1,6 +1,7 @@
-// Chains: jobs that one submission has put behind each other (spec.stage), taken all or none. Each
-// is a job of its own; what makes them a chain is its id, that of the first of them, and its name,
-// which no other live chain or job has. Pure.
+// Chains: jobs that one submission has put in a sequence (spec.stage). Pure.
+//
+// All jobs of a chain are accepted, or none. Each is a job of its own. A chain has an id, which is
+// that of its first job, and a name. No other live chain or job has that name.
 #pragma once
 
 #include <optional>
@@ -11,15 +12,15 @@
 namespace muster::core {
 
 // --- for apply() alone ---------------------------------------------------------------------------
-// Of a job, or a tombstone, that is no stage they do nothing. The jobs of a chain stand by their
-// ids, which rise along it; so do the chains of a name.
+// They do nothing for a job or a tombstone that is no stage. The jobs of a chain are sorted by
+// their ids, which rise along the chain. The chains of a name are sorted by their ids too.
 void join_chain(Ledger& ledger, const JobId& job, const JobId& chain, const std::string& name);
 void leave_chain(Ledger& ledger, const JobId& job, const JobId& chain, const std::string& name);
 
-// A job that has not ended of the newest chain of this name; nullptr: there is none.
+// A job that has not ended, of the newest chain with this name. Nullptr: there is none.
 const JobRecord* live_stage(const Ledger& ledger, const std::string& chain_name);
 
-// The chain that a job is of, archived or not; empty: of none.
+// The chain of a job, archived or not. Empty: the job is in no chain.
 JobId chain_of(const Ledger& ledger, const JobId& job);
 
 // --- for people ----------------------------------------------------------------------------------

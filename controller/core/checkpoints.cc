@@ -18,14 +18,14 @@ namespace muster::core {
 namespace {
 
 // A signal that a program causes itself. All others are sent to it: by the kernel when memory runs
-// out, by an operator, by another program. Those say nothing against the checkpoint.
+// out, by an operator, or by another program. Those are no evidence against the checkpoint.
 bool own_signal(std::int32_t number) {
   constexpr std::array kOwn = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
   return std::ranges::find(kOwn, number) != kOwn.end();
 }
 
-// What a rank does that reads a bad checkpoint. Not running out of memory: the older one needs as
-// much.
+// Failures of a rank that reads a bad checkpoint. Running out of memory is not among them: the
+// older checkpoint needs the same amount.
 bool may_come_of_checkpoint(const AttemptRecord& attempt, const Verdict& verdict) {
   const NodePart* part = attempt.part(verdict.node);
   if (part == nullptr || !verdict.rank) return false;
@@ -42,13 +42,13 @@ bool may_come_of_checkpoint(const AttemptRecord& attempt, const Verdict& verdict
   return false;
 }
 
-// Of checkpoints of this job's own attempts.
+// Compares checkpoints of this job's own attempts.
 bool same_point(const ResumePoint& one, const ResumePoint& other) {
   return !one.from_start && !other.from_start && one.attempt == other.attempt &&
          one.step == other.step;
 }
 
-// Of its own.
+// The newest of the job's own checkpoints, except `left_out`.
 std::optional<ResumePoint> newest_but(const JobRecord& job,
                                       const std::optional<ResumePoint>& left_out) {
   if (!resumes(job.spec)) return std::nullopt;
@@ -68,13 +68,13 @@ std::optional<ResumePoint> newest_but(const JobRecord& job,
                      .shards = newest->shards};
 }
 
-// What a start has read of a checkpoint.
+// What a start found in a checkpoint.
 struct Reading {
   const NodePart* part = nullptr;
   const NodeStartFailed* failure = nullptr;
 };
 
-// Of each node the latest.
+// The latest reading of each node.
 std::map<NodeName, Reading> readings_of(const JobRecord& job, const ResumePoint& point) {
   std::map<NodeName, Reading> readings;
   for (const AttemptRecord& attempt : job.attempts) {
@@ -88,7 +88,7 @@ std::map<NodeName, Reading> readings_of(const JobRecord& job, const ResumePoint&
   return readings;
 }
 
-// The reader's part of the attempt that wrote it; nullptr: it had none.
+// The reader's part of the attempt that wrote the checkpoint. Nullptr: it had none.
 const NodePart* writing_part(const AttemptRecord* writer, const NodePart& reader) {
   const NodePart* part = writer == nullptr ? nullptr : writer->part(reader.placed.node);
   const bool same =
@@ -104,7 +104,7 @@ std::ptrdiff_t writers(const AttemptRecord* writer) {
   });
 }
 
-// Of the names that layouts give shards "rank_N" alone tells whose it is.
+// Layouts give shards several kinds of names. Only "rank_N" shows which rank wrote the shard.
 bool wrote(const AttemptRecord* writer, const NodePart& reader, std::string_view shard) {
   const NodePart* part = writing_part(writer, reader);
   if (part == nullptr || writers(writer) == 1) return part != nullptr;
@@ -125,7 +125,7 @@ std::string named(const std::vector<NodeName>& nodes, std::string_view how) {
   return text + std::string(how);
 }
 
-// Empty: nobody's word is enough.
+// Empty: the reports are not enough.
 std::string torn_text(const std::map<NodeName, Reading>& readings, const AttemptRecord* writer) {
   std::map<std::string, std::vector<NodeName>> saying;
   for (const auto& [node, reading] : readings) {
@@ -189,7 +189,8 @@ std::optional<ResumePoint> suspect_checkpoint(const JobRecord& job, const Attemp
   if (before->verdict->cls != verdict.cls || before->verdict->signature != verdict.signature)
     return std::nullopt;
   if (!may_come_of_checkpoint(attempt, verdict)) return std::nullopt;
-  // One of them may have saved a newer one in these few steps: that is what the next attempt tries.
+  // One of the two attempts may have saved a newer checkpoint in these few steps. Then the next
+  // attempt tries that one.
   const std::optional<ResumePoint> newest = newest_checkpoint(job);
   if (!newest || !same_point(*newest, from)) return std::nullopt;
   const bool older = newest_but(job, from) || (job.start && goes_on_from_start(job.spec));
@@ -228,7 +229,7 @@ bool accepts_checkpoints(const JobRecord& job, const AttemptRecord& attempt) {
 }
 
 bool has_checkpoint(const JobRecord& job, AttemptNo attempt, std::int64_t step) {
-  // Newest last, and the one asked for is nearly always new.
+  // Newest last; the requested one is nearly always new.
   return std::ranges::any_of(job.checkpoints | std::views::reverse,
                              [&](const CheckpointRecord& known) {
                                return known.attempt == attempt && known.step == step;

@@ -1,18 +1,20 @@
-// The controller's brain: pure functions over values (no Asio, gRPC, YAML, spdlog, files, clock or
-// randomness).
+// The controller's decisions as functions over values. Pure.
 //
-//   decide(ledger, presence, input, now)   what is accepted as having happened, or a refusal
-//                                          decide.cc
-//   apply(ledger, index, event)            a fold; replay is this in a loop; cannot fail apply.cc
-//   propose(ledger, presence, now)         what should be asked of decide next, and when to look
-//                                          again; no effect by itself propose.cc
-//   desired(ledger, node)                  what the node should run: from durable facts alone
-//                                          desired.cc
-//   observe(presence, observation, now)    the latest reading observe.cc
+// They use no Asio, gRPC, YAML, spdlog, files, clock or randomness.
 //
-// A batch (the shell): decide and apply every input; propose, through decide and apply, until it
-// proposes nothing new (bounded); ONE append and sync; then replies, acks, watch events and orders
-// leave together.
+//   decide(ledger, presence, input, now)   accepts an input as events, or refuses it (decide.cc)
+//   apply(ledger, index, event)            folds one event; cannot fail; a replay is this in a loop
+//                                          (apply.cc)
+//   propose(ledger, presence, now)         returns inputs for decide and the next wake-up time; has
+//                                          no effect by itself (propose.cc)
+//   desired(ledger, node)                  returns what the node should run, from durable facts
+//                                          alone (desired.cc)
+//   observe(presence, observation, now)    records the latest reading (observe.cc)
+//
+// The shell runs them in batches. It decides and applies every input. Then it proposes, through
+// decide and apply, until propose returns nothing new; the number of rounds is bounded. Then it
+// makes ONE append and sync. Only then replies, acknowledgements, watch events and orders leave
+// together.
 #pragma once
 
 #include <optional>
@@ -30,36 +32,39 @@ namespace muster::core {
 struct Limits {
   std::uint32_t queued_jobs_max = 100'000;
   std::uint16_t port_first = 20'000, port_last = 29'999;
-  // without a word; heartbeats come each second
+  // Without any message from a node; heartbeats come each second.
   Duration silent_after = std::chrono::milliseconds(3'200);
-  // over orphan_grace, before the fence trusts it
+  // Added to orphan_grace before the fence trusts it.
   Duration grace_margin = std::chrono::seconds(5);
-  // placement to NodeStarted of a connected node
+  // From the placement to NodeStarted of a connected node.
   Duration start_timeout = std::chrono::seconds(60);
-  // after a start nothing is placed before all known nodes were heard, for at most so long
+  // After a start, nothing is placed until all known nodes were heard. The wait is at most this
+  // long.
   Duration hear_first{};
-  // verdict waits this long for exits on silent nodes
+  // The verdict waits this long for exits on silent nodes.
   Duration exit_bound = std::chrono::seconds(2);
-  // a finished job stays in the fold this long; 0 in tests
+  // How long a finished job stays in the ledger; 0 in tests.
   Duration archive_after = std::chrono::minutes(10);
   Duration tombstone_keep = std::chrono::hours(24 * 7);
-  // The oldest go earlier when there are more: about 1 KiB of memory each, and a job every 2.5
-  // seconds the week through.
+  // If there are more, the oldest are dropped earlier. A tombstone takes about 1 KiB of memory. The
+  // number is enough for a job every 2.5 seconds during a week.
   std::size_t tombstones_max = 250'000;
   std::uint32_t attempts_without_progress_max = 5;
-  // A node that could not start its part is left alone by that job: for so long after the first
-  // time, twice as long after each further one in a row.
+  // The job avoids a node that could not start its part. It does so for this long after the first
+  // failure, and twice as long after each further failure in a row.
   Duration start_pause = std::chrono::seconds(10), start_pause_max = std::chrono::minutes(5);
-  // starts of a job in a row that ports of muster's own choice may cost before they are charged
+  // This many starts of a job in a row may fail because of ports that muster chose. Later ones are
+  // charged.
   std::uint32_t taken_ports_max = 8;
-  // two equal failures within so many steps of the checkpoint both went on from quarantine it
+  // Two equal failures in a row quarantine the checkpoint that both attempts resumed from, if they
+  // came within this many steps of it.
   std::int64_t suspect_steps = 5;
 };
 
 struct Decision {
   std::vector<EventBody> events;  // may be empty: already known
   std::optional<Error> refusal;   // then events is empty
-  // of a submission: the job it made, or the earlier one with the same request id
+  // For a submission: the job that it made, or the earlier job with the same request id.
   std::optional<JobId> job;
   bool repeated = false;
 };
@@ -67,40 +72,43 @@ struct Decision {
 Decision decide(const Ledger& ledger, const Presence& presence, const Input& input, Now now,
                 const Limits& limits);
 
-// `index` is the journal index the event got. Events of one batch may share an index.
+// `index` is the journal index of the event. Events of one batch may share an index.
 void apply(Ledger& ledger, JournalIndex index, const Event& event);
 
 struct Proposal {
   std::vector<Input> inputs;
-  std::optional<BootTime> wake_at;  // nothing will change before this by time alone
+  std::optional<BootTime> wake_at;  // nothing changes before this by time alone
 };
-// Where a look at the queue that ran out goes on.
+// Where the next walk over the queue continues after a walk that used up its turn.
 struct QueueCursor {
-  std::int64_t behind = INT64_MIN;  // this place
-  // the first place that was left: who comes back to one before that is looked at first
+  std::int64_t behind = INT64_MIN;  // the walk continues behind this place
+  // The first place that was not placed. If a job later has a smaller place, the walk starts at the
+  // front.
   std::int64_t front = INT64_MIN;
-  // something has changed meanwhile: at the end those before it are looked at once more
+  // Something has changed since. At the end of the queue, the jobs up to `behind` are checked once
+  // more.
   bool again = false;
-  std::optional<BootTime> wake_at;  // what those before it wait for
+  // The earliest time at which one of the jobs up to `behind` may fit.
+  std::optional<BootTime> wake_at;
 };
-// What one batch may place, and look at for it: everybody else waits meanwhile. propose() takes
-// from it, also over several calls.
+// Limits how much one batch may place and check, because all other requests wait meanwhile.
+// propose() counts it down, also over several calls.
 struct PlacingTurn {
   std::size_t placements = 64;
-  // at what a node could give; one job takes as many as it needs
+  // Checks of what a node could give. One job takes as many as it needs.
   std::size_t checks = 1U << 17U;
-  // in: from the turn before; out: set where there is more, for the next turn
+  // In: from the previous turn. Out: set if jobs remain for the next turn.
   std::optional<QueueCursor> cursor = {};
 };
 Proposal propose(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits,
                  PlacingTurn& turn);
-// a turn of its own
+// Uses a new turn.
 Proposal propose(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits);
 
 void observe(Presence& presence, const Ledger& ledger, const Observation& observation, Now now);
 
-// --- what a node should do (turned into v1.Order by controller/links, which asks common/engine for
-// command lines) -------
+// --- what a node should do -----------------------------------------------------------------------
+// controller/links turns it into v1.Order, and asks common/engine for the command lines.
 enum class Want : std::uint8_t { Run, Stop, Forget };
 struct Assignment {
   JobId job;
@@ -110,19 +118,23 @@ struct Assignment {
 };
 std::vector<Assignment> desired(const Ledger& ledger, const NodeName& node);
 
-// Whether the node's run directory of this attempt may go: swept and logs here, or archived.
-// desired() lists only the newest closed parts (kForgetListMax), so whoever makes Orders adds a
-// Forget for each held attempt of a Hello for which this holds.
+// Whether the node may delete its run directory of this attempt: the part is swept and its logs are
+// at the controller, or the job is archived.
+//
+// desired() lists only the newest closed parts (kForgetListMax). So the code that makes Orders adds
+// a Forget for each attempt in a Hello for which this is true.
 bool may_forget(const Ledger& ledger, const NodeName& node, const JobId& job, AttemptNo attempt);
 
-// --- why is it waiting; a value, not a log line --------------------------------------------------
+// --- why a job waits, as a value -----------------------------------------------------------------
 std::vector<std::string> explain(const Ledger& ledger, const Presence& presence,
                                  const JobRecord& job, Now now, const Limits& limits);
 
-// Placement alone: all or nothing. `why` is set when it does not fit now; `never` when the
-// registered nodes could not hold it even if idle (never with no node registered); `retry_at` when
-// all it waits for is the pause of a node that could not start it. Used by decide (refusal),
-// propose, explain and PlanJob.
+// Placement alone: all or nothing. decide (for a refusal), propose, explain and PlanJob use it.
+//
+// - `why` is set if the job does not fit now.
+// - `never` is set if the registered nodes could not hold the job even if they were idle. It is not
+//   set if no node is registered.
+// - `retry_at` is set if the job waits only for the pause of a node that could not start it.
 struct PlaceResult {
   std::vector<PlacedNode> nodes;  // empty: does not fit
   std::uint16_t master_port = 0;

@@ -1,6 +1,7 @@
-// decide() in parts, one overload an input; decide.cc hands them out. Pure. Each says what is
-// accepted as having happened: an input that is out of date gives a refusal (clients) or nothing
-// (agents, proposals), never an event.
+// The parts of decide(): one overload for each input, called by decide.cc. Pure.
+//
+// Each overload returns what is accepted as events. An outdated input gives a refusal (clients) or
+// nothing (agents, proposals), never an event.
 #pragma once
 
 #include "controller/core/core.h"
@@ -47,7 +48,8 @@ Decision accept(Bodies&&... bodies) {
   return decision;
 }
 
-// What every proposal needs: the job and its current attempt of that number, or nothing.
+// What every proposal needs: the job and its current attempt, if that has the given number. Empty
+// otherwise.
 struct Current {
   const JobRecord* job = nullptr;
   const AttemptRecord* attempt = nullptr;

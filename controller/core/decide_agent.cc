@@ -17,11 +17,11 @@
 namespace muster::core {
 namespace {
 
-// Of what a node says of checkpoints; an agent of this release keeps to them.
+// Limits for what a node reports about checkpoints. An agent of this release respects them.
 constexpr std::size_t kTornNamed = 64, kShardNameMax = 256, kFoundMax = 8, kPathMax = 4'096;
 
-// What a node says is kept for good. An agent of this release says no more; of another's the
-// beginning is kept.
+// What a node reports is stored for good. An agent of this release sends no more; of a longer text
+// from another agent, the beginning is kept.
 constexpr std::size_t kEvidenceBytes = 1'024, kReasonBytes = 1'024, kSentenceBytes = 8 << 10,
                       kResolvedBytes = 1 << 20;
 
@@ -32,11 +32,11 @@ std::string cut(const std::string& text, std::size_t most) {
 
 constexpr Duration kBootMargin = std::chrono::seconds(5), kWallMargin = std::chrono::minutes(1);
 
-// Beyond it an age is nobody's.
+// A greater age is not believed.
 constexpr std::int64_t kAgeMaxSeconds = 365LL * 24 * 3600;
 
-// When what it tells happened, by our own clock: nodes' clocks differ by seconds, and whoever is
-// behind would always have failed first.
+// When the event of the fact happened, by the controller's clock. The clocks of nodes differ by
+// seconds. By these clocks, the node whose clock is behind would always have failed first.
 std::optional<WallTime> by_our_clock(const v1::Fact& fact, WallTime arrived) {
   if (!fact.has_age()) return std::nullopt;
   const Duration age =
@@ -57,7 +57,7 @@ StartFailure to_failure(v1::StartFailure from) {
     case v1::StartFailure_INT_MIN_SENTINEL_DO_NOT_USE_:
     case v1::StartFailure_INT_MAX_SENTINEL_DO_NOT_USE_: return StartFailure::Launch;
   }
-  // a newer agent's word: what is known to be the job's own fault has a number above
+  // The value comes from a newer agent. The known values for the job's own fault are handled above.
   return StartFailure::Node;
 }
 
@@ -72,8 +72,8 @@ EvidenceKind to_kind(v1::EvidenceKind from) {
   return EvidenceKind::Unknown;
 }
 
-// One fact of one part, decided. Facts are news only once (natural key: job, attempt, node, rank or
-// auxiliary process, kind); known ones are acknowledged all the same.
+// Decides one fact of one part. A fact is new only once (natural key: job, attempt, node, rank or
+// auxiliary process, kind). Known facts are acknowledged too.
 class FactDecider {
  public:
   FactDecider(const Deciding& in, const ReportFact& input, const JobRecord& job,
@@ -87,10 +87,10 @@ class FactDecider {
         ended_(by_our_clock(input.fact, in.now.wall)) {}
 
   Decision run() {
-    // Another state directory than the one the placement pinned cannot have run it. On the same
-    // boot it can say that nothing is left, for it has looked for the processes by their process
-    // tag, or
-    // why it will not start; an agent on another boot has seen nothing of it.
+    // A state directory that the placement did not pin cannot have run the part. On the same boot,
+    // its agent can report that nothing is left, because it has searched for the processes by their
+    // process tag. It can also report why it will not start. An agent on another boot has seen
+    // nothing of the part.
     const bool same_instance = input_.instance == part_.placed.instance;
     switch (input_.fact.what_case()) {
       case v1::Fact::kStarted: return same_instance ? started() : nothing();
@@ -163,7 +163,7 @@ class FactDecider {
     Decision decision = accept(event);
     if (event.why == StartFailure::Checkpoint && scans_first(job_, attempt_))
       take_found(from.checkpoint(), decision);
-    // An agent that lost its state directory after the ranks had ended well says `gone` as well.
+    // An agent that lost its state directory after the ranks had ended well reports `gone` as well.
     if (!all_well())
       breaks(decision, fmt::format("node '{}' could not start its part: {}", node().str(), text));
     return decision;
@@ -179,8 +179,8 @@ class FactDecider {
     if (from.names_sha256().size() <= kShardNameMax) event.names_sha256 = from.names_sha256();
   }
 
-  // Whole checkpoints of which the journal has lost the records; their attempts may not be in it
-  // either.
+  // Complete checkpoints whose records the journal has lost. The journal may lack their attempts
+  // too.
   void take_found(const v1::CheckpointReading& from, Decision& decision) const {
     std::set<std::pair<std::uint32_t, std::int64_t>> taken;
     for (const v1::FoundStep& one : from.found()) {
@@ -231,8 +231,8 @@ class FactDecider {
     return decision;
   }
 
-  // What comes after every rank has ended well is filed: the work is done, whatever became of its
-  // helper.
+  // After every rank has ended well, such an end is only recorded: the work is done, whatever
+  // happened to the helper process.
   Decision auxiliary_exited() const {
     const v1::AuxiliaryExited& from = input_.fact.auxiliary_exited();
     const bool badly = from.code() != 0 || from.signal() != 0;
@@ -257,8 +257,8 @@ class FactDecider {
     if (part_.swept) return nothing();
     const std::string reason = cut(input_.fact.swept().reason(), kReasonBytes);
     Decision decision;
-    // Refused before any rank ran, or the launch record was lost: the run directory knows no ranks,
-    // and no log of theirs will ever be over.
+    // The part was refused before any rank ran, or the launch record was lost. The run directory
+    // knows no ranks, so no log of theirs will ever be complete.
     const bool logs_gone =
         !input_.fact.swept().logs_follow() && part_.exits.size() < part_.placed.rank_count;
     if (logs_gone && !part_.logs_collected)
@@ -284,7 +284,7 @@ class FactDecider {
                             .node_time = at_});
   }
 
-  // The directory is the script's word, and comes into an environment, a line each.
+  // The directory is a text of the script. It goes into an environment variable, one entry a line.
   Decision script_launched() const {
     const v1::ScriptLaunched& from = input_.fact.script_launched();
     if (attempt_.script_launch || job_.spec.launch().per() != v1::LAUNCH_PER_NODE ||
@@ -306,15 +306,12 @@ class FactDecider {
   const AttemptRecord& attempt_;
   const NodePart& part_;
   WallTime at_;                    // by the node's clock
-  std::optional<WallTime> ended_;  // by ours
+  std::optional<WallTime> ended_;  // by the controller's clock
 };
 
-// A machine that was restarted under its ranks has begun its new boot behind the last word of the
-// old one. A boot that began before is another machine's, which has a copy of the state directory.
-// Both moments are by the controller's own boot clock; the agent's clock may be a thousandth off,
-// and a word was under way. A controller that was restarted has not heard the old one: what it
-// knows is when that registered and started what is not swept, by the wall clock, which may have
-// been set since.
+// The latest moment at which the old boot is known to have been alive, for a restarted controller,
+// which has not heard that boot. It is the node's registration, or the placement of a part that
+// started and is not swept. It is by the wall clock, which may have been set since.
 WallTime known_word(const Ledger& ledger, const NodeRecord& node) {
   WallTime word = node.registered_at;
   const auto parts = ledger.node_parts.find(node.name);
@@ -329,6 +326,10 @@ WallTime known_word(const Ledger& ledger, const NodeRecord& node) {
   return word;
 }
 
+// A machine that was restarted under its ranks began its new boot after the last message of the old
+// boot. If the boot began before that, it is the boot of another machine, which has a copy of the
+// state directory. Both moments are by the controller's own boot clock. The margins are for the
+// agent's clock, which may be wrong by a thousandth, and for the delay of a message.
 bool began_before_last_word(const Deciding& in, const RegisterNode& input) {
   if (!input.uptime) return false;
   const Duration latest = *input.uptime - *input.uptime / 1'000;
@@ -345,10 +346,10 @@ bool began_before_last_word(const Deciding& in, const RegisterNode& input) {
          in.now.wall - latest + kWallMargin < known_word(in.ledger, known->second);
 }
 
-// A part whose ranks may still run on another machine than the one that asks for this name now.
-// Only who came from where they run can say what became of them: the same state directory (on
-// another boot: the machine was restarted under them), or the same boot (it finds them by their
-// process tag).
+// A part whose ranks may still run on another machine than the one that registers this name now.
+// Only an agent from where they run can report what happened to them. It has the same state
+// directory (on another boot: the machine was restarted under them), or the same boot (it finds
+// them by their process tag).
 std::optional<AttemptKey> runs_elsewhere(const Deciding& in, const RegisterNode& input) {
   const bool copied = began_before_last_word(in, input);
   const auto same_machine = [&](const InstanceId& instance, const BootId& boot_id) {

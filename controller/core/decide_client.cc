@@ -14,7 +14,7 @@ namespace muster::core {
 
 namespace {
 
-// One of the jobs of a submission.
+// One job of a submission.
 struct Submitted {
   const JobId& job;
   const v1::JobSpec& spec;
@@ -49,7 +49,7 @@ std::string taken_by_chain(const JobRecord& live) {
                   live.phase, stage.chain_name());
 }
 
-// Live jobs and live chains share their names: whoever says one means one thing.
+// Live jobs and live chains share one set of names, so that a name has one meaning.
 std::optional<Error> refuse_chain_name(const Ledger& ledger, const v1::JobSpec& first) {
   if (!first.has_stage()) return std::nullopt;
   const std::string& chain = first.stage().chain_name();
@@ -86,7 +86,7 @@ std::optional<Error> refuse_names(const Ledger& ledger, const std::vector<Submit
   return std::nullopt;
 }
 
-// Once for ever; and along a chain they rise, so that its jobs stand in order by them.
+// An id is used only once. The ids of a chain rise along it, so that its jobs are sorted by them.
 std::optional<Error> refuse_ids(const Ledger& ledger, const std::vector<Submitted>& all) {
   const Submitted* before = nullptr;
   for (const Submitted& one : all) {
@@ -129,8 +129,8 @@ void cancel(const Deciding& in, const JobRecord& job, const std::string& reason,
             Decision& decision) {
   if (!job.cancel_requested)
     decision.events.emplace_back(CancelRequested{.job = job.id, .reason = reason});
-  // Asked again there is nothing more to do; but of a journal that was cut behind the first asking
-  // (an accepted loss) the rest may be missing.
+  // If cancel was requested before, usually nothing is left to do. But if the journal was cut
+  // behind the first request (an accepted loss), the rest may be missing.
   switch (job.phase) {
     case JobPhase::Queued: {
       const std::string why = reason.empty() ? "" : ": " + reason;
@@ -150,15 +150,15 @@ void cancel(const Deciding& in, const JobRecord& job, const std::string& reason,
                                                 .fault_time = in.now.wall,
                                                 .detected_at = in.now.wall});
       break;
-    case JobPhase::Draining:  // stopping anyway; the flag decides where it goes from there
+    case JobPhase::Draining:  // it stops anyway; the flag decides which phase follows
     case JobPhase::Succeeded:
     case JobPhase::Failed:
     case JobPhase::Cancelled: break;
   }
 }
 
-// All that have not ended, in one decision: none of them ends as the consequence of another's end.
-// Nothing: it is no chain, or all of it has ended.
+// Cancels all jobs that have not ended in one decision, so that none of them ends because of
+// another's end. Nothing: it is no chain, or all of it has ended.
 std::optional<Decision> cancel_chain(const Deciding& in, const CancelJob& input) {
   const auto chain = in.ledger.chains.find(chain_of(in.ledger, input.job));
   if (chain == in.ledger.chains.end()) return std::nullopt;

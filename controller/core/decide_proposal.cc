@@ -18,8 +18,8 @@
 namespace muster::core {
 namespace {
 
-// Looked at again, although propose() has just looked: a device given twice could not be taken
-// back.
+// Checked again, although propose() has just checked it: a device that is given twice could not be
+// taken back.
 bool still_free(const Deciding& in, const ProposePlacement& input) {
   std::uint32_t next_rank = 0;
   for (const PlacedNode& placed : input.nodes) {
@@ -81,7 +81,7 @@ bool success_seen(const AttemptRecord& attempt) {
   });
 }
 
-// Nothing: the spec is content.
+// Empty: the success condition of the spec is met.
 std::string success_missing(const Ledger& ledger, const JobRecord& job,
                             const AttemptRecord& attempt) {
   const v1::JobSpec& spec = job.spec;
@@ -152,8 +152,8 @@ Decision decide_one(const Deciding& in, const ProposeEnd& input) {
   const Current current = current_of(in.ledger, input.job, input.attempt);
   if (!current || current.job->phase != JobPhase::Draining) return nothing();
   if (current.attempt->state == AttemptState::Ended) {
-    // Its end is there, its job's end is not: the journal was cut between the two (an accepted
-    // loss).
+    // The attempt's end is there, but its job's end is not: the journal was cut between the two (an
+    // accepted loss).
     return accept(JobEnded{
         .job = input.job, .outcome = ending(*current.job), .verdict = current.attempt->verdict});
   }
@@ -162,8 +162,8 @@ Decision decide_one(const Deciding& in, const ProposeEnd& input) {
   if (!fence.holds) return nothing();
   AttemptEnded ended{.job = input.job, .attempt = input.attempt, .fence = fence.rule};
   ended.verdict = judge(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits);
-  // Whose port muster took from its range is no matter of the job's; but a range that is never free
-  // must end it.
+  // A conflict about a port that muster took from its own range is not the job's fault. But a range
+  // that is never free must end the job.
   const std::uint32_t lost = lost_to_ports(*current.job, *current.attempt);
   const std::optional<TornCheckpoint> torn = torn_checkpoint(*current.job, *current.attempt);
   const bool on_from_another = (torn && torn->older) || found_newer(*current.attempt);
@@ -201,7 +201,7 @@ Decision decide_one(const Deciding& in, const ProposeEnd& input) {
 Decision decide_one(const Deciding& in, const ProposeComplete& input) {
   const Current current = current_of(in.ledger, input.job, input.attempt);
   if (!current || current.job->phase != JobPhase::Completing) return nothing();
-  // As above: the journal was cut between the attempt's end and its job's.
+  // As above: the journal was cut between the attempt's end and its job's end.
   if (current.attempt->completed)
     return accept(JobEnded{.job = input.job, .outcome = Outcome::Succeeded});
   if (!nothing_runs(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits))
@@ -242,7 +242,7 @@ Decision decide_one(const Deciding& in, const ProposeSwept& input) {
   const NodePart* part = attempt == nullptr ? nullptr : attempt->part(input.node);
   const auto node = in.ledger.nodes.find(input.node);
   if (part == nullptr || part->swept || node == in.ledger.nodes.end()) return nothing();
-  // Processes may live: only the agent can say.
+  // Processes may still live: only the agent can report that.
   if (node->second.boot_id == part->placed.boot_id &&
       !is_forgotten(in.presence, input.node, {input.job, input.attempt}))
     return nothing();
@@ -279,7 +279,7 @@ Decision decide_one(const Deciding& in, const ProposeSwept& input) {
 Decision decide_one(const Deciding& in, const ProposeArchive& input) {
   const auto found = in.ledger.jobs.find(input.job);
   if (found == in.ledger.jobs.end() || !is_final(found->second.phase)) return nothing();
-  // they have to hear first how it ended
+  // The jobs that wait for it must first learn how it ended.
   if (in.ledger.dependents.contains(input.job)) return nothing();
   const JobRecord& job = found->second;
   Outcome outcome = Outcome::Failed;

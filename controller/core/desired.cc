@@ -11,8 +11,9 @@ bool needs_auxiliaries(const v1::JobSpec& spec) {
   return std::ranges::find(needed, engine::kAuxiliaries) != needed.end();
 }
 
-// Every rank has ended well. What is beside them (MindSpore's scheduler) ended with the last of
-// them, or has nothing left to do; it is not stopped before, because ranks of other nodes need it.
+// Every rank has ended well. The auxiliary processes (MindSpore's scheduler) ended with the last
+// rank, or have nothing left to do. They are not stopped earlier, because ranks on other nodes need
+// them.
 bool auxiliaries_are_over(const JobRecord& job) {
   return job.phase == JobPhase::Completing && needs_auxiliaries(job.spec);
 }

@@ -1,5 +1,7 @@
-// What the agents' looks at their devices mean for new work. What runs on a device already is left
-// alone: only its own end says that it cannot go on. Pure.
+// What the agents' probes of devices mean for new work. Pure.
+//
+// Processes that already run on a device are left alone: only their own end shows that they cannot
+// continue.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +13,12 @@
 
 namespace muster::core {
 
-// The agent looks at its devices (Inventory.features) and has not said yet, on this connection, how
-// they are. It does so with its first heartbeat.
+// The agent probes its devices (Inventory.features), but has not sent their state on this
+// connection yet. It sends it with its first heartbeat.
 [[nodiscard]] bool awaits_probe(const NodeRecord& node, const NodeSeen& seen);
 
-// Why the device gets no new work: it is bad, or processes that are not muster's are on it.
-// Nothing: it may have some; also where nobody looks at it.
+// Why the device gets no new work: it is bad, or processes that are not muster's use it. Nothing:
+// it may get work. This is also the result if nobody probes it.
 [[nodiscard]] std::optional<std::string> unusable(const NodeSeen& seen, std::uint32_t device);
 
 }  // namespace muster::core

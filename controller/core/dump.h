@@ -1,5 +1,7 @@
-// The whole ledger as text, derived indexes included: equal ledgers give equal text. For tests (a
-// replay must dump the same) and for debugging.
+// Prints the whole ledger as text, derived indexes included. Pure.
+//
+// Equal ledgers give equal text. Tests use it, because a replay must dump the same, and so does
+// debugging.
 #pragma once
 
 #include <string>

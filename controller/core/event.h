@@ -1,7 +1,8 @@
-// Everything that can have happened: the durable facts, as values. apply() folds them into the
-// Ledger; the journal's codec is the one place where they become records. A new kind breaks the
-// build wherever it must be handled (std::visit without a catch-all).
-// Add, never repurpose: rows of every released version must replay.
+// Events are the durable facts: everything that can have happened. Plain values.
+//
+// apply() folds events into the Ledger. Only the journal's codec turns them into records. A new
+// kind of event breaks the build wherever code must handle it, because std::visit has no catch-all.
+// Add events, never give one a new meaning: the rows of every released version must replay.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +19,20 @@
 namespace muster::core {
 
 enum class FailureClass { UserError, Signal, Oom, Node, Launch, Worker, Operator };
-// whose fault each is: start_failures.h
+// Whose fault each one is: start_failures.h.
 enum class StartFailure { Gone, Launch, Port, Disk, Node, Checkpoint };
-// What a line of evidence speaks of: the rank's own fault, or what follows, as a rule, from another
-// rank's end ("Connection reset by peer", a collective's time-out). Unknown: no line, an older
-// agent, or an older record.
+// What a line of evidence describes. Cause: a fault of the rank itself. Consequence: what usually
+// follows the end of another rank, such as "Connection reset by peer" or a collective's time-out.
+// Unknown: there is no line, or an older agent or record.
 enum class EvidenceKind { Unknown, Cause, Consequence };
 
 struct Verdict {
   FailureClass cls = FailureClass::UserError;
-  NodeName node;  // empty: no one node
+  NodeName node;  // empty: no single node
   std::optional<RankNo> rank;
   std::string reason;     // one sentence
   std::string evidence;   // a log line; may be empty
-  std::string signature;  // equal for "the same failure again"
+  std::string signature;  // equal if the same failure happens again
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 
@@ -43,42 +44,45 @@ struct PlacedNode {
   std::vector<std::uint32_t> devices;
   RankNo first_rank;
   std::uint32_t rank_count = 0;
-  // What the node said of itself and of these devices when it was placed; empty: not known.
+  // What the node reported about itself and these devices when it was placed. Empty: not known.
   std::string device_type;  // empty: an older record
-  std::string interface;    // that has `address`
+  std::string interface;    // the interface that has `address`
   std::string device_model;
-  std::vector<std::uint32_t> physical_ids;    // beside `devices`; empty: the same
-  std::vector<std::string> device_ips;        // beside `devices`
-  std::vector<std::string> super_device_ids;  // beside `devices`
+  std::vector<std::uint32_t> physical_ids;    // parallel to `devices`; empty: the same
+  std::vector<std::string> device_ips;        // parallel to `devices`
+  std::vector<std::string> super_device_ids;  // parallel to `devices`
   std::string super_pod_id;
   std::string server_id;        // in rank tables; empty: `address`
-  std::uint16_t hccl_port = 0;  // first port of this host's for HCCL_IF_BASE_PORT; 0: HCCL's own
+  std::uint16_t hccl_port = 0;  // first port of this host for HCCL_IF_BASE_PORT; 0: HCCL's default
   friend bool operator==(const PlacedNode&, const PlacedNode&) = default;
 };
 
 struct ResumePoint {
-  AttemptNo attempt;  // that wrote it
+  AttemptNo attempt;  // the attempt that wrote it
   std::int64_t step = 0;
   std::string path;  // directory of the checkpoint itself
-  // by spec.start: no attempt of this job wrote it, and `attempt` is that of another job, or 0
+  // It comes from spec.start: no attempt of this job wrote it. `attempt` is an attempt of another
+  // job, or 0.
   bool from_start = false;
-  std::uint32_t shards = 0;  // that it had when it was found whole; 0: not known
+  std::uint32_t shards = 0;  // number of shards when it was found complete; 0: not known
   friend bool operator==(const ResumePoint&, const ResumePoint&) = default;
 };
 
 // --- the events ----------------------------------------------------------------------------------
-// The journal keeps the first and the last ControllerStarted and those around an accepted loss
-// (lost_end.h), and of each node the first and the last NodeRegistered; those between may be gone
-// at the next replay, so apply lets them touch nothing but epoch, cluster and version, or that
-// node's own record. NodeDeclaredDead goes with the node's next registration, and touches nothing
-// that this does not set again.
+// The journal keeps the first and the last ControllerStarted, and those around an accepted loss
+// (lost_end.h). It keeps the first and the last NodeRegistered of each node. A later replay may
+// lack those in between. So apply lets them change only the epoch, the cluster and the version, or
+// that node's own record.
+//
+// The journal drops a NodeDeclaredDead with the node's next registration. It changes nothing that
+// the registration does not set again.
 struct ControllerStarted {
   Epoch epoch;
   ClusterId cluster;
   std::string version;
 };
-// Registered, or something of it changed: a new boot, a new instance, another inventory. Clears
-// "dead".
+// The node registered, or its data changed: a new boot, a new instance, or another inventory.
+// Clears "dead".
 struct NodeRegistered {
   NodeName node;
   InstanceId instance;
@@ -102,11 +106,11 @@ struct CancelRequested {
   std::string reason;
 };
 
-// Who has the shards of an attempt on a disk of its own (checkpoint.storage: local).
+// A node that has shards of an attempt on its own disk (checkpoint.storage: local).
 struct ShardHolder {
   NodeName node;
   RankNo first_rank;
-  std::uint32_t ranks = 0;  // 0: it has those of all ranks
+  std::uint32_t ranks = 0;  // 0: it has the shards of all ranks
   friend bool operator==(const ShardHolder&, const ShardHolder&) = default;
 };
 struct OwnedShards {
@@ -115,19 +119,19 @@ struct OwnedShards {
   friend bool operator==(const OwnedShards&, const OwnedShards&) = default;
 };
 
-// Of a job that waits for others (spec.schedule.after): one of them has succeeded. In the batch of
-// that one's end, or of this one's submission.
+// One of the jobs that `job` waits for (spec.schedule.after) has succeeded. The event is in the
+// batch of that job's end, or of the submission of `job`.
 struct PredecessorSucceeded {
-  JobId job;  // that waits
+  JobId job;  // the job that waits
   JobId predecessor;
-  // its newest whole one, where spec.start of the job that waits names it
+  // The predecessor's newest complete checkpoint, if spec.start of `job` names the predecessor.
   std::optional<ResumePoint> checkpoint = std::nullopt;
-  // where its files are, where the job that waits has checkpoint.storage: local
+  // Where the predecessor's files are, if `job` has checkpoint.storage: local.
   std::optional<OwnedShards> owned = std::nullopt;
 };
 
-// A whole checkpoint of a job whose node's script named the directory `as`, and saved elsewhere,
-// because muster had redirected it (saved_before.h).
+// A complete checkpoint of an earlier job. The job's node script named the directory `as`, but the
+// job saved elsewhere, because muster redirected it (saved_before.h).
 struct SavedBefore {
   std::string as;  // absolute
   JobId job;
@@ -142,8 +146,8 @@ struct AttemptPlaced {
   std::vector<PlacedNode> nodes;  // rank order
   std::uint16_t master_port = 0;
   std::optional<ResumePoint> resume;
-  std::string table_sha256;             // of the rank table; empty: none
-  std::vector<SavedBefore> saved = {};  // by earlier jobs, for what a node's script would load
+  std::string table_sha256;             // of the rank table; empty: no table
+  std::vector<SavedBefore> saved = {};  // by earlier jobs, for what a node's script may load
 };
 struct NodeStarted {
   JobId job;
@@ -160,13 +164,15 @@ struct NodeStartFailed {
   NodeName node;
   StartFailure why{};
   std::string text;
-  // by the controller's clock where the agent tells ages: of several nodes the first is asked why
+  // By the controller's clock if the agent sends ages, else by the node's. If several nodes fail,
+  // the earliest failure gives the reason.
   WallTime node_time;
-  // Of StartFailure::Checkpoint, of the one to resume from, by the layout's names. needed 0: it was
-  // not read; newer ones were found (CheckpointCompleted).
-  std::vector<std::string> torn = {};  // shards whose files were read, and are short or torn
+  // Only for StartFailure::Checkpoint: what the node found in the checkpoint to resume from. Shards
+  // have the layout's names. needed == 0: the node did not read it, but found newer ones
+  // (CheckpointCompleted).
+  std::vector<std::string> torn = {};  // shards that the node read and found short or damaged
   std::uint32_t there = 0, needed = 0;
-  std::string names_sha256 = {};  // of the names of those that are there
+  std::string names_sha256 = {};  // of the names of the shards that exist
 };
 struct RankExited {
   JobId job;
@@ -182,19 +188,19 @@ struct RankExited {
   std::string evidence;
   WallTime node_time;
   EvidenceKind evidence_kind{};
-  // The last step that its log told, and of how many; nothing: none, nobody asked, or an older
-  // agent or record.
+  // The last step in its log, and the total number of steps. Not set: the log has none, the agent
+  // did not check, or an older agent or record.
   std::optional<std::int64_t> step, total;
-  bool killed_unasked = false;  // SIGKILL after a stop was asked for, and before muster's own
-  // By the controller's clock: arrival less the fact's age. Nothing: the agent told no age. What
-  // ended on one node is ordered by node_time, which is exact.
+  bool killed_unasked = false;  // SIGKILL after a requested stop, and before muster's own SIGKILL
+  // By the controller's clock: the arrival minus the fact's age. Not set: the agent sent no age.
+  // Ends on one node are ordered by node_time, which is exact.
   std::optional<WallTime> controller_time;
-  // of a node's script: the rank inside it whose end this was
+  // For a node's script: the rank inside the script that ended.
   std::optional<std::uint32_t> training_rank = std::nullopt;
   [[nodiscard]] WallTime ended() const { return controller_time.value_or(node_time); }
 };
 // A process of the attempt that is no rank (MindSpore's scheduler) ended badly before muster asked
-// for it.
+// it to stop.
 struct AuxiliaryExited {
   JobId job;
   AttemptNo attempt;
@@ -221,16 +227,16 @@ struct FirstStep {
   std::int64_t step = 0;
   WallTime node_time;
 };
-// Of a node's script: the first launch inside it that would have saved somewhere, and was
-// redirected. Once an attempt, whoever says it.
+// In a node's script, the first launch that saves checkpoints, which muster redirected. Once for
+// each attempt; the first report counts, from any node.
 struct ScriptLaunched {
   JobId job;
   AttemptNo attempt;
   NodeName node;
-  std::uint32_t first_rank = 0;  // of the training
+  std::uint32_t first_rank = 0;  // first rank of the training
   std::uint32_t ranks = 0;       // started on this node
-  std::string save;              // absolute: where it would have saved
-  bool weights_alone = false;    // it saves no optimizer: no attempt goes on from its checkpoints
+  std::string save;              // absolute; where it would have saved
+  bool weights_alone = false;    // saves no optimizer: no attempt resumes from its checkpoints
   WallTime node_time;
 };
 struct CheckpointCompleted {
@@ -241,29 +247,31 @@ struct CheckpointCompleted {
   std::uint64_t bytes = 0;
   std::uint32_t shards = 0;
 };
-// Two attempts in a row went on from it and failed the same way at once, or it was read and is
-// torn: no attempt goes on from it any more.
+// No attempt resumes from this checkpoint any more. Either two attempts in a row resumed from it
+// and failed at once in the same way, or a node read it and found it torn.
 struct CheckpointQuarantined {
   JobId job;
-  AttemptNo attempt;  // that wrote it
+  AttemptNo attempt;  // the attempt that wrote it
   std::int64_t step = 0;
   std::string reason;
 };
 
-// Something ended this attempt; its ranks are being stopped. The cause here is what was known
+// A fault or a cancel broke this attempt; its ranks are being stopped. `cause` is what was known
 // first; the verdict follows.
 struct AttemptBroke {
   JobId job;
   AttemptNo attempt;
   std::string cause;
-  WallTime fault_time;  // by the controller's clock; by the node's where its agent tells no ages
-  // arrival of the first word of it, by the controller's clock; zero in older records: not known
+  WallTime fault_time;  // by the controller's clock; by the node's if its agent sends no ages
+  // When the first message about the fault arrived, by the controller's clock. Zero in older
+  // records: not known.
   WallTime detected_at;
 };
-// No rank of it can advance any more: every node swept, or the fence's other rules. Verdict and
-// charge are final here.
-// `job_ends`: no other attempt follows, the JobEnded of the same batch says how; else the job goes
-// back to the front of the queue.
+// No rank of the attempt can advance any more: every node is swept, or another rule of the fence
+// holds. Verdict and charge are final here.
+//
+// `job_ends`: no other attempt follows, and the JobEnded of the same batch holds the outcome.
+// Otherwise the job returns to the front of the queue.
 struct AttemptEnded {
   JobId job;
   AttemptNo attempt;
@@ -273,17 +281,18 @@ struct AttemptEnded {
   std::string fence;
   bool job_ends = false;
 };
-// The best step of the broken attempt was reached again: closes the incident.
-// Something that a person should know, and that changes nothing: each once an attempt.
+// Something that a user should know and that changes nothing. Each note comes once for each
+// attempt.
 enum class Note { LossNotFinite, UnknownFiles };
 struct AttemptNoted {
   JobId job;
   AttemptNo attempt;
   Note note = Note::LossNotFinite;
   NodeName node;
-  std::optional<std::int64_t> step = {};  // LossNotFinite: of that loss
+  std::optional<std::int64_t> step = {};  // LossNotFinite: the step of that loss
   std::string text = {};                  // UnknownFiles: one of the files
 };
+// The attempt reached the best step of the broken attempt again. This closes the incident.
 struct CaughtUp {
   JobId job;
   AttemptNo attempt;
@@ -293,36 +302,39 @@ struct AttemptCompleted {
   JobId job;
   AttemptNo attempt;
   std::int64_t best_step = -1;
-};  // every rank ended as success asks
+};  // every rank ended as the success condition requires
 enum class Outcome { Succeeded, Failed, Cancelled };
 struct JobEnded {
   JobId job;
   Outcome outcome{};
   std::optional<Verdict> verdict;
 };
-// Every log byte of this node's part is on the controller's disk: its run directory may go.
+// Every log byte of this node's part is on the controller's disk, so the run directory may be
+// deleted.
 struct LogsCollected {
   JobId job;
   AttemptNo attempt;
   NodeName node;
 };
-// The job leaves the fold: its rows move to the archive (Journal::archive) and a later replay does
-// NOT see its other events any more, not even JobSubmitted. So this record alone carries all that
-// the tombstone needs: decide fills every field from the JobRecord; apply makes the Tombstone from
-// the event, whether the job is still in the ledger or not (then it is taken out, as are its name,
-// request id and logs-collected state).
+// The job leaves the ledger, and its rows move to the archive (Journal::archive). A later replay
+// does NOT see its other events any more, not even JobSubmitted. So this record alone carries all
+// data of the tombstone.
+//
+// decide fills every field from the JobRecord. apply makes the Tombstone from the event, whether
+// the ledger still has the job or not. If it has the job, apply removes the job, its name, its
+// request id and its logs-collected state.
 struct JobArchived {
   JobId job;
   std::string name;
   RequestId request_id;
   Outcome outcome{};
   WallTime ended_at{};
-  JobId chain = {};  // of a stage: spec.stage's
+  JobId chain = {};  // for a stage: spec.stage's
   std::string chain_name = {};
   std::vector<SavedBefore> saved = {};
 };
-// After this nothing of the job is left in the fold, and the journal drops both rows: apply must
-// bear it without a tombstone.
+// After this event the ledger has nothing of the job, and the journal drops both rows. So apply
+// must accept the event without a tombstone.
 struct TombstoneDropped {
   JobId job;
 };
@@ -335,7 +347,7 @@ using EventBody =
                  AuxiliaryExited, PredecessorSucceeded, AttemptNoted, ScriptLaunched>;
 
 struct Event {
-  WallTime at{};  // of the batch that accepted it
+  WallTime at{};  // time of the batch that accepted it
   EventBody body;
 };
 

@@ -16,7 +16,7 @@ namespace muster::core {
 namespace {
 
 constexpr std::size_t kNodesNamed = 6;
-// jobs ahead that are looked at for the one that holds the others up
+// How many jobs ahead are checked to find the one that blocks the others.
 constexpr std::size_t kAheadConsideredMax = 64;
 
 std::string some_of(const std::vector<std::string>& nodes) {
@@ -56,7 +56,7 @@ void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const
   if (!placed.why.empty())
     lines.push_back((placed.never ? "waits for other nodes: " : "waits: ") + placed.why);
   if (placed.never) return;
-  // Only jobs that could ever be placed hold others up, and not while they leave a node alone.
+  // Only jobs that can be placed at all block others, and not while they avoid a node.
   std::size_t ahead = 0;
   const JobRecord* first = nullptr;
   std::string first_waits;
@@ -73,7 +73,8 @@ void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const
                                           ahead, ahead == 1 ? " is" : "s are");
   if (first != nullptr) {
     const bool same = first_waits == placed.why;
-    // Of another demand on the same nodes: what they have was said.
+    // The job has other requirements for the same nodes. What these nodes have is already in the
+    // lines.
     const auto nodes = [](const std::string& why) {
       return why.substr(std::min(why.find(": "), why.size()));
     };
@@ -87,7 +88,7 @@ void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const
   if (lines.empty()) lines.emplace_back("is about to be placed");
 }
 
-// Empty: its disk takes writes.
+// Empty: the node's disk takes writes.
 std::string disk_text(const Presence& presence, const AttemptSeen* attempt, const NodeName& name,
                       Now now) {
   const auto node = presence.nodes.find(name);
@@ -155,7 +156,7 @@ void explain_live(std::vector<std::string>& lines, const Presence& presence, con
                                 attempt.number.value, some_of(not_started)));
 }
 
-// How far it has come, and when: that of a training which hangs, too.
+// The job's last step and its time, also for a training that hangs.
 std::string steps_text(const Presence& presence, const JobRecord& job, const AttemptRecord& attempt,
                        Now now) {
   const auto seen = presence.attempts.find({job.id, attempt.number});
@@ -171,7 +172,7 @@ std::string steps_text(const Presence& presence, const JobRecord& job, const Att
                      age_text(now.wall - seen->second.last_step_at));
 }
 
-// What broke an attempt: the cause, what it said last, when, and who knows more.
+// Explains what broke an attempt: the cause, its last output, the time, and where to find more.
 void explain_verdict(std::vector<std::string>& lines, const JobRecord& job,
                      const AttemptRecord* attempt, const Verdict& verdict, std::string cause,
                      Now now) {

@@ -13,7 +13,7 @@ std::string quoted(const std::vector<std::string>& nodes) {
   return fmt::format("'{}'", fmt::join(nodes, "', '"));
 }
 
-// Of a stopped rank, for the sentence; nothing: none is known to be stopped.
+// The sentence about a stopped rank. Nothing: no rank is known to be stopped.
 std::optional<std::string> stopped_rank(const AttemptRecord& attempt,
                                         const std::vector<PartLiveness>& part_liveness) {
   for (const NodePart& part : attempt.parts) {
@@ -35,9 +35,9 @@ PartCheck check_part(const Ledger& ledger, const Presence& presence, const JobRe
   const NodeName& node = part.placed.node;
   if (ledger.dead_nodes.contains(node)) return {.liveness = PartLiveness::Dead};
   const BootTime silent_at = last_word(presence, node) + limits.silent_after;
-  // The agent counts from the sending of a heartbeat that was acknowledged, so never later than the
-  // controller counts from its acknowledgement. One that an earlier life of this controller sent
-  // was sent before this one listened.
+  // The agent counts its grace from the sending of a heartbeat that was acknowledged. So it never
+  // counts from a later time than the controller, which counts from its acknowledgement. An
+  // acknowledgement of an earlier incarnation of this controller was sent before this one listened.
   const auto seen = presence.nodes.find(node);
   const BootTime last_ack = seen == presence.nodes.end() ? BootTime{} : seen->second.last_ack_sent;
   const BootTime grace_end = std::max(last_ack, presence.listening_since) +
@@ -79,8 +79,8 @@ FenceCheck check_fence(const Ledger& ledger, const Presence& presence, const Job
   }
   const std::optional<std::string> stopped = stopped_rank(attempt, part_liveness);
   if (lockstep(job.spec) && reachable.empty() && stopped) {
-    // A word of their own about their exits would make the verdict better: a moment for it. A clock
-    // that was set back does not make it longer.
+    // Reports of the nodes about their exits would make the verdict better, so the fence waits a
+    // moment for them. A clock that was set back does not make the wait longer.
     const Duration since = attempt.broke_at ? now.wall - *attempt.broke_at : limits.exit_bound;
     if (since >= Duration::zero() && since < limits.exit_bound) {
       check.waits.push_back(fmt::format("the last exits from the silent node{} {}",

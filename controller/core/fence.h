@@ -1,11 +1,11 @@
-// The fence: when no rank of an attempt can advance any more, so that the next one may be placed.
-// Pure; the one place that knows.
+// The fence: decides when no rank of an attempt can advance any more, so that the next attempt may
+// be placed. Pure. No other code decides this.
 //
 //   a  every part is swept, or can run nothing any more: its node is declared dead, or was silent
 //      for longer than the job's orphan grace
-//   b  lockstep jobs: one rank is known to be stopped, and every part that a may not count is on a
-//      silent node (its devices stay held)
-//   c  otherwise: wait, and say for what
+//   b  lockstep jobs: one rank is known to be stopped, and every part that rule a does not cover is
+//      on a silent node (its devices stay reserved)
+//   c  otherwise: wait, and report for what
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ enum class PartLiveness : std::uint8_t { Swept, Dead, GraceOver, Silent, Reachab
 struct PartCheck {
   PartLiveness liveness = PartLiveness::Reachable;
   std::optional<BootTime> check_at;  // when time alone may change it
-  std::optional<BootTime> over_at;   // when time alone will have ended the grace
+  std::optional<BootTime> over_at;   // when time alone ends the grace
 };
 PartCheck check_part(const Ledger& ledger, const Presence& presence, const JobRecord& job,
                      const NodePart& part, Now now, const Limits& limits);
@@ -32,8 +32,8 @@ inline bool can_run_nothing(PartLiveness liveness) {
 
 struct FenceCheck {
   bool holds = false;
-  std::string rule;                // when it holds
-  std::vector<std::string> waits;  // else
+  std::string rule;                // if it holds
+  std::vector<std::string> waits;  // if it does not hold
   std::optional<BootTime> check_at;
 };
 FenceCheck check_fence(const Ledger& ledger, const Presence& presence, const JobRecord& job,

@@ -165,11 +165,11 @@ std::vector<PlacedNode> Gang::choose_by(const PodPlan* plan, bool in_place) {
 void Gang::order(std::vector<PlacedNode>& nodes) const {
   if (candidates_.in_order()) {
     std::ranges::sort(nodes, {}, [&](const PlacedNode& one) { return *place_of(one.node); });
-    // HCCL reads the servers of a super-pod as neighbours, whatever the spec's order
+    // HCCL reads the servers of a super-pod as neighbours, whatever order the spec has.
     if (!table_) return;
   }
   if (!left_) return;
-  // in the order of their first nodes, so that rank 0 stays where it is
+  // Super-pods in the order of their first nodes, so that rank 0 stays where it is.
   std::map<std::string_view, std::size_t> pods;
   for (const PlacedNode& one : nodes) pods.try_emplace(pods_[*place_of(one.node)], pods.size());
   std::ranges::stable_sort(
@@ -198,8 +198,9 @@ void Gang::fill_gaps(Slots& slots, bool avoided) {
   for (; slot == 0 && at < count; ++at) {
     if (fill_one()) slot = first_gap(slots, slot);
   }
-  // Those before it had no port, which others' ranks do not need; but hosts that the spec names
-  // stay in their order. None at all: one of those that could not start it may still have a port.
+  // The nodes before this one had no port, but other ranks need none. Hosts that the spec names
+  // stay in their order. If no node has a port, one of those that could not start the job may still
+  // have one.
   if (slot == 0 || !candidates_.in_order()) at = 0;
   if (slot == 0) slot = first_gap(slots, 1);
   for (; slot < slots.size() && at < count; ++at) {

@@ -1,10 +1,12 @@
-// Which of the candidates a job gets, and in which order: all or nothing. Pure; lives for one
-// placement.
+// Chooses which of the candidates a job gets, and in which order: all or nothing. Placer (place.cc)
+// owns one for each placement. Pure.
 //
-// The previous attempt's nodes keep their places (restart in place); others fill the gaps; only
-// then come those that could not start it. A list of hosts, or a rank table of the user's own,
-// keeps its order. Rank 0's node needs a port as well: where it has none left, the places are given
-// anew. Of super-pods as few as can be take part (pod_plan.h), and the nodes of one stand together.
+// - The nodes of the previous attempt keep their positions (restart in place). Others fill the
+//   gaps. Nodes that could not start the job come last.
+// - A list of hosts, or the user's own rank table, keeps its order.
+// - Rank 0's node also needs a port. If it has none left, all positions are given anew.
+// - As few super-pods as possible take part (pod_plan.h). The nodes of one super-pod are
+//   neighbours.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +27,16 @@ class Gang {
  public:
   Gang(const Placing& placing, const Candidates& candidates, HostPorts& ports, std::size_t nodes);
 
-  // On devices of the type that the candidates look at. Empty: there is none now.
+  // Uses devices of the candidates' current type. Empty: no gang fits now.
   std::vector<PlacedNode> choose();
-  // In the last choose(): a node would have done for rank 0, but for its port.
+  // In the last choose(), some node could not run rank 0 only because it had no port.
   [[nodiscard]] bool port_missed() const { return port_missed_; }
-  // As well: but its host has no ports for so many nodes of the job.
+  // In the last choose(), some host had no ports for so many nodes of the job.
   [[nodiscard]] bool host_full() const { return host_full_; }
 
-  // Why nodes that would do each for itself cannot be taken out of their super-pods together: of
-  // all that could if idle, or of those that fit now. Empty: they can, or nobody asks.
+  // Why nodes that each fit cannot be taken together out of their super-pods. `which` selects the
+  // nodes: all that fit if idle, those with usable devices, or those that fit now. Empty: they can,
+  // or no rule about super-pods applies.
   enum class Of : std::uint8_t { Idle, IdleAndUsable, Now };
   [[nodiscard]] std::string pods_refuse(Of which);
 
@@ -42,14 +45,14 @@ class Gang {
 
   // Nothing: super-pods do not matter.
   std::optional<PodRule> pod_rule();
-  // All of these devices of the candidate have an address of their own.
+  // Whether all these devices of the candidate have their own address.
   [[nodiscard]] bool is_addressed(std::size_t at, const std::vector<std::uint32_t>& devices) const;
   template <class Able>
-  // able(candidate) -> Fit; without `why`: it would do
+  // able(candidate) -> Fit; an empty `why` means that the candidate fits.
   [[nodiscard]] std::vector<PodRoom> rooms(const Able& able) const;
   [[nodiscard]] std::vector<PodRoom> rooms_now(bool avoided_too) const;
   [[nodiscard]] PodPlan last_plan() const;
-  // among the candidates
+  // Among the candidates.
   [[nodiscard]] std::optional<std::size_t> place_of(const NodeName& node) const;
 
   std::vector<PlacedNode> choose_by(const PodPlan* plan);
@@ -64,16 +67,16 @@ class Gang {
   const Candidates& candidates_;
   HostPorts& ports_;
   const std::size_t nodes_needed_;
-  // candidates by name; filled at first use
+  // Candidates by name; filled at the first use.
   mutable std::map<std::string_view, std::size_t> places_;
   std::string pods_type_;
-  std::vector<std::string> pods_;  // beside the candidates: of that type
+  std::vector<std::string> pods_;  // parallel to the candidates, for that type
   std::set<NodeName> used_;
-  std::map<std::string, std::size_t> on_host_;  // how many of them have an address
-  std::size_t host_most_ = 0;                   // that it has ports for
-  std::optional<PodPlan> left_;                 // of the plan that is followed
-  bool table_ = false;                          // one is made, and there are super-pods
-  // of the plan that is followed: a table over several super-pods
+  std::map<std::string, std::size_t> on_host_;  // by address: how many used nodes have it
+  std::size_t host_most_ = 0;                   // how many nodes one host has ports for
+  std::optional<PodPlan> left_;                 // rest of the plan in use
+  bool table_ = false;                          // muster makes one, and there are super-pods
+  // The plan in use is for a table over several super-pods.
   bool addressed_only_ = false;
   bool port_missed_ = false, host_full_ = false;
 };

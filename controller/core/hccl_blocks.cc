@@ -26,7 +26,7 @@ std::string no_block(const std::vector<PlacedNode*>& hosts, const Limits& limits
       one ? "" : ", the same on every host", kWhenPortsAreReserved);
 }
 
-// As many nodes as have ports, of those that could do, when no host takes more than `most`.
+// How many of the nodes that fit have ports, if no host takes more than `most` nodes.
 std::size_t nodes_with(const std::map<std::string, std::size_t>& able, std::size_t most) {
   std::size_t count = 0;
   for (const auto& [_, nodes] : able) count += std::min(nodes, most);
@@ -50,7 +50,7 @@ std::string range_refuses(const HostPorts& ports, const Placing& placing,
   const std::size_t shared = room + 1 + static_cast<std::size_t>(enough - counts.begin());
   const std::uint32_t fixed = spec.network().master_port();
   const bool inside = fixed >= limits.port_first && fixed <= limits.port_last;
-  const bool own = fixed == 0 || inside;  // rank 0's is out of the range
+  const bool own = fixed == 0 || inside;  // rank 0's port is out of the range
   std::string text = shared == 1
                          ? "a node needs"
                          : fmt::format("{} of these nodes would share a host and need", shared);
@@ -75,7 +75,7 @@ std::vector<std::uint16_t> blocks_of_first_host(const std::vector<PlacedNode>& n
 std::string give_blocks(HostPorts& ports, const Limits& limits, std::vector<PlacedNode>& nodes,
                         std::uint16_t master_port) {
   std::map<std::string, std::vector<std::uint16_t>> given;  // by address
-  // the first node of every address, the second ...
+  // The first node of every address, then the second of every address, and so on.
   std::map<std::size_t, std::vector<PlacedNode*>> turns;
   std::map<std::string, std::size_t> turn;
   for (PlacedNode& node : nodes) {

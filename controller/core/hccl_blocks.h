@@ -1,4 +1,4 @@
-// Ports for HCCL on every host of a placement that runs ranks on Ascend devices. Pure.
+// Gives ports for HCCL on every host of a placement that runs ranks on Ascend devices. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,21 @@
 
 namespace muster::core {
 
-// Why the range is too small for the job even where nothing else runs. `able`: how many nodes could
-// do, by the address of their host. Empty: it is not.
+// Why the port range is too small for the job, even if nothing else runs. `able` counts the nodes
+// that fit, by the address of their host. Empty: the range is large enough.
 std::string range_refuses(const HostPorts& ports, const Placing& placing,
                           const std::map<std::string, std::size_t>& able);
 
-// Gives them, none with rank 0's port in it where the spec fixes that (else 0); the sentence where
-// a host has none left. The same on all hosts, because a rank works out its peers' ports from its
-// own base (HCCL: op_retry_connection.cc, heartbeat.cc); only nodes that share an address must have
-// different ones.
+// Gives every node its block of ports. No block contains `master_port`, rank 0's port if the spec
+// fixes it (else 0). Returns a sentence if a host has no block left.
+//
+// All hosts get the same block, because a rank computes its peers' ports from its own base (HCCL:
+// op_retry_connection.cc, heartbeat.cc). Only nodes that share an address must have different
+// blocks.
 std::string give_blocks(HostPorts& ports, const Limits& limits, std::vector<PlacedNode>& nodes,
                         std::uint16_t master_port);
 
-// Those that were given on the host of rank 0.
+// The blocks that were given on rank 0's host.
 std::vector<std::uint16_t> blocks_of_first_host(const std::vector<PlacedNode>& nodes);
 
 }  // namespace muster::core

@@ -9,10 +9,10 @@
 namespace muster::core {
 namespace {
 
-constexpr std::uint32_t kBlockFirstMin = 1024;  // that HCCL takes
-// attempts of a node that are just over
+constexpr std::uint32_t kBlockFirstMin = 1024;  // the lowest that HCCL accepts
+// How many attempts of a node that ended recently are remembered.
 constexpr std::size_t kRecent = 16;
-// by none of the recent attempts
+// The block was used by none of the recent attempts.
 constexpr std::size_t kNeverUsed = std::numeric_limits<std::size_t>::max();
 
 bool in_block(std::uint32_t port, std::uint32_t first) {
@@ -21,7 +21,7 @@ bool in_block(std::uint32_t port, std::uint32_t first) {
 bool in_any(std::uint32_t port, const std::vector<std::uint16_t>& blocks) {
   return std::ranges::any_of(blocks, [port](std::uint16_t first) { return in_block(port, first); });
 }
-// That lie side by side, up to the range's end.
+// The number of blocks that fit next to each other, up to the range's end.
 std::size_t blocks_in(const Limits& limits) {
   const std::uint32_t first = std::max<std::uint32_t>(limits.port_first, kBlockFirstMin),
                       end = limits.port_last + 1U;
@@ -64,7 +64,7 @@ std::uint16_t HostPorts::master(const NodeName& node, const std::string& address
     const auto port = static_cast<std::uint16_t>(limits_.port_first + (start + offset) % count);
     if (port != last && usable(port)) return port;
   }
-  // there is no other
+  // There is no other port.
   return last >= limits_.port_first && last <= limits_.port_last && usable(last) ? last
                                                                                  : std::uint16_t{0};
 }
@@ -86,7 +86,7 @@ std::uint16_t HostPorts::block(const std::vector<Wanted>& hosts) {
   const std::uint32_t least = std::max<std::uint32_t>(limits_.port_first, kBlockFirstMin);
   std::uint16_t oldest = 0;
   std::size_t age = 0;
-  // From the range's end, where the single ports come last.
+  // From the range's end: single ports reach that part of the range last.
   for (std::uint32_t end = limits_.port_last + 1U; end >= least + engine::kHcclPorts;
        end -= engine::kHcclPorts) {
     const auto first = static_cast<std::uint16_t>(end - engine::kHcclPorts);

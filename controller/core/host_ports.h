@@ -1,7 +1,9 @@
-// Ports of one placement, out of the controller's range: rank 0's own, and for HCCL a block on
-// every host. None that an attempt has which is not over and swept, nor one of those that are just
-// over as long as there are others. A host is a node with all that have its address. Pure; lives
-// for one placement.
+// Chooses the ports of one placement out of the controller's range: one for rank 0, and for HCCL a
+// block on every host. Placer (place.cc) owns one for each placement. Pure.
+//
+// It never gives a port of an attempt that has not ended or is not swept. It gives ports of
+// attempts that ended recently only if there are no others. A host is a node together with all
+// nodes that have its address.
 #pragma once
 
 #include <map>
@@ -20,24 +22,25 @@ class HostPorts {
   HostPorts(const Taken& taken, const Ledger& ledger, const JobRecord& job, const Limits& limits)
       : taken_(taken), ledger_(ledger), job_(job), limits_(limits) {}
 
-  // For rank 0 on this node, in none of these blocks of its own placement. 0: none.
+  // A port for rank 0 on this node, outside the `excluded` blocks of the same placement. 0: there
+  // is none.
   std::uint16_t master(const NodeName& node, const std::string& address,
                        const std::vector<std::uint16_t>& excluded = {});
 
-  // Whether ranks of this job on such devices are given blocks. Not out of a range without room for
-  // any: HCCL uses its own ports then.
+  // Whether ranks of this job on such devices get blocks. They get none if the range has no room
+  // for a block; then HCCL uses its own ports.
   [[nodiscard]] bool needs_blocks(std::string_view type) const;
-  // Of a job that is given blocks: how many of its nodes one host has ports for where nothing else
-  // runs. One is left for rank 0, which may come to any host.
+  // For a job that gets blocks: how many of its nodes one host has ports for, if nothing else runs
+  // there. One port is left for rank 0, which may be on any host.
   [[nodiscard]] std::size_t nodes_a_host() const;
   struct Wanted {
     NodeName node;
     std::string address;
-    std::uint16_t master_port = 0;     // on this host, of this placement; 0: it is elsewhere
+    std::uint16_t master_port = 0;     // of this placement on this host; 0: on another host
     std::vector<std::uint16_t> given;  // blocks of this placement on the host
   };
-  // The first of engine::kHcclPorts ports that are free on all of these hosts; where all free ones
-  // are recent, of those that have been so longest. 0: none are.
+  // The first of engine::kHcclPorts ports that are free on all these hosts. If all free ones were
+  // used recently, the least recent ones are taken. 0: none is free.
   std::uint16_t block(const std::vector<Wanted>& hosts);
 
  private:
@@ -54,7 +57,7 @@ class HostPorts {
   [[nodiscard]] std::uint16_t block_of(const AttemptKey& key, const NodeName& node) const;
   [[nodiscard]] bool is_free(const std::string& address, std::uint16_t port) const;
   [[nodiscard]] bool any_port_reserved(const std::string& address, std::uint16_t first) const;
-  // This one and all others of the node: a program takes its port on all of them.
+  // This address and all others of the node, because a program takes its port on all of them.
   const std::vector<std::string>& addresses_of(const NodeName& node, const std::string& address);
   std::size_t age_of(std::uint16_t first, const std::vector<Wanted>& hosts);
 
@@ -64,7 +67,7 @@ class HostPorts {
   const Limits& limits_;
   std::map<NodeName, Blocks> blocks_;
   std::map<std::pair<NodeName, std::string>, std::vector<std::string>> addresses_;
-  // by address; filled at first use
+  // By address; filled at the first use.
   std::unordered_map<std::string_view, std::vector<const NodeRecord*>> hosts_;
 };
 

@@ -1,5 +1,6 @@
-// What can be asked of decide(): from clients, from agents, and from propose(). Values; edges stamp
-// arrival time.
+// Inputs are what clients, agents and propose() ask decide() to accept. Plain values.
+//
+// The code that receives an input stamps its arrival time.
 #pragma once
 
 #include <map>
@@ -23,7 +24,7 @@ struct ArchivedEnd {
 // A further job of a chain.
 struct ChainedJob {
   JobId job;
-  v1::JobSpec spec;  // as SubmitJob's
+  v1::JobSpec spec;  // as in SubmitJob
   std::string spec_hash;
 };
 struct SubmitJob {
@@ -31,16 +32,16 @@ struct SubmitJob {
   RequestId request_id;
   v1::JobSpec spec;  // validated, defaults filled in; schedule.after as ids
   std::string spec_hash;
-  // of schedule.after, what whoever submits has looked up in the archive
+  // The jobs of schedule.after that the submitter found in the archive.
   std::map<JobId, ArchivedEnd> archived = {};
-  // The rest of the chain that `job` is the first of; of the chain each names only jobs before it.
-  // All are taken, or none.
+  // The rest of the chain whose first job is `job`. A job of the chain names only jobs of the chain
+  // before it. All are accepted, or none.
   std::vector<ChainedJob> behind = {};
 };
 struct CancelJob {
   JobId job;
   std::string reason;
-  bool whole_chain = false;  // every job of the chain that `job` is of, as far as it has not ended
+  bool whole_chain = false;  // every job of the chain of `job` that has not ended
 };
 struct DeclareNodeDead {
   NodeName node;
@@ -54,21 +55,21 @@ struct RegisterNode {
   BootId boot_id;
   v1::Inventory inventory;
   std::string version;
-  std::optional<Duration> uptime = {};  // of this boot, at the Hello; nothing: not told
+  std::optional<Duration> uptime = {};  // of this boot, at the Hello; not set: not sent
 };
 struct ReportFact {
   NodeName node;
   InstanceId instance;
   v1::Fact fact;
 };
-// Also from propose(), of logs that can never come.
+// propose() sends it too, for logs that can never arrive.
 struct ReportLogsCollected {
   JobId job;
   AttemptNo attempt;
   NodeName node;
 };
 
-// --- from propose(): never effective by themselves -----------------------------------------------
+// --- from propose(): no effect by themselves -----------------------------------------------------
 struct ProposePlacement {
   JobId job;
   AttemptNo attempt;
@@ -88,7 +89,7 @@ struct ProposeBreak {
   JobId job;
   AttemptNo attempt;
   std::string cause;
-};  // a node's part is lost, its grace has run out, cancel asked ...
+};  // a node's part is lost, its grace is over, a cancel was requested ...
 struct ProposeEnd {
   JobId job;
   AttemptNo attempt;
@@ -97,7 +98,7 @@ struct ProposeEnd {
 struct ProposeComplete {
   JobId job;
   AttemptNo attempt;
-};  // every rank done and swept
+};  // every rank ended well and every part is swept
 struct ProposeCaughtUp {
   JobId job;
   AttemptNo attempt;
@@ -106,15 +107,15 @@ struct ProposeCaughtUp {
 struct ProposeNote {
   AttemptNoted note;
 };
-// The node came back on another boot and no longer has the run directory: nothing of the attempt is
-// left there, and nobody else will say so.
+// The node returned on another boot without the run directory. Nothing of the attempt is left
+// there, and nobody else will report that.
 struct ProposeSwept {
   JobId job;
   AttemptNo attempt;
   NodeName node;
   std::string reason;
 };
-// A job has ended, or is gone, and the jobs that wait for it have not heard of it.
+// The predecessor has ended or does not exist, and the jobs that wait for it do not know that yet.
 struct ProposeSettle {
   JobId predecessor;
 };
@@ -131,7 +132,7 @@ using Input = std::variant<SubmitJob, CancelJob, DeclareNodeDead, RegisterNode, 
                            ProposeSettle, ProposeArchive, ProposeDropTombstone>;
 
 // --- what only changes Presence ------------------------------------------------------------------
-// Order at a Hello: RegisterNode is decided first; when it is not refused, Connected is observed
+// The order at a Hello: RegisterNode is decided first. If it is not refused, Connected is observed
 // before the next propose().
 struct Connected {
   NodeName node;
@@ -153,9 +154,9 @@ struct HeartbeatAcked {
   NodeName node;
   ConnectionId connection;
 };
-// The node says that nothing of this run is left there. Of a run of the ledger that is a fact, and
-// said by ReportFact; of one that it does not know it frees the node. Observed behind the fact,
-// known or not.
+// The node reports that nothing of this run is left there. For a run in the ledger, this is a fact
+// and comes through ReportFact. For a run that the ledger does not know, it frees the node. It is
+// observed after the fact, for known and unknown runs.
 struct SweptHeard {
   NodeName node;
   ConnectionId connection;

@@ -1,4 +1,6 @@
-// The life of a job as a table; docs/lifecycle.md is made from it and a test compares the two.
+// The phases of a job and the moves between them, as a table. Plain values.
+//
+// docs/lifecycle.md is generated from the table, and a test compares the two.
 //
 //                 1 Placed             2 AllNodesUp
 //     Queued -------------> Launching -------------> Running
@@ -16,8 +18,8 @@
 //     13 PredecessorLost
 //                  +-------------------------------------------------------> Cancelled
 //
-// Numbers are places in kJobMoves, from 1; docs/lifecycle.md has a line for each.
-// Phase is the only state; "cancel was asked" is a fact beside it that decides which arrow leaves
+// The numbers are positions in kJobMoves, from 1; docs/lifecycle.md has a line for each. The phase
+// is the only state. A requested cancel is a separate fact, which decides the arrow that leaves
 // Draining.
 #pragma once
 
@@ -45,13 +47,13 @@ enum class JobStep : std::uint8_t {
   AllNodesUp,        // the last NodeStarted
   AllRanksDone,      // the last rank ended with status 0
   Broke,             // AttemptBroke
-  TornDown,          // AttemptEnded, and another attempt is allowed
+  TornDown,          // AttemptEnded, and another attempt may follow
   GaveUp,            // JobEnded Failed
   Finished,          // AttemptCompleted and JobEnded Succeeded
   CancelAsked,       // CancelRequested while queued: nothing to stop
   StoppedForCancel,  // JobEnded Cancelled after the ranks were stopped
-  // JobEnded Cancelled of a job that waits for another, which ended without success, or without
-  // what it starts with
+  // JobEnded Cancelled, for a job that waits for another one. That one ended without success, or
+  // without the checkpoint that this job starts with.
   PredecessorLost,
 };
 
@@ -108,7 +110,7 @@ inline constexpr std::array kJobPhases = {
     JobPhase::Queued,     JobPhase::Launching, JobPhase::Running, JobPhase::Draining,
     JobPhase::Completing, JobPhase::Succeeded, JobPhase::Failed,  JobPhase::Cancelled};
 
-// Phases that arrows lead to from `from`, `from` itself included.
+// The phases that arrows lead to from `from`, `from` included.
 constexpr std::array<bool, kJobPhases.size()> reachable_from(JobPhase from) {
   std::array<bool, kJobPhases.size()> seen{};
   seen[static_cast<std::size_t>(from)] = true;
@@ -120,8 +122,8 @@ constexpr std::array<bool, kJobPhases.size()> reachable_from(JobPhase from) {
   return seen;
 }
 
-// Nothing leaves a final phase; every phase can be reached from the first; every phase can reach a
-// final one; one arrow a phase and step.
+// Nothing leaves a final phase. Every phase is reachable from the first one. Every phase can reach
+// a final one. There is one arrow for each phase and step.
 static_assert(std::ranges::none_of(kJobMoves,
                                    [](const JobMove& move) { return is_final(move.from); }));
 static_assert(std::ranges::all_of(reachable_from(JobPhase::Queued),

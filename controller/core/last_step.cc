@@ -26,8 +26,8 @@ std::int64_t total_reported(const AttemptRecord& attempt) {
   return total;
 }
 
-// Of how many steps; 0: nobody has told. This attempt's own word first: what is trained on may have
-// changed.
+// The total number of steps. 0: no log has it. This attempt's own total comes first: the training
+// data may have changed.
 std::int64_t total_of(const JobRecord& job, const AttemptRecord& attempt) {
   if (const std::int64_t own = total_reported(attempt); own > 0) return own;
   for (const AttemptRecord& earlier : job.attempts | std::views::reverse) {
@@ -36,7 +36,7 @@ std::int64_t total_of(const JobRecord& job, const AttemptRecord& attempt) {
   return 0;
 }
 
-// Every node's agent says whether a log shows the end.
+// Every node's agent reports whether a log shows the end.
 bool is_end_reported(const Ledger& ledger, const AttemptRecord& attempt) {
   return std::ranges::all_of(attempt.parts, [&](const NodePart& part) {
     const auto node = ledger.nodes.find(part.placed.node);
@@ -65,7 +65,7 @@ std::string last_step_missing(const Ledger& ledger, const JobRecord& job,
     if (checkpoint.attempt == attempt.number) saved = std::max(saved, checkpoint.step);
     if (!checkpoint.quarantined) best = std::max(best, checkpoint.step);
   }
-  // Of a start as weights the step is another training's.
+  // For a start with weights alone, the step belongs to another training.
   if (attempt.resume && (!attempt.resume->from_start || goes_on_from_start(job.spec)))
     best = std::max(best, attempt.resume->step);
   if (total > 0 && std::max(best, reported) >= total) return {};

@@ -3,8 +3,7 @@
 namespace muster::core {
 
 std::uint32_t AttemptRecord::world_size() const {
-  // Ranks are dense in the order of the parts; only idle parts can stand behind the last one that
-  // has any.
+  // Ranks are dense in the order of the parts. Only idle parts can follow the last part with ranks.
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
     if (!part->idle()) return part->placed.first_rank.value + part->placed.rank_count;
   }
@@ -13,7 +12,8 @@ std::uint32_t AttemptRecord::world_size() const {
 
 std::optional<WallTime> AttemptRecord::decided_at() const {
   if (!broke_at) return std::nullopt;
-  // It may break after the last exit: all well, and yet without the success that was asked for.
+  // An attempt may break after the last exit: all ranks ended well, but without the required
+  // success.
   return exits_known_at ? std::optional(std::max(*exits_known_at, *broke_at)) : ended_at;
 }
 
@@ -28,7 +28,7 @@ const NodePart* AttemptRecord::part(const NodeName& node) const {
 }
 
 const NodePart* AttemptRecord::part_of(RankNo rank) const {
-  // In rank order; idle parts, which have none, may stand between.
+  // Parts are in rank order. Idle parts have no ranks and may be between them.
   auto found = std::ranges::upper_bound(
       parts, rank, {}, [](const NodePart& part) { return part.placed.first_rank; });
   while (found != parts.begin()) {

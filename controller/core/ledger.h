@@ -1,6 +1,7 @@
-// The Ledger: durable facts, rebuilt only by folding the journal through apply(). Plain values,
-// owned by the shell's strand; readers on that strand only (other strands get copies). Nothing here
-// is visible to anybody before its events are durable.
+// The Ledger holds the durable facts as plain values, rebuilt only by folding the journal through
+// apply(). The Shell owns it. Only the shell's strand uses it; other strands get copies.
+//
+// Nothing here is visible to others before its events are durable.
 #pragma once
 
 #include <algorithm>
@@ -44,18 +45,18 @@ struct NodePart {
   std::string swept_reason;
   bool logs_collected = false;
   std::map<RankNo, RankExited> exits;  // of this node's ranks
-  // that ended badly before a stop was asked for; at most kAuxiliariesMax
+  // Processes that ended badly before a stop was requested; at most kAuxiliariesMax.
   std::map<std::string, AuxiliaryExited> auxiliaries;
   std::vector<std::uint64_t> pids;  // by local rank
   v1::NodeResolved resolved;        // what the node added to the plan
 
-  // A node of a `launch.per: once` job that lends its devices and runs nothing: it gets no orders,
-  // and is free when the others are swept.
+  // A node of a `launch.per: once` job that lends its devices and runs nothing. It gets no orders,
+  // and it is free when the other nodes are swept.
   [[nodiscard]] bool idle() const { return placed.rank_count == 0; }
   [[nodiscard]] bool closed() const { return swept && logs_collected; }
 };
 
-// Ended with status 0, by itself.
+// It ended with status 0, and muster had not asked it to stop.
 inline bool ended_well(const RankExited& exit) {
   return exit.code == 0 && exit.signal == 0 && !exit.lost && !exit.oom && !exit.stop_requested;
 }
@@ -68,13 +69,13 @@ struct AttemptRecord {
   std::vector<NodePart> parts;  // rank order
   std::uint16_t master_port = 0;
   std::optional<ResumePoint> resume;
-  std::string table_sha256;        // of the rank table; empty: none
-  std::vector<SavedBefore> saved;  // as AttemptPlaced has it
+  std::string table_sha256;        // of the rank table; empty: no table
+  std::vector<SavedBefore> saved;  // as in AttemptPlaced
   WallTime placed_at{};
   std::optional<WallTime> running_at, first_step_at, broke_at, ended_at, caught_up_at;
   std::optional<WallTime> fault_time;   // as in AttemptBroke
-  std::optional<WallTime> detected_at;  // when the first word of the fault arrived
-  // when the last rank's exit was: from then on the evidence for the verdict is whole
+  std::optional<WallTime> detected_at;  // when the first message about the fault arrived
+  // When the last rank's exit arrived. From then on the evidence for the verdict is complete.
   std::optional<WallTime> exits_known_at;
   std::string broke_cause;
   std::optional<std::int64_t> first_step;
@@ -83,10 +84,11 @@ struct AttemptRecord {
   bool charged = false;
   std::int64_t best_step = -1;
   std::map<Note, AttemptNoted> notes;
-  std::string fence;  // which rule let the next attempt go on
+  std::string fence;  // the rule that let the next attempt start
   bool completed = false;
   bool cancelled = false;  // broken by a cancel, not by a fault
-  // Derived by apply() alone, so that a fact of a gang of thousands costs no walk over it.
+  // apply() alone computes these, so that a fact of a gang with thousands of ranks needs no loop
+  // over it.
   std::map<NodeName, std::size_t> part_index;
   std::size_t parts_started = 0, parts_swept = 0;
   std::int64_t best_saved = -1;  // highest step of its checkpoints
@@ -94,12 +96,13 @@ struct AttemptRecord {
 
   [[nodiscard]] std::uint32_t world_size() const;
   [[nodiscard]] bool all_swept() const { return parts_swept == parts.size(); }
-  // When the verdict was settled: with the last rank's exit, at the latest when the attempt ended
-  // without it. Nothing: not yet, or it did not break.
+  // When the verdict was settled: at the last rank's exit, or at the end of the attempt without it.
+  // Nothing: not yet, or the attempt did not break.
   [[nodiscard]] std::optional<WallTime> decided_at() const;
   [[nodiscard]] NodePart* part(const NodeName& node);
   [[nodiscard]] const NodePart* part(const NodeName& node) const;
-  [[nodiscard]] const NodePart* part_of(RankNo rank) const;  // that runs it; nullptr: none
+  // The part that runs the rank; nullptr: none.
+  [[nodiscard]] const NodePart* part_of(RankNo rank) const;
 };
 
 inline constexpr std::size_t kCheckpointsMax = 1'024;  // of a job
@@ -112,7 +115,7 @@ struct CheckpointRecord {
   std::uint32_t shards = 0;
   WallTime at{};
   bool quarantined = false;
-  bool weights_alone = false;  // and so it is quarantined
+  bool weights_alone = false;  // the reason why it is quarantined
 };
 
 struct JobRecord {
@@ -125,25 +128,27 @@ struct JobRecord {
   std::optional<WallTime> ended_at;
   bool cancel_requested = false;
   std::string cancel_reason;
-  // by number, from 1; without a gap, unless the journal's end was lost (lost_end.h)
+  // By number, from 1. Without gaps, unless the journal's end was lost (lost_end.h).
   std::vector<AttemptRecord> attempts;
-  // at most so many were placed since, in an end that the journal lost; 0: none was lost
+  // At most this many attempts were placed after the last one here, in a lost end of the journal.
+  // 0: none was lost.
   std::uint32_t attempts_lost = 0;
-  // in order of acceptance: the latest kCheckpointsMax, with the one to go on from
+  // In order of acceptance: the latest kCheckpointsMax, and always the one to resume from.
   std::vector<CheckpointRecord> checkpoints;
   std::optional<Verdict> verdict;  // final
   std::int64_t best_step = -1;     // over all ended attempts
   std::uint32_t attempts_without_progress = 0;
   JournalIndex last_index;  // of its last event
-  // derived: parts of all attempts not swept, or whose logs are not all here
+  // Derived: the parts of all attempts that are not swept, or whose logs are not all at the
+  // controller.
   std::size_t open_parts = 0;
-  std::int64_t queue_place = 0;  // derived, while it is queued: who has the smaller one is ahead
-  // Derived: what spec.start stands for, once it is known; from the submission on, or from the end
-  // of the stage that it names.
+  std::int64_t queue_place = 0;  // derived, while queued: the smaller place is ahead
+  // Derived: the checkpoint that spec.start names, once it is known. It is known from the
+  // submission on, or from the end of the stage that spec.start names.
   std::optional<ResumePoint> start;
-  // derived: of jobs that it has waited for, where their files are (checkpoint.storage: local)
+  // Derived: where the files of the jobs are that it waited for (checkpoint.storage: local).
   std::map<JobId, OwnedShards> owned;
-  // derived, while it is queued: of spec.schedule.after, those that have not succeeded yet
+  // Derived, while queued: the jobs of spec.schedule.after that have not succeeded yet.
   std::set<JobId> waits_for;
   std::shared_ptr<const OwnTable> own_table;  // derived: the spec's resources.rank_table, read once
 
@@ -151,30 +156,30 @@ struct JobRecord {
   [[nodiscard]] const AttemptRecord* current() const {
     return attempts.empty() ? nullptr : &attempts.back();
   }
-  // nullptr: it is the first
+  // Nullptr: it is the first.
   [[nodiscard]] const AttemptRecord* before(const AttemptRecord& attempt) const;
   [[nodiscard]] AttemptRecord* attempt(AttemptNo number);
   [[nodiscard]] const AttemptRecord* attempt(AttemptNo number) const;
 };
 
-// What is left of an archived job: enough to keep names, ids and request ids honest.
+// What is left of an archived job. It is enough to keep names, ids and request ids unique.
 struct Tombstone {
   JobId id;
   std::string name;
   RequestId request_id;
   JobPhase phase = JobPhase::Succeeded;
   WallTime ended_at{};
-  JobId chain = {};  // of a stage: spec.stage's
+  JobId chain = {};  // for a stage: spec.stage's
   std::string chain_name = {};
   std::vector<SavedBefore> saved = {};
 };
 
 using AttemptKey = std::pair<JobId, AttemptNo>;
 
-// What a node has to do with attempts.
+// The attempts that a node is concerned with.
 struct NodeParts {
   std::set<AttemptKey> unswept;   // these have orders: Run or Stop
-  std::set<AttemptKey> open;      // not swept, or logs not all here
+  std::set<AttemptKey> open;      // not swept, or logs not all at the controller
   std::deque<AttemptKey> closed;  // newest last, at most kForgetListMax: these get Forget
 };
 inline constexpr std::size_t kForgetListMax = 128;
@@ -183,42 +188,43 @@ struct Ledger {
   ClusterId cluster;
   Epoch epoch;
   std::string version;
-  JournalIndex index;  // of the last event folded in
+  JournalIndex index;  // of the last event that was folded
   std::map<NodeName, NodeRecord> nodes;
-  std::map<JobId, JobRecord> jobs;  // live ones, and finished ones not archived yet
+  std::map<JobId, JobRecord> jobs;  // live ones, and finished ones that are not archived yet
   std::map<JobId, Tombstone> tombstones;
-  // Derived by apply() alone, so that lookups cost nothing: never journaled.
+  // apply() alone computes the members below, so that lookups are cheap. The journal does not hold
+  // them.
   std::unordered_map<RequestId, JobId> request_ids;  // of jobs and tombstones
   std::unordered_map<std::string, JobId> live_names;
-  // Queued jobs by queue_place: first in, first out; a job that comes back goes to the front
+  // Queued jobs by queue_place: first in, first out. A job that returns goes to the front.
   std::map<std::int64_t, JobId> queue;
-  // Those of them that wait for no other job, by the resources that are asked for (queue.h), each
-  // line by queue_place: whether the registered nodes could hold a job is one question a line.
+  // The queued jobs that wait for no other job, by what they require of nodes (queue.h), each line
+  // by queue_place. Whether the registered nodes could hold a job is one check for a whole line.
   std::map<std::string, std::map<std::int64_t, JobId>> queue_lines;
-  // who waits for whom (predecessors.h): by the job that is waited for
+  // Which jobs wait for which (predecessors.h). The key is the job that is waited for.
   std::map<JobId, std::set<JobId>> dependents;
-  // Chains (chains.h): the jobs of each, by its id, in order, and the newest chain of a name; of
-  // jobs and tombstones.
+  // Chains (chains.h), of jobs and tombstones: the jobs of each chain in order, by the chain's id,
+  // and the newest chain of each name.
   std::map<JobId, std::vector<JobId>> chains;
   std::unordered_map<std::string, JobId> chain_names;
-  // all of them, by name
+  // All chains, by name.
   std::set<std::pair<std::string, JobId>> chains_named;
-  // of `dependents`, those that have ended, or are not there
+  // The keys of `dependents` that have ended or do not exist.
   std::set<JobId> unsettled;
-  // until the attempt has ended and the node is swept
+  // Reserved until the attempt has ended and the node is swept.
   std::map<NodeName, std::map<std::uint32_t, std::pair<JobId, AttemptNo>>> device_holders;
-  // (address, master port) -> its attempt, until that has ended and rank 0's node is swept.
+  // (address, master port) -> its attempt, until the attempt has ended and rank 0's node is swept.
   std::map<std::pair<std::string, std::uint16_t>, AttemptKey> ports_reserved;
-  // address -> port given last: a hint, the next search starts behind it
+  // Address -> the port that was given last. A hint: the next search starts behind it.
   std::map<std::string, std::uint16_t> port_cursor;
-  // Launching, Running, Draining, Completing: all that propose() has to walk
+  // Launching, Running, Draining, Completing: the only jobs that propose() must visit.
   std::set<JobId> live;
   std::set<AttemptKey> lingering;  // ended, but not swept everywhere
   std::map<NodeName, NodeParts> node_parts;
   std::set<NodeName> dead_nodes;
   std::set<std::pair<WallTime, JobId>> archivable;  // final, every part closed; by the end
   std::set<std::pair<WallTime, JobId>> tombstone_ages;
-  // jobs and tombstones whose scripts named a directory to save to (saved_before.h)
+  // Jobs and tombstones whose scripts named a save directory (saved_before.h).
   std::set<JobId> savers;
 };
 

@@ -1,5 +1,7 @@
-// docs/lifecycle.md, made from kJobMoves. tests/unit/controller_core compares the two; with
-// MUSTER_REWRITE=1 in its environment it writes the page anew.
+// Makes docs/lifecycle.md from kJobMoves. Pure.
+//
+// tests/unit/controller_core compares the two. With MUSTER_REWRITE=1 in its environment, the test
+// writes the page anew.
 #pragma once
 
 #include <string>

@@ -55,9 +55,10 @@ bool believable_reach(const AgentReach& reported, const Reach& reach) {
          reported.acked.value <= reach.last.value + kReachBeyondMost;
 }
 
-// Epochs are used once: whoever has seen this one has been here in this life, or another life went
-// on from the same copy. Of an earlier epoch nothing was acknowledged that was not in the journal
-// when this life began; that it has grown since explains nothing.
+// Epochs are used once. An agent that has seen this epoch has either been connected to this
+// incarnation, or another incarnation started from the same copy. For an earlier epoch, everything
+// that was acknowledged was in the journal when this incarnation began. The journal's growth since
+// then explains nothing.
 bool reaches_beyond(const AgentReach& reported, const Reach& reach) {
   if (reported.epoch > reach.epoch || (reported.epoch == reach.epoch && !reported.welcomed))
     return true;

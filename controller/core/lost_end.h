@@ -1,28 +1,28 @@
-// What an accepted loss of the journal's end means for the jobs that had not ended in what is left
-// of it; and how a loss is known that no head file shows: by agents, who were told more than this
-// journal has. Pure.
+// What an accepted loss of the journal's end means for the jobs that had not ended in the rest of
+// the journal. It also detects a loss that no head file shows, by agents that know more than this
+// journal. Pure.
 //
-// Attempts may have been placed that this journal does not have: nodes may still run them, saved
-// under their numbers, and sent logs that are kept under these. So the next attempt's number goes
-// beyond whatever may have been given out, and it is not placed before every node has said what it
-// has, or has been without word for longer than anything of the job can run without. An attempt
-// that was just being started is broken: whether a node has carried its order out, ended and
-// forgotten it, nobody can say, and an order that is given twice is a second start.
+// The lost end may have contained placements. Nodes may still run those attempts, have saved under
+// their numbers, and have sent logs that are stored under them. So the next attempt's number is
+// beyond every number that may have been used. The attempt is not placed before every node has
+// reported what it has, or was silent for longer than anything of the job can run.
 //
-// What a node was told to forget in that time it does not have any more: of a run that the ledger
-// takes for started, or whose logs it waits for, that says that nothing is left
-// (NodeSeen::forgotten).
+// An attempt that was just starting is broken. Nobody knows whether a node has carried out, ended
+// and forgotten the order. An order that is sent twice is a second start.
 //
-// The loss itself is in the ledger: the controller's next start skips kLossEpochs epochs for each
-// row that was lost, which is more than anything else does, and it stays in the journal for ever.
-// So many for each, that the epoch is a new one even where losses were among the rows that were
-// lost.
+// In the lost time, a node may have been ordered to forget a run, and does not have it any more. If
+// the ledger takes the run for started, or waits for its logs, this proves that nothing of it is
+// left (NodeSeen::forgotten).
 //
-// An older copy of the whole directory shows no loss, and its controller could order again what it
-// had ordered before. An agent that was told more gives it away, at its Hello: it gets no order.
-// Nodes that were told less must not get work in the meantime, so after every start nothing is
-// placed before all known nodes have said Hello, or Limits::hear_first has passed: an agent that is
-// well tries at least each half second.
+// The ledger shows the loss itself: the controller's next start skips kLossEpochs epochs for each
+// lost row, which nothing else does. That start stays in the journal for ever. It skips that many
+// for each row so that the epoch is new even if losses were among the lost rows.
+//
+// An older copy of the whole directory shows no loss, and its controller could repeat old orders.
+// An agent that was sent more reveals this at its Hello, and gets no order. Until then, nodes that
+// were sent less must not get work. So after every start nothing is placed before all known nodes
+// have sent Hello, or Limits::hear_first has passed. A healthy agent tries at least every half
+// second.
 #pragma once
 
 #include <cstdint>
@@ -34,16 +34,16 @@
 
 namespace muster::core {
 
-// more than a controller is ever started
+// More than the number of starts of any controller.
 inline constexpr std::uint64_t kLossEpochs = 1'000'000;
-// when nobody can tell how many were lost
+// Used if nobody knows how many rows were lost.
 inline constexpr std::uint64_t kLossRowsUnknown = 1'000'000;
-// no journal gave out a higher number: not believed
+// No journal gives a higher number, so a higher one is not believed.
 inline constexpr std::uint32_t kAttemptReportedMax = 1'000'000'000;
 
-// For unknown losses, of which several may be among the rows that were lost: more than they were
-// together, as time goes on. By the time of day, in seconds, so that numbers and epochs differ, and
-// grow, where one copy is put back and accepted more than once.
+// The number of rows to assume for `losses` unknown losses; several may be among the lost rows. The
+// result is more than all of them together. `ticks` is the wall time in seconds: if one copy is
+// restored and accepted more than once, its numbers and epochs differ and grow.
 inline std::uint64_t rows_unknown(std::uint64_t losses, std::uint64_t ticks) {
   return (losses > 1 ? 2 * losses - 1 : 1) * kLossRowsUnknown + ticks % kLossRowsUnknown;
 }
@@ -52,54 +52,55 @@ inline Epoch next_epoch(Epoch before, std::uint64_t rows_lost) {
   return Epoch(before.value + 1 + rows_lost * kLossEpochs);
 }
 
-// How many attempts of one job a lost end may have named, at most: each was a row. 0: no loss,
-// `started` is an ordinary start behind `before` (0: it is the first of all).
+// The maximum number of attempts of one job in the lost end: each was a row. 0: no loss; `started`
+// is an ordinary start after `before` (before == 0: it is the first start of all).
 inline std::uint32_t attempts_lost(Epoch before, Epoch started) {
   if (before.value == 0 || started.value <= before.value + kLossEpochs) return 0;
   const std::uint64_t rows = (started.value - before.value - 1) / kLossEpochs;
-  // More than unknown: the great number that the journal itself counts for an unknown loss of
-  // before, and what came behind that.
+  // More rows than one unknown loss: the large number that the journal counts for an earlier
+  // unknown loss, plus the rows behind it.
   return static_cast<std::uint32_t>(
       rows <= kLossRowsUnknown ? rows : kLossRowsUnknown + rows % kLossRowsUnknown);
 }
 
-// Of the job's next attempt: beyond every number that was given out, as far as the ledger and the
-// nodes know.
+// The number of the job's next attempt: beyond every number that was used, as far as the ledger and
+// the nodes know.
 AttemptNo next_attempt(const JobRecord& job, const Presence& presence);
 
-// The records of checkpoints that were lost with the end lie on disk all the same. Before this
-// attempt goes on from what is known, or from the beginning, its nodes look there
-// (NodeLaunch.scan_first): it is the first behind numbers that were left out, or those before it
-// came to nothing before a node had looked.
+// Whether the attempt's nodes scan for checkpoints first (NodeLaunch.scan_first). The records of
+// some checkpoints were lost with the journal's end, but the files are still on disk. So the nodes
+// scan before the attempt resumes or begins anew. This is true for the first attempt behind a gap
+// in the numbers, and for later ones until a node has scanned.
 bool scans_first(const JobRecord& job, const AttemptRecord& attempt);
 
-// Registered nodes that have not said since this start what they have. Nothing: the job may be
+// Registered nodes that have not reported since this start what they have. Nothing: the job may be
 // placed.
 struct Unheard {
   std::vector<NodeName> nodes;
-  BootTime until{};  // after a loss: from then on nothing of the job can run there any more
+  BootTime until{};  // after a loss: then nothing of the job can run there any more
 };
 std::optional<Unheard> unheard_since_start(const Ledger& ledger, const Presence& presence,
                                            const JobRecord& job, Now now, const Limits& limits);
 
-// What an agent says that controllers of this cluster have told it, and what this controller's
-// journal can have told.
+// What an agent reports about the controllers of this cluster that it has met.
 struct AgentReach {
   Epoch epoch;            // the highest it has seen
   JournalIndex acked;     // the highest in an acknowledgement
   bool welcomed = false;  // by this controller, since its start
 };
+// What this controller's journal can have sent to agents.
 struct Reach {
   Epoch epoch;
   JournalIndex loaded;  // the journal's last index before this start
-  JournalIndex last;    // now
+  JournalIndex last;    // at the moment
 };
-// Further beyond its journal no controller of one cluster gets, by as many unknown losses as
-// anybody would accept; and no accepted loss would reach it.
+// The limit of a believable lead over this journal: as many unknown losses as anybody would accept.
+// No controller of one cluster gets further beyond its journal, and no accepted loss would reach
+// further.
 inline constexpr std::uint64_t kReachBeyondMost = 64 * kLossRowsUnknown * kLossEpochs;
 bool believable_reach(const AgentReach& reported, const Reach& reach);
-// The agent was told what this journal cannot have told: it is older than it must be, and a part of
-// it was written twice.
+// The agent was sent something that this journal cannot have. So the journal is older than it
+// should be, and a part of it was written twice.
 bool reaches_beyond(const AgentReach& reported, const Reach& reach);
 
 }  // namespace muster::core

@@ -15,8 +15,8 @@ namespace muster::core {
 namespace {
 
 constexpr int kInterfacesNamed = 8;
-constexpr std::size_t kInterfaceNameMax = 15;  // the kernel's, without its end
-constexpr std::size_t kNumbersBytes = 64;      // of a list of devices
+constexpr std::size_t kInterfaceNameMax = 15;  // the kernel's limit, without the terminating byte
+constexpr std::size_t kNumbersBytes = 64;      // for a list of devices
 
 bool is_any(std::string_view asked) { return asked.empty() || asked == "auto"; }
 
@@ -25,7 +25,7 @@ bool wanted(const v1::ResourceSpec& resources, std::uint32_t device) {
          std::ranges::find(resources.device_ids(), device) != resources.device_ids().end();
 }
 
-// An operator may have written it in another way: "fd00:0::1".
+// An operator may have written the same address differently: "fd00:0::1".
 bool is_same(const std::string& a, const std::string& b) {
   if (a == b) return true;
   const auto one = ranktable::parse_address(a), other = ranktable::parse_address(b);
@@ -38,7 +38,7 @@ const v1::NetworkInterface* interface_of(const NodeRecord& node, std::string_vie
   return found == all.end() ? nullptr : &*found;
 }
 
-// The interface that has it, however it is written. Empty: none that the node tells.
+// The interface that has the address, in any notation. Empty: the node reports no such interface.
 std::string interface_with(const NodeRecord& node, const std::string& address) {
   for (const v1::NetworkInterface& one : node.inventory.interfaces()) {
     if (std::ranges::any_of(one.addresses(),
@@ -111,13 +111,14 @@ std::string devices_there(const NodeRecord& node) {
   return there.empty() ? "has no devices" : fmt::format("has {}", there);
 }
 
-// Nothing where all are empty: what is beside the devices is known, or left out.
+// Clears the list if all texts are empty: a list that is parallel to the devices is known, or
+// empty.
 void drop_if_unknown(std::vector<std::string>& texts) {
   if (std::ranges::all_of(texts, [](const std::string& text) { return text.empty(); }))
     texts.clear();
 }
 
-// That of all devices; empty where they differ.
+// The text that all devices share. Empty if they differ.
 std::string common_text(const std::vector<const v1::Device*>& devices,
                         const std::string& (v1::Device::*text)() const) {
   if (devices.empty()) return {};
@@ -156,7 +157,8 @@ void pin_devices(PlacedNode& placed, const NodeRecord& node) {
 std::set<std::uint32_t> ambiguous_ids(const v1::Inventory& inventory) {
   std::set<std::uint32_t> ambiguous;
   const auto& devices = inventory.devices();
-  // As agents send them: in order, each once. Asked at each look at a node.
+  // Agents send the devices in order, each once. This runs at every check of a node, so it is fast
+  // for that case.
   if (std::ranges::adjacent_find(devices, std::ranges::greater_equal{}, &v1::Device::id) ==
       devices.end())
     return ambiguous;
@@ -215,7 +217,7 @@ Fit capacity(const NodeRecord& node, const v1::JobSpec& spec, std::string_view t
   }
   if (std::string why = lacks_interface(node, spec); !why.empty()) return {.why = std::move(why)};
   if (std::string why = lacks_feature(node, spec); !why.empty()) return {.why = std::move(why)};
-  // In one super-pod none is needed.
+  // Within one super-pod no addresses are needed.
   if (engine::makes_rank_table(spec) && resources.nodes() > 1 && pod_of(node, type).empty()) {
     if (addressed.size() < ask.count)
       return {.why = fmt::format("has {} {}, {} of them with an address", fit.devices.size(), type,

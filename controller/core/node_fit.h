@@ -1,6 +1,7 @@
-// What one node has for a job, whether anything of it is free or not; and what is written down of
-// it when the job is placed there, so that a launch is a function of its placement, whatever the
-// node reports later. Pure.
+// What one node has for a job, whether it is free or not, and what a placement records about the
+// node. Pure.
+//
+// The record makes a launch a function of its placement, whatever the node reports later.
 #pragma once
 
 #include <set>
@@ -15,49 +16,50 @@
 
 namespace muster::core {
 
-// Numbers that more than one of its devices has: nobody can say which of them a rank would get, or
-// who holds it. Such devices get no work.
+// Numbers that several devices of the node share. Nobody knows which of them a rank would get, or
+// which process uses it. Such devices get no work.
 std::set<std::uint32_t> ambiguous_ids(const v1::Inventory& inventory);
-// Leaves such devices out, and says so in a finding.
+// Removes such devices, and adds a finding about them.
 void leave_out_ambiguous(v1::Inventory& inventory);
 
 // Devices of one node for a job, or why there are none.
 struct Fit {
   std::vector<std::uint32_t> devices;
   std::string why;
-  // why: its cards have no addresses, which a rank table over several nodes needs
+  // If `why` is set: the node's cards have no addresses, which a rank table over several nodes
+  // needs.
   bool lacks_addresses = false;
 };
 
-// What the node could give if it were idle: all that may be chosen from, by id; the reason when
-// that is not enough. `type` is a device's own, not what resources.type may ask for.
+// What the node could give if it were idle: all devices to choose from, by id, or the reason if
+// they are too few. `type` is a device's own type, not what resources.type may contain.
 Fit capacity(const NodeRecord& node, const v1::JobSpec& spec, std::string_view type);
 
-// The super-pod that all its devices of this type are in. Empty: none.
+// The super-pod of all its devices of this type. Empty: there is none.
 std::string pod_of(const NodeRecord& node, std::string_view type);
-// How many of these devices have an address of their own.
+// How many of these devices have their own address.
 std::size_t count_addressed(const NodeRecord& node, std::string_view type,
                             const std::vector<std::uint32_t>& devices);
 
-// What the node lacks whatever its devices are: it is dead, or has not the labels, the interface or
+// What the node lacks, whatever its devices are: it is dead, or lacks the labels, the interface or
 // the agent. Empty: nothing.
 std::string lacks_apart_from_devices(const NodeRecord& node, const v1::JobSpec& spec);
 
-// Types of device that would do, in the order in which they are tried.
+// The types of device that fit, in the order in which they are tried.
 std::vector<std::string> types_to_try(std::span<const NodeRecord* const> nodes,
                                       const v1::JobSpec& spec);
 
-// Where the job's traffic goes as far as the node itself can tell: its address, or that of
-// network.interface. Empty: it has none there. Over several nodes the former may become another
-// (training_route.h).
+// Where the job's traffic goes, as far as the node itself knows: its address, or that of
+// network.interface. Empty: it has none there. For a job over several nodes, training_route.h may
+// replace the node's address.
 std::string training_address(const NodeRecord& node, const v1::JobSpec& spec);
 
-// Without ranks, ports and a name for rank tables.
+// The placed node without ranks, ports and a name for rank tables.
 PlacedNode pinned(const NodeRecord& node, const v1::JobSpec& spec, std::string_view type,
                   std::vector<std::uint32_t> devices);
 
-// Gives the nodes of a placement names for rank tables, where their addresses are not unique or too
-// long for one.
+// Names the nodes of a placement for rank tables, if their addresses are not unique or too long for
+// one.
 void name_servers(std::vector<PlacedNode>& nodes);
 
 }  // namespace muster::core

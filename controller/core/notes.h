@@ -1,4 +1,4 @@
-// What a person should know of an attempt, and is told once. Pure.
+// Decides which notes about an attempt are new, so that each is reported once. Pure.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace muster::core {
 
-// There is a note of it already. A save directory belongs to an attempt, but what a program saves
-// into it is the same each time: once a job.
+// The attempt has this note already. A save directory belongs to one attempt, but what a program
+// saves there is the same each time. So that note is made once for each job.
 inline bool is_noted(const JobRecord& job, const AttemptRecord& attempt, Note note) {
   if (note == Note::LossNotFinite) return attempt.notes.contains(note);
   return std::ranges::any_of(job.attempts,

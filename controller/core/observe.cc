@@ -10,10 +10,10 @@
 namespace muster::core {
 namespace {
 
-// newest steps of an attempt that are watched for completeness
+// The newest steps of an attempt that are checked for completeness.
 constexpr std::size_t kCheckpointsKept = 4;
-// Of what is kept of a checkpoint. Some hundred thousand shards fit; of one with more it never
-// shows that it is whole.
+// Limits for what is kept of a checkpoint. Some hundred thousand shards fit. A checkpoint with more
+// never counts as complete.
 constexpr std::size_t kShardsBytes = 16 << 20, kShardCost = 64, kPathBytes = 4'096;
 constexpr double kRecentWeight = 0.2;  // of a new sample in the mean step time
 constexpr double kStepSecondsMost = 365.0 * 24 * 3600;
@@ -24,8 +24,8 @@ void heard_now(NodeSeen& seen, Now now) {
   seen.last_heard_wall = now.wall;
 }
 
-// Finished stays finished: nodes see a shared directory through caches of different age, and a save
-// directory belongs to one attempt.
+// A finished shard stays finished: nodes see a shared directory through caches of different age,
+// and a save directory belongs to one attempt.
 void fold_shard(CheckpointSeen& checkpoint, const v1::ShardReading& reading) {
   auto known = checkpoint.shards.find(reading.shard());
   if (known == checkpoint.shards.end()) {
@@ -49,7 +49,7 @@ std::string shortened(std::string text, std::size_t most) {
 }
 
 constexpr std::size_t kSetupTextBytes = 128;
-constexpr std::size_t kDiskTextBytes = 512;  // a path and why
+constexpr std::size_t kDiskTextBytes = 512;  // a path and a reason
 constexpr std::size_t kFileBytes = 1024;
 
 Duration lease_left(const v1::AttemptReading& reading) {
@@ -58,7 +58,7 @@ Duration lease_left(const v1::AttemptReading& reading) {
       std::clamp<std::int64_t>(reading.lease_left().seconds(), 0, kMostSeconds));
 }
 
-// As an agent of this release says it; what another might say is not kept without end.
+// Cuts a reading to what an agent of this release sends. Longer data of another agent is not kept.
 v1::DeviceReading bounded(v1::DeviceReading reading) {
   constexpr std::size_t kTextBytes = 512, kWordBytes = 128;
   constexpr int kOccupants = 16;
@@ -77,12 +77,12 @@ v1::DeviceReading bounded(v1::DeviceReading reading) {
   return reading;
 }
 
-// A step beyond the total that comes with it is none: agents do not say so, but of an older one
-// whatever a line said may come.
+// A step beyond the total of the same reading is no step. Agents do not send such steps, but an
+// older one may send whatever a line contained.
 bool is_step(std::int64_t step, std::int64_t total) { return total <= 0 || step <= total; }
 
-// By the agent's own measure, which has no clock's error in it; of an older agent by the samples.
-// Each reading measures anew: what differs by less is the same.
+// Uses the age that the agent measured, which no clock error affects. For an older agent, the
+// samples give the time. Each reading measures anew, so a smaller difference means the same step.
 void fold_step_age(AttemptSeen& seen, const v1::AttemptReading& reading, Now now) {
   constexpr Duration kJitter = std::chrono::seconds(1), kMost = std::chrono::hours(24 * 366);
   if (!reading.has_step_age()) {
@@ -98,7 +98,8 @@ void fold_step_age(AttemptSeen& seen, const v1::AttemptReading& reading, Now now
     seen.last_step_at = std::max(seen.last_step_at, at);
 }
 
-// Of the part's own ranks: nobody else knows of them, and there are no others.
+// Takes only readings of the part's own ranks: no other node knows them, and the node knows no
+// others.
 void fold_progress(AttemptSeen& seen, const v1::AttemptReading& reading, const PlacedNode& placed,
                    Now now) {
   const auto here = [&](std::uint32_t rank) {
@@ -124,7 +125,7 @@ void fold_progress(AttemptSeen& seen, const v1::AttemptReading& reading, const P
   for (const v1::StepSample& sample : reading.samples()) {
     if (!here(sample.rank()) || !is_step(sample.step(), total)) continue;
     seen.best_step = std::max(seen.best_step, sample.step());
-    // nor what is not a number
+    // The check also refuses a value that is no number.
     if (!(sample.seconds() > 0 && sample.seconds() <= kStepSecondsMost)) continue;
     seen.step_seconds =
         seen.step_seconds <= 0
@@ -144,8 +145,8 @@ class Observer {
     seen.instance = from.instance;
     seen.boot_id = from.boot_id;
     seen.connected_at = now_.boot;
-    // The Welcome answers the Hello: from its sending, before now, the agent may count its grace as
-    // well.
+    // The Welcome answers the Hello. The agent may count its grace from the sending of the Hello,
+    // before now.
     seen.last_ack_sent = std::max(seen.last_ack_sent, now_.boot);
     seen.present.clear();
     seen.unknown_runs.clear();
@@ -188,7 +189,7 @@ class Observer {
 
  private:
   [[nodiscard]] bool is_known(const NodeName& node, const AttemptKey& key) const {
-    // Nor of a job that was archived: what still runs of it runs on devices that nobody holds any
+    // A run of an archived job is unknown too: its processes use devices that nobody reserves any
     // more.
     const auto job = ledger_.jobs.find(key.first);
     const AttemptRecord* attempt =
@@ -196,7 +197,7 @@ class Observer {
     return attempt != nullptr && attempt->part(node) != nullptr;
   }
 
-  // Swept or not: its directory, its number and whatever was saved under it are there.
+  // Swept or not: the directory, the number, and whatever was saved under it exist.
   void note_number(const AttemptKey& key) {
     const auto job = ledger_.jobs.find(key.first);
     if (job == ledger_.jobs.end() || is_final(job->second.phase)) return;
@@ -207,9 +208,9 @@ class Observer {
     reported = std::max(reported, key.second);
   }
 
-  // An agent forgets only what it was told to, and that only when it was swept and its logs were
-  // here: of an attempt that is not in doubt it cannot happen. And a run directory is durable
-  // before its start is told.
+  // An agent forgets only runs that it was ordered to forget, after they were swept and their logs
+  // were at the controller. So it cannot happen to an attempt that is not in doubt. And a run
+  // directory is durable before its start is reported.
   void note_absent(const Connected& from, NodeSeen& seen) const {
     seen.forgotten.clear();
     seen.missing.clear();
@@ -222,8 +223,7 @@ class Observer {
       const bool same_instance_and_boot =
           part.placed.instance == from.instance && part.placed.boot_id == from.boot_id;
       if (!same_instance_and_boot || seen.present.contains(key)) continue;
-      // A loss before the last placement left numbers out. Of what is swept only the logs are
-      // waited for.
+      // A loss before the last placement left numbers out. A swept part waits only for its logs.
       const bool left_out = job.attempts.back().number.value > job.attempts.size();
       if (job.attempts_lost > 0 || (left_out && part.swept)) {
         if (was_there) seen.forgotten.insert(key);
@@ -233,7 +233,7 @@ class Observer {
     }
   }
 
-  // What a connection says that another has replaced is not news.
+  // A message from a connection that another one has replaced is outdated.
   NodeSeen* on_connection(const NodeName& node, ConnectionId connection) {
     const auto found = presence_.nodes.find(node);
     return found == presence_.nodes.end() || found->second.connection != connection
@@ -241,7 +241,8 @@ class Observer {
                : &found->second;
   }
 
-  // All of them come at once; of a device that the node never announced there is nothing to know.
+  // All devices come in one heartbeat. Readings of a device that the node never announced are
+  // ignored.
   void fold_devices(const NodeName& name, NodeSeen& seen, const v1::Heartbeat& heartbeat) const {
     const auto node = ledger_.nodes.find(name);
     if (node == ledger_.nodes.end()) return;
@@ -279,7 +280,7 @@ class Observer {
       if (checkpoint.complete() && !has_checkpoint(job->second, attempt->number, shard.step())) {
         presence_.whole.insert({id, attempt->number, shard.step()});
       }
-      // at once: one heartbeat may tell of any number
+      // At once: one heartbeat may contain any number of steps.
       if (seen.checkpoints.size() > kCheckpointsKept) {
         presence_.whole.erase({id, attempt->number, seen.checkpoints.begin()->first});
         seen.checkpoints.erase(seen.checkpoints.begin());
@@ -287,8 +288,8 @@ class Observer {
     }
   }
 
-  // What a person should know of it. The first loss that is no number, as the samples tell it; a
-  // rank's latest, where they have gone already.
+  // Notes for users. For a loss that is no number, the samples have the first step. If they are
+  // gone already, a rank's latest reading is used.
   void fold_notes(const NodeName& node, const JobRecord& job, const AttemptRecord& attempt,
                   const v1::AttemptReading& reading) {
     const auto note = [&](Note what, std::optional<std::int64_t> step, std::string text) {
@@ -312,7 +313,7 @@ class Observer {
     }
   }
 
-  // The ledger is the judge of what may go; walking it now and then, when the map has doubled,
+  // The ledger decides what may be removed. A full scan runs only when the map has doubled, which
   // keeps a heartbeat cheap.
   void prune() {
     std::erase_if(presence_.whole, [&](const auto& key) {

@@ -14,7 +14,7 @@
 namespace muster::core {
 namespace {
 
-constexpr std::size_t kReachableSetsTried = 64;  // networks apart from each other
+constexpr std::size_t kReachableSetsTried = 64;  // networks that are separate from each other
 
 class Placer {
  public:
@@ -25,8 +25,8 @@ class Placer {
         routes_(placing.ledger, placing.job.spec),
         gang_(placing, candidates_, ports_, nodes_needed()) {}
 
-  // A card that is bad, or in use by others, is no reason to refuse a job; but while it is, those
-  // behind the job need not wait for it.
+  // A card that is bad, or in use by others, is no reason to refuse a job. But in the meantime the
+  // jobs behind it need not wait for it.
   bool never_fits() {
     only_usable_ = true;
     return !placing_.ledger.nodes.empty() && !never().empty();
@@ -51,8 +51,7 @@ class Placer {
         result.nodes[at].server_id = own->table.servers[own->order[at].server].server_id;
     }
     const PlacedNode& first = result.nodes.front();
-    // The blocks come first: out of a small range there are few of them, and any single port may
-    // lie in one.
+    // The blocks come first: a small range has few of them, and any single port may be in one.
     const bool blocks = ports_.needs_blocks(candidates_.type());
     const auto fixed = static_cast<std::uint16_t>(placing_.job.spec.network().master_port());
     if (blocks) {
@@ -85,17 +84,17 @@ class Placer {
     return count;
   }
 
-  // Sets types_; the sentence when the registered nodes could not hold the job even if idle.
+  // Sets types_. Returns a sentence if the registered nodes could not hold the job even if they
+  // were idle.
   std::string never() {
     if (!candidates_.missing().empty()) return candidates_.missing();
     const std::string& asked = placing_.job.spec.resources().type();
     const bool any = asked.empty() || asked == "auto";
     types_.clear();
-    std::string best;  // the type that most nodes could do with
+    std::string best;  // the type that fits on most nodes
     std::size_t most = 0;
     for (const std::string& type : types_to_try(candidates_.nodes(), placing_.job.spec)) {
-      // Of those that nobody asked for by name, the first that could ever do is the one that is
-      // waited for.
+      // If the spec names no type, the job waits for the first type that could ever fit.
       if (any && !types_.empty()) break;
       candidates_.consider(type);
       const std::size_t count = able();
@@ -140,28 +139,28 @@ class Placer {
     return range_refuses(ports_, placing_, able);
   }
 
-  // A gang has devices of one type: HCCL does not span two.
+  // A gang has devices of one type, because HCCL does not work across two types.
   std::vector<PlacedNode> choose_type() {
     for (const std::string& type : types_) {
       candidates_.consider(type);
       if (std::vector<PlacedNode> nodes = choose_meeting(); !nodes.empty()) return nodes;
     }
     candidates_.consider(types_.front());
-    // whose ports are missed is said of the first
+    // The result of port_missed() must be about the first type.
     return types_.size() > 1 ? choose_meeting() : std::vector<PlacedNode>();
   }
 
-  // Those beside rank 0's node that a job with it may have, for its routes; where the order of
-  // nodes is given they come behind it.
+  // The nodes that a job with this rank 0 may have in addition, because of their routes. If the
+  // order of nodes is given, they come behind rank 0's node.
   TrainingRoutes::ReachableSet reachable_set_of(std::size_t first, const std::vector<bool>& among,
                                                 TrainingRoutes::Search search) {
     return routes_.reachable(
         candidates_.nodes(), first, nodes_needed(), search,
         [&](std::size_t at) { return among[at] && !(candidates_.in_order() && at < first); });
   }
-  // What is known of others when a reachable set is too small: nothing where their order is given,
-  // else
-  // that they are on its network, and no better.
+  // Excludes nodes after a reachable set was too small. If the order is given, only rank 0's
+  // candidate is excluded. Otherwise the other nodes on its network are excluded too, because they
+  // fare no better.
   void drop_reachable(std::vector<bool>& among, std::size_t first,
                       const TrainingRoutes::ReachableSet& reachable) const {
     among[first] = false;
@@ -177,7 +176,7 @@ class Placer {
     candidates_.leave_out(std::move(reasons));
   }
 
-  // Why those that could do each for itself (able_) do not meet. Empty: as many as are needed do.
+  // Why the nodes that fit on their own (able_) do not meet. Empty: as many as needed do.
   std::string routes_refuse() {
     if (!routes_.matter()) return {};
     std::vector<bool> among = able_;
@@ -192,11 +191,12 @@ class Placer {
       if (why.empty()) why = apart_text(candidates_, among, reachable, first);
       drop_reachable(among, first, reachable);
     }
-    return why;  // a placement would find no more, and wait at the head of the queue for ever
+    return why;  // a placement would find no more, and wait at the queue's head for ever
   }
 
-  // A gang whose nodes have a way to rank 0's. The first that is chosen has as a rule; else those
-  // are left out that have none to that rank 0, and when the others are too few, its whole network.
+  // A gang whose nodes have a route to rank 0's node. Usually the first choice has one. Otherwise
+  // the nodes without a route to that rank 0 are left out. If too few nodes are left, its whole
+  // network is left out.
   std::vector<PlacedNode> choose_meeting() {
     candidates_.leave_out({});
     std::vector<PlacedNode> nodes = gang_.choose();
@@ -242,7 +242,7 @@ class Placer {
     return shortage_text(placing_, candidates_, count, refused);
   }
 
-  // When the first pause is over, if it would fit but for pauses.
+  // When the first pause ends, if the job would fit without the pauses.
   std::optional<BootTime> only_pauses() {
     std::optional<BootTime> first;
     for (const auto& [node, one] : candidates_.avoided()) {
@@ -261,9 +261,9 @@ class Placer {
   TrainingRoutes routes_;
   Gang gang_;
   bool only_usable_ = false;
-  // which candidates could hold a part of it with such devices, if they were idle
+  // The candidates that could hold a part of the job with such devices, if they were idle.
   std::vector<bool> able_;
-  std::vector<std::string> types_;  // that could hold the job if they were idle
+  std::vector<std::string> types_;  // types that could hold the job if the nodes were idle
 };
 
 }  // namespace

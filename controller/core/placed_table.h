@@ -1,4 +1,5 @@
-// A placement as common/engine sees it, and the rank table that follows from it alone. Pure.
+// Turns a placement into the form of common/engine, and into the rank table that follows from it
+// alone. Pure.
 #pragma once
 
 #include <span>
@@ -11,8 +12,8 @@ namespace muster::core {
 
 engine::NodeSlot slot_of(const PlacedNode& placed);
 
-// Content hash of the launch's rank table, to be pinned with the placement. Empty: it has none, or
-// none can be made of these nodes, which then fails the launch with a sentence.
+// The content hash of the launch's rank table, to be pinned with the placement. Empty: the launch
+// has no table, or these nodes allow none. In the latter case the launch fails with a sentence.
 std::string table_sha256(const v1::JobSpec& spec, AttemptNo attempt,
                          std::span<const PlacedNode> nodes);
 

@@ -1,11 +1,14 @@
-// Placement inside the core: what place() (core.h) does, with what earlier placements of the same
-// propose() have already taken. Pure.
+// Placement inside the core: place() (core.h) in addition to what earlier placements of the same
+// propose() have taken. Pure.
 //
-//   place.cc        the order of questions, and the answer candidates.h what each node could give,
-//                   and gives now
-//   gang.h          which nodes, in which order card_choice.h which of a node's devices
-//   pod_plan.h      out of which super-pods table_hosts.h a rank table of the user's own
-//   host_ports.h    ports                                       place_why.h     what it waits for
+//   place.cc          the order of the checks, and the answer
+//   candidates.h      what each node could give, and gives now
+//   gang.h            which nodes, in which order
+//   card_choice.h     which of a node's devices
+//   pod_plan.h        out of which super-pods
+//   table_hosts.h     a rank table of the user's own
+//   host_ports.h      ports
+//   place_why.h       what the job waits for
 //   training_route.h  where its nodes meet
 #pragma once
 
@@ -22,12 +25,13 @@ namespace muster::core {
 struct Taken {
   std::set<std::pair<NodeName, std::uint32_t>> devices;
   std::set<std::pair<std::string, std::uint16_t>> ports;
-  std::map<NodeName, std::vector<std::uint16_t>> blocks;  // of ports for HCCL, by their first
+  std::map<NodeName, std::vector<std::uint16_t>> blocks;  // of ports for HCCL, by their first port
 
   void take(const PlaceResult& placed);
 };
 
-// All that one placement goes by. The parts of a placement keep a reference: it outlives them.
+// The arguments of one placement. The parts of a placement keep a reference to it, so it outlives
+// them.
 struct Placing {
   const Taken& taken;
   const Ledger& ledger;
@@ -35,22 +39,23 @@ struct Placing {
   const JobRecord& job;
   Now now;
   const Limits& limits;
-  std::size_t* checks = nullptr;  // counted down, as far as there are any; nullptr: nobody counts
+  std::size_t* checks = nullptr;  // counted down to 0; nullptr: nobody counts
 };
 
 PlaceResult place_around(const Taken& taken, const Ledger& ledger, const Presence& presence,
                          const JobRecord& job, Now now, const Limits& limits,
                          std::size_t* checks = nullptr);
 
-// The registered nodes could not hold it, even if they were idle. Depends on the nodes, what is
-// seen of their devices, the limits, and requirements_of() alone.
+// The registered nodes could not hold the job, even if they were idle. The result depends only on
+// the nodes, the probes of their devices, the limits, and requirements_of().
 bool never_fits(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now,
                 const Limits& limits, std::size_t* checks = nullptr);
 
-// What of a job decides which nodes could ever hold it: equal for equal demands.
+// The part of a job's spec that decides which nodes could ever hold the job. Equal requirements
+// give equal texts.
 std::string requirements_of(const v1::JobSpec& spec);
 
-// Ranks dense, by node order; `once` puts its only process on the first node.
+// Numbers ranks without gaps, in node order. `once` puts its only process on the first node.
 void number_ranks(std::vector<PlacedNode>& nodes, const v1::JobSpec& spec);
 
 }  // namespace muster::core

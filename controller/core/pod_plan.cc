@@ -14,7 +14,8 @@ std::size_t had(const PodPlan& last, const std::string& pod) {
   return found == last.end() ? 0 : found->second;
 }
 
-// `count` of those with room for `share`: where the job was, then those that it fills best.
+// Takes `count` super-pods with room for `share`: first those where the job was, then those that it
+// fills best.
 PodPlan even_plan(Rooms able, std::size_t count, std::size_t share, const PodPlan& last) {
   PodPlan plan;
   if (able.size() < count) return plan;
@@ -76,7 +77,7 @@ PodPlan fewest(const std::vector<PodRoom>& rooms, std::size_t nodes, const PodPl
   std::size_t rest = nodes;
   for (std::size_t i = 0; i + 1 < count; rest -= by_size[i++]->nodes)
     plan.emplace(by_size[i]->id, by_size[i]->nodes);
-  // The smallest of the others that holds what is left.
+  // The smallest of the others that holds the remaining nodes.
   for (std::size_t i = by_size.size(); i-- > count - 1;) {
     if (by_size[i]->nodes < rest) continue;
     plan.emplace(by_size[i]->id, rest);
@@ -102,7 +103,7 @@ std::vector<PodPlan> pod_plans(const std::vector<PodRoom>& rooms, std::size_t no
   if (rule == PodRule::Table) return for_table(rooms, nodes, last);
   PodPlan plan = fewest(rooms, nodes, last);
   if (plan.empty()) return {};
-  // No worse than any other, and its nodes keep their places.
+  // The last plan is no worse than any other, and its nodes keep their positions.
   if (last.size() <= plan.size() && holds(rooms, last, nodes)) return {last, std::move(plan)};
   return {std::move(plan)};
 }

@@ -15,10 +15,10 @@
 namespace muster::core {
 namespace {
 
-// of another job's sentence, in that of each job behind it
+// Limit for the sentence of another job that is repeated in each job behind it.
 constexpr std::size_t kCauseBytesMax = 512;
 
-// Whole characters of UTF-8.
+// Cuts between whole characters of UTF-8.
 std::string cut_cause(std::string text) {
   if (text.size() <= kCauseBytesMax) return text;
   std::size_t end = kCauseBytesMax;
@@ -43,8 +43,8 @@ JobEnded ended_behind(const JobId& job, FailureClass cls, std::string reason) {
           .verdict = Verdict{.cls = cls, .reason = std::move(reason), .signature = "predecessor"}};
 }
 
-// What the success of the job that is named so means for one that waits for it. `ended` nullptr: it
-// is archived.
+// What the success of job `predecessor`, with the display name `who`, means for a job that waits
+// for it. `ended` nullptr: it is archived.
 EventBody succeeded_before(const JobId& job, const v1::JobSpec& spec, const JobId& predecessor,
                            const std::string& who, const JobRecord* ended) {
   PredecessorSucceeded event{.job = job, .predecessor = predecessor};
@@ -64,12 +64,13 @@ EventBody succeeded_before(const JobId& job, const v1::JobSpec& spec, const JobI
                                      .signature = "no start"}};
 }
 
-// Of the jobs that ended without success in one decision, what the first of them died of: those
-// behind them name it, and not each other's whole story.
+// The cause of the first of the jobs that ended without success in one decision. The jobs behind it
+// name this cause, and do not repeat the whole sequence of ends.
 struct EndCause {
   FailureClass cls = FailureClass::Operator;
   std::string how;  // "failed: ...": how this job ended
-  // ", because job 'a' (id) failed: ...": of what another ended by; empty: it is the first
+  // ", because job 'a' (id) failed: ...": the cause of another job's end. Empty: this job is the
+  // first.
   std::string because;
 };
 
@@ -82,7 +83,7 @@ class Follower {
       if (const auto* ended = std::get_if<JobEnded>(&body)) ended_.insert(ended->job);
     }
     if (ended_.empty()) return;
-    // It grows on the way: those that end now are waited for, too.
+    // The list grows in the loop: jobs may also wait for those that end now.
     for (std::size_t at = 0; at < decision_.events.size(); ++at) {
       if (const auto* ended = std::get_if<JobEnded>(&decision_.events[at]))
         follow(JobEnded(*ended));
@@ -265,8 +266,8 @@ std::vector<std::string> waits_for_text(const Ledger& ledger, const Presence& pr
   return lines;
 }
 
-// Its end is there, and what it meant for others is not; or it is not there itself, and whether it
-// succeeded nobody can say: a job is not run on that.
+// Either the predecessor's end is known, and its effect on others is not. Or the predecessor does
+// not exist, and nobody knows whether it succeeded: then the jobs that wait for it are not run.
 Decision decide_one(const Deciding& in, const ProposeSettle& input) {
   const auto waiting = in.ledger.dependents.find(input.predecessor);
   if (waiting == in.ledger.dependents.end()) return nothing();

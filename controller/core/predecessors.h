@@ -1,19 +1,21 @@
-// Jobs that wait for others (spec.schedule.after): placed only when all of those have succeeded.
-// Pure.
+// Jobs that wait for others (spec.schedule.after): they are placed only after all of those have
+// succeeded. Pure.
 //
-// Its own rows alone tell for whom a job still waits: from its submission on for all that its spec
-// names, but those of which a PredecessorSucceeded followed. So it does not matter what becomes of
-// the others' rows: archived, the tombstone dropped. What the end of a job means for those that
-// wait for it, and for those behind them, is decided with that end, in one batch (follow_ends):
-// they are told that it succeeded, or end cancelled. Cancelled as well is a job that was to go on
-// from a checkpoint of a stage that has succeeded without one (start_point.h).
+// A job's own rows alone decide which jobs it still waits for. It waits for all jobs that its spec
+// names, except those for which a PredecessorSucceeded followed. So it does not matter if the rows
+// of the others are archived, or their tombstones dropped.
 //
-// Ledger::unsettled holds what that leaves open, because the journal's end was lost between the
-// two, or a job that is waited for is not there any more: propose() asks for it. It is empty
-// between batches of a journal that is whole.
+// The end of a job and its effect on the jobs behind it are decided in one batch (follow_ends). If
+// it succeeded, each job that waits gets a PredecessorSucceeded. Otherwise the job that waits ends
+// cancelled, and so do all jobs behind it. A job also ends cancelled if it needs the checkpoint of
+// a stage that has succeeded without one (start_point.h).
 //
-// While it waits a job stands in the queue at the place of its submission, but in none of its
-// lines: nobody looks at it, and it holds nobody up.
+// Ledger::unsettled keeps the cases that this leaves open: the journal's end was lost between the
+// two events, or a job that is waited for does not exist any more. propose() asks for a decision
+// about them. The set is empty between batches of an undamaged journal.
+//
+// While it waits, a job keeps the queue position of its submission, but is in no line of the queue.
+// So it costs no checks and delays no other job.
 #pragma once
 
 #include <map>
@@ -26,44 +28,44 @@
 
 namespace muster::core {
 
-inline constexpr std::size_t kPredecessorsNamed = 6;  // in what a person is told
+inline constexpr std::size_t kPredecessorsNamed = 6;  // in sentences for users
 
 // --- for apply() alone ---------------------------------------------------------------------------
-void await_predecessors(Ledger& ledger, JobRecord& job);  // submitted; before it joins the queue
+void await_predecessors(Ledger& ledger, JobRecord& job);  // at submission, before the queue
 void predecessor_succeeded(Ledger& ledger, JobRecord& job, const JobId& predecessor);
 void await_nobody(Ledger& ledger, JobRecord& job);     // it ended
-void ended_or_gone(Ledger& ledger, const JobId& job);  // whoever still waits for it has to hear it
+void ended_or_gone(Ledger& ledger, const JobId& job);  // marks it unsettled if jobs wait for it
 
 // --- for decide() --------------------------------------------------------------------------------
-// Behind the ends of jobs that a decision holds, what they mean for the jobs that wait for these.
+// Appends the effects of the job ends in `decision` on the jobs that wait for those jobs.
 void follow_ends(const Ledger& ledger, Decision& decision);
 
-// A job that is named in spec.schedule.after, as it stands. Nothing: there is none, neither here
-// nor, as far as the submission says, in the archive.
+// The present state of a job that spec.schedule.after names. Nothing: there is no such job, neither
+// here nor in the archive, as far as the submission knows.
 struct Predecessor {
   std::string name;
   JobPhase phase{};
   const JobRecord* job = nullptr;  // nullptr: archived
-  std::string chain_name = {};     // of a stage
+  std::string chain_name = {};     // for a stage
 };
 std::optional<Predecessor> find_predecessor(const Ledger& ledger,
                                             const std::map<JobId, ArchivedEnd>& archived,
                                             const JobId& id);
-// Why a job with this spec cannot be taken; nothing: it can, and waits for those that have not
-// succeeded. `siblings`: jobs that are submitted with it.
+// Why a job with this spec is refused. Nothing: it is accepted, and waits for the jobs that have
+// not succeeded. `siblings`: jobs that are submitted with it.
 std::optional<Error> refuse_predecessors(const Ledger& ledger,
                                          const std::map<JobId, ArchivedEnd>& archived,
                                          const v1::JobSpec& spec,
                                          const std::set<JobId>& siblings = {});
-// Behind the submission of a job that is accepted: of those that it names, which have succeeded
-// already. An error: without the checkpoint that it goes on from.
+// For an accepted submission: the events for the jobs that it names and that have already
+// succeeded. An error: the checkpoint that the job starts with does not exist.
 Result<std::vector<PredecessorSucceeded>> succeeded_already(
     const Ledger& ledger, const std::map<JobId, ArchivedEnd>& archived, const JobId& job,
     const v1::JobSpec& spec);
 
-// --- for people ----------------------------------------------------------------------------------
-// "waits for job 'prepare' (0j5...), which is running, step 30 of 100": a line for each, the first
-// few.
+// --- for users -----------------------------------------------------------------------------------
+// "waits for job 'prepare' (0j5...), which is running, step 30 of 100": a line for each of the
+// first few jobs.
 std::vector<std::string> waits_for_text(const Ledger& ledger, const Presence& presence,
                                         const std::set<JobId>& predecessors);
 

@@ -12,7 +12,7 @@
 namespace muster::core {
 namespace {
 
-constexpr std::size_t kQueueConsideredMax = 1'024;  // looked at in one call; the next turn goes on
+constexpr std::size_t kQueueConsideredMax = 1'024;  // checked in one call; the next turn continues
 constexpr std::size_t kArchiveMax = 64;
 
 class Proposer {
@@ -22,8 +22,8 @@ class Proposer {
       : ledger_(ledger), presence_(presence), now_(now), limits_(limits), turn_(turn) {}
 
   Proposal run() && {
-    // First: an attempt that ends takes no checkpoint any more, and one that was completed just
-    // before its fault is worth an interval of steps.
+    // Checkpoints come first: an attempt that ends accepts no checkpoint any more. A checkpoint
+    // that was completed just before the fault saves an interval of steps.
     checkpoints();
     notes();
     for (const JobId& id : ledger_.live) consider_live(ledger_.jobs.at(id));
@@ -78,7 +78,7 @@ class Proposer {
       sooner(out_.wake_at, check_part(ledger_, presence_, job, part, now_, limits_).over_at);
   }
 
-  // What no fact of a rank will say: the node itself is gone, changed, or does not answer the
+  // What no fact of a rank reports: the node itself is gone, has changed, or does not answer the
   // order.
   std::string broken(const JobRecord& job, const AttemptRecord& attempt) {
     if (job.attempts_lost > 0 && job.phase == JobPhase::Launching)
@@ -87,8 +87,8 @@ class Proposer {
     for (const NodePart& part : attempt.parts) {
       if (part.idle()) continue;
       const NodeName& name = part.placed.node;
-      // The word of a part's end breaks the attempt in the same batch, unless the journal was cut
-      // between the two (an accepted loss).
+      // The message about a part's end breaks the attempt in the same batch, unless the journal was
+      // cut between the two (an accepted loss).
       const bool over = part.swept || part.start_failed;
       if (attempt.ranks_exited > attempt.ranks_well || !part.auxiliaries.empty() ||
           (over && part.exits.size() < part.placed.rank_count))
@@ -110,8 +110,8 @@ class Proposer {
       if (const auto seen = presence_.nodes.find(name);
           seen != presence_.nodes.end() && seen->second.missing.contains({job.id, attempt.number}))
         return fmt::format("node '{}' {}", name.str(), came_back_without(attempt.number));
-      // Not of a silent node: its ranks may run, and the word of it be on its way. Silence has its
-      // own bound.
+      // This does not apply to a silent node: its ranks may run, and the message about it may be on
+      // its way. Silence has its own limit.
       if (!part.started && !part.start_failed && is_connected(presence_, name) &&
           check.liveness == PartLiveness::Reachable) {
         const Duration since = std::min<Duration>(
@@ -126,9 +126,9 @@ class Proposer {
     return {};
   }
 
-  // Placed on a boot that is over, by an agent that is back and has no such run directory: nobody
-  // else will ever say that it is swept. Nor of one that was forgotten while the journal's lost end
-  // was written.
+  // The part was placed on a boot that is over, and the agent is back without the run directory.
+  // Nobody else will ever report that it is swept. The same is true for a run that was forgotten in
+  // the lost end of the journal.
   void find_vanished(const JobRecord& job, const AttemptRecord& attempt) {
     for (const NodePart& part : attempt.parts) {
       if (part.swept || part.idle()) continue;
@@ -149,7 +149,7 @@ class Proposer {
         continue;
       if (!seen->second.boot_id.empty() && seen->second.boot_id != node->second.boot_id) continue;
       const bool may_say_so = seen->second.instance == part.placed.instance;
-      // it will say so itself, and better: with its exits
+      // The agent will report it itself, and better: with its exits.
       if (may_say_so && seen->second.present.contains({job.id, attempt.number})) continue;
       out_.inputs.emplace_back(ProposeSwept{.job = job.id,
                                             .attempt = attempt.number,
@@ -158,7 +158,7 @@ class Proposer {
     }
   }
 
-  // Swept, and its logs can never be whole: nobody else will say so.
+  // The part is swept, and its logs can never be complete. Nobody else will report that.
   void find_lost_logs(const NodeName& name, const NodeParts& parts) {
     for (const AttemptKey& key : parts.open) {
       if (parts.unswept.contains(key)) continue;
@@ -211,10 +211,10 @@ class Proposer {
     }
   }
 
-  // First in, first out: the first that has to wait lets nobody pass, or a wide job would wait for
-  // ever. One that the registered nodes could never hold waits for other nodes, and one that only
-  // leaves a node alone for a while waits for that: they block nobody. When the turn is spent the
-  // next one goes on from there.
+  // First in, first out: the first job that must wait lets no other job pass, otherwise a wide job
+  // would wait for ever. Two kinds of jobs block nobody. A job that the registered nodes could
+  // never hold waits for other nodes. A job that only avoids a node waits for the end of the pause.
+  // When the turn is used up, the next one continues from there.
   void placements() {
     QueueCursor cursor = std::exchange(turn_.cursor, std::nullopt).value_or(QueueCursor());
     if (ledger_.queue.empty()) return;
@@ -235,8 +235,8 @@ class Proposer {
     turn_.cursor = cursor;
   }
 
-  // True: the turn is spent, and there may be more. `wake_at`: when one of those that were passed
-  // by may be placed.
+  // True: the turn is used up, and there may be more jobs. `wake_at`: when one of the jobs that
+  // were passed may be placed.
   bool place_in_turn(FittingJobs& jobs, std::set<JobId>& placed, std::optional<BootTime>& wake_at) {
     Taken taken;
     for (std::size_t considered = 0;
@@ -247,7 +247,7 @@ class Proposer {
       if (const std::optional<Unheard> unheard =
               unheard_since_start(ledger_, presence_, *job, now_, limits_)) {
         sooner(wake_at, unheard->until);
-        // the others wait for the same nodes, at least as long
+        // The other jobs wait for the same nodes, at least as long.
         if (job->attempts_lost == 0) return false;
         continue;
       }
@@ -274,7 +274,8 @@ class Proposer {
       if (!due(ended_at, limits_.archive_after) || proposed++ == kArchiveMax) break;
       out_.inputs.emplace_back(ProposeArchive{.job = id});
     }
-    // The oldest go: those past their time, and those over the number.
+    // The oldest tombstones are dropped: those past their time, and those beyond the maximum
+    // number.
     const std::size_t there = ledger_.tombstones.size(),
                       over = there > limits_.tombstones_max ? there - limits_.tombstones_max : 0;
     proposed = 0;
@@ -290,8 +291,8 @@ class Proposer {
     }
   }
 
-  // A dead node will send neither facts nor logs. Should it come back all the same, its ranks are
-  // gone by their worker's own timer before the job is forgotten, and its devices with them.
+  // A dead node sends neither facts nor logs. If it returns after all, its worker's own timer has
+  // ended its ranks before the job is forgotten and its devices are released.
   void archive_without(const JobRecord& job) {
     if (!is_final(job.phase) ||
         !due(*job.ended_at,

@@ -52,7 +52,7 @@ const JobRecord* FittingJobs::next() {
     Head head = heads_.begin()->second;
     heads_.erase(heads_.begin());
     const JobRecord& job = ledger_.jobs.at(head.at->second);
-    // nor do the others of its line
+    // The other jobs of its line do not fit either.
     if (!head.fits && never_fits(ledger_, presence_, job, now_, limits_, checks_)) continue;
     head.fits = true;
     if (++head.at != head.line->end()) heads_.emplace(head.at->first, head);

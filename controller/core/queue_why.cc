@@ -11,8 +11,8 @@
 namespace muster::core {
 namespace {
 
-constexpr int kAheadChecksMost = 4;  // for the one that holds the others up
-constexpr int kOtherChecksMost = 4;  // at jobs that the registered nodes could not hold
+constexpr int kAheadChecksMost = 4;  // to find the job that blocks the others
+constexpr int kOtherChecksMost = 4;  // of jobs that the registered nodes could not hold
 
 }  // namespace
 

@@ -1,7 +1,9 @@
-// Why queued jobs wait, a sentence each, for a list of them. explain() searches places for one job
-// and for those ahead of it; a list of a thousand would hold the strand for seconds. Here such
-// searches are few, however many jobs there are: for the job that the others stand behind, and for
-// the first ones that no node could hold; the rest is told its place in the queue. Pure.
+// Why queued jobs wait: one sentence each, for a list of jobs. Pure.
+//
+// explain() searches nodes for one job and for those ahead of it. For a list of a thousand jobs
+// that would block the strand for seconds. Here the number of searches is small and fixed: for the
+// job that blocks the others, and for the first jobs that no nodes could hold. All other jobs get
+// their position in the queue.
 #pragma once
 
 #include <map>
@@ -12,7 +14,7 @@
 
 namespace muster::core {
 
-// Of `jobs`, all queued.
+// All of `jobs` must be queued.
 std::map<JobId, std::string> queue_why(const Ledger& ledger, const Presence& presence,
                                        const std::vector<JobId>& jobs, Now now,
                                        const Limits& limits);

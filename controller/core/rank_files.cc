@@ -12,7 +12,7 @@ std::string rank_file_missing(const JobRecord& job, const AttemptRecord& attempt
       std::string file = job.spec.success().rank_file();
       for (std::size_t at = file.find(kRank); at != std::string::npos; at = file.find(kRank))
         file.replace(at, kRank.size(), std::to_string(rank.value));
-      const bool saved = file.starts_with(kSaveDir);  // where that is, is not known here
+      const bool saved = file.starts_with(kSaveDir);  // that directory is not known here
       return fmt::format(
           "every rank ended with status 0, but rank {} on node '{}' has not written '{}'{}",
           rank.value, part.placed.node.str(), saved ? file.substr(kSaveDir.size()) : file,

@@ -1,5 +1,5 @@
-// success.rank_file, judged: every rank of the attempt has ended with status 0; did each leave its
-// own file behind (RankExited.success_seen)? Pure.
+// Judges success.rank_file: every rank of the attempt has ended with status 0; did each write its
+// own file (RankExited.success_seen)? Pure.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace muster::core {
 
-// Nothing: all did. Otherwise the first rank that did not, and its file: the cause that breaks the
-// attempt.
+// Empty: all did. Otherwise the cause that breaks the attempt: the first rank that did not, and its
+// file.
 std::string rank_file_missing(const JobRecord& job, const AttemptRecord& attempt);
 
 }  // namespace muster::core

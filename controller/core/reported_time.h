@@ -1,4 +1,4 @@
-// Times that a node or a client tells, as times of ours. Pure.
+// Converts times that a node or a client sends into the controller's time type. Pure.
 #pragma once
 
 #include <google/protobuf/timestamp.pb.h>
@@ -10,7 +10,7 @@
 
 namespace muster::core {
 
-// From 1970 to 2096: no clock says more, and two of them can be subtracted.
+// Clamps to 1970..2096: no clock is beyond that, and two such times can be subtracted.
 inline WallTime to_wall(const google::protobuf::Timestamp& from) {
   constexpr std::int64_t kSecondsMost = 4'000'000'000;
   return WallTime(std::chrono::seconds(std::clamp<std::int64_t>(from.seconds(), 0, kSecondsMost)) +

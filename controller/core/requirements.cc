@@ -17,8 +17,8 @@ std::string requirements_of(const v1::JobSpec& spec) {
   if (const auto joined = engine::binding_chip(spec, ranktable::Chip::A910B))
     requirements += "halves ";
   if (engine::is_hccl_group(spec)) requirements += "hccl ";
-  // a fixed port of rank 0's may lie where they would; an idle node of `launch.per: once` needs
-  // none
+  // A fixed port of rank 0 may be inside a block. An idle node of `launch.per: once` needs no
+  // block.
   if (engine::wants_hccl_port(spec)) {
     requirements += "ports ";
     if (spec.network().master_port() != 0)
@@ -28,13 +28,13 @@ std::string requirements_of(const v1::JobSpec& spec) {
   requirements += spec.network().interface();
   requirements.push_back('\0');
   v1::ResourceSpec resources = spec.resources();
-  // The user's own table may be long, and every line of the queue is named by what it demands.
+  // The user's own table may be long, and every line of the queue has its requirements as its key.
   if (resources.has_rank_table())
     resources.mutable_rank_table()->set_content(
         sha256_hex(spec.resources().rank_table().content()));
   google::protobuf::io::StringOutputStream stream(&requirements);
   google::protobuf::io::CodedOutputStream coded(&stream);
-  // the labels of `select` are a map, whose order is otherwise any
+  // The labels of `select` are a map, whose order would otherwise be undefined.
   coded.SetSerializationDeterministic(true);
   resources.SerializeToCodedStream(&coded);
   coded.Trim();

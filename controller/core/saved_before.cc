@@ -25,7 +25,7 @@ bool can_be_passed_on(std::string_view path) {
 }
 
 std::vector<SavedBefore> saved_by(const JobRecord& job) {
-  // What the last attempt said, should they differ.
+  // If attempts differ, the directory of the last one counts.
   std::string as;
   for (const AttemptRecord& attempt : job.attempts)
     if (attempt.script_launch) as = attempt.script_launch->save;

@@ -1,5 +1,5 @@
-// What the core reads out of a job spec, with the defaults of specs that were stored before a field
-// existed. Pure.
+// Reads what the core needs from a job spec, with defaults for specs that were stored before a
+// field existed. Pure.
 #pragma once
 
 #include "common/base/lease.h"
@@ -15,16 +15,16 @@ inline Duration orphan_grace(const v1::JobSpec& spec) {
   return spec.recovery().has_orphan_grace() ? to_duration(spec.recovery().orphan_grace())
                                             : std::chrono::minutes(30);
 }
-// Between the worker's SIGTERM and its SIGKILL, of an orphan's end, too.
+// Between the worker's SIGTERM and its SIGKILL, also when it stops orphaned ranks.
 inline Duration stop_grace(const v1::JobSpec& spec) {
   return to_duration(spec.recovery().stop_grace());
 }
-// From a node's last contact until no rank on it lives any more: when its lease is over the worker
-// asks its ranks to end, and kills them a stop grace later.
+// From a node's last contact until no rank lives there any more. When the lease ends, the worker
+// asks its ranks to end, and kills them one stop grace later.
 inline Duration outlives_contact(const v1::JobSpec& spec) {
   return orphan_grace(spec) + lease_step(orphan_grace(spec)) + stop_grace(spec);
 }
-// Nothing shorter than zero: no window, every restart counts for ever.
+// Zero or less: no window, so every restart counts for ever.
 inline Duration restart_window(const v1::JobSpec& spec) {
   return spec.recovery().has_window() ? to_duration(spec.recovery().window())
                                       : std::chrono::hours(24);
@@ -36,25 +36,25 @@ inline bool resumes(const v1::JobSpec& spec) {
   const bool enabled = !spec.resume().has_enabled() || spec.resume().enabled();
   return enabled && !spec.checkpoint().layout().empty() && spec.checkpoint().layout() != "none";
 }
-// spec.start is a checkpoint that the job goes on from as from one of its own; not: it has the
-// weights of it, and begins at step 0.
+// The job resumes from the checkpoint of spec.start as from its own. Otherwise it takes the weights
+// of that checkpoint, and begins at step 0.
 inline bool goes_on_from_start(const v1::JobSpec& spec) {
   return resumes(spec) && (spec.start().as() == v1::START_AS_RESUME ||
                            spec.start().as() == v1::START_AS_RESUME_OR_SCRATCH);
 }
-// Each node has a disk of its own: what others have saved is brought before a start.
+// Each node has its own disk: the agent fetches what others have saved before a start.
 inline bool fetches_files(const v1::JobSpec& spec) {
   return spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL;
 }
-// What bringing files, then runtime.image and then runtime.setup may take of a start, as long each;
-// zero: there is none of them.
+// How long fetching files, loading runtime.image and running runtime.setup may delay a start; each
+// has the same limit. Zero: the job has none of them.
 inline Duration setup_time(const v1::JobSpec& spec) {
   const int parts = (spec.runtime().setup().empty() ? 0 : 1) +
                     (spec.runtime().image().empty() ? 0 : 1) + (fetches_files(spec) ? 1 : 0);
   return parts * (spec.runtime().has_setup_timeout() ? to_duration(spec.runtime().setup_timeout())
                                                      : Duration(std::chrono::minutes(30)));
 }
-// Not said means no: the stricter fence.
+// A missing value means no: the stricter fence.
 inline bool lockstep(const v1::JobSpec& spec) {
   return spec.launch().has_lockstep() && spec.launch().lockstep();
 }

@@ -15,14 +15,14 @@ namespace {
 
 constexpr std::size_t kStartsNamed = 10;
 
-// One that muster chose. Only rank 0's node uses the one that a spec may fix.
+// Whether muster chose the port. Only rank 0's node uses a port that a spec may fix.
 bool is_own_port(const JobRecord& job, const AttemptRecord& attempt,
                  const NodeStartFailed& failure) {
   return failure.why == StartFailure::Port && (job.spec.network().master_port() == 0 ||
                                                failure.node != attempt.parts.front().placed.node);
 }
 
-// Another attempt at once would most likely meet it again on this node.
+// Whether an immediate new attempt would most likely fail on this node again.
 bool lasts(const JobRecord& job, const AttemptRecord& attempt, const NodeStartFailed& failure) {
   switch (failure.why) {
     case StartFailure::Disk:

@@ -29,7 +29,7 @@ std::optional<JobId> starts_behind(const v1::JobSpec& spec) {
   for (const v1::StageDir& dir : spec.stage().dirs()) {
     if (dir.stage() == stage) return JobId(dir.job());
   }
-  return std::nullopt;  // below its ${out}: that is known before it has run
+  return std::nullopt;  // a path below the stage's ${out}: it is known before the stage has run
 }
 
 StageStart start_behind(const v1::JobSpec& spec, const std::string& stage_name,
@@ -38,8 +38,8 @@ StageStart start_behind(const v1::JobSpec& spec, const std::string& stage_name,
   const CheckpointRecord* newest = nullptr;
   if (stage != nullptr) {
     for (const CheckpointRecord& checkpoint : stage->checkpoints) {
-      // One that is asked for by its number is meant, whatever was made of it; but where nothing
-      // was saved to go on from, nothing can.
+      // A step that is requested by its number counts, even if quarantined. But a job cannot resume
+      // from a checkpoint with weights alone.
       const bool weights = checkpoint.weights_alone && start.as() == v1::START_AS_WEIGHTS;
       if (checkpoint.weights_alone && !weights) continue;
       if (start.has_step() ? checkpoint.step != start.step() : checkpoint.quarantined && !weights)

@@ -35,7 +35,8 @@ std::vector<std::string> submission_warnings(const Ledger& ledger, const v1::Job
                     "from its own disk, output_dir names another place",
                     spec.name(), spec.resources().nodes(), out));
   }
-  // As the launcher inside of a script answers it; here the spec has a key of its own for it.
+  // The launcher inside a script answers the same case itself. Here the spec has a key of its own
+  // for it.
   const engine::NamedDirs dirs = engine::named_dirs(spec);
   if (!dirs.load.empty() && dirs.load != dirs.save && !spec.has_start()) {
     const auto saved = saved_by_dir(ledger, WallTime::max());

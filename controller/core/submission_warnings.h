@@ -1,4 +1,4 @@
-// What of a submission is taken, and may not go as it is meant. Pure.
+// Finds parts of a submission that are accepted, but may not work as intended. Pure.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace muster::core {
 
-// A sentence each. `out`: where the job's output goes.
+// Returns one sentence each. `out`: the directory of the job's output.
 std::vector<std::string> submission_warnings(const Ledger& ledger, const v1::JobSpec& spec,
                                              const std::string& out);
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kServersNamed = 6;
 
-// Equal for two ways to write one address; what is none stands for itself.
+// Equal for two notations of one address. A text that is no address is its own key.
 std::string address_key(const std::string& text) {
   const auto address = ranktable::parse_address(text);
   if (!address) return text;
@@ -31,7 +31,8 @@ bool is_own_hosts(const std::string& text) {
   return address && ranktable::is_loopback(*address);
 }
 
-// Nodes by address: that of their training traffic, and those that others reach by any interface.
+// Nodes by address: the addresses of their training traffic, and all addresses that others can
+// reach.
 struct AddressBook {
   std::unordered_map<std::string, std::vector<const NodeRecord*>> training, any;
 
@@ -84,7 +85,7 @@ std::uint32_t physical_of(const v1::Device& device) {
   return device.has_physical_id() ? device.physical_id() : device.id();
 }
 
-// "a,b" has either.
+// A list "a,b" contains both addresses.
 bool lists_address(std::string_view list, const v1::Device& device) {
   for (;;) {
     const std::size_t comma = list.find(',');

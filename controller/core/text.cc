@@ -8,7 +8,7 @@
 namespace muster::core {
 namespace {
 
-// strsignal() speaks the process's language; records must not.
+// strsignal() uses the process's language; records must not.
 constexpr std::array kSignalNames = {
     std::pair{1, "SIGHUP"},   std::pair{2, "SIGINT"},   std::pair{3, "SIGQUIT"},
     std::pair{4, "SIGILL"},   std::pair{5, "SIGTRAP"},  std::pair{6, "SIGABRT"},

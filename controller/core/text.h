@@ -1,4 +1,4 @@
-// Sentences for people out of the core's values: ages, causes, squashed evidence. Pure.
+// Makes sentences for users from the core's values: ages, causes, evidence without numbers. Pure.
 #pragma once
 
 #include <string>
@@ -14,13 +14,13 @@ std::string age_text(Duration age);  // "41s", "3m20s", "2h5m", "800ms"
 std::string exit_text(const RankExited& exit);
 // "the scheduler on node 'n1' ended with status 1"
 std::string exit_text(const AuxiliaryExited& exit);
-// "step 104 of 0x7f3a" -> "step # of 0x#": equal for the same failure again
+// "step 104 of 0x7f3a" -> "step # of 0x#": equal if the same failure happens again.
 std::string squash_digits(std::string_view text);
 std::string_view to_string(FailureClass cls);
 std::string_view to_string(StartFailure why);
 std::string_view to_string(EvidenceKind kind);
 std::string_view to_string(Outcome outcome);
-// What a node did whose agent says that it does not hold what it had started: "came back without
+// About a node whose agent reports that it does not have what it had started: "came back without
 // the run directory of attempt 1: ..."
 std::string came_back_without(AttemptNo attempt);
 

@@ -12,7 +12,7 @@ namespace {
 
 using ranktable::Address;
 
-// How many leading bits they share.
+// The number of leading bits that both share.
 unsigned common_bits(const Address& a, const Address& b) {
   unsigned bits = 0;
   const std::size_t bytes = a.v6 ? 16 : 4;
@@ -32,7 +32,7 @@ struct TrainingRoutes::Place {
 };
 
 struct TrainingRoutes::Way {
-  // no address: the node's training address, and the interface that has it
+  // No address: use the node's training address and the interface that has it.
   std::string address, interface;
 };
 
@@ -86,8 +86,8 @@ struct TrainingRoutes::View {
     }
     return best;
   }
-  // Of equal ones the kernel takes the one that was made first, which it does not tell: the
-  // training address is by the one that it took.
+  // Of equal routes the kernel takes the one that was made first, which it does not report. The
+  // training address belongs to the route that the kernel took.
   [[nodiscard]] bool goes_before(const Route& one, const Route& other) const {
     if (one.bits != other.bits) return one.bits > other.bits;
     if (one.reported->metric() != other.reported->metric())
@@ -96,7 +96,7 @@ struct TrainingRoutes::View {
            other.reported->interface() != training_interface;
   }
 
-  // The address that packets to `to` have by this route.
+  // The source address of packets to `to` by this route.
   [[nodiscard]] std::optional<Way> by(const Route& route, const Address& to) const {
     if (const std::string& source = route.reported->source(); !source.empty()) {
       const auto address = ranktable::parse_address(source);
@@ -114,7 +114,8 @@ struct TrainingRoutes::View {
     unsigned best_bits = 0;
     for (const Own& one : addresses) {
       if (*one.interface != route.reported->interface() || one.address.v6 != to.v6) continue;
-      // Behind a gateway the destination's network is none of ours, and likeness means nothing.
+      // Behind a gateway, the destination's network is no network of this node, so common bits mean
+      // nothing.
       const unsigned bits =
           route.reported->connected() ? std::min(common_bits(one.address, to), route.bits) : 0;
       const bool preferred = best == nullptr || bits > best_bits ||
@@ -155,8 +156,8 @@ std::optional<TrainingRoutes::Way> TrainingRoutes::way(const NodeRecord& node,
   if (place.own && (given || node.inventory.routes().empty() || !place.address ||
                     ranktable::is_loopback(*place.address)))
     return as_it_is;
-  // What it has itself never leaves it: of the same host, or an address that many hosts have (a
-  // bridge of containers).
+  // A packet to an address that the node itself has never leaves the node. Either both are on the
+  // same host, or many hosts have that address (a bridge of containers).
   const View& its = view(node);
   const View::Own* same = its.having(*place.address);
   const bool one_host = node.inventory.address() == first.inventory.address();
@@ -168,7 +169,7 @@ std::optional<TrainingRoutes::Way> TrainingRoutes::way(const NodeRecord& node,
                      : std::nullopt;
   const View::Route* route = its.towards(*place.address);
   const bool straight = route != nullptr && route->reported->connected() && route->bits != 0;
-  // a longer one may be among those that are not told
+  // A longer route may be among those that the node does not report.
   if (!straight && node.inventory.routes_cut()) return as_it_is;
   if (route == nullptr || (!place.own && !straight)) return std::nullopt;
   if (given) return Way();

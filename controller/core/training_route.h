@@ -1,22 +1,28 @@
-// Where a job's ranks meet when its spec names no interface, and the interface and address by which
-// each node gets there. Pure; lives for one placement, whose ledger it refers to.
+// Decides where a job's ranks meet if its spec names no interface, and the interface and address of
+// each node for that. Placer (place.cc) owns one TrainingRoutes for each placement, and it refers
+// to that placement's ledger. Pure.
 //
 // The rule, for a job over several nodes:
 //
-//   rank 0's node    its own training address (Inventory.address) if every other node has a way to
-//                    it. Else, where nobody gave that address (--address), the first of its others
-//                    on whose network all the other nodes have an interface. Why not such a one at
-//                    once, where they get to its own only by a gateway: that works as a rule, and
-//                    networks that every node has may be containers' or tunnels.
-//   any other node   the address that was given, if one was. Else that of its route there: the
-//                    longest prefix, of such the smallest metric, of such the one by its training
-//                    address's interface. The route's source address; if it has none, one of the
-//                    interface's.
+//   rank 0's node    Its own training address (Inventory.address), if every other node has a route
+//                    to it. Otherwise, if nobody gave that address (--address), the first of its
+//                    other addresses on whose network all the other nodes have an interface. Such
+//                    an address is not the first choice where nodes reach the training address only
+//                    by a gateway: a gateway usually works, and networks that every node has may
+//                    belong to containers or tunnels.
+//   any other node   The address that was given, if one was. Otherwise the address of its route to
+//                    rank 0's node. The longest prefix wins, then the smallest metric, then the
+//                    interface of its training address. The address is the route's source address;
+//                    if it has none, one of the interface's addresses.
 //
 // A node with rank 0's own training address, or with that address on an interface, is on the same
-// host and has the same. One that tells no routes (an agent of before), or not all of them and none
-// of an own network that it is on, or whose route has no address of its own, keeps its training
-// address, and that is taken to have a way.
+// host and gets the same address.
+//
+// A node keeps its training address, and is assumed to have a route, in these cases:
+//
+// - It reports no routes (an older agent).
+// - It does not report all routes, and none to a network that it is on itself.
+// - Its route has no address of its own.
 #pragma once
 
 #include <cstddef>
@@ -40,16 +46,17 @@ class TrainingRoutes {
   TrainingRoutes(const TrainingRoutes&) = delete;
   TrainingRoutes& operator=(const TrainingRoutes&) = delete;
 
-  // No: it has one node, or names the interface.
+  // False: the job has one node, or names the interface.
   [[nodiscard]] bool matter() const { return matter_; }
 
   // Gives the nodes of a placement, rank 0's first, addresses and interfaces by the rule. False:
-  // there is no such place to meet, and they stay as they are.
+  // there is no place to meet, and the nodes stay as they are.
   [[nodiscard]] bool settle(std::vector<PlacedNode>& nodes);
 
-  // Those of the candidates that count which could be in a job with rank 0 on `first`, itself among
-  // them, at the first of its addresses that `enough` of them get to; else at the one that most do.
-  // Search::Enough: it need not find more of them.
+  // The candidates that could be in one job with rank 0 on `first`, including `first`. Only
+  // candidates for which `counts` is true are checked. The set is for the first address of `first`
+  // that `enough` of them reach, otherwise for the address that most reach. Search::Enough: the
+  // search may stop at `enough`.
   enum class Search : std::uint8_t { Enough, All };
   struct ReachableSet {
     std::string address;  // of `first`
@@ -61,7 +68,7 @@ class TrainingRoutes {
                          const std::function<bool(std::size_t)>& counts);
 
  private:
-  struct View;   // of a node's network
+  struct View;   // a node's network
   struct Place;  // an address of rank 0's node
   struct Way;
 
@@ -78,7 +85,7 @@ class TrainingRoutes {
 
 // "has no route to 10.77.0.2, the training address of 'n0'".
 std::string no_route_text(const TrainingRoutes::ReachableSet& reachable, const NodeRecord& first);
-// What helps.
+// The remedy.
 inline constexpr std::string_view kWhenTheyDoNotMeet =
     "; the nodes of a job need a way to its first one's training address: name the network "
     "interface that they share with network.interface, or start their "

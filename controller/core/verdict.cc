@@ -18,17 +18,18 @@
 namespace muster::core {
 namespace {
 
-// An earlier status on the same node's clock by more than this is no echo of a signal death.
+// A status that came earlier on the same node's clock by more than this is no echo of a signal
+// death.
 constexpr Duration kEcho = std::chrono::seconds(1);
 constexpr const char* kKilledForMemory = "oom";  // begins a signature
-// So far apart messages of two nodes may arrive that were sent together: which end was first within
-// it cannot be told.
+// Two nodes' messages that were sent together may arrive this far apart. Within this time the order
+// of ends is not known.
 constexpr Duration kDelayBar = std::chrono::milliseconds(250);
 
-// The end of a process that somebody saw, and that muster had not asked for: a rank's, or a
-// auxiliary process's.
+// The end of a process, a rank or an auxiliary process, that somebody saw and that muster had not
+// requested.
 struct End {
-  const RankExited* rank = nullptr;  // one of the two
+  const RankExited* rank = nullptr;  // exactly one of the two is set
   const AuxiliaryExited* auxiliary = nullptr;
 
   explicit End(const RankExited& exit) : rank(&exit) {}
@@ -66,7 +67,7 @@ struct End {
 bool asked_for(const RankExited& exit) { return exit.stop_requested; }
 bool killed_by_others(const RankExited& exit) { return !exit.killed_unasked; }
 
-// Of one node: by its own clock, which orders them exactly.
+// For one node: by its own clock, which orders the ends exactly.
 template <class Match>
 std::optional<End> first_of_part(const NodePart& part, Match match,
                                  bool (*left_out)(const RankExited&)) {
@@ -81,14 +82,14 @@ std::optional<End> first_of_part(const NodePart& part, Match match,
   return first;
 }
 
-// The first, and those of other nodes that may have been it.
+// The first end, and the ends on other nodes that may have been the first.
 struct FirstEnds {
   End first;
   std::vector<End> others;
 };
 
-// Of several nodes: by our own clock. Of those that it cannot tell apart one that tells a cause
-// goes before those that tell a consequence.
+// For several nodes: by the controller's clock. Of ends whose order it cannot decide, one that
+// shows a cause goes before those that show a consequence.
 template <class Match>
 std::optional<FirstEnds> first_ends(const AttemptRecord& attempt, Match match,
                                     bool (*left_out)(const RankExited&) = asked_for) {
@@ -115,10 +116,11 @@ bool by_itself(const End& end) {
 bool is_sigkill(const End& end) { return end.signal() == SIGKILL; }
 bool killed(const End& end) { return end.oom() || (end.signal() != 0 && end.signal() != SIGABRT); }
 
-// Its worker ended, or was killed, because nothing could be recorded any more.
+// The worker ended, or was killed, because nothing could be recorded any more.
 constexpr std::string_view kDiskRefused = "disk refused writes";
 
-// Not the node's restart, nor its disk, nor a lost journal's end: these are stories of their own.
+// Excludes the node's restart, its disk, and a lost journal's end, because other verdicts cover
+// them.
 const RankExited* first_lost_with_worker(const AttemptRecord& attempt) {
   const RankExited* first = nullptr;
   for (const NodePart& part : attempt.parts) {
@@ -133,7 +135,8 @@ const RankExited* first_lost_with_worker(const AttemptRecord& attempt) {
   return first;
 }
 
-// Equal for the same failure again: how it ended, and what it said.
+// The signature is equal if the same failure happens again: how the process ended, and its
+// evidence.
 Verdict of_end(const End& end, FailureClass cls, const std::string& how) {
   Verdict verdict{.cls = cls,
                   .node = end.node(),
@@ -148,7 +151,7 @@ Verdict of_end(const End& end, FailureClass cls, const std::string& how) {
   return verdict;
 }
 
-// What the program itself says it has run out of; empty: nothing.
+// The memory that the program itself reports as used up. Empty: none.
 std::string_view memory_that_ended(const End& end) {
   if (!by_itself(end)) return "";
   const engine::Trouble trouble = engine::evidence_in(end.evidence()).trouble;
@@ -166,8 +169,8 @@ Verdict of_end(const End& end) {
     return verdict;
   }
   if (end.signal() != 0) return of_end(end, FailureClass::Signal, how);
-  // What the program writes to is full, over its quota or gone: no error of its own, and coming
-  // twice proves nothing.
+  // The place that the program writes to is full, over its quota, or gone. This is no error of the
+  // program, and coming twice proves nothing.
   if (engine::evidence_in(end.evidence()).trouble == engine::Trouble::Storage) {
     Verdict verdict = of_end(end, FailureClass::Node, "storage");
     verdict.reason += ": what it writes to is full, or gone";
@@ -176,14 +179,14 @@ Verdict of_end(const End& end) {
   return of_end(end, FailureClass::UserError, how);
 }
 
-// The program's own end, which comes again as long as the program is the same: not so where the
-// kernel has killed it for want of memory, which others took.
+// The program's own end, which comes again as long as the program is the same. The exception: the
+// kernel killed it for lack of memory that others had taken.
 bool of_program(const Verdict& verdict) {
   return verdict.cls == FailureClass::UserError ||
          (verdict.cls == FailureClass::Oom && !verdict.signature.starts_with(kKilledForMemory));
 }
 
-// Where the clocks leave more than one, no one is accused alone.
+// If the clocks allow more than one end to be the first, no one is accused alone.
 Verdict naming_all(Verdict verdict, const FirstEnds& ends) {
   if (ends.others.empty()) return verdict;
   verdict.reason += "; " + ends.others.front().text();
@@ -195,8 +198,8 @@ Verdict naming_all(Verdict verdict, const FirstEnds& ends) {
 
 Verdict of_ends(const FirstEnds& ends) { return naming_all(of_end(ends.first), ends); }
 
-// Nobody says more than that a peer or a collective failed: a network between sound programs looks
-// so, and a second time as well. No error of the program.
+// All evidence only shows that a peer or a collective failed. A network fault between sound
+// programs looks like this, also a second time. It is no error of the program.
 Verdict of_consequence(const FirstEnds& ends) {
   Verdict verdict = of_end(ends.first, FailureClass::Node, "consequence");
   verdict.reason += ", as after another's fault, which no process tells";
@@ -230,7 +233,7 @@ Verdict of_start_failure(const JobRecord& job, const AttemptRecord& attempt,
   return verdict;
 }
 
-// Another one is another state directory, which the cause says.
+// Another instance is another state directory, which the cause of the break already reports.
 bool same_instance(const Ledger& ledger, const NodePart& part) {
   const auto node = ledger.nodes.find(part.placed.node);
   return node != ledger.nodes.end() && node->second.instance == part.placed.instance;
@@ -295,8 +298,8 @@ std::optional<Verdict> of_node(const Ledger& ledger, const Presence& presence, c
   return std::nullopt;
 }
 
-// Nothing but the first word of it is known: a worker told to stop by a stranger, a node that never
-// started, a lost state directory.
+// Only the first message about the fault is known: a worker that another program stopped, a node
+// that never started, or a lost state directory.
 Verdict of_cause(const AttemptRecord& attempt) {
   Verdict verdict{.cls = FailureClass::Worker,
                   .reason = attempt.broke_cause,
@@ -337,10 +340,10 @@ Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& j
     return *std::move(verdict);
   if (own) return of_ends(*own);
   if (const std::optional<FirstEnds> ends = first_ends(attempt, by_itself)) {
-    // A rank without peers has nobody whose fault it could suffer from.
+    // A rank without peers cannot fail because of another rank.
     if (attempt.world_size() <= 1) return of_ends(*ends);
-    // Of a killed rank the end is seen when its memory is gone. A peer may have fallen over it, and
-    // muster may have asked for a stop, before that.
+    // The end of a killed rank is seen only when its memory is freed. Before that, a peer may have
+    // failed because of it, and muster may have requested a stop.
     if (const std::optional<FirstEnds> unasked = first_ends(attempt, is_sigkill, killed_by_others))
       return of_ends(*unasked);
     return of_consequence(*ends);
@@ -366,8 +369,8 @@ std::optional<std::string> gives_up(const JobRecord& job, const AttemptRecord& a
   const AttemptRecord* before = job.before(attempt);
   const bool seen_before = before != nullptr && before->verdict && of_program(*before->verdict) &&
                            before->verdict->signature == verdict.signature;
-  // Further than ever: an error of the program itself would have met the last attempt there. Two
-  // faults of the network may look the same.
+  // Further than ever: an error of the program itself would have stopped the last attempt there.
+  // But two faults of the network may look the same.
   const bool further = best_step > step_to_beat(job);
   if (of_program(verdict) && seen_before && !further && !quarantines)
     return verdict.cls == FailureClass::Oom ? "the same want of memory twice in a row"

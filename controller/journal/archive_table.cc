@@ -111,8 +111,8 @@ Result<void> ArchiveTable::add(const JobId& job, std::span<const RowTable::Store
         ErrorCode::DataLoss,
         fmt::format("archiving job '{}': what is archived of it does not parse", job.value));
   for (const RowTable::Stored& row : rows) {
-    // One that cannot be read is kept as it is, for whoever can: a reader is told by
-    // ArchivedJob::damage. It must not keep other jobs from being moved.
+    // A row that cannot be read is kept unchanged, for a release that can read it; a reader gets
+    // ArchivedJob::damage. Such a row must not keep other jobs from being moved.
     const auto event = decode(row.record);
     if (const auto* submitted = event ? std::get_if<core::JobSubmitted>(&event->body) : nullptr) {
       entry.name = submitted->spec.name();
@@ -134,7 +134,7 @@ Result<void> ArchiveTable::add(const JobId& job, std::span<const RowTable::Store
 
 Result<std::vector<ArchivedJob>> ArchiveTable::list(const std::optional<JobId>& before,
                                                     std::size_t most) {
-  // "{" sorts after every letter and digit that an id is made of.
+  // "{" sorts after every letter and digit that occurs in an id.
   const std::string_view bound = before ? std::string_view(before->value) : std::string_view("{");
   std::vector<ArchivedJob> jobs;
   list_.with({bound, static_cast<std::int64_t>(most)});

@@ -1,5 +1,9 @@
-// The table `archive`: finished jobs, each with its rows in one blob under a checksum of its own.
-// Nothing here is needed for a replay.
+// The SQLite table `archive`, which keeps finished jobs. SqliteJournal owns two: one to write, and
+// one to read through a second connection; salvage() makes others for a copy. Each table runs on
+// the thread that uses its Database.
+//
+// The table keeps all rows of a job in one blob, under a checksum of its own. A replay needs
+// nothing from this table.
 #pragma once
 
 #include <optional>
@@ -15,19 +19,20 @@ namespace muster::journal {
 class ArchiveTable {
  public:
   static Result<ArchiveTable> open(Database& database);
-  // For list() and find() alone.
+  // Prepares only what list() and find() need.
   static Result<ArchiveTable> open_to_read(Database& database);
 
-  // Adds the rows to what is there of the job. Inside a transaction of the caller's.
+  // Adds the rows to the rows that the archive already has of this job. Must run inside a
+  // transaction of the caller.
   Result<void> add(const JobId& job, std::span<const RowTable::Stored> rows);
-  // Newest first. A job whose blob is damaged has `damage` set and no rows: the others can still be
-  // shown.
+  // Returns at most `most` jobs, the newest first. A job whose blob is damaged has `damage` set and
+  // no rows, so that the other jobs can still be shown.
   Result<std::vector<ArchivedJob>> list(const std::optional<JobId>& before, std::size_t most);
   Result<std::optional<ArchivedJob>> find(const JobId& job);
-  // Of the `most` oldest those whose last event was before `before`. Inside a transaction of the
-  // caller's.
+  // Checks the `most` oldest jobs, and deletes those whose last event is older than `before`. Must
+  // run inside a transaction of the caller.
   Result<void> drop(WallTime before, std::size_t most);
-  // Copies what is sound; returns how many were not.
+  // Copies the sound jobs to `to`, and returns how many jobs are lost.
   Result<std::size_t> copy_sound(ArchiveTable& to);
 
  private:

@@ -13,8 +13,8 @@
 namespace muster::journal {
 namespace {
 
-// A start replaces the journal's head and writes beside it an endpoint file and SQLite's index of
-// the WAL; each log of a new job takes two more.
+// A start replaces the journal's head; it writes an endpoint file and SQLite's index of the WAL in
+// addition. Each log of a new job needs two more inodes.
 constexpr std::uint64_t kInodesMark = 256;
 
 }  // namespace
@@ -50,7 +50,7 @@ Result<void> Ballast::restore() {
     if (!descriptor) error = ENOSPC;
     if (error == 0 && !whole)
       error = ::posix_fallocate(descriptor.get(), 0, static_cast<off_t>(size_));
-    // an earlier life may have kept a larger one
+    // An earlier incarnation may have made a larger file.
     if (error == 0 && ::ftruncate(descriptor.get(), static_cast<off_t>(size_)) != 0) error = errno;
   }
   if (error != 0) {

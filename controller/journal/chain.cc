@@ -10,7 +10,7 @@
 namespace muster::journal {
 namespace {
 
-// One context a thread: making one costs more than hashing a row.
+// One context for each thread, because making a context costs more than hashing a row.
 EVP_MD_CTX* fresh_context() {
   struct Free {
     void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }

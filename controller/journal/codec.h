@@ -1,11 +1,15 @@
-// The one place where events become records and back. Pure values, no strand.
+// Converts events to records, and records to events; no other code does this. Pure.
 //
-// A record is (format, type, payload): format says how the payload is written (1: a
-// muster.journal.v1.Record), type is the number of the record's kind in its oneof. decode accepts
-// only what it understands whole: an unknown format, kind, field or enum value is Unsupported ("a
-// newer muster wrote this"), a payload that does not parse or contradicts its type is DataLoss.
-// Whether the event makes sense is the caller's matter. encode leaves out what the messages inside
-// an event (a spec, an inventory) have of fields unknown here: whatever it wrote, decode reads.
+// A record is (format, type, payload). `format` names how the payload is written (1: a
+// muster.journal.v1.Record). `type` is the number of the record's kind in its oneof.
+//
+// decode() accepts a record only if it understands all of it:
+// - An unknown format, kind, field or enum value is Unsupported ("a newer muster wrote this").
+// - A payload that does not parse, or that contradicts its type, is DataLoss.
+//
+// decode() does not judge whether the event makes sense; the caller does. encode() leaves out the
+// unknown fields of messages inside an event (a spec, an inventory), so decode() reads whatever
+// encode() wrote.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +34,10 @@ struct Record {
 Record encode(const core::Event& event);
 Result<core::Event> decode(const Record& record);
 
-// "rank_exited", for people; empty: unknown.
+// The name for people, for example "rank_exited"; empty: the type is unknown.
 std::string_view kind_name(std::uint32_t type);
 
-// The job an event is about; nullptr: none.
+// The job that an event is about; nullptr: the event is about no job.
 const JobId* job_of(const core::Event& event);
 
 }  // namespace muster::journal

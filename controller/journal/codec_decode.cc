@@ -15,7 +15,7 @@ namespace pb = ::muster::journal::v1;
 // --- values --------------------------------------------------------------------------------------
 WallTime from_ns(std::int64_t ns) { return WallTime(Duration(ns)); }
 
-// What cannot be understood is collected here, so that each kind below reads as a list of its
+// Collects what cannot be understood, so that the code of each kind below reads as a list of its
 // fields.
 struct Trouble {
   std::string unknown;  // a newer version's value

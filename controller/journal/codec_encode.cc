@@ -100,7 +100,7 @@ void put(pb::ResumePoint& to, const core::ResumePoint& from) {
 struct Writer {
   pb::Record& record;
 
-  // The first fields of every kind that belongs to an attempt, or to a node's part of one.
+  // The first fields of every kind that belongs to an attempt, or to a node's part of an attempt.
   template <class To, class From>
   static void attempt(To& to, const From& from) {
     to.set_job(from.job.value);
@@ -314,8 +314,8 @@ Record encode(const core::Event& event) {
   pb::Record record;
   record.set_at_ns(to_ns(event.at));
   std::visit(Writer{record}, event.body);
-  // A record with one of them could not be read back, and nothing after it. Doors discard or refuse
-  // them before they get here.
+  // Unknown fields would make the record, and everything after it, unreadable. The callers that
+  // receive messages discard or refuse them before they get here.
   record.DiscardUnknownFields();
   Record made{.format = kFormatProto,
               .type = static_cast<std::uint32_t>(record.what_case()),

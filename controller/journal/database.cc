@@ -72,14 +72,14 @@ std::string_view Statement::bytes(int column) const {
 // --- Database ------------------------------------------------------------------------------------
 namespace {
 
-// Something is in it, for all we can tell.
+// True also when stat() fails: then the WAL may have content.
 bool has_wal(const std::filesystem::path& file) {
   struct stat status{};
   return ::stat((file.native() + "-wal").c_str(), &status) == 0 ? status.st_size > 0
                                                                 : errno != ENOENT;
 }
 
-// A database in one file that nobody changes: SQLite makes and locks nothing beside it.
+// A database in one file that nobody changes: SQLite makes no other file, and locks nothing.
 std::string immutable_uri(const std::filesystem::path& file) {
   std::string uri = "file:";
   for (const char letter : file.native()) {
@@ -96,7 +96,7 @@ Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& fi
   std::unique_ptr<Database> database(new Database);
   database->file_ = file;
   if (mode == Mode::Write) {
-    // SQLite would make it 0644; its -wal and -shm take their mode from it.
+    // SQLite would make the file with mode 0644; its -wal and -shm files take their mode from it.
     const io::UniqueFd made(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!made) return fail_errno(fmt::format("opening the journal '{}'", file.native()), errno);
     if (::fchmod(made.get(), 0600) != 0)
@@ -115,12 +115,13 @@ Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& fi
   if (code != SQLITE_OK) return database->failed("opening");
   sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   if (mode == Mode::Inspect) {
-    // Held for ourselves alone, the WAL's index is kept in memory: no -shm file is made or changed.
+    // With an exclusive lock, SQLite keeps the index of the WAL in memory: no -shm file is made or
+    // changed.
     if (auto set = database->execute("PRAGMA locking_mode=EXCLUSIVE; PRAGMA query_only=ON"); !set)
       return fail(std::move(set.error()));
   } else if (mode == Mode::Write) {
-    // A WAL that stays at its size between two lives is overwritten in place: a sync then need not
-    // write the file's length, too.
+    // If the WAL keeps its size over a restart, it is overwritten in place: then a sync need not
+    // write the length of the file, too.
     int keep = 1;
     sqlite3_file_control(handle, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
   }
@@ -142,7 +143,8 @@ Result<Statement> Database::prepare(std::string_view sql) {
   const int code = sqlite3_prepare_v3(handle_.get(), sql.data(), static_cast<int>(sql.size()),
                                       SQLITE_PREPARE_PERSISTENT, &handle, nullptr);
   if (code == SQLITE_ERROR) {
-    // The statements are ours and right: tables they do not fit are not what we made.
+    // The statements are muster's own and correct. Tables that do not fit them were not made by
+    // muster.
     return fail(ErrorCode::DataLoss,
                 fmt::format("using the journal '{}': its tables are damaged: {}", file_.native(),
                             sqlite3_errmsg(handle_.get())));

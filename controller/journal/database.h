@@ -1,5 +1,9 @@
-// SQLite in our terms: a connection, prepared statements, Results. The only file that includes
-// sqlite3.h. One thread at a time; what is not stepped to its end is reset by Statement's next use.
+// A small C++ interface to SQLite: a connection, prepared statements, and Results. SqliteJournal
+// and salvage() open and own the databases. One thread at a time uses a Database and its
+// statements.
+//
+// Only database.cc includes sqlite3.h. A statement that was not stepped to its end is reset by its
+// next use.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +21,7 @@ struct sqlite3_stmt;
 
 namespace muster::journal {
 
-// Bytes are written as BLOB, string_view as TEXT.
+// Bytes are written as BLOB, a string_view as TEXT.
 struct Bytes {
   std::string_view data;
 };
@@ -31,10 +35,10 @@ class Statement {
   Statement(Statement&&) = default;
   Statement& operator=(Statement&&) = default;
 
-  // Starts anew with these values. The views must live until the statement has been stepped to its
-  // end.
+  // Resets the statement and binds these values. The views must live until the statement is stepped
+  // to its end.
   Statement& with(std::initializer_list<Bound> values);
-  // True: a row is there. False: the end.
+  // Returns true if there is a row, false at the end.
   Result<bool> step();
   // Steps to the end of a statement that returns no rows.
   Result<void> run();
@@ -55,12 +59,12 @@ class Statement {
 class Database {
  public:
   enum class Mode {
-    Write,  // makes the file (0600) where there is none
-    // beside a connection of this process that writes, and on a thread of its own: what was
-    // committed last, held up by nothing
+    Write,  // makes the file (mode 0600) if it is missing
+    // In addition to a connection of this process that writes, and on another thread. Reads the
+    // newest committed state, and waits for nobody.
     Read,
-    // reads only: the file and its WAL stay as they are even when closed, and no other file is
-    // made; nobody else may have it open
+    // Only reads. The file and its WAL do not change, not even when the database is closed, and no
+    // other file is made. Nobody else may have the database open.
     Inspect,
   };
   static Result<std::unique_ptr<Database>> open(const std::filesystem::path& file, Mode mode);
@@ -70,8 +74,7 @@ class Database {
 
   Result<void> execute(const char* sql);
   Result<Statement> prepare(std::string_view sql);
-  // BEGIN IMMEDIATE … COMMIT; rolled back when `work` fails or throws. `before_commit` runs
-  // between.
+  // Runs `work` between BEGIN IMMEDIATE and COMMIT. Rolls back when `work` fails or throws.
   template <class Work>
   Result<void> transaction(const Work& work) {
     if (auto begun = execute("BEGIN IMMEDIATE"); !begun) return begun;
@@ -82,14 +85,15 @@ class Database {
     if (Result<void> done = work(); !done) return done;
     return execute("COMMIT");
   }
-  // Ends an open transaction without effect; nothing to do outside of one.
+  // Ends an open transaction without effect. Does nothing outside of a transaction.
   void rollback() noexcept;
 
   [[nodiscard]] int changes() const;
-  // The last failure was for want of room on the disk.
+  // True if the last failure was a lack of room on the disk.
   [[nodiscard]] bool no_room() const;
-  // From now on closing moves what the WAL holds into the database file. Until then it does not:
-  // what turns out to be damaged, or an old database beside a newer WAL, stays as it was found.
+  // From now on, closing moves the content of the WAL into the database file. Before this call,
+  // closing does not: a database that turns out to be damaged, or an old database next to a newer
+  // WAL, stays as it was found.
   void checkpoint_on_close();
 
  private:

@@ -47,7 +47,7 @@ Result<void> sync_directory(const std::filesystem::path& dir) {
 
 namespace {
 
-// " (pid 7)", as the lock file says; empty: it says nothing.
+// For example " (pid 7)", read from the lock file; empty: the lock file names no pid.
 std::string holder_of(const io::UniqueFd& descriptor) {
   std::array<char, 32> text{};
   const ssize_t size = ::pread(descriptor.get(), text.data(), text.size(), 0);
@@ -71,7 +71,7 @@ Result<DirectoryLock> DirectoryLock::take(const std::filesystem::path& dir) {
                             dir.native(), holder_of(descriptor)));
   }
   const std::string pid = fmt::format("{}\n", ::getpid());
-  // For people only: what cannot be written is no reason to stop.
+  // The pid is only for people: a failed write is no reason to stop.
   if (::ftruncate(descriptor.get(), 0) != 0 ||
       ::pwrite(descriptor.get(), pid.data(), pid.size(), 0) < 0)
     errno = 0;

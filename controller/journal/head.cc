@@ -21,7 +21,7 @@ constexpr std::size_t kSlot = 512;
 constexpr std::string_view kMagic = "muster-journal-head-1";
 constexpr std::string_view kBehindMagic = "muster-journal-behind-1 ";
 
-// The cluster id is there for people only: one that does not fit this line is left out.
+// The cluster id is there only for people: an id that does not fit this line is left out.
 std::string shown(const ClusterId& cluster) {
   const auto plain = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
@@ -33,7 +33,7 @@ std::string shown(const ClusterId& cluster) {
 }
 
 // One line of text, so that a person can read it, padded with spaces: magic, journal, index, chain,
-// cluster, checksum of all before it.
+// cluster, and a checksum of all of these.
 std::string slot_of(const Head& head) {
   std::string text = fmt::format("{} {} {} {} {}", kMagic, head.journal_id, head.index.value,
                                  head.chain.hex(), shown(head.cluster));
@@ -118,7 +118,7 @@ Result<HeadFile> HeadFile::create(const std::filesystem::path& file, const Head&
 Result<void> HeadFile::mark_behind(const std::filesystem::path& file, std::string_view why) {
   const std::filesystem::path kept = before_mark(file);
   ::unlink(kept.c_str());
-  ::link(file.c_str(), kept.c_str());  // failing costs only the way back from a false alarm
+  ::link(file.c_str(), kept.c_str());  // if this fails, a false alarm cannot be undone
   if (auto made = io::replace_file(file, mark_of(why), io::Durable::Yes); !made)
     return fail(std::move(made.error()).in(kMarking));
   return {};
@@ -126,7 +126,7 @@ Result<void> HeadFile::mark_behind(const std::filesystem::path& file, std::strin
 
 Result<void> HeadFile::mark_behind_in_place(const std::filesystem::path& file,
                                             std::string_view why) {
-  ::unlink(before_mark(file).c_str());  // the same blocks
+  ::unlink(before_mark(file).c_str());  // it may use the same blocks
   std::string text = mark_of(why);
   text.resize(2 * kSlot, ' ');
   const io::UniqueFd descriptor(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
@@ -141,8 +141,8 @@ Result<void> HeadFile::mark_behind_in_place(const std::filesystem::path& file,
 
 Result<void> HeadFile::write(const Head& head) {
   const std::string slot = slot_of(head);
-  // Its blocks are there since create(): where files are overwritten in place, this cannot run out
-  // of room.
+  // The blocks exist since create(). On a file system that overwrites files in place, this write
+  // cannot run out of room.
   if (::pwrite(descriptor_.get(), slot.data(), slot.size(),
                next_slot_ * static_cast<off_t>(kSlot)) != static_cast<ssize_t>(slot.size())) {
     return fail_errno(fmt::format("writing the journal's head '{}'", file_.native()), errno);

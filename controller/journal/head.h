@@ -1,19 +1,25 @@
-// The head file: the journal's newest index and chain value, beside the database, so that a
-// database that lost its newest rows is known for what it is.
+// The head file: the journal's newest index and chain value, next to the database. SqliteJournal
+// owns the HeadFile, and creates it when it loads. One thread at a time uses it, the thread that
+// calls the journal.
 //
-// Two slots of 512 bytes, written in turn, in place, with a checksum each; the newest sound one
-// counts. Written after each commit without a sync of its own, hence:
-//   - what it names was durable before it was written: a database behind its head has lost rows;
-//   - a head behind its database is ordinary after a power cut (the kernel had not written it yet),
-//     and up to date after the death of a process;
-//   - a torn write hurts one slot, the other is one batch older.
-// In place, not temp and rename: on ext4 a rename over a file flushes the new one's data, a second
-// sync on the path of every batch.
+// With the head file, a load notices that a database has lost its newest rows.
 //
-// A journal that turned out to be older than it must be, whole directory and all, gets a mark in
-// place of its head: one line of text that says how that was known. Nobody can tell then how far
-// the journal had gone: read() is DataLoss with that sentence, of an older release with one of its
-// own. One thread at a time.
+// The file has two slots of 512 bytes, each with a checksum. They are written in turn and in place;
+// the newest sound slot counts. A slot is written after each commit, without a sync of its own.
+// Three facts follow:
+// - What the head names was durable before the head was written. So a database that is behind its
+//   head has lost rows.
+// - A head that is behind its database is ordinary after a power cut, because the kernel had not
+//   written the head yet. After the death of a process the head is up to date.
+// - A torn write damages one slot; the other slot is one batch older.
+//
+// The write is in place, and not to a temporary file with a rename. On ext4, a rename over a file
+// flushes the new file's data, which would be a second sync on the path of every batch.
+//
+// When a journal turns out to be older than it must be, including its whole directory, a mark
+// replaces its head: one line of text that names how this was noticed. Then nobody knows how far
+// the journal had gone. read() returns DataLoss with that sentence; the read() of an older release
+// returns DataLoss with a sentence of its own.
 #pragma once
 
 #include <filesystem>
@@ -39,17 +45,19 @@ struct Head {
 
 class HeadFile {
  public:
-  // Nothing: the file is not there. DataLoss: it is there and neither slot is sound, or it is a
-  // mark.
+  // Nothing: the file does not exist. DataLoss: the file exists, but neither slot is sound, or the
+  // file is a mark.
   static Result<std::optional<Head>> read(const std::filesystem::path& file);
-  // Both slots from `head`, durably, by temp and rename; open for write() then.
+  // Writes both slots from `head`, durably, through a temporary file and a rename. The result is
+  // open for write().
   static Result<HeadFile> create(const std::filesystem::path& file, const Head& head);
-  // The sentence of a mark that stands in the head's place; nothing: there is none.
+  // The sentence of the mark that replaced the head; nothing: there is no mark.
   static std::optional<std::string> behind(const std::filesystem::path& file);
-  // The mark, durably, by temp and rename. `why`: one line, cut where it is longer than a head. The
-  // head that was there stays beside it as `head.before-mark`.
+  // Writes the mark durably, through a temporary file and a rename. `why` is one line, cut if it is
+  // longer than a head. The old head stays in the same directory as `head.before-mark`.
   static Result<void> mark_behind(const std::filesystem::path& file, std::string_view why);
-  // The same over the head's own blocks, which a full disk has: nothing of the head stays.
+  // The same, but overwrites the head's own blocks, which exist on a full disk, too. Nothing of the
+  // head stays.
   static Result<void> mark_behind_in_place(const std::filesystem::path& file, std::string_view why);
 
   Result<void> write(const Head& head);

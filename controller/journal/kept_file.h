@@ -1,6 +1,9 @@
-// That a file which is written by an open descriptor still is the one that its path names: what is
-// removed or replaced under a running daemon takes every later write without an error, and none of
-// them is found again. Costs a stat(2) a look. One thread.
+// Checks whether the file behind an open descriptor is still the file that its path names.
+// SqliteJournal owns two: one for the database and one for the WAL. One thread uses it, the thread
+// that calls the journal.
+//
+// If somebody removes or replaces a file under a running daemon, every later write succeeds without
+// an error, and nobody finds what was written. Each check costs one stat(2).
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +19,7 @@ namespace muster::journal {
 class KeptFile {
  public:
   explicit KeptFile(std::filesystem::path file) : file_(std::move(file)) {}
-  // The first look remembers it. DataLoss: it is gone, or another.
+  // The first check remembers the file. DataLoss: the file is gone, or the path names another file.
   Result<void> check();
 
  private:

@@ -10,7 +10,7 @@ namespace muster::journal {
 
 void LiveRows::add(JournalIndex index, const core::Event& event) {
   if (const auto* started = std::get_if<core::ControllerStarted>(&event.body)) {
-    // A loss shows in how far it is from the start before: both stay.
+    // The distance from the start before shows a loss, so both rows stay.
     if (core::attempts_lost(std::exchange(epoch_, started->epoch), started->epoch) > 0)
       starts_ = {};
     only_ends_matter(starts_, index);
@@ -25,8 +25,8 @@ void LiveRows::add(JournalIndex index, const core::Event& event) {
     if (!fresh) superseded_.push_back(std::exchange(known->second, index));
     if (jobs_.contains(archived->job)) unmoved_.insert(archived->job);
   } else if (const auto* dropped = std::get_if<core::TombstoneDropped>(&event.body)) {
-    // Its other rows would come back to life without the JobArchived: it stays until they are
-    // moved.
+    // Without the JobArchived, the job's other rows would become a live job again. So JobArchived
+    // stays until they are moved.
     if (const auto known = archived_.find(dropped->job);
         known != archived_.end() && !jobs_.contains(dropped->job)) {
       superseded_.push_back(known->second);

@@ -1,15 +1,16 @@
-// Which rows of a journal are still needed by a replay: shared by every implementation, so that
-// they agree on what may go. A value, fed with every event in index order.
+// Tracks which rows of a journal a replay still needs. Every implementation of the journal uses it,
+// so that they agree on the rows that may go. Plain value, to which the owner passes every event in
+// index order.
 //
-// What goes, and why a replay comes to the same ledger without it:
-//   - every row of a job that has a JobArchived, but that one row: it carries the tombstone; the
-//     others live in the archive;
-//   - JobArchived and TombstoneDropped of a job whose tombstone was dropped: together they say
-//     nothing;
-//   - of the ControllerStarted rows all but the first, the last, and the two around each accepted
-//     loss: what these say of the jobs, no other row says;
-//   - of each node's NodeRegistered rows all but the first and the last;
-//   - NodeDeclaredDead of a node that has registered since, or was declared dead again.
+// These rows go; without them, a replay produces the same ledger:
+// - Of a job that has a JobArchived, every row except that one. JobArchived carries the tombstone;
+//   the other rows are in the archive.
+// - JobArchived and TombstoneDropped of a job whose tombstone was dropped: together they have no
+//   effect.
+// - Of the ControllerStarted rows, all except the first, the last, and the two around each accepted
+//   loss. What these rows record about the jobs is in no other row.
+// - Of each node's NodeRegistered rows, all except the first and the last.
+// - NodeDeclaredDead of a node that has registered since, or that was declared dead again.
 #pragma once
 
 #include <map>
@@ -25,16 +26,17 @@ class LiveRows {
  public:
   void add(JournalIndex index, const core::Event& event);
 
-  // The job's rows but JobArchived and TombstoneDropped, in order; empty: none.
+  // The job's rows except JobArchived and TombstoneDropped, in order; empty: there are none.
   [[nodiscard]] const std::vector<JournalIndex>& of_job(const JobId& job) const;
   [[nodiscard]] bool has_archived_record(const JobId& job) const { return archived_.contains(job); }
-  // Jobs whose JobArchived is there, and other rows, too: the move was not done, or was lost.
+  // Jobs that have a JobArchived and also other rows: the move to the archive was not done, or was
+  // lost.
   [[nodiscard]] const std::set<JobId>& unmoved() const { return unmoved_; }
-  // Rows that say nothing any more, ascending.
+  // Rows that have no effect any more, ascending.
   [[nodiscard]] std::vector<JournalIndex> superseded() const;
 
-  void moved(const JobId& job);  // of_job() is gone
-  void dropped();                // superseded() are gone
+  void moved(const JobId& job);  // the rows of of_job() are gone
+  void dropped();                // the rows of superseded() are gone
 
  private:
   struct Pair {
@@ -43,7 +45,7 @@ class LiveRows {
   void only_ends_matter(Pair& pair, JournalIndex index);
 
   std::unordered_map<JobId, std::vector<JournalIndex>> jobs_;
-  std::unordered_map<JobId, JournalIndex> archived_;  // JobArchived, by job
+  std::unordered_map<JobId, JournalIndex> archived_;  // index of JobArchived, by job
   std::set<JobId> unmoved_;
   std::map<NodeName, Pair> nodes_;
   std::map<NodeName, JournalIndex> dead_;

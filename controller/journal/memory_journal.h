@@ -1,7 +1,9 @@
-// The journal for tests and the simulator: the same rules (live_rows.h), in memory. A MemoryDisk
-// outlives the journals opened on it, as a disk outlives processes; it remembers, can be told to
-// fail before or after the effect, and, told to sync lazily, to forget what was acknowledged (for
-// the test that shows this is noticed). Threads as journal.h says.
+// The journal for tests: it follows the same rules (live_rows.h), but in memory. A test creates it,
+// together with a MemoryDisk that outlives the journals opened on it, as a disk outlives processes.
+// The threads are those of journal.h.
+//
+// A MemoryDisk can fail an append before or after the effect. With `lazy` it forgets rows that
+// append() has acknowledged; a test uses this to show that such a loss is noticed.
 #pragma once
 
 #include <map>
@@ -18,19 +20,19 @@ class MemoryDisk {
  public:
   enum class Fail {
     Never,
-    BeforeEffect,  // the next append fails and nothing of it is there
-    AfterEffect,   // the next append fails, and everything of it is there: the ambiguous one
+    BeforeEffect,  // the next append fails, and nothing of it is stored
+    AfterEffect,   // The next append fails, and all of it is stored: the caller cannot know which.
   };
   Fail fail_next_append = Fail::Never;
-  bool lazy = false;  // a mutant: append returns before the sync
+  bool lazy = false;  // a mutant: append() returns before the sync
 
-  void sync();        // what is pending becomes durable
-  void lose_power();  // what is pending is gone
+  void sync();        // pending rows become durable
+  void lose_power();  // pending rows are lost
   [[nodiscard]] std::size_t appends() const { return appends_; }
 
  private:
   friend class MemoryJournal;
-  std::vector<Row> rows_;    // live ones, ascending
+  std::vector<Row> rows_;    // live rows, ascending
   std::size_t durable_ = 0;  // of rows_
   JournalIndex last_, durable_last_;
   std::mutex archive_mutex_;

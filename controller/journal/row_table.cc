@@ -7,7 +7,7 @@
 namespace muster::journal {
 namespace {
 
-constexpr std::uint32_t kBridge = 0;  // format
+constexpr std::uint32_t kBridge = 0;  // value of `format`
 constexpr std::size_t kBridgeSize = 8 + 1 + 16;
 
 std::string bridge_payload(const Digest& previous, JournalIndex from, JournalIndex to, bool lost,
@@ -20,7 +20,7 @@ std::string bridge_payload(const Digest& previous, JournalIndex from, JournalInd
   return payload.append(seal.view());
 }
 
-// False: it cannot be read as a row at all.
+// Returns false if the statement's row cannot be read as a row of the journal.
 bool read_row(const Statement& statement, RowTable::Stored& row) {
   row.index = JournalIndex(static_cast<std::uint64_t>(statement.number(0)));
   row.record.format = static_cast<std::uint32_t>(statement.number(1));
@@ -154,7 +154,7 @@ Result<void> RowTable::remove_run(JournalIndex first, JournalIndex last) {
   JournalIndex from = first, to = last;
   Digest chain = (*end)->chain;
   bool lost = false;
-  // A bridge that ends right before, and one that begins right after, become part of this one.
+  // A bridge that ends right before this one, or begins right after it, becomes part of it.
   auto before = find(JournalIndex(first.value - 1));
   if (!before) return fail(std::move(before.error()));
   if (*before && (*before)->is_bridge()) {

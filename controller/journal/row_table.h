@@ -1,13 +1,17 @@
-// The table `rows`: live rows, and bridges over those that are gone. Writes belong inside a
-// transaction of the caller's.
+// The SQLite table `rows`: live rows, and bridges over the rows that are gone. SqliteJournal owns
+// one, and salvage() makes others for a copy. Each table runs on the thread that uses its Database;
+// writes must run inside a transaction of the caller.
 //
-//   idx   1 2 5 6 9 a live row: its chain value covers the one before it and itself
-//        row   row bridge row bridge a bridge: stands at the last index it covers, says from where,
-//              has the chain value of that index,
-//                   (3-5)         (7-9) and a seal over the value before it, so that it cannot hide
-//                                 a row it was not made for
+//   idx    1     2     5        6     9
+//         row   row   bridge   row   bridge
+//                     (3-5)          (7-9)
 //
-// Bridges that touch become one: there are never more of them than live rows, plus one.
+//   a live row: its chain value covers the chain value before it and the row itself
+//   a bridge:   has the last index that it covers; names the first index that it covers; has the
+//               chain value of its last index, and a seal over the chain value before it, so that
+//               it cannot hide a row for which it was not made
+//
+// Adjacent bridges become one, so there are never more bridges than live rows, plus one.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +25,9 @@
 
 namespace muster::journal {
 
-// Indexes covered by a lost bridge when nobody can tell how many rows there were: more than a
-// journal ever gets (500 a second for 60 years), few enough to stay exact in JSON's numbers.
+// The number of indexes that a lost bridge covers when nobody knows how many rows were lost. No
+// journal ever gets so many rows (500 a second for 60 years), and the number is small enough to
+// stay exact in JSON's numbers.
 inline constexpr std::uint64_t kRowsUnknown = 1'000'000'000'000;
 
 class RowTable {
@@ -33,29 +38,30 @@ class RowTable {
     JournalIndex index;
     Record record;
     Digest chain;
-    JournalIndex from;  // a bridge: the first index it covers; else as index
+    JournalIndex from;  // a bridge: the first index that it covers; a row: same as index
     bool lost = false;  // a bridge over rows that --accept-loss gave up
     [[nodiscard]] bool is_bridge() const { return record.format == 0; }
   };
   struct End {
     JournalIndex last;  // of the sound rows from the beginning
-    Digest chain;       // at last
-    // chain at the index asked for; nothing: beyond the end, or inside a bridge
+    Digest chain;       // at `last`
+    // The chain value at the index `mark`. Nothing: the index is beyond the end, or inside a
+    // bridge.
     std::optional<Digest> at_mark;
-    std::string damage;  // not empty: what is wrong right after last
+    std::string damage;  // not empty: what is wrong right after `last`
   };
-  // Every sound row and bridge in order, up to the first damage. An error of `each` ends the walk
-  // and is returned.
+  // Passes every sound row and bridge to `each`, in order, up to the first damage. An error of
+  // `each` ends the walk and is returned.
   Result<End> walk(JournalIndex mark, const std::function<Result<void>(const Stored&)>& each);
 
   Result<void> insert(JournalIndex index, const Record& record, const Digest& chain);
-  // As it stands: bridges too.
+  // Writes the row or bridge unchanged.
   Result<void> copy(const Stored& row);
-  // A bridge from..to for rows that were lost, after a row with this chain value; the new value at
-  // `to`.
+  // Writes a bridge from..to over lost rows, after a row with the chain value `previous`. Returns
+  // the new chain value at `to`.
   Result<Digest> bridge_lost(const Digest& previous, JournalIndex from, JournalIndex to);
   Result<std::optional<Stored>> find(JournalIndex index);
-  // Takes these live rows out (ascending), bridging each gap.
+  // Removes these live rows (ascending), and bridges each gap.
   Result<void> remove(std::span<const JournalIndex> rows);
 
  private:

@@ -37,7 +37,7 @@ Result<void> sync_file(const fs::path& file) {
   return {};
 }
 
-// The damaged side, as far as it can be opened at all.
+// The damaged database, as far as it can be opened.
 struct Source {
   std::unique_ptr<Database> database;
   std::string journal_id;
@@ -48,14 +48,15 @@ Result<Source> open_source(const fs::path& file, const std::optional<Head>& head
   Source source;
   if (!is_there(file)) return source;
   auto database = Database::open(file, Database::Mode::Inspect);
-  // What is damaged beyond opening is as good as empty; a disk that cannot be read is not.
+  // A database that is too damaged to be opened counts as empty; a disk that cannot be read does
+  // not.
   const auto as_empty = [](Error error) -> Result<Source> {
     if (error.code == ErrorCode::DataLoss) return Source{};
     return fail(std::move(error));
   };
   if (!database) return as_empty(std::move(database.error()));
-  // The id begins the chain. Where the database's own does not fit its first row, the head file's
-  // may.
+  // The id is the beginning of the chain. If the database's own id does not fit its first row, the
+  // id in the head file may fit.
   std::vector<std::string> ids;
   auto id = journal_id_of(**database);
   if (!id && id.error().code != ErrorCode::DataLoss) return fail(std::move(id.error()));
@@ -93,7 +94,7 @@ Result<Salvage> salvage(const fs::path& dir, const std::optional<Head>& head) {
   {
     auto database = Database::open(copy, Database::Mode::Write);
     if (!database) return fail(std::move(database.error()));
-    // One file, no WAL beside it: it is about to be renamed.
+    // One file without a WAL next to it, because the file is about to be renamed.
     if (auto set = (*database)->execute("PRAGMA journal_mode=DELETE; PRAGMA synchronous=FULL");
         !set)
       return fail(std::move(set.error()));
@@ -144,7 +145,7 @@ Result<std::optional<std::string>> finish_salvage(const fs::path& dir) {
   std::string aside;
   for (int number = 1; aside.empty() || is_there(dir / aside); ++number)
     aside = fmt::format("journal.damaged-{}.db", number);
-  // The WAL first: never may the new database stand beside the old one's WAL.
+  // The WAL moves first: the new database must never be in the same directory as the old WAL.
   if (auto moved = rename_file(place.native() + "-wal", (dir / aside).native() + "-wal"); !moved)
     return fail(std::move(moved.error()));
   ::unlink((place.native() + "-shm").c_str());

@@ -1,11 +1,15 @@
-// --accept-loss: a new database from the sound rows of a damaged one, which is kept beside it. The
-// directory's lock is held.
+// The work of --accept-loss: makes a new database from the sound rows of a damaged one, and keeps
+// the damaged one in the same directory. SqliteJournal calls these functions while it opens and
+// loads, on that caller's thread. The caller must own the directory's lock.
 //
-// Crash-safe by one commit point, the rename of the finished, synced copy to `journal.db.salvaged`:
-//   before it   nothing of the old journal was touched; the next start finds the same damage
-//   after it    finish_salvage, which every open() runs, does the rest again from wherever it
-//               stopped: the WAL aside (else SQLite would play the old WAL into the new database),
-//               the old database aside, the head as of the new one, the new one in place
+// One commit point makes this safe against crashes: the rename of the finished and synced copy to
+// `journal.db.salvaged`.
+// - Before the commit point, nothing of the old journal has changed. The next start finds the same
+//   damage.
+// - After the commit point, finish_salvage(), which every open() that may write runs, does the
+//   remaining steps again from wherever they stopped. The steps are: move the old WAL away, move
+//   the old database away, write the head of the new database, move the new database to its final
+//   name. The WAL is first, because SQLite would play it into the new database.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +23,18 @@
 namespace muster::journal {
 
 struct Salvage {
-  JournalIndex sound;  // last row kept
-  // first index that new rows get; between the two a bridge stands, so that no index is used twice
+  JournalIndex sound;  // last row that was kept
+  // First index that new rows get. A bridge covers the indexes between the two, so that no index is
+  // used twice.
   JournalIndex next;
   std::size_t archived_lost = 0;    // archived jobs that could not be kept
-  bool archive_unreadable = false;  // none could be kept, and nobody knows how many there were
+  bool archive_unreadable = false;  // none could be kept, and their number is unknown
 };
 
-// `head`: what the head file says, if it can be read. The database may be missing or unreadable:
-// then nothing of it is kept.
+// `head` is the content of the head file, if it can be read. If the database is missing or
+// unreadable, nothing of it is kept.
 Result<Salvage> salvage(const std::filesystem::path& dir, const std::optional<Head>& head);
-// Nothing to do when there is no finished salvage. Returns the name the damaged database got.
+// Does nothing when there is no finished salvage. Returns the new name of the damaged database.
 Result<std::optional<std::string>> finish_salvage(const std::filesystem::path& dir);
 
 }  // namespace muster::journal

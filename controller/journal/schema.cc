@@ -13,11 +13,11 @@ namespace muster::journal {
 namespace {
 
 constexpr std::int64_t kApplication = 0x6d757374;  // "must"
-// of the tables; a record's own format is in its row
+// version of the tables; the format of a record is in its row
 constexpr std::int64_t kVersion = 1;
 
 // rows: idx is the journal index; format 0 is a bridge over rows that are gone (row_table.h).
-// archive: one row a job, checksum over the other columns.
+// archive: one row for each job; the checksum covers the other columns.
 constexpr const char* kTables =
     "CREATE TABLE meta(key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;CREATE "
     "TABLE rows(idx INTEGER PRIMARY KEY NOT NULL, format INTEGER NOT NULL, type INTEGER NOT NULL, "

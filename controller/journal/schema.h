@@ -1,5 +1,7 @@
-// The tables of a journal database, and the numbers that say what it is. docs/journal.md has the
-// reasons.
+// The tables of a journal database, and the numbers that identify it. SqliteJournal and salvage()
+// call these functions. They run on the thread that uses the Database.
+//
+// docs/journal.md explains the reasons.
 #pragma once
 
 #include <optional>
@@ -10,10 +12,11 @@
 
 namespace muster::journal {
 
-// Its journal id. Nothing: an empty file, or one whose making was cut short. DataLoss: it is not a
-// journal, or cannot be read. Unsupported: a newer muster's.
+// Returns the id of the journal. Nothing: the file is empty, or its creation was interrupted.
+// DataLoss: the file is not a journal, or cannot be read. Unsupported: a newer muster made the
+// journal.
 Result<std::optional<std::string>> journal_id_of(Database& database);
-// Makes the tables, all or nothing.
+// Makes all tables, or none.
 Result<void> make_tables(Database& database, const std::string& journal_id);
 // 32 hexadecimal digits from the system's random source.
 Result<std::string> new_journal_id();

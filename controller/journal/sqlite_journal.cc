@@ -18,12 +18,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Of unknown losses in one journal's life: beyond it attempts' numbers would no longer fit theirs
-// (a loss moves them on by up to two million).
+// How many unknown losses one journal may accept. After more losses, the attempt numbers would
+// exceed their range (one loss increases them by up to two million).
 constexpr std::uint64_t kUnknownLossesMost = 500;
-// archived jobs that go when one comes: more than one, so that what has piled up goes as well
+// How many archived jobs are dropped when one is archived. It is more than one, so that a backlog
+// shrinks as well.
 constexpr std::size_t kDropMost = 4;
-// A start writes less: its own row, the head, SQLite's index of the WAL.
+// A start writes less than this: its own row, the head, and SQLite's index of the WAL.
 constexpr std::uint64_t kStartBytes = 4 << 20;
 
 }  // namespace
@@ -36,8 +37,8 @@ SqliteJournal::SqliteJournal(SqliteOptions options, DirectoryLock lock)
       wal_kept_(options_.dir / "journal.db-wal") {}
 
 SqliteJournal::~SqliteJournal() {
-  // Not needed for safety: it only lets a head as new as the database outlive a power cut after a
-  // stop in good order.
+  // Not needed for safety. After an orderly stop, this sync lets a head as new as the database
+  // survive a power cut.
   if (head_file_ && !failed_) (void)head_file_->sync();
 }
 
@@ -63,7 +64,7 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(SqliteOptions options
 
 // --- load ----------------------------------------------------------------------------------------
 fs::path SqliteJournal::database_file() const {
-  // What an accepted loss saved, and no start has put in its place yet.
+  // What an accepted loss saved, and what no start has renamed yet.
   fs::path salvaged = options_.dir / "journal.db.salvaged";
   if (std::error_code ignored; options_.read_only && fs::exists(salvaged, ignored)) return salvaged;
   return options_.dir / "journal.db";
@@ -88,8 +89,8 @@ Result<void> SqliteJournal::open_database(bool make) {
       !set)
     return set;
   if (!options_.read_only) {
-    // synchronous=FULL syncs the WAL in each commit; the database file itself is synced by
-    // checkpoints only.
+    // synchronous=FULL syncs the WAL in each commit; only checkpoints sync the database file
+    // itself.
     if (auto set = (*database)->execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL"); !set)
       return set;
   }
@@ -133,7 +134,7 @@ Result<SqliteJournal::Loaded> SqliteJournal::verify(const std::function<void(con
   };
   std::string head_trouble;
   const fs::path file = database_file();
-  const bool salvaged = file.extension() == ".salvaged";  // it gets its head with its place
+  const bool salvaged = file.extension() == ".salvaged";  // it gets its head when it is renamed
   if (auto head = HeadFile::read(options_.dir / "head"); salvaged) {
     found_head_.reset();
   } else if (head) {
@@ -164,7 +165,7 @@ Result<SqliteJournal::Loaded> SqliteJournal::verify(const std::function<void(con
   if (!end->damage.empty()) return damaged(std::move(end->damage), true);
   if (!head_trouble.empty()) return damaged(std::move(head_trouble), false);
   if (!found_head_) {
-    // new: its making ends with the head file
+    // A new journal: its creation ends with the head file.
     if (loaded.last.value == 0 || salvaged) return loaded;
     return damaged(fmt::format("the head file '{}' is gone, so that nobody can tell whether the "
                                "database is the newest",
@@ -189,8 +190,8 @@ Result<SqliteJournal::Loaded> SqliteJournal::verify(const std::function<void(con
   return loaded;
 }
 
-// The database is sound, but no head file says how far it went: it may be an old copy. Its rows
-// stay; no index that anybody can have seen is used again.
+// The database is sound, but no head file shows how far it went: it may be an old copy. Its rows
+// stay, and no index that anybody may have seen is used again.
 Result<void> SqliteJournal::accept_unknown_loss(const Loaded& loaded) {
   const JournalIndex from(loaded.last.value + 1), to(loaded.last.value + kRowsUnknown);
   auto bridged = database_->transaction([&]() -> Result<void> {
@@ -220,9 +221,8 @@ Result<void> SqliteJournal::accept_loss(const Loaded& loaded,
   auto aside = finish_salvage(options_.dir);
   if (!aside) return fail(std::move(aside.error()).in("saving what is sound of the journal"));
   if (auto opened = open_database(false); !opened) return opened;
-  // What the damaged database gave up to its first damage has been passed on; there is more only
-  // when that one could not be opened,
-  // or when it had lost its id.
+  // The rows of the damaged database up to its first damage have been passed on. There are more
+  // rows only when that database could not be opened, or when it had lost its id.
   auto end = replay(loaded.last, {}, each);
   if (!end) return fail(std::move(end.error()));
   MUSTER_ASSERT(saved->sound >= loaded.last && end->last.value + 1 == saved->next.value,
@@ -239,7 +239,7 @@ Result<void> SqliteJournal::accept_loss(const Loaded& loaded,
   return {};
 }
 
-// "doing what: what is wrong; what is sound and what would be lost; what to do".
+// The form is "doing what: what is wrong; what is sound and what would be lost; what to do".
 Error SqliteJournal::refusal(const Loaded& loaded) const {
   const std::uint64_t newest = found_head_ ? found_head_->index.value : 0;
   std::string extent = "which rows are sound shows only when it is taken apart",
@@ -359,7 +359,7 @@ Result<void> SqliteJournal::append(std::span<const Row> batch) {
     written = write_batch(batch, records, chain);
   }
   if (written) written = database_kept_.check();
-  if (written) written = wal_kept_.check();  // made by the first write
+  if (written) written = wal_kept_.check();  // the first write makes the WAL
   if (!written) {
     failed_ = true;
     return fail(std::move(written.error()).in(doing));
@@ -382,21 +382,21 @@ Result<void> SqliteJournal::append(std::span<const Row> batch) {
   return {};
 }
 
-// After a full disk: as soon as there is room, so that the next one is survived, too. Costs one
-// statvfs till then.
+// Runs after a full disk: as soon as there is room, so that the journal survives the next full
+// disk, too. Until then each call costs one statvfs.
 void SqliteJournal::restore_ballast() {
   if (loaded_ && !failed_ && !ballast_.there()) (void)ballast_.restore();
 }
 
 // --- archive -------------------------------------------------------------------------------------
-// Commits without a sync. The WAL is written in order and valid only up to its first hole, so this
-// is undone as a whole or, at the latest with the next append's sync, durable as a whole; undone,
-// it is found and done again by load().
+// Commits without a sync. The WAL is written in order, and is valid only up to its first hole. So
+// this commit is undone as a whole, or becomes durable as a whole (at the latest with the sync of
+// the next append). If it is undone, load() notices this and repeats the work.
 Result<void> SqliteJournal::unsynced(const std::function<Result<void>()>& work) {
   if (auto set = database_->execute("PRAGMA synchronous=NORMAL"); !set) return set;
   Result<void> done = database_->transaction(work);
   if (auto set = database_->execute("PRAGMA synchronous=FULL"); !set) {
-    failed_ = true;  // no append may go on without its sync
+    failed_ = true;  // no append may continue without its sync
     return set;
   }
   return done;
@@ -454,7 +454,7 @@ Result<void> SqliteJournal::archive(const JobId& job) {
 
 Result<ArchiveTable*> SqliteJournal::archive_to_read() {
   MUSTER_ASSERT(loaded_, "a journal used before it was loaded");
-  if (options_.read_only) return &*archive_;  // that connection lets no other in
+  if (options_.read_only) return &*archive_;  // that connection admits no other
   if (!read_archive_) {
     auto database = Database::open(database_file(), Database::Mode::Read);
     if (!database) return fail(std::move(database.error()));

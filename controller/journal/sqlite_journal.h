@@ -1,18 +1,26 @@
-// The journal on SQLite: WAL, synchronous=FULL, one transaction and one sync a batch. Owns its
-// directory (directory.h draws it), locked against a second controller. Format and reasons:
-// docs/journal.md.
+// The journal on SQLite: WAL, synchronous=FULL, one transaction and one sync for each batch. main()
+// of the controller owns one; dump_journal() opens one that only reads. The threads are those of
+// journal.h.
 //
-// Threads: as journal.h says; shortage() may be called from any. The archive is read by a
-// connection of its own, opened when it is first asked for, in read transactions as long as one
-// answer: the WAL can be begun anew between any two.
-// Promises: what append returned for is there after power loss. What load() passes on is verified:
-// each row's checksum over the row before it, the end against the head file. Damage is DataLoss,
-// naming the index and the remedy; with accept_loss it goes on from the last sound row and keeps
-// the damaged database beside the new one. With accept_loss and nothing to see the directory counts
-// as an older copy: a loss of unknown size. A batch that was being written when the power went is
-// there whole or not at all. Leaves to others: whether events make sense (the fold), whether the
-// journal is behind what an agent was acknowledged (links; mark_behind() then: from there on it is
-// only read), logging (notices()).
+// It owns its directory (see the drawing in directory.h), and locks it against a second controller.
+// docs/journal.md describes the format and the reasons. Any thread may call shortage(). A
+// connection of its own reads the archive. This connection is opened at the first read. Its read
+// transactions last only as long as one answer, so that the WAL can start anew between any two.
+//
+// Promises:
+// - A batch for which append() returned survives a power loss.
+// - load() passes on only verified rows: each row's checksum covers the row before it, and the end
+//   is compared with the head file. Damage is DataLoss; the text names the index and the remedy.
+// - With accept_loss, load() continues from the last sound row, and keeps the damaged database in
+//   the same directory. With accept_loss and no visible damage, the directory counts as an older
+//   copy: a loss of unknown size.
+// - When the power fails while a batch is being written, the whole batch is stored, or none of it.
+//
+// It leaves to others:
+// - whether events make sense (the fold does this);
+// - whether the journal is older than what agents were acknowledged. The links check this, and
+//   mark_behind() is called then; from there on the journal is only read;
+// - logging (see notices()).
 #pragma once
 
 #include <cstdint>
@@ -37,61 +45,62 @@
 namespace muster::journal {
 
 struct SqliteOptions {
-  std::filesystem::path dir;  // made 0700 where missing (its parent must be there)
+  std::filesystem::path dir;  // created with mode 0700 if missing (its parent must exist)
   bool accept_loss = false;
-  // for load() alone, and nothing on the disk changes; NotFound: no journal is there. An unfinished
-  // accepted loss is read as finished
+  // Only for load(); nothing on the disk changes. NotFound: there is no journal. An unfinished
+  // accepted loss is read as if it were finished.
   bool read_only = false;
-  // an archived job, from its last event; nothing: for ever
+  // how long an archived job is kept, from its last event; nothing: for ever
   std::optional<Duration> archive_keep;
-  std::uint64_t ballast_bytes = 64ull << 20;  // 0: none
-  // the mark: below this much free space beside the ballast there is a shortage()
+  std::uint64_t ballast_bytes = 64ull << 20;  // 0: no ballast
+  // The mark: shortage() reports less free space than this, in addition to the ballast.
   std::uint64_t low_space_bytes = 128ull << 20;
-  // Seams for tests: right before a batch's one sync, and right after it, before anything is
-  // released. What they throw leaves append.
+  // Hooks for tests: right before a batch's one sync; and right after it, before anything is
+  // released. Exceptions from them leave append().
   std::function<void()> before_sync, after_sync;
 };
 
 class SqliteJournal final : public Journal {
  public:
-  // Takes the directory; Conflict: another controller has it. Reads nothing yet.
+  // Locks the directory; Conflict: another controller has locked it. Loads nothing yet.
   static Result<std::unique_ptr<SqliteJournal>> open(SqliteOptions options);
   ~SqliteJournal() override;
 
   Result<void> load(const std::function<void(const Row&)>& each) override;
   Result<void> append(std::span<const Row> batch) override;
   [[nodiscard]] JournalIndex last() const override { return last_; }
-  // Not synced by itself: what a power cut undoes, the next load does again. ResourceExhausted (a
-  // full disk) is not final here.
+  // Does not sync by itself: if a power cut undoes the move, the next load() repeats it.
+  // ResourceExhausted (a full disk) is not final here.
   Result<void> archive(const JobId& job) override;
   Result<std::vector<ArchivedJob>> archived(const std::optional<JobId>& before,
                                             std::size_t most) override;
   Result<std::optional<ArchivedJob>> archived_job(const JobId& job) override;
 
-  // The journal is older than what was told to others, and only they know: nothing is appended any
-  // more, also not after a later load(), until the loss is accepted or a newer directory is put
-  // back. Durable.
+  // Marks the journal as older than what the controller has reported to others; only the others
+  // know this. Nothing is appended any more, not even after a later load(), until the loss is
+  // accepted or a newer directory is restored. Durable.
   Result<void> mark_behind(std::string_view why);
-  // Of a loaded one that was marked before: the sentence. It can be read, and nothing is appended.
-  // Empty: it is not marked.
+  // The sentence of the mark, if the loaded journal was marked before; it can be read, and nothing
+  // is appended. Empty: the journal is not marked.
   [[nodiscard]] const std::string& behind() const { return behind_; }
 
-  // Why the disk has no room for new jobs, which the caller refuses then; empty: it has. As the
-  // disk is now, whatever was written last. Any thread.
+  // Why the disk has no room for new jobs, which the caller then refuses; empty: it has room. The
+  // answer describes the disk as it is now, not at the last write. Any thread.
   [[nodiscard]] std::string shortage() const { return ballast_.shortage(); }
   [[nodiscard]] bool ballast_is_there() const { return ballast_.there(); }  // any thread
-  // A ballast that was spent is made again, if there is room; each append does so, too.
+  // Makes a spent ballast again, if there is room; each append() does so, too.
   void restore_ballast();
-  // How many indexes --accept-loss gave up since the last ControllerStarted that is left, in this
-  // life or in one that ended before it wrote its own (0: none). As many epochs may be among them:
-  // add it to the next one. Nothing: unknown, because no head file of this
-  // database's said how far it went, or the whole directory may be a copy.
+  // How many indexes --accept-loss has given up since the last remaining ControllerStarted. This
+  // incarnation gave them up, or one that ended before it wrote its own ControllerStarted. 0: none.
+  // As many epochs may be among them: add the number to the next epoch. Nothing: unknown, because
+  // no head file of this database shows how far it went, or the whole directory may be a copy.
   [[nodiscard]] std::optional<std::uint64_t> lost() const {
     return lost_ < kRowsUnknown ? std::optional(lost_) : std::nullopt;
   }
-  // Of those behind lost(), how many losses were unknown: each moved the index on by kRowsUnknown.
+  // How many of the losses behind lost() were of unknown size. Each of them moved the index on by
+  // kRowsUnknown.
   [[nodiscard]] std::uint64_t unknown_losses() const { return lost_ / kRowsUnknown; }
-  // What open and load found or did that a person should read in the log.
+  // What open() and load() found or did, and what a person should read in the log.
   [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
 
  private:
@@ -100,8 +109,9 @@ class SqliteJournal final : public Journal {
   struct Loaded {
     JournalIndex last;
     Digest chain;
-    std::string damage;    // not empty: nothing behind `last` can be trusted
-    bool walked = false;   // false: the database could not even be opened, and `last` says nothing
+    std::string damage;  // not empty: nothing after `last` can be trusted
+    // False: the database could not even be opened, and `last` has no meaning.
+    bool walked = false;
     bool rebuild = false;  // the damage is in the database, not only in the head file
   };
   Result<ArchiveTable*> archive_to_read();
@@ -126,8 +136,8 @@ class SqliteJournal final : public Journal {
   KeptFile database_kept_, wal_kept_;
   std::optional<RowTable> rows_;
   std::optional<ArchiveTable> archive_;
-  // Of the thread that reads the archive. It goes before database_, whose closing moves what the
-  // WAL holds.
+  // Used only by the thread that reads the archive. They are declared after database_, so that this
+  // connection closes first: closing database_ moves the content of the WAL into the database file.
   std::unique_ptr<Database> reading_;
   std::optional<ArchiveTable> read_archive_;
   std::optional<Head> found_head_;

@@ -11,7 +11,7 @@
 namespace muster::controller {
 namespace {
 
-constexpr std::size_t kWordCost = 32, kVariableCost = 128;  // of a plan, over the text itself
+constexpr std::size_t kWordCost = 32, kVariableCost = 128;  // of a plan, beyond the text itself
 
 engine::LaunchRequest first_attempt(const v1::JobSpec& spec) {
   engine::LaunchRequest request{
@@ -32,8 +32,8 @@ std::uint32_t devices_a_node(const v1::JobSpec& spec) {
                                      : static_cast<std::uint32_t>(wanted.device_ids_size());
 }
 
-// The part whose texts are the longest: the last node's, of an attempt that resumes, with names and
-// numbers as long as they get.
+// The part with the longest texts: the last node's, of an attempt that resumes, with names and
+// numbers of maximum length.
 struct Longest {
   engine::LaunchRequest request;
   std::size_t node = 0;
@@ -65,7 +65,7 @@ Longest longest(const v1::JobSpec& spec) {
   slot.hccl_port = 65'504;
   const auto features = engine::features_needed(spec);
   if (std::ranges::find(features, engine::kLaunchFiles) != features.end()) {
-    for (engine::NodeSlot& one : request.nodes) {  // a rank table of super-pods has more to say
+    for (engine::NodeSlot& one : request.nodes) {  // a rank table of super-pods is longer
       one.super_pod_id = std::string(10, '9');
       one.super_device_ids.assign(one.rank_count, std::string(10, '9'));
     }
@@ -104,7 +104,7 @@ std::string_view heaviest_variables(const v1::JobSpec& spec) {
   return bytes(spec.resume().env()) > bytes(spec.runtime().env()) ? "resume.env" : "runtime.env";
 }
 
-// Of one node's ranks together.
+// Of all ranks of one node together.
 struct Weight {
   std::size_t arguments = 0, variables = 0, files = 0, all = 0;
 };
@@ -157,12 +157,12 @@ Weight sent(const v1::NodeLaunch& launch) {
 }  // namespace
 
 Result<void> check_launches(const v1::JobSpec& spec) {
-  // What resume.env sets has no value in a first attempt.
+  // Variables that resume.env sets have no value in a first attempt.
   if (auto plan = engine::plan_launch(first_attempt(spec)); !plan)
     return fail(std::move(plan.error()));
   Longest most = longest(spec);
   const engine::NodeSlot& slot = most.request.nodes[most.node];
-  // One rank, before the memory is spent on all of them.
+  // Plans one rank first, before memory is used for all of them.
   most.request.only = engine::RankRange{.first = slot.first_rank + slot.rank_count - 1, .count = 1};
   const auto one = engine::plan_launch(most.request);
   if (!one) return fail(one.error());

@@ -25,10 +25,10 @@ std::string device_type(const core::PlacedNode& placed, const core::Ledger& ledg
   return first == devices.end() ? std::string() : first->type();
 }
 
-// What must be free on the node before its ranks start.
+// The ports that must be free on the node before its ranks start.
 void add_ports(v1::NodeLaunch& launch, const core::PlacedNode& placed, std::uint16_t master_port) {
   if (master_port != 0) launch.add_ports(master_port);
-  // Common to its ranks, unless the spec has another one or the engine none.
+  // All its ranks share the block, unless the spec sets another one or the engine uses none.
   const auto base = launch.env().find(engine::kHcclBasePort);
   if (placed.hccl_port == 0 || base == launch.env().end() ||
       base->second != std::to_string(placed.hccl_port))
@@ -37,7 +37,7 @@ void add_ports(v1::NodeLaunch& launch, const core::PlacedNode& placed, std::uint
     launch.add_ports(port);
 }
 
-// From a checkpoint of the job's own, from what spec.start names, or from nothing.
+// From a checkpoint of the job's own, from the checkpoint that spec.start names, or from nothing.
 void go_on_from(engine::LaunchRequest& request, const std::optional<core::ResumePoint>& point) {
   const v1::JobSpec& spec = *request.spec;
   const v1::StartSpec& start = spec.start();
@@ -68,8 +68,9 @@ std::vector<engine::ShardOwner> nodes_of(const core::OwnedShards& owned) {
   return nodes;
 }
 
-// checkpoint.storage: local: of another job the submission says where its checkpoint is, of a stage
-// its end does, of an attempt of this job the placement.
+// For checkpoint.storage: local. It finds where the files are. For another job's checkpoint, the
+// submission contains that. For a stage's checkpoint, the end of the stage contains it. For an
+// attempt of this job, the placement contains it.
 void find_holders(engine::LaunchRequest& request, const core::JobRecord& job,
                   const core::AttemptRecord& attempt) {
   if (!core::fetches_files(job.spec)) return;

@@ -1,7 +1,9 @@
-// From what the ledger knows of an attempt to what common/engine wants, and to what goes over the
-// wire to one node. Pure: the same ledger always gives the same launch, in every life of the
-// controller. What a node said of itself when the attempt was placed is in the placement; only of
-// records of before 0.2 the devices' type is looked up in the node's inventory of now.
+// Turns what the ledger has about an attempt into the input of common/engine, and into the part
+// that one node is sent. Pure.
+//
+// The same ledger always gives the same launch, in every incarnation of the controller. The
+// placement contains what a node reported about itself at that time. Only for records older than
+// 0.2 the type of the devices is read from the node's present inventory.
 #pragma once
 
 #include <span>
@@ -13,8 +15,8 @@
 
 namespace muster::controller {
 
-// `request.spec` points at `spec`. `cluster_out`: below it go the outputs of jobs that name no
-// directory.
+// `request.spec` points at `spec`. `cluster_out`: the parent directory for outputs of jobs that
+// name no directory.
 engine::LaunchRequest launch_request(const v1::JobSpec& spec, const JobId& job, AttemptNo attempt,
                                      std::span<const core::PlacedNode> nodes,
                                      std::uint16_t master_port,
@@ -23,15 +25,15 @@ engine::LaunchRequest launch_request(const v1::JobSpec& spec, const JobId& job, 
 engine::LaunchRequest launch_request(const core::JobRecord& job, const core::AttemptRecord& attempt,
                                      const core::Ledger& ledger, const std::string& cluster_out);
 
-// plan_launch(), with the rank table that an earlier plan of the same request made: it is made
-// once, and kept in `request`. Errors: what the engine refuses; a table that is no longer the one
-// that was pinned when the attempt was placed.
+// Calls plan_launch(). The rank table is made once, is kept in `request`, and is used again for
+// later plans of the same request. Errors: what the engine refuses; a table that differs from the
+// one that was pinned at the placement.
 Result<engine::LaunchPlan> plan_attempt(const std::string& table_sha256,
                                         engine::LaunchRequest& request);
 
-// The part of attempt.parts[part]; its ranks alone are planned. `request` is the attempt's
-// launch_request(), made once for all parts: spec, ranks and table of it are set here. Errors: as
-// plan_attempt(), a part too large to be sent.
+// The part attempt.parts[part]; only its ranks are planned. `request` is the attempt's
+// launch_request(), made once for all parts; this function sets its spec, ranks and table. Errors:
+// as in plan_attempt(); a part that is too large to be sent.
 Result<v1::NodeLaunch> part_launch(const core::JobRecord& job, const core::AttemptRecord& attempt,
                                    engine::LaunchRequest& request, std::size_t part);
 

@@ -15,7 +15,7 @@ std::string new_ticket() {
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
-// A message without bytes costs as well.
+// A message without bytes uses memory as well.
 std::size_t cost(const v1::FilePart& part) {
   return part.data().size() + part.begin().path().size() + 256;
 }
@@ -44,7 +44,7 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
       delete this;
     }
     std::weak_ptr<FileRelay::Book> book;
-    FileTransferPtr transfer;  // from its ticket on
+    FileTransferPtr transfer;  // set from the ticket on
     v1::SendFilesRequest incoming;
   };
 
@@ -63,7 +63,9 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
       const std::lock_guard lock(book_->mutex);
       book_->open[ticket] = weak_from_this();
     }
-    bool gone = false;  // the asking side, before it was judged: nobody else takes the entry away
+    // True if the asking agent left before it was judged: then only this function removes the
+    // entry.
+    bool gone = false;
     {
       const std::lock_guard lock(mutex_);
       ticket_ = ticket;
@@ -76,7 +78,7 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
     return ticket;
   }
 
-  // The first end counts; one that comes behind FilesEnd changes nothing.
+  // The first end counts; an end after FilesEnd changes nothing.
   void end(const grpc::Status& why) {
     const std::lock_guard lock(mutex_);
     end_locked(why);
@@ -94,7 +96,7 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
                 "the node's agent has gone before it sent any; look after that node"});
   }
 
-  // False: it is not this transfer's to send, or another does.
+  // Returns false if this transfer is not for this sender, or another stream already sends it.
   bool attach(Giver* giver, const v1::FilesTicket& ticket) {
     const std::lock_guard lock(mutex_);
     if (giver_ != nullptr || over_ || whole_ || source_.str() != ticket.node() ||
@@ -104,7 +106,7 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
     return true;
   }
 
-  // False: read no further.
+  // Takes a part from the sender. The next read starts only if there is room.
   void came(v1::FilePart part) {
     const std::lock_guard lock(mutex_);
     reading_ = false;
@@ -151,7 +153,7 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
     const std::lock_guard lock(mutex_);
     giver_ = nullptr;
   }
-  // Under way from its attachment on.
+  // Starts the first read after attach().
   void read_first() {
     const std::lock_guard lock(mutex_);
     go_on();
@@ -164,7 +166,7 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   }
   void end_locked(const grpc::Status& why) {
     if (over_) return;
-    // the rest is on its way
+    // all parts have been read and are being written
     if (whole_ && !why.ok() && taker_ != nullptr && !queue_.empty() &&
         why.error_code() != grpc::StatusCode::CANCELLED)
       return;
@@ -202,14 +204,14 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   }
 
   const std::shared_ptr<FileRelay::Book> book_;
-  std::mutex mutex_;  // guards everything below; never taken with the book's held
+  std::mutex mutex_;  // guards everything below; never locked while the book's mutex is locked
   std::string ticket_;
   NodeName source_;
   InstanceId instance_;
   core::AttemptKey attempt_;
   Taker* taker_ = nullptr;
   Giver* giver_ = nullptr;
-  std::deque<v1::FetchFilesResponse> queue_;  // its front is gRPC's while writing_
+  std::deque<v1::FetchFilesResponse> queue_;  // while writing_, gRPC uses its front
   std::size_t buffered_ = 0;
   bool writing_ = false, reading_ = false, whole_ = false, taker_finished_ = false,
        giver_finished_ = false;

@@ -1,11 +1,15 @@
-// Files on their way from one agent to another: the one asks (FetchFiles), the other is told to
-// send (FilesWanted) and opens SendFiles, and the parts of the one stream become those of the
-// other. Nothing is kept: at most kBufferedBytes of a transfer wait here, beyond them the sender is
-// not
-// read from, so that gRPC's flow control holds it back.
+// Relays files from one agent to another, for a start that needs files of another node's own disk.
+// The Hub owns it; each transfer lives as long as one of its two streams. It is thread-safe, and
+// called on gRPC's threads and on the shell's strand.
 //
-// Thread-safe. A transfer lives as long as one of its two streams; the end of either ends the
-// other. The asking agent always gets an end: FilesEnd, or a status with a sentence.
+// One agent asks for files (FetchFiles). The other agent is ordered to send them (FilesWanted) and
+// opens SendFiles. The relay writes the parts that it reads from SendFiles to FetchFiles.
+//
+// Nothing is kept. At most kBufferedBytes of a transfer wait here. Beyond that, the relay does not
+// read from the sender, so that gRPC's flow control holds it back.
+//
+// The end of either stream ends the other. The asking agent always gets an end: FilesEnd, or a
+// status with a sentence.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -32,20 +36,20 @@ class FileRelay {
   using Taker = grpc::ServerWriteReactor<v1::FetchFilesResponse>;
   using Giver = grpc::ServerReadReactor<v1::SendFilesRequest>;
 
-  // The asking side. `judge` is called once, before this returns: it calls open() or refuse(), now
-  // or later.
+  // The asking agent's stream. `judge` is called once, before this returns; it calls open() or
+  // refuse(), at once or later.
   Taker* fetch(const std::function<void(FileTransferPtr)>& judge);
-  // Where the files come from, and for which attempt; the ticket for FilesWanted.
+  // Sets where the files come from, and for which attempt. Returns the ticket for FilesWanted.
   std::string open(const FileTransferPtr& transfer, const NodeName& source,
                    const InstanceId& instance, const core::AttemptKey& attempt);
   static void refuse(const FileTransferPtr& transfer, const grpc::Status& why);
 
-  // The sending side.
+  // The sending agent's stream.
   Giver* send();
 
-  // The attempt is over.
+  // Call this when the attempt is over: it ends the attempt's transfers.
   void drop(const core::AttemptKey& attempt);
-  // What it has not begun to send it will not.
+  // Ends the transfers that this node has not begun to send.
   void node_gone(const NodeName& node);
 
  private:

@@ -22,7 +22,7 @@ bool sound_name(const std::string& name) {
   return name.front() != '.' && name.front() != '_' && name.front() != '-';
 }
 
-// A Hello is kept for good, and shown whole. Empty: it is not too much.
+// A Hello is kept for ever, and shown whole. Empty: it is not too large.
 std::string too_much(const v1::Inventory& inventory) {
   struct Bound {
     std::string_view what;
@@ -104,8 +104,8 @@ Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIn
                     who, hello.protocol_min(), hello.protocol_max(), kProtocolMin, kProtocolMax));
   }
   if (!hello.cluster_id().empty() && hello.cluster_id() != ledger.cluster.str()) {
-    // A code that no other refusal has: what the agent keeps of its own cluster, it may not give up
-    // here.
+    // No other refusal uses this code. The agent must not give up here what it keeps of its own
+    // cluster.
     return refuse(grpc::StatusCode::PERMISSION_DENIED,
                   who + ": it belongs to cluster '" + hello.cluster_id() + "', this is '" +
                       ledger.cluster.str() +
@@ -132,7 +132,8 @@ Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIn
                                 "the agent a new, empty one",
                                 who, says, last.value, ledger.epoch.value));
     }
-    // One word of a stranger, and every start would be refused.
+    // Otherwise one claim of an unknown agent would be enough, and every start of the controller
+    // would be refused.
     const auto known = ledger.nodes.find(NodeName(hello.node()));
     if (known == ledger.nodes.end() || known->second.instance != InstanceId(hello.instance())) {
       return refuse(

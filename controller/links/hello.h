@@ -1,5 +1,5 @@
-// Whether an agent's Hello is one to be taken: its names and its size, its protocol, its cluster,
-// and what it was told. Pure.
+// Decides whether the controller accepts an agent's Hello. The decision depends on its names, its
+// size, its protocol, its cluster, and the newest row and epoch that the agent was sent. Pure.
 #pragma once
 
 #include <grpcpp/support/status.h>
@@ -18,17 +18,19 @@ inline constexpr std::uint32_t kProtocolMin = 1, kProtocolMax = 1;
 inline constexpr std::size_t kHelloBytesMost = 2 << 20;
 inline constexpr int kPresentMost = 16'384;
 
-// What is durable here says of this Hello (peers are looked at elsewhere). Pure.
+// The judgement of a Hello against the durable state. The Hub compares the Hello with the other
+// connected agents.
 struct Judged {
   grpc::Status status;  // OK, or why it is refused
-  // not empty: the journal is older than it must be, and how this Hello shows it
+  // not empty: the journal is older than it must be; the text explains how this Hello shows it
   std::string behind;
 };
 Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex loaded,
                    JournalIndex last, bool welcomed);
-// Nothing: not told, or nothing that can be.
+// Nothing: the Hello has no uptime, or an impossible one.
 std::optional<Duration> uptime_of(const v1::Hello& hello);
-// What a controller whose journal is behind, which `behind` tells, says of itself to everybody.
+// The sentence that a controller sends to everybody when its journal is behind; `behind` explains
+// how that is known.
 std::string pause_text(std::string_view behind);
 
 }  // namespace muster::controller

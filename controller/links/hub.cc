@@ -15,12 +15,12 @@
 namespace muster::controller {
 namespace {
 
-// An agent that was killed and started again waits so long for its stream's end, where nothing else
-// ends it.
+// How long an agent that was killed and restarted waits for its old stream to end, if nothing else
+// ends that stream.
 constexpr Duration kHolderHeardMost = std::chrono::seconds(5);
 
-// What agents ask and the strand has not answered yet: more nodes than there are, each with a Hello
-// of some kilobytes.
+// Bounds of the questions that agents have asked and the strand has not answered yet. They allow
+// more nodes than there are, each with a Hello of some kilobytes.
 constexpr std::size_t kAskedMost = 20'000, kAskedBytesMost = 256 << 20;
 
 std::set<core::AttemptKey> keys_of(const std::vector<core::Assignment>& assignments) {
@@ -29,7 +29,8 @@ std::set<core::AttemptKey> keys_of(const std::vector<core::Assignment>& assignme
   return keys;
 }
 
-// An agent of this release says no more; ranks and shards are bounded where they are kept.
+// An agent of this release sends no more than this. Ranks and shards are bounded where they are
+// kept.
 void bound_heartbeat(v1::Heartbeat& heartbeat) {
   constexpr int kSamples = 1'000;
   auto& readings = *heartbeat.mutable_readings();
@@ -86,7 +87,7 @@ FileRelay::Giver* Hub::SendFiles(grpc::CallbackServerContext*, v1::SendFilesResp
   return files_.send();
 }
 
-// A node gets what its own order names, and nothing else.
+// A node gets only what its own order names.
 void Hub::find_files(const FileTransferPtr& transfer, const v1::FetchFilesRequest& request,
                      const View& view) {
   const auto refuse = [&](grpc::StatusCode code, const std::string& why) {
@@ -172,11 +173,12 @@ void Hub::on_hello(const SessionPtr& session, v1::Hello hello, Now arrived) {
 }
 
 void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view) {
-  // its on_gone has passed already, nobody would take the peer away again
+  // Its on_gone has already been called, so nobody would remove the peer again.
   if (session->is_gone()) return;
   auto [status, behind] = judge_hello(hello, view.ledger, loaded_, shell_.durable(),
                                       welcomed_.contains(session->instance()));
-  // Paused, it began no epoch of its own: of what it was told nobody can be accused.
+  // A paused controller began no epoch of its own, so no agent's reported state proves that its
+  // journal is behind.
   if (!view.paused.empty() && (status.ok() || !behind.empty()))
     status = {grpc::StatusCode::UNAVAILABLE,
               "connecting node '" + session->node().str() + "': " + view.paused};
@@ -229,7 +231,7 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
       input, then, arrived,
       [this, session, connection](const Outcome& outcome, const View& now_durable) {
         const auto found = peers_.find(session->node());
-        // gone, or replaced, meanwhile
+        // the session has gone, or was replaced, in the meantime
         if (found == peers_.end() || found->second.session != session) return;
         if (!now_durable.paused.empty())
           return session->refuse(
@@ -243,9 +245,9 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
       });
 }
 
-// Two agents on copies of one state directory have one instance: were each to replace the other's
-// stream, both would start what is ordered. One that was killed and started again is another life
-// too, but of the earlier one no more is heard.
+// Two agents on copies of one state directory have the same instance. If each replaced the other's
+// stream, both would start what is ordered. An agent that was killed and restarted is another
+// incarnation, too; but then nothing more arrives from the earlier one.
 grpc::Status Hub::other_incarnation(Peer& holder, const v1::Hello& hello, Now arrived,
                                     const View& view) const {
   if (hello.incarnation().empty() || holder.incarnation.empty() ||
@@ -254,7 +256,7 @@ grpc::Status Hub::other_incarnation(Peer& holder, const v1::Hello& hello, Now ar
   const auto seen = view.presence.nodes.find(holder.session->node());
   if (seen == view.presence.nodes.end()) return grpc::Status::OK;
   const BootTime heard = seen->second.last_heard;
-  // One that is well is heard within a heartbeat.
+  // A heartbeat of a healthy holder arrives within this time.
   const Duration patience = std::max(std::min(3 * options_.heartbeat_interval, kHolderHeardMost),
                                      options_.heartbeat_interval * 6 / 5);
   if (arrived.boot - heard > patience) return grpc::Status::OK;
@@ -276,13 +278,13 @@ grpc::Status Hub::other_incarnation(Peer& holder, const v1::Hello& hello, Now ar
               "a name of its own"};
 }
 
-// Nothing is heard of it any more; the agent may connect again.
+// After this, nothing more is read from the agent's stream; the agent may connect again.
 void Hub::end_stream(std::map<NodeName, Peer>::iterator peer, Now at, std::string_view why) {
   const SessionPtr session = peer->second.session;
   shell_.observe(core::Disconnected{.node = session->node(), .connection = peer->second.connection},
                  at);
   peers_.erase(peer);
-  files_.node_gone(session->node());  // what it was not told yet it is never told
+  files_.node_gone(session->node());  // requests that it was not sent yet are never sent
   session->refuse({grpc::StatusCode::ABORTED,
                    "agent stream of node '" + session->node().str() + "': " + std::string(why)});
 }
@@ -313,7 +315,7 @@ void Hub::on_facts(const SessionPtr& session, v1::Facts facts, Now arrived) {
   facts.DiscardUnknownFields();
   for (int i = 0; i < facts.facts_size(); ++i) {
     ReplyFn reply = [node = session->node()](const Outcome& outcome, const View& view) {
-      // Acknowledged all the same: it will not become better by being sent again.
+      // Acknowledged even so: sending the fact again would not change the answer.
       if (outcome.refusal && view.paused.empty())
         log::warn("a fact was not taken",
                   {{"node", node.str()}, {"why", outcome.refusal->message}});
@@ -323,7 +325,7 @@ void Hub::on_facts(const SessionPtr& session, v1::Facts facts, Now arrived) {
                   const Outcome& outcome, const View& view) mutable {
         session->facts_taken(cost);
         log_refusal(outcome, view);
-        if (!view.paused.empty()) return;  // said again, to the next controller
+        if (!view.paused.empty()) return;  // the agent sends it again, to the next controller
         v1::FactAck ack;
         ack.set_sequence(sequence);
         ack.set_index(outcome.index.value);
@@ -355,8 +357,8 @@ void Hub::on_heartbeat(const SessionPtr& session, v1::Heartbeat heartbeat, Now a
       core::HeartbeatHeard{
           .node = node, .connection = connection, .heartbeat = std::move(heartbeat)},
       arrived);
-  // Before the ack leaves, and with the heartbeat's arrival: the agent counts its grace from the
-  // sending, which is earlier still.
+  // Observed before the acknowledgement leaves, and with the heartbeat's arrival time. The agent
+  // counts its grace from the sending, which is even earlier.
   shell_.observe(core::HeartbeatAcked{.node = node, .connection = connection}, arrived);
   session->ack(std::move(ack));
 }
@@ -371,7 +373,7 @@ void Hub::on_unsupported(const SessionPtr& session, v1::Unsupported unsupported)
 void Hub::on_gone(const SessionPtr& session, Now at) {
   shell_.strand().post("agent-gone", [this, session, at] {
     const auto peer = peers_.find(session->node());
-    // never accepted, or replaced
+    // the session was never accepted, or was replaced
     if (peer == peers_.end() || peer->second.session != session) return;
     shell_.observe(
         core::Disconnected{.node = session->node(), .connection = peer->second.connection}, at);
@@ -381,9 +383,9 @@ void Hub::on_gone(const SessionPtr& session, Now at) {
   });
 }
 
-// Short jobs may end faster than their Forgets are sent, and standing orders name only the newest:
-// what a node still has and no order of it mentions is looked at again, once all that is known of
-// it is durable.
+// Short jobs may end faster than their Forgets are sent, and standing orders name only the newest.
+// So an attempt that a node still has, and that none of its orders names, is checked again, once
+// all that is known of it is durable.
 void Hub::find_leftovers(const core::HeartbeatHeard& heartbeat) {
   const auto peer = peers_.find(heartbeat.node);
   if (peer == peers_.end() || peer->second.connection != heartbeat.connection) return;
@@ -394,7 +396,7 @@ void Hub::find_leftovers(const core::HeartbeatHeard& heartbeat) {
   const std::set<core::AttemptKey> sent = keys_of(peer->second.sent);
   if (std::ranges::all_of(seen, [&](const core::AttemptKey& key) { return sent.contains(key); }))
     return;
-  // refused: with the next heartbeat
+  // if this is refused, the next heartbeat tries again
   (void)ask(0, [this, node = heartbeat.node](const View& view) { tell(node, view, false); });
 }
 
@@ -407,10 +409,10 @@ void Hub::on_heartbeat(const core::HeartbeatHeard& heartbeat, const core::Presen
     if (reading.samples().empty()) continue;
     const JobId job(reading.job_id());
     const AttemptNo attempt(reading.attempt());
-    if (!sent.contains({job, attempt})) continue;  // of another node's job it knows nothing
+    if (!sent.contains({job, attempt})) continue;  // the node knows nothing of another node's job
     const auto seen = presence.attempts.find({job, attempt});
     if (seen == presence.attempts.end()) continue;
-    // The reporting rank: the lowest rank that prints steps.
+    // The reporting rank is the lowest rank that prints steps.
     const auto reporting_rank = std::ranges::find_if(
         seen->second.ranks, [](const auto& entry) { return entry.second.step >= 0; });
     if (reporting_rank == seen->second.ranks.end()) continue;
@@ -447,14 +449,15 @@ void Hub::on_release(std::span<const journal::Row> rows, const View& view) {
     if (const auto* ended = std::get_if<core::AttemptEnded>(&row.event.body)) over(*ended);
     if (const auto* done = std::get_if<core::AttemptCompleted>(&row.event.body)) over(*done);
     if (const auto* dead = std::get_if<core::NodeDeclaredDead>(&row.event.body)) {
-      // Declared dead while its connection had stalled: were the stream to go on, the node would be
-      // connected, and dead for ever.
+      // The node was declared dead while its connection had stalled. If the stream continued, the
+      // node would be connected, and dead for ever.
       const auto peer = peers_.find(dead->node);
       if (peer != peers_.end() && view.ledger.nodes.at(dead->node).dead)
         end_stream(peer, view.now, "the node was declared dead; connecting again takes it back");
     }
   }
-  collected_.on_release(rows);  // before any node hears of a job whose logs would be refused
+  // Runs before any node is ordered to run a job whose logs would be refused.
+  collected_.on_release(rows);
   for (const NodeName& node : touched_nodes(rows, view.ledger)) tell(node, view, false);
 }
 
@@ -464,10 +467,9 @@ void Hub::tell(const NodeName& node, const View& view, bool always) {
   Peer& peer = found->second;
   std::vector<core::Assignment> wanted = core::desired(view.ledger, node);
   for (core::Assignment& one : wanted) {
-    // It was started, and the agent of this stream neither has it nor was told to run it: its state
-    // directory is another's, or an older one. It is swept by its process tag: to be started again
-    // here
-    // would be a second start.
+    // The part was started, but the agent of this stream neither has it nor was ordered to run it.
+    // So its state directory is another agent's, or an older one. The part is swept by its process
+    // tag; to start it here would be a second start.
     const core::AttemptKey key{one.job, one.attempt};
     if (one.want != core::Want::Run || peer.present.contains(key) ||
         std::ranges::find(peer.sent, one) != peer.sent.end())
@@ -501,7 +503,8 @@ void Hub::tell(const NodeName& node, const View& view, bool always) {
   peer.sent = std::move(wanted);
 }
 
-// In the node's name: the attempt breaks at once and says why, instead of at its start time-out.
+// Reports a start failure in the node's name, so that the attempt breaks at once with a reason, and
+// not at its start time-out.
 void Hub::cannot_launch(const NodeName& node, const core::Assignment& wanted, const Error& why,
                         const View& view) {
   log::error("an attempt cannot be launched", {{"job", wanted.job.str()},

@@ -1,22 +1,27 @@
-// All agents: who is connected under which node name, what each was last told. The AgentService of
-// the controller's server.
+// All connected agents: which session has which node name, and which orders each agent was last
+// sent. It is the AgentService of the controller's server; main() of the controller owns it. It
+// runs on gRPC's threads and on the shell's strand:
 //
-//   gRPC's threads   convert, stamp, hand to the shell
-//   shell's strand   peers_, book_: Hello is judged, orders are computed and compared,
-//                    acknowledgements leave, all from durable state
-//   work loop        series points go to the log store
+//   gRPC's threads   convert, stamp, pass to the shell
+//   shell's strand   peers_, book_: judges Hellos, computes and compares orders, sends
+//                    acknowledgements, all from durable state
+//   work loop        writes series points to the log store
 //
-// Rules: one instance a node name (ABORTED names the holder; the same instance replaces its old
-// stream). A Hello that tells of more than this journal can have told (core::reaches_beyond) means
-// that the journal is older than it must be: it is refused, the shell is paused and the daemon told
-// (on_behind). From then on nobody is welcomed or given orders, and no fact is acknowledged: its
-// agent says it again to the next controller. Who is connected stays, and its leases are renewed.
-// Heartbeats are answered at once, without any sync: presence is not durable. Losing a connection
-// is
-// observed at once. The stream of a node that is declared dead is ended: a new Hello alone takes
-// the node back. A part that was started is never ordered to run again, but stopped where its agent
-// does not hold it. What an agent sends of fields unknown here goes no further. A part that cannot
-// be ordered is a start failure of its node.
+// Rules:
+// - One instance for each node name. Another instance gets ABORTED, which names the owner of the
+//   name; the same instance replaces its old stream.
+// - A Hello may name more than this journal can have reported (core::reaches_beyond). Then the
+//   journal is older than it must be: the Hello is refused, the shell is paused, and the daemon is
+//   notified (on_behind). From then on nobody is welcomed or given orders, and no fact is
+//   acknowledged, so that its agent sends it again to the next controller. Connected agents stay
+//   connected, and their leases are renewed.
+// - Heartbeats are answered at once, without a sync, because presence is not durable.
+// - A lost connection is observed at once.
+// - The stream of a node that is declared dead is ended; only a new Hello takes the node back.
+// - A part that was started is never ordered to run again. If its agent does not have it, it is
+//   stopped.
+// - Unknown fields in an agent's messages are discarded.
+// - A part whose order cannot be made is a start failure of its node.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -47,8 +52,8 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
     std::string version;
     Duration heartbeat_interval = std::chrono::seconds(1);
     std::string cluster_out;
-    // Once, on the strand: the journal is older than it must be, and how that is known. The daemon
-    // makes it durable.
+    // Called once, on the strand: the journal is older than it must be, and the Error explains how
+    // that is known. The daemon makes this durable.
     std::function<void(const Error&)> on_behind;
   };
   using PushLogsReactor = grpc::ServerBidiReactor<v1::PushLogsRequest, v1::PushLogsResponse>;
@@ -58,7 +63,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   Hub(Shell& shell, logs::LogStore& store, async::Loop& work, LogsCollected& collected,
       const Clock& clock, Options options, PushLogsMaker push_logs);
 
-  void set_start(const Shell::Started& started);  // before listening
+  void set_start(const Shell::Started& started);  // call this before listening
 
   // AgentService
   grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(
@@ -84,16 +89,16 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   struct Peer {
     SessionPtr session;
     ConnectionId connection;
-    std::set<core::AttemptKey> present;  // run directories its Hello named
-    std::set<core::AttemptKey> seen;     // run directories its latest heartbeat named
+    std::set<core::AttemptKey> present;  // run directories that its Hello named
+    std::set<core::AttemptKey> seen;     // run directories that its latest heartbeat named
     std::vector<core::Assignment> sent;
     bool welcomed = false;
     std::string incarnation;
-    std::string contender;  // the latest other life that asked for the name
+    std::string contender;  // the latest other incarnation that asked for the name
     BootTime contended_since{};
   };
-  // What an agent asks of the strand. It does not stand in the clients' inbox, which they may have
-  // filled; what waits of agents has bounds of its own.
+  // Passes an agent's question to the strand. It does not use the clients' inbox, which clients may
+  // have filled; what waits for agents has bounds of its own.
   [[nodiscard]] bool ask(std::size_t bytes, ReadFn read);
   void judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view);
   void welcome(const SessionPtr& session, ConnectionId connection, const View& view);
@@ -119,7 +124,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   // Strand only.
   std::map<NodeName, Peer> peers_;
   OrderBook book_;
-  std::set<core::AttemptKey> unlaunchable_;  // of live attempts; said once
+  std::set<core::AttemptKey> unlaunchable_;  // of live attempts; each is logged once
   std::uint64_t connections_ = 0;
   std::set<InstanceId> welcomed_;  // since this start
 
@@ -128,7 +133,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   };
   const std::shared_ptr<Asking> asking_ = std::make_shared<Asking>();
 
-  JournalIndex loaded_;                   // as epoch_
+  JournalIndex loaded_;                   // set together with epoch_
   std::atomic<std::uint64_t> epoch_ = 0;  // set once, before the first call is served
 };
 

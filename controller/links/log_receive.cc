@@ -16,18 +16,18 @@ namespace {
 
 constexpr std::chrono::nanoseconds kRetry = std::chrono::seconds(1);
 constexpr std::chrono::nanoseconds kSyncApart = std::chrono::seconds(2);
-// the ranks of a node end together
+// the ranks of a node end at about the same time
 constexpr std::chrono::nanoseconds kEndsApart = std::chrono::milliseconds(50);
-// longer is no agent of ours, and an answer has it as well
+// No agent of muster sends a longer name, and each answer contains the name as well.
 constexpr std::size_t kAuxiliaryNameMost = 64;
-// of one run on one stream: 64 files of a script's ranks, an engine's two
+// for one run on one stream: 64 files of a script's ranks, and the two of an engine
 constexpr std::size_t kAuxiliariesOpenMost = 80;
 
 using StreamPtr = std::shared_ptr<LogStream>;
 using Answers = std::map<logs::LogKey, v1::LogHave>;
 using Steady = std::chrono::steady_clock;
 
-// A job id becomes a folder's name: nothing else may pass for one.
+// A job id becomes the name of a directory, so nothing else may be accepted as one.
 bool sound(const std::string& job) {
   return !job.empty() && job.size() <= 64 && std::ranges::all_of(job, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
@@ -76,7 +76,8 @@ class Receiver final : public LogReceiver {
   void stop() override;
 
  private:
-  // What the streams' callbacks hold: this may be gone before gRPC lets go of the last stream.
+  // What the streams' callbacks keep: the receiver may be destroyed before gRPC releases the last
+  // stream.
   struct Door {
     std::mutex mutex;
     Receiver* receiver = nullptr;
@@ -89,15 +90,17 @@ class Receiver final : public LogReceiver {
   void forget(const LogStream* stream);
   void write();
   void sync();
-  // False: try again later.
+  // Returns false if the stream must be served again later.
   bool serve(const StreamPtr& stream);
-  // Io and ResourceExhausted: the disk's fault, to be tried again. Anything else: the stream's.
+  // Io and ResourceExhausted: the disk failed, and the message is retried. Any other error ends the
+  // stream.
   Result<void> take_in(const StreamPtr& stream, const v1::PushLogsRequest& request,
                        Answers& answers);
   Result<void> open(const StreamPtr& stream, const logs::LogKey& key, Answers& answers);
   Result<void> answer(const StreamPtr& stream, const logs::LogKey& key,
                       Result<logs::LogState> state, Answers& answers);
-  // What comes of a log that is not open: of one that is durable the agent need not have heard yet.
+  // Handles a message for a log that is not open. If the log is durable, the agent may not know
+  // that yet.
   Result<void> not_open(const StreamPtr& stream, const logs::LogKey& key, const char* what,
                         Answers& answers);
   void tell_synced(const logs::LogKey& key, const logs::LogState& state);
@@ -114,12 +117,12 @@ class Receiver final : public LogReceiver {
   std::condition_variable work_, sync_work_;
   std::vector<StreamPtr> ready_;
   std::map<const LogStream*, std::weak_ptr<LogStream>> streams_;
-  // who is told what was synced, until all is
+  // which stream is sent what was synced, until all is synced
   std::map<logs::LogKey, std::weak_ptr<LogStream>> openers_;
   bool stopping_ = false, wrote_ = false, ended_ = false;
 
-  bool troubled_ = false, saw_end_ = false;  // the writing thread's
-  bool sync_troubled_ = false;               // the syncing thread's
+  bool troubled_ = false, saw_end_ = false;  // used only by the writing thread
+  bool sync_troubled_ = false;               // used only by the syncing thread
   std::thread writer_, syncer_;
 };
 
@@ -221,7 +224,7 @@ void Receiver::write() {
       last = stopping_ && streams.empty();
     }
     if (last) return;
-    // One that is stalled waits for its time, whatever else arrives on it.
+    // A stalled stream waits until its time, even if more arrives on it.
     const Steady::time_point now = Steady::now();
     std::erase_if(streams, [&](const StreamPtr& stream) {
       return std::ranges::any_of(stalled, [&](const Stalled& one) { return one.stream == stream; });
@@ -246,7 +249,7 @@ bool Receiver::serve(const StreamPtr& stream) {
     if (!done) {
       if (done.error().code == ErrorCode::Io || done.error().code == ErrorCode::ResourceExhausted) {
         tell_trouble(&done.error());
-        // Of a stream that is gone the agent has every byte, and sends them again.
+        // If the stream is gone, its agent has every byte, and sends them again.
         again = !stream->ended();
         if (again) stream->put_back(std::move(requests));
       } else {
@@ -311,7 +314,7 @@ Result<void> Receiver::take_in(const StreamPtr& stream, const v1::PushLogsReques
       return not_open(stream, key, "the end of a log that was not opened", answers);
     return answer(stream, key, store_.finish(key, request.end().size()), answers);
   }
-  return {};  // a newer agent's word
+  return {};  // a message of a newer agent
 }
 
 Result<void> Receiver::open(const StreamPtr& stream, const logs::LogKey& key, Answers& answers) {
@@ -360,7 +363,7 @@ void Receiver::sync() {
   for (;;) {
     sync_work_.wait(lock, [&] { return stopping_ || wrote_; });
     if (stopping_) return;
-    // A little later: what comes meanwhile is the same sync.
+    // Waits a little, so that one sync covers what arrives in the meantime.
     sync_work_.wait_for(lock, kSyncApart, [&] { return stopping_ || ended_; });
     if (!stopping_ && ended_) sync_work_.wait_for(lock, kEndsApart, [&] { return stopping_; });
     if (stopping_) return;
@@ -371,12 +374,13 @@ void Receiver::sync() {
     for (const auto& [key, state] : synced.logs) tell_synced(key, state);
     tell_sync_trouble(synced.error);
     lock.lock();
-    wrote_ = wrote_ || synced.error;  // nothing more need come of a log that has ended
+    // A log that has ended may receive nothing more that would cause a sync.
+    wrote_ = wrote_ || synced.error;
   }
 }
 
-// The stream that opened it ends, so that its agent begins again from LogHave, wherever it had come
-// to.
+// Ends the stream that opened the log, so that its agent begins again from LogHave, however far it
+// had come.
 void Receiver::tell_set_back(const logs::LogKey& key) {
   StreamPtr stream;
   {

@@ -1,22 +1,29 @@
-// Receives log bytes from agents (AgentService.PushLogs), of ranks and of processes beside them,
-// into the LogStore. Owns one thread that writes, one that syncs; the streams' reactors only hand
-// over. The shell's strand is never involved, logs never hold up the journal.
+// Receives log bytes from agents (AgentService.PushLogs), of ranks and of auxiliary processes, and
+// writes them to the LogStore. main() of the controller owns it. It owns one thread that writes and
+// one that syncs; the streams' reactors, on gRPC's threads, only pass messages on.
 //
-// Order on a stream: LogHello; then for each log LogOpen -> LogHave; then chunks from there,
-// LogEnd. A LogHave follows each stretch of writing, one a log. An append that fails (disk full)
-// stops this one stream's reading, so that the agent waits, and is tried again each second; one
-// that can never succeed (a hole) ends the stream with ABORTED, and the agent begins again from
-// LogHave. So does a sync that fails: what was not synced before it is gone from the store.
+// It never uses the shell's strand, and logs never delay the journal.
 //
-// A log is complete, for the agent and for on_complete, when it is durable: then the run directory
-// with the only other copy may go. LogEnd hurries the sync that this takes. Such a log is closed on
-// its stream; memory is held for those that are not durable yet.
+// The order of messages on a stream:
+// 1. LogHello;
+// 2. for each log, LogOpen, which is answered with LogHave;
+// 3. chunks from that offset on, and LogEnd.
 //
-// A log beside the ranks' is that of the node which LogHello named. One whose name cannot be a
-// file's, or of a run that has too many of them open, is answered `unknown`: its agent leaves it,
-// and the rest of the stream goes on.
-// The hooks are called on the writing or the syncing thread and must be quick; they post what takes
-// long.
+// After each series of writes, the agent gets one LogHave for each log. When an append fails (disk
+// full), this stream is not read any more, so that the agent waits; the append is retried each
+// second. An append that can never succeed (a hole) ends the stream with ABORTED, and the agent
+// begins again from LogHave. A failed sync ends the stream, too: the store has lost what was not
+// synced before.
+//
+// A log is complete, for the agent and for on_complete, when it is durable. Only then may the run
+// directory with the only other copy go. LogEnd makes this sync start earlier. A durable log is
+// closed on its stream; memory is used only for logs that are not durable yet.
+//
+// A log of an auxiliary process belongs to the node that LogHello named. A log is answered
+// `unknown` if its name cannot be a file name, or if its run has too many such logs open. Its agent
+// then leaves this log, and the rest of the stream continues.
+//
+// The hooks are called on the writing or the syncing thread and must be quick; they post long work.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -32,10 +39,11 @@
 namespace muster::links {
 
 struct LogReceiveHooks {
-  std::function<bool(const JobId&, AttemptNo)> known;  // empty: all are
-  // its whole log is durable; may come more than once; of ranks alone
+  std::function<bool(const JobId&, AttemptNo)> known;  // empty: all are known
+  // The whole log of this rank is durable. May be called more than once. Never called for auxiliary
+  // processes.
   std::function<void(const JobId&, AttemptNo, RankNo)> on_complete;
-  // one line for the log; said once a cause, and when it is over
+  // one line for the log: once for each cause, and when the trouble is over
   std::function<void(const std::string&)> on_trouble;
 };
 
@@ -43,17 +51,18 @@ class LogReceiver {
  public:
   using Reactor = grpc::ServerBidiReactor<v1::PushLogsRequest, v1::PushLogsResponse>;
 
-  // `store` outlives this.
+  // `store` must outlive the receiver.
   static std::unique_ptr<LogReceiver> start(logs::LogStore& store, LogReceiveHooks hooks);
   virtual ~LogReceiver() = default;
 
-  // The handler of AgentService.PushLogs: return AgentService's override with it. Who may call has
-  // been checked. A refusal: finish with `refused` instead of serving.
+  // The handler of AgentService.PushLogs: the override of AgentService returns its result. The
+  // caller's permission has been checked. If `refused` is not OK, the stream finishes with it
+  // instead of being served.
   virtual Reactor* push_logs(grpc::CallbackServerContext* context,
                              const grpc::Status& refused = grpc::Status::OK) = 0;
 
-  // Before the server's Shutdown: ends every stream, writes what was taken in, ends the threads.
-  // Idempotent.
+  // Call this before the server's Shutdown. It ends every stream, writes what was received, and
+  // ends the threads. Idempotent.
   virtual void stop() = 0;
 };
 

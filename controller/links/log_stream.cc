@@ -84,7 +84,7 @@ bool LogStream::is_open(const logs::LogKey& key) {
 
 std::size_t LogStream::auxiliaries_open(const logs::LogKey& key) {
   const std::scoped_lock lock(mutex_);
-  // Rank 0's own log is the first of them all, rank 1's behind them.
+  // In open_, rank 0's own log comes first, then the auxiliary logs, then the log of rank 1.
   const auto first = open_.upper_bound({key.job, key.attempt, RankNo(0)});
   const auto last = open_.lower_bound({key.job, key.attempt, RankNo(1)});
   return static_cast<std::size_t>(std::distance(first, last)) - (open_.contains(key) ? 1 : 0);
@@ -137,7 +137,7 @@ void LogStream::OnDone() {
     const std::scoped_lock lock(mutex_);
     self.swap(self_);
   }
-  // Here `self` dies, perhaps as the last.
+  // `self` is destroyed here, perhaps as the last reference.
 }
 
 }  // namespace muster::links

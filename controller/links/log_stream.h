@@ -1,6 +1,8 @@
-// One agent's PushLogs stream: a queue in, a map of answers out. gRPC's threads fill the one and
-// the writing thread of LogReceiver drains it; answers are merged, one LogHave a log, while a write
-// is under way. Thread-safe; lives until gRPC is done with it and nobody else holds it.
+// One agent's PushLogs stream: a queue of requests, and a map of answers. The LogReceiver makes it;
+// it keeps itself until OnDone, and is destroyed when nobody else keeps it. It is thread-safe:
+// gRPC's threads fill the queue, and the writing thread of the LogReceiver empties it.
+//
+// While a write is in progress, answers are merged, to one LogHave for each log.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -17,16 +19,16 @@
 
 namespace muster::links {
 
-// What a waiting message costs in memory, about. Those without bytes (LogOpen, LogEnd, a gap alone)
-// cost as well: millions of them are as many.
+// The approximate memory that a waiting message uses. Messages without bytes (LogOpen, LogEnd, a
+// gap alone) count as well, because there may be millions of them.
 [[nodiscard]] std::size_t queue_cost(const v1::PushLogsRequest& request);
 
 class LogStream final : public LogReceiver::Reactor {
  public:
-  // taken in and not yet written: beyond it the agent waits
+  // received and not yet written; beyond this the agent waits
   static constexpr std::size_t kQueueBytes = 4 << 20;
 
-  // `ready`: there is something to take. Called on gRPC's threads.
+  // `ready` is called on gRPC's threads when there is something to take.
   static std::shared_ptr<LogStream> make(
       std::function<void(const std::shared_ptr<LogStream>&)> ready,
       std::function<void(const LogStream*)> done);
@@ -35,24 +37,24 @@ class LogStream final : public LogReceiver::Reactor {
   void end(const grpc::Status& status);  // idempotent
 
   // --- the writing thread ------------------------------------------------------------------------
-  // What came in, in order. `closed`: nothing will come any more.
+  // Returns what was received, in order. `closed` is set when nothing more will arrive.
   std::deque<v1::PushLogsRequest> take(bool& closed);
   [[nodiscard]] bool ended();
-  // Back to the front: to be tried again.
+  // Puts the requests back at the front, to be tried again.
   void put_back(std::deque<v1::PushLogsRequest> rest);
-  // All that was taken has been dealt with: read on.
+  // Call this when all that was taken is handled: reading continues.
   void read_on();
-  bool greeted = false;  // that thread's own
-  NodeName node;         // that thread's own; as LogHello named it
+  bool greeted = false;  // used only by that thread
+  NodeName node;         // used only by that thread; the name in LogHello
 
   // --- any thread --------------------------------------------------------------------------------
-  // Answers of one log are merged: of two threads' words the one that came first may be sent last.
+  // Merges the answers of one log: of two threads' answers, the earlier one may be sent last.
   void answer(const logs::LogKey& key, const v1::LogHave& have);
   // The logs that were opened on this stream and are not durable yet.
   void open(const logs::LogKey& key);
   void close(const logs::LogKey& key);
   [[nodiscard]] bool is_open(const logs::LogKey& key);
-  // Logs beside the ranks' of that log's run that are open, itself not counted.
+  // How many logs of auxiliary processes of this log's run are open, without this log itself.
   [[nodiscard]] std::size_t auxiliaries_open(const logs::LogKey& key);
 
   void OnReadDone(bool ok) override;

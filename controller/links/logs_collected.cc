@@ -7,9 +7,9 @@
 namespace muster::controller {
 namespace {
 
-// A job that the ledger does not know was forgotten, or its submission went with the end of a
-// damaged journal: its logs, which somebody may still want to see, stay for as long as those of a
-// job that ended when the last byte came.
+// The ledger does not know such a job: it was forgotten, or its submission was lost with the end of
+// a damaged journal. Somebody may still want to read its logs. So they are kept as long as those of
+// a job that ended when the last byte arrived.
 constexpr Duration kUnknownKeep = core::Limits().tombstone_keep;
 
 }  // namespace

@@ -1,11 +1,14 @@
-// What the log receivers and the log store need to know of jobs, and what the core needs to know of
-// logs:
-//   known()       whether a job's logs are wanted at all
-//   on_complete   every log byte of one node's part is on the controller's disk:
-//                 ReportLogsCollected, which lets the node forget the run directory
-//   finished jobs are marked in the store, oldest first: the quota takes theirs first
+// Connects jobs and logs: it reports jobs to the log receiver and the log store, and collected logs
+// to the shell. main() of the controller owns it. It runs on the shell's strand and on the work
+// loop; known() and on_complete() are called on any thread.
+//
+//   known()        whether a job's logs are wanted at all
+//   on_complete    every log byte of one node's part is on the controller's disk: sends
+//                  ReportLogsCollected, so that the node may forget the run directory
+//   finished jobs  are marked in the store, oldest first: the quota removes their logs first
 //   forgotten jobs (TombstoneDropped) are removed from the store
-// Looks over everything once at start, for what an earlier life did not get to say or to remove.
+//
+// start() checks everything once, for what an earlier incarnation did not report or remove in time.
 #pragma once
 
 #include <map>
@@ -26,7 +29,7 @@ class LogsCollected {
   LogsCollected(Shell& shell, logs::LogStore& store, async::Loop& work)
       : shell_(shell), store_(store), work_(work) {}
 
-  // of Shell::start(), before anything is served
+  // Called with the ledger of Shell::start(), before anything is served.
   void start(const core::Ledger& ledger);
   [[nodiscard]] bool known(const JobId& job) const;                    // any thread
   void on_complete(const JobId& job, AttemptNo attempt, RankNo rank);  // any thread
@@ -40,7 +43,7 @@ class LogsCollected {
     RankNo first;
     std::uint32_t count = 0;
   };
-  void check(const Part& part);  // work loop, as these
+  void check(const Part& part);  // work loop, as the next two
   void remove(const JobId& job);
   void remove_forgotten(WallTime now);
 
@@ -49,8 +52,8 @@ class LogsCollected {
   async::Loop& work_;
   mutable std::mutex mutex_;  // guards known_
   std::unordered_set<JobId> known_;
-  // Work loop only: how many ranks are known complete, so that a part of n ranks costs n looks at
-  // the store, not n * n.
+  // Work loop only. How many ranks are known to be complete, so that a part of n ranks costs n
+  // checks of the store, not n * n.
   std::map<std::tuple<JobId, AttemptNo, NodeName>, std::uint32_t> complete_below_;
 };
 

@@ -63,8 +63,8 @@ std::vector<NodeName> touched_nodes(std::span<const journal::Row> rows,
     if (id == nullptr) continue;
     const auto job = ledger.jobs.find(*id);
     if (job == ledger.jobs.end()) continue;
-    // Facts of one node change that node's orders alone, but for the end of the last rank;
-    // everything else about a job may change those of all its nodes.
+    // Facts of one node change only that node's orders, except for the end of the last rank.
+    // Everything else about a job may change the orders of all its nodes.
     if (node_of(body) != nullptr) {
       const bool last = std::holds_alternative<core::RankExited>(body) &&
                         job->second.phase == core::JobPhase::Completing;

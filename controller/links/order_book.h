@@ -1,6 +1,8 @@
-// What each node is told, made from core::desired. Shell's strand only. A launch is planned when it
-// is to be said, for one node at a time; what all parts of an attempt have in common is kept while
-// the attempt is wanted.
+// Makes the orders for each node, from core::desired. The Hub owns it. It runs only on the shell's
+// strand.
+//
+// A launch is planned right before it is sent, for one node at a time. What all parts of an attempt
+// have in common is kept while the attempt is wanted.
 #pragma once
 
 #include <map>
@@ -19,13 +21,14 @@ class OrderBook {
  public:
   explicit OrderBook(std::string cluster_out) : cluster_out_(std::move(cluster_out)) {}
 
-  // What is to be stopped and forgotten: small, and whole.
+  // All orders to stop and to forget. They are small, and each message has all of them.
   static v1::Orders standing(const core::Ledger& ledger,
                              const std::vector<core::Assignment>& wanted);
-  // The order to run one of the node's parts. Errors: it cannot be planned, or not be sent.
+  // The order to run one of the node's parts. An error means that it cannot be planned, or cannot
+  // be sent.
   Result<v1::Order> run(const core::Ledger& ledger, const NodeName& node,
                         const core::Assignment& wanted);
-  // The attempt has ended: its launches are not needed again.
+  // Call this when the attempt has ended: its launches are not needed again.
   void drop(const JobId& job, AttemptNo attempt) { requests_.erase({job, attempt}); }
 
  private:
@@ -33,7 +36,7 @@ class OrderBook {
   std::map<core::AttemptKey, engine::LaunchRequest> requests_;
 };
 
-// Nodes whose orders may differ after these rows.
+// Nodes whose orders may change because of these rows.
 std::vector<NodeName> touched_nodes(std::span<const journal::Row> rows, const core::Ledger& ledger);
 
 }  // namespace muster::controller

@@ -5,7 +5,7 @@
 namespace muster::controller {
 
 std::size_t waiting_cost(const v1::Facts& facts) {
-  constexpr std::size_t kEach = 512;  // an input of its own, with its answer
+  constexpr std::size_t kEach = 512;  // each fact is an input of its own, with its answer
   return facts.ByteSizeLong() + kEach * static_cast<std::size_t>(facts.facts_size());
 }
 
@@ -38,8 +38,8 @@ void Session::OnReadDone(bool ok) {
   const Now arrived = clock_.now();
   if (!ok) {
     {
-      // Its question is still open: the answer ends the stream. (A connection that breaks comes as
-      // OnCancel, whatever is open.)
+      // The Hello is not answered yet; the answer ends the stream. (A broken connection is reported
+      // as OnCancel, whatever is open.)
       const std::lock_guard lock(mutex_);
       half_closed_ = true;
       if (asked_ && !decided_ && !gone_notified_) return;
@@ -102,7 +102,7 @@ bool Session::hand_over(Now arrived) {
     owner_.on_heartbeat(self, std::move(*incoming_.mutable_heartbeat()), arrived);
   if (incoming_.has_unsupported() && ++unsupported_ <= kUnsupportedMost)
     owner_.on_unsupported(self, std::move(*incoming_.mutable_unsupported()));
-  return true;  // what a newer agent may say besides is not for this version
+  return true;  // other messages of a newer agent are not for this version
 }
 
 // --- writing -------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ void Session::accept(ConnectionId connection, v1::Welcome welcome) {
     over = half_closed_;
     write_next();
   }
-  // The Welcome is on its way; nothing can follow it.
+  // The Welcome is being written, and nothing can follow it.
   if (!over) return;
   gone();
   refuse(grpc::Status::OK);
@@ -232,7 +232,7 @@ void Session::OnCancel() {
 
 void Session::OnDone() {
   gone();
-  const SessionPtr last = std::move(self_);  // the hub may hold it a little longer
+  const SessionPtr last = std::move(self_);  // the hub may keep it a little longer
 }
 
 }  // namespace muster::controller

@@ -1,16 +1,22 @@
-// One agent's stream. gRPC's side: one read and one write outstanding, callbacks that convert, hand
-// over and return. What waits to be written is one slot a kind, latest wins (orders are state; an
-// acknowledgement covers all before it), so a slow agent costs no memory. Launches, which are
-// large, wait one by one until they are written or no longer wanted: as many as the node has room
-// to run.
+// One agent's Connect stream, on the controller's side. It keeps itself until gRPC calls OnDone,
+// and the Hub shares it. It is thread-safe, and called on gRPC's threads and on the shell's strand.
 //
-// Written in this order: Welcome; what is to be stopped, at once and by itself; launches, each in a
-// message with the stops again, and acknowledgements, by turns.
+// There is one outstanding read and one outstanding write; gRPC's callbacks convert, pass on, and
+// return.
 //
-// Facts that were read and are not answered yet have a bound: beyond it the agent is not read from,
-// so that gRPC's flow control holds it back.
+// For each kind of message one slot waits to be written, and the latest message replaces the one
+// before. This is correct because orders are state, and an acknowledgement covers all before it. So
+// a slow agent costs no memory. Launches are large; they wait one by one until they are written or
+// are no longer wanted. There are as many as the node has room to run.
 //
-// Thread-safe. Lives until OnDone: it holds itself, the hub shares it.
+// The order of writes:
+// 1. Welcome;
+// 2. the stops, at once and in a message of their own;
+// 3. requests for files (FilesWanted);
+// 4. launches, each in a message with the stops again, and acknowledgements, in turns.
+//
+// Facts that were read and are not answered yet have a bound. Beyond it, the session does not read
+// from the agent, so that gRPC's flow control holds it back.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -35,11 +41,12 @@ using SessionPtr = std::shared_ptr<Session>;
 struct NodeOrders {
   v1::Orders standing;          // every Stop and Forget
   std::vector<v1::Order> runs;  // new on this stream
-  // all that are to run; of earlier `runs`, the others are not written any more
+  // All parts that are to run. Earlier `runs` that are not in this set are not written any more.
   std::set<std::pair<JobId, AttemptNo>> running;
 };
 
-// Called on gRPC's threads. For one session: hello first and once, gone last and once.
+// Called on gRPC's threads. For one session, on_hello is called first and once, and on_gone last
+// and once.
 class SessionOwner {
  public:
   virtual ~SessionOwner() = default;
@@ -50,41 +57,43 @@ class SessionOwner {
   virtual void on_gone(const SessionPtr& session, Now at) = 0;
 };
 
-// What facts cost in memory until they are durable, about.
+// The approximate memory that facts use until they are durable.
 [[nodiscard]] std::size_t waiting_cost(const v1::Facts& facts);
 
 class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>,
                       public std::enable_shared_from_this<Session> {
  public:
   static constexpr std::size_t kFactsWaitingMost = 64 << 20;
-  static constexpr int kUnsupportedMost = 1'000;  // heard of one stream: each is a line in the log
-  // Begins to read. The returned reactor is gRPC's to call until OnDone.
+  // Accepted from one stream: each becomes a line in the log.
+  static constexpr int kUnsupportedMost = 1'000;
+  // Begins to read. gRPC calls the returned reactor until OnDone.
   static grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* begin(
       SessionOwner& owner, const Clock& clock, std::string peer);
 
   Session(SessionOwner& owner, const Clock& clock, std::string peer)
       : owner_(owner), clock_(clock), peer_(std::move(peer)) {}
 
-  // The hub's decision about the Hello. Facts and heartbeats before it end the stream. An agent
-  // that
-  // ends its half right behind its Hello gets its answer all the same, the Welcome or the status
-  // that says why not, and then the end.
+  // The hub's decision about the Hello. Facts and heartbeats before it end the stream. An agent may
+  // end its half of the stream right after its Hello. It still gets its answer, which is the
+  // Welcome or the status with the reason, and then the end.
   void accept(ConnectionId connection, v1::Welcome welcome);
-  void refuse(grpc::Status status);  // ends the stream, after what is being written
+  void refuse(grpc::Status status);  // ends the stream, after the write in progress
   void send(NodeOrders orders);
-  void want(v1::FilesWanted files);  // every one of them, in order
-  // they are decided and durable, or left to the next controller: no longer held here
+  void want(v1::FilesWanted files);  // all of them are written, in order
+  // The facts are decided and durable, or left to the next controller: they do not wait here any
+  // more.
   void facts_taken(std::size_t cost);
   void ack(v1::FactAck ack);
   void ack(v1::HeartbeatAck ack);
 
   [[nodiscard]] const std::string& peer() const { return peer_; }
-  // After hello, unchanged.
+  // Set by the Hello, and unchanged after it.
   [[nodiscard]] const NodeName& node() const { return node_; }
   [[nodiscard]] const InstanceId& instance() const { return instance_; }
   [[nodiscard]] ConnectionId connection() const;  // 0: not accepted
-  [[nodiscard]] bool is_gone() const;             // once true, on_gone was or is being called
-  [[nodiscard]] bool half_closed() const;         // the agent has ended its half of the stream
+  // Once true, on_gone was called or is being called.
+  [[nodiscard]] bool is_gone() const;
+  [[nodiscard]] bool half_closed() const;  // the agent has ended its half of the stream
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -93,8 +102,8 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
 
  private:
   bool hand_over(Now arrived);  // false: the stream is being refused
-  void write_next();            // mutex_ held
-  bool next_message();          // into outgoing_, mutex_ held; false: nothing waits
+  void write_next();            // call with mutex_ locked
+  bool next_message();          // into outgoing_, mutex_ locked; false: nothing waits
   void gone();
 
   SessionOwner& owner_;
@@ -102,7 +111,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   const std::string peer_;
   NodeName node_;
   InstanceId instance_;
-  bool hello_received_ = false;  // reads only, as the next
+  bool hello_received_ = false;  // used only by reads, as is the next
   int unsupported_ = 0;
   v1::ConnectRequest incoming_;
   SessionPtr self_;
@@ -121,7 +130,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   bool writing_ = false, finished_ = false, gone_notified_ = false;
   std::size_t facts_waiting_ = 0;
   bool reading_paused_ = false;           // no read is outstanding
-  bool asked_ = false, decided_ = false;  // Hello was handed to the hub; it has answered
+  bool asked_ = false, decided_ = false;  // the Hello was passed to the hub; the hub has answered
   bool half_closed_ = false;
   std::optional<grpc::Status> ending_;
 };

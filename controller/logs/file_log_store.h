@@ -1,8 +1,11 @@
-// LogStore over files (log_store.h has the folders): log_store.cc what comes and is read,
-// log_room.cc what goes again and how much there is, log_sync.cc what a power loss leaves. One
-// mutex; nothing that takes the disk's time is done under it but the writing itself, reads of at
-// most a chunk, and making room. The series have a mutex of their own, under which a whole file may
-// be read.
+// The LogStore over files (see the directories in log_store.h). LogStore::open() makes it for the
+// caller. It is thread-safe: one mutex guards the logs, and another one guards the series.
+//
+// log_store.cc has writes and reads; log_room.cc has removal and the use of space; log_sync.cc has
+// what survives a power loss.
+//
+// Under the logs' mutex, the disk is used only for writing itself, for reads of at most one chunk,
+// and for making room. Under the series' mutex, a whole file may be read.
 #pragma once
 
 #include <algorithm>
@@ -28,9 +31,9 @@ class FileLogStore final : public LogStore {
  public:
   FileLogStore(std::filesystem::path root, std::uint64_t quota, SyncCalls calls, RoomKept room)
       : root_(std::move(root)), quota_(quota), room_(room), calls_(std::move(calls)) {}
-  // All once, before anything else.
+  // Each of the next three is called once, before anything else.
   [[nodiscard]] Result<void> sync_names() const;
-  void measure();         // what is there already
+  void measure();         // counts what already exists
   void room_for_start();  // before anybody else writes
 
   Result<LogState> state(const LogKey& key) override;
@@ -59,7 +62,7 @@ class FileLogStore final : public LogStore {
     RankLog log;
     std::list<LogKey>::iterator recent;
     bool open = false;
-    bool named = false;  // its files' names are synced
+    bool named = false;  // the names of its files are synced
   };
   [[nodiscard]] std::filesystem::path job_dir(const JobId& job) const { return root_ / job.str(); }
   Result<SeriesFile::Reading> series_now(const JobId& job);
@@ -69,21 +72,22 @@ class FileLogStore final : public LogStore {
   using Logs = std::map<LogKey, StoredLog>;
   Result<StoredLog*> get(const LogKey& key);
   Logs::iterator let_go(Logs::iterator stored);
-  // Of what is synced nothing is lost with it; the rest stays.
+  // Releases the synced logs of the job from memory, which loses nothing; the others stay.
   void let_go_synced(const JobId& job);
   std::vector<LogKey> list_locked(const JobId& job) const;
   std::vector<JobId> jobs_locked() const;
   void keep_quota();
   std::optional<JobId> to_give_inodes();
-  // Before that many bytes are written: the disk's share is kept, or they are not taken.
+  // Call this before `coming` bytes are written. Keeps the disk's share free; if it cannot, the
+  // bytes are not accepted.
   Result<void> keep_free(const LogKey& key, std::uint64_t coming);
-  // At least `want` bytes, if there are so many; answers what went.
+  // Removes at least `want` bytes, if there are so many. Returns how many bytes were removed.
   std::uint64_t take_finished(std::uint64_t want);
-  std::uint64_t take_largest(std::uint64_t want);  // of one log
+  std::uint64_t take_largest(std::uint64_t want);  // from one log
   [[nodiscard]] std::uint64_t evict_step() const;
   std::optional<LogKey> largest_unfinished();
   void keep_mark(const JobId& job) const;
-  // Nothing: its job was removed meanwhile.
+  // Nothing: its job was removed in the meantime.
   Result<std::optional<LogState>> sync_one(const LogKey& key,
                                            std::set<std::filesystem::path>& folders,
                                            std::vector<LogKey>& set_back);
@@ -95,21 +99,22 @@ class FileLogStore final : public LogStore {
   const std::filesystem::path root_;
   const std::uint64_t quota_;
   const RoomKept room_;
-  // logs with open descriptors, two each
+  // How many logs may have open descriptors, two each.
   const std::size_t open_most_ = std::clamp<std::size_t>(io::descriptor_limit() / 8, 4, 256);
   const SyncCalls calls_;
   std::mutex mutex_;
-  Logs logs_;                 // those in use; others are opened when asked for
+  Logs logs_;                 // logs in use; others are opened on demand
   std::list<LogKey> recent_;  // with open descriptors, most recent first
-  std::set<LogKey> dirty_;    // to be synced: these stay in logs_
-  // Finished jobs, counted as they were marked; those that may have bytes to evict, in that order.
+  std::set<LogKey> dirty_;    // to be synced; these stay in logs_
+  // Finished jobs, numbered in the order in which they were marked; and those of them that may have
+  // bytes to evict, in that order.
   std::unordered_map<JobId, std::uint64_t> finished_;
   std::map<std::uint64_t, JobId> evictable_;
   std::uint64_t marked_ = 0, removed_ = 0;
   std::uint64_t used_ = 0;
-  bool starved_ = false;  // what unfinished jobs' logs gave up was not enough for the disk
+  bool starved_ = false;  // the logs of unfinished jobs could not free enough of the disk
 
-  std::mutex series_mutex_;  // before mutex_, where both are held
+  std::mutex series_mutex_;  // locked before mutex_ where both are needed
   std::map<JobId, SeriesFile> series_;
 
   std::mutex callback_mutex_;

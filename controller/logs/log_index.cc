@@ -20,10 +20,10 @@ WallTime wall(std::int64_t ns) { return WallTime(Duration(ns)); }
 std::int64_t ns(WallTime at) { return at.time_since_epoch().count(); }
 
 struct Records {
-  std::uint64_t bytes = 0;  // of sound ones, from the beginning
-  bool damaged = false;     // behind them
+  std::uint64_t bytes = 0;  // of sound records, from the beginning
+  bool damaged = false;     // after them
 };
-// Hands every sound record to `each`.
+// Passes every sound record to `each`.
 template <class Each>
 Result<Records> read_records(const std::filesystem::path& path, Each each) {
   Records records;
@@ -66,7 +66,7 @@ Result<void> LogIndex::replay() {
   if (!records) return fail(records.error());
   bytes_ = records->bytes;
   if (!records->damaged) return {};
-  std::error_code ignored;  // the copy is for a person's eyes
+  std::error_code ignored;  // the copy is for people
   std::filesystem::copy_file(path_, path_.string() + ".damaged",
                              std::filesystem::copy_options::overwrite_existing, ignored);
   if (::truncate(path_.c_str(), static_cast<off_t>(bytes_)) != 0)
@@ -81,9 +81,9 @@ Result<std::uint64_t> LogIndex::since(const std::filesystem::path& path, WallTim
   std::uint64_t from = end;
   const auto records = read_records(path, [&](const v1::IndexRecord& record) {
     if (!record.has_time()) return;
-    // Of what lies before the first point nobody knows when it came. The least offset counts,
-    // whatever the order: a clock that was set back, and bytes that a power cut took and that were
-    // sent again, leave points behind later ones.
+    // The arrival time of bytes before the first point is unknown. The least offset counts, in
+    // whatever order the points are. Points may be out of order when a clock was set back, or when
+    // bytes were sent again after a power cut.
     if (wall(record.time().at_ns()) + kTimeStep > time)
       from = std::min(from, any ? record.time().offset() : 0);
     any = true;
@@ -145,7 +145,8 @@ Result<void> LogIndex::add_gap(Gap gap) {
   record.mutable_gap()->set_reason(gap.reason);
   record.mutable_gap()->set_at_ns(ns(gap.at));
   if (auto done = append(record.SerializeAsString()); !done) return done;
-  // Bytes behind a gap that a power cut has taken would pass for the gap's own.
+  // If a power cut removed the record of the gap, the bytes after the gap would be read as the
+  // gap's own.
   if (auto done = sync(); !done) return done;
   gaps_.push_back(std::move(gap));
   return {};
@@ -160,7 +161,7 @@ Result<void> LogIndex::forget_beyond(std::uint64_t size) {
   return rewrite(logical(size));
 }
 
-// Of the time points those up to `times_until`; everything else as it is known here.
+// Keeps the time points up to `times_until`, and everything else as it is in memory.
 Result<void> LogIndex::rewrite(std::uint64_t times_until) {
   rewrite_due_ = true;
   std::string bytes;

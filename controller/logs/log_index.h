@@ -1,6 +1,8 @@
-// rank-N.index: what a log's bytes do not say themselves (proto/muster/logs/v1: IndexRecord). The
-// mapping between logical offsets and those of the file, which holds the bytes without the gaps.
-// Values and one append file; its owner (LogStore) locks.
+// The file rank-N.index: what the bytes of a log do not contain themselves (proto/muster/logs/v1:
+// IndexRecord). RankLog owns it. It is not thread-safe; the LogStore locks around it.
+//
+// The index maps logical offsets to offsets in the file, which has the bytes without the gaps. It
+// consists of values in memory, and one file that is appended to.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +18,16 @@
 
 namespace muster::logs {
 
-// A time point stands for the bytes that arrived within this time behind it; what comes later has a
-// point of its own.
-// Long enough that the index of a log that grows all the time stays small: 230 KB a day.
+// A time point is valid for the bytes that arrived within this time after it; later bytes get a
+// point of their own. It is long enough to keep the index of a growing log small: 230 KB a day.
 inline constexpr Duration kTimeStep = std::chrono::seconds(10);
 
 class LogIndex {
  public:
-  // Not there: empty, and not made before the first record. Damaged (power cut): a copy is
-  // kept as *.damaged, and the index ends before the first record that is not sound. What stood
-  // before it is as true as ever: without its gaps, every byte behind them would move.
+  // If the file does not exist, the index is empty, and the first record makes the file. If the
+  // file is damaged (power cut), a copy is kept as *.damaged, and the index ends before the first
+  // record that is not sound. The records before it remain valid: without their gaps, every byte
+  // after them would move.
   static Result<LogIndex> load(std::filesystem::path path,
                                std::function<int(int)> sync_call = SyncCalls().file);
 
@@ -34,29 +36,29 @@ class LogIndex {
   Result<void> add_end(std::uint64_t size);
   Result<void> add_evicted(std::uint64_t to, WallTime at);
 
-  // Of the log whose index is in `path` and which has `end` bytes: the logical offset from which on
-  // bytes may have arrived at `time` or later; everything before it arrived earlier. Reads the file
-  // alone, so that nobody who writes has to wait. No time point at all (a lost index): 0.
+  // For the index file `path` of a log with `end` bytes: returns the logical offset from which
+  // bytes may have arrived at `time` or later; everything before it arrived earlier. Reads only the
+  // file, so that no writer has to wait. Returns 0 if there is no time point (a lost index).
   static Result<std::uint64_t> since(const std::filesystem::path& path, WallTime time,
                                      std::uint64_t end);
 
-  // The log holds only `size` bytes: what the index says of bytes beyond never happened (power
-  // cut).
+  // The log has only `size` bytes: removes from the index what it says about later bytes, which do
+  // not exist (power cut).
   Result<void> forget_beyond(std::uint64_t size);
-  // Closes the file; the next add opens it again, and reads nothing: it is known how long the file
-  // is.
+  // Closes the file. The next add opens it again without reading it, because the length of the file
+  // is known.
   void close() { fd_.reset(); }
-  // A descriptor of its own for a sync without the owner's lock. Makes the file when it is not
-  // there.
+  // Returns a descriptor of its own, for a sync without the owner's lock. Makes the file if it is
+  // missing.
   Result<io::UniqueFd> sync_handle();
-  // A sync of such a descriptor failed: nobody knows what of the file is on the disk. It is written
-  // anew before it is used again.
+  // Call this when a sync of such a descriptor failed: then nobody knows what part of the file is
+  // on the disk. The file is rewritten before it is used again.
   void sync_failed() { rewrite_due_ = true; }
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  // of the byte at `physical`; behind a gap that begins there
+  // The logical offset of the byte at `physical`; if a gap begins there, the offset after the gap.
   [[nodiscard]] std::uint64_t logical(std::uint64_t physical) const;
-  // inside a gap: of the first byte behind it
+  // The physical offset; for an offset inside a gap, that of the first byte after the gap.
   [[nodiscard]] std::uint64_t physical(std::uint64_t logical) const;
   [[nodiscard]] const std::vector<Gap>& gaps() const { return gaps_; }
   [[nodiscard]] const std::optional<std::uint64_t>& end() const { return end_; }
@@ -79,8 +81,8 @@ class LogIndex {
   std::filesystem::path path_;
   std::function<int(int)> sync_call_;
   io::UniqueFd fd_;
-  std::uint64_t bytes_ = 0;  // of sound records; what stands behind them is a dead writer's
-  bool cut_due_ = false;     // a part of a record is behind them
+  std::uint64_t bytes_ = 0;  // of sound records; bytes after them were left by a writer that died
+  bool cut_due_ = false;     // a part of a record is after them
   bool rewrite_due_ = false;
   std::vector<Gap> gaps_;
   std::optional<std::uint64_t> end_;

@@ -16,12 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kKeepNewest = 64 << 10;  // of a running job's log, whatever the quota says
+// Of a running job's log, whatever the quota requires.
+constexpr std::uint64_t kKeepNewest = 64 << 10;
 constexpr std::uint64_t kEvictStep = 16 << 20;
-// free for the journal's start, whatever logs there are
+// free for the journal's start, whatever logs exist
 constexpr std::uint64_t kStartBytes = 16 << 20;
 constexpr std::uint64_t kInodesKept = 128;  // for the journal and the daemon's own files
-// more than those below which the controller takes no job
+// More than the number below which the controller accepts no job.
 constexpr std::uint64_t kInodesWanted = 512;
 constexpr std::string_view kRemoved = ".removed-";  // no job's id begins with a dot
 constexpr std::string_view kFinished = "finished";
@@ -38,7 +39,7 @@ WallTime modified_at(const fs::path& path) {
                   std::chrono::nanoseconds(now.st_mtim.tv_nsec));
 }
 
-// A person's own folder, or a file system's lost+found, is nobody's to remove.
+// The store must not remove a person's own directory, or a file system's lost+found.
 bool is_job_folder(const fs::path& folder) {
   const auto digits = [](const std::string& text) {
     return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
@@ -108,7 +109,7 @@ WallTime FileLogStore::written_at(const JobId& job) {
        at.increment(error)) {
     if (at->path().filename() != kFinished) last = std::max(last, modified_at(at->path()));
   }
-  // whose own time is that of the mark as well
+  // The time of the directory is also that of the mark.
   return last == WallTime{} ? modified_at(job_dir(job)) : last;
 }
 
@@ -123,7 +124,7 @@ void FileLogStore::mark_finished(const JobId& job) {
       keep_mark(job);
     }
   }
-  // Behind the mark: points that come now find it, and keep no file open.
+  // Runs after the mark: points that arrive now find the mark, and keep no file open.
   const std::scoped_lock lock(series_mutex_);
   series_.erase(job);
 }
@@ -137,12 +138,13 @@ void FileLogStore::unmark_finished(const JobId& job) {
   ::unlink((job_dir(job) / kFinished).c_str());
 }
 
-// A disk that does not take it, or no folder yet: the next start tells again.
+// If the disk does not accept the mark, or there is no directory yet, the next start sets it again.
 void FileLogStore::keep_mark(const JobId& job) const {
   const io::UniqueFd made(
       ::open((job_dir(job) / kFinished).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!made) return;
-  // Its time is its place among the others: the kernel's own may be the same for several.
+  // The time of the mark decides its order among the others. The kernel's own time may be the same
+  // for several marks.
   const auto now = system_clock().now().wall.time_since_epoch();
   const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
   const timespec at{.tv_sec = seconds.count(), .tv_nsec = (now - seconds).count()};
@@ -187,9 +189,9 @@ Result<void> FileLogStore::remove(const JobId& job) {
 
 // --- the quota -----------------------------------------------------------------------------------
 
-// Errors leave the log as it is: the disk itself then says when it is full. A full one may have no
-// room for the word that a log's bytes are gone, which stands before their going: such a job is
-// tried again when others have given some.
+// An error leaves the log as it is; the disk itself then reports when it is full. The record of an
+// eviction is written before the bytes go, and a full disk may have no room for it. Such a job is
+// tried again when others have made room.
 std::uint64_t FileLogStore::take_finished(std::uint64_t want) {
   constexpr std::uint64_t kNot = UINT64_MAX;
   const WallTime now = system_clock().now().wall;
@@ -239,9 +241,10 @@ void FileLogStore::keep_quota() {
 
 // --- the disk's own share ------------------------------------------------------------------------
 
-// Whoever took the room, finished jobs' logs give theirs. Those of unfinished ones give a step, so
-// that this is seldom; where that is not enough, two bytes for each that comes: the disk gets back
-// what logs took of it, but a stranger who fills it does not eat them up.
+// Whoever used the space, the logs of finished jobs are removed for it. Then the log of an
+// unfinished job gives up one step, so that this is rare. If that is not enough, it gives up two
+// bytes for each byte that arrives. So the disk gets back what logs took, but another program that
+// fills the disk does not use up all logs.
 Result<void> FileLogStore::keep_free(const LogKey& key, std::uint64_t coming) {
   if (room_.wanted == 0 || coming == 0) return {};
   const auto room = io::room_at(root_);
@@ -285,8 +288,8 @@ void FileLogStore::make_room() {
   }
 }
 
-// A log whose bytes went has its files still. Where there are too few for new ones, a finished job
-// gives all of its own.
+// A log whose bytes were evicted still has its files. If there are too few inodes for new files, a
+// finished job gives up all of its own.
 std::optional<JobId> FileLogStore::to_give_inodes() {
   const std::scoped_lock lock(mutex_);
   const auto room = io::room_at(root_);
@@ -308,7 +311,7 @@ void FileLogStore::room_for_start() {
   }
 }
 
-// Asked of the disk: of a job's earlier attempts nothing is in memory any more.
+// Reads the sizes from the disk, because the earlier attempts of a job are no longer in memory.
 std::optional<LogKey> FileLogStore::largest_unfinished() {
   std::optional<LogKey> largest;
   std::uint64_t most = 0;

@@ -69,7 +69,7 @@ Result<FileLogStore::StoredLog*> FileLogStore::get(const LogKey& key) {
   if (recent_.size() > open_most_) {
     const auto oldest = logs_.find(recent_.back());
     const LogState state = oldest->second.log.state();
-    // What still grows keeps its place: to open it again is to read its whole index.
+    // A log that still grows stays in memory: opening it again would read its whole index.
     const bool grows = !state.complete && state.end > 0 && !finished_.contains(oldest->first.job);
     if (grows || dirty_.contains(oldest->first)) {
       oldest->second.log.close();
@@ -100,7 +100,7 @@ Result<LogState> FileLogStore::state(const LogKey& key) {
   const std::scoped_lock lock(mutex_);
   auto stored = get(key);
   if (!stored) return fail(std::move(stored.error()));
-  // Opened again after a restart: nobody knows any more what of it was synced.
+  // If the log was opened again after a restart, nobody knows what part of it was synced.
   if ((*stored)->log.sync_due()) dirty_.insert(key);
   return (*stored)->log.state();
 }
@@ -122,12 +122,12 @@ Result<LogState> FileLogStore::append(const LogKey& key, std::uint64_t offset,
       dirty_.insert(key);
       if (const auto late = finished_.find(key.job); late != finished_.end()) {
         evictable_.emplace(late->second, key.job);
-        if (before == 0) keep_mark(key.job);  // its folder may be new
+        if (before == 0) keep_mark(key.job);  // its directory may be new
       }
     }
     if (!written) return fail(std::move(written.error()));
     state = (*stored)->log.state();
-    if (used_ > quota_) keep_quota();  // may take this very log: `stored` ends here
+    if (used_ > quota_) keep_quota();  // may release this very log: do not use `stored` after this
   }
   tell(key);
   return state;
@@ -164,7 +164,7 @@ Result<std::uint64_t> FileLogStore::tail(const LogKey& key, std::uint64_t lines)
     if (!there) return fail(std::move(there.error()));
     extent = std::move(*there);
   }
-  // Many lines take their time: nobody's append waits for it.
+  // Many lines take long, so no append waits for them.
   auto from = tail_of(extent, lines);
   if (!from)
     return fail(
@@ -185,7 +185,7 @@ Result<std::uint64_t> FileLogStore::since(const LogKey& key, WallTime time) {
     index = (*stored)->log.index_path();
     end = (*stored)->log.state().end;
   }
-  // The index of a long log takes its time to read: nobody's append waits for it.
+  // The index of a long log takes long to read, so no append waits for it.
   const auto from = LogIndex::since(index, time, end);
   if (!from) return from;
   const std::scoped_lock lock(mutex_);
@@ -223,8 +223,7 @@ void FileLogStore::on_change(std::function<void(const LogKey&)> callback) {
   callback_ = std::make_shared<const std::function<void(const LogKey&)>>(std::move(callback));
 }
 
-// Under a mutex of its own: opening and thinning read the whole file, and nobody's append waits for
-// that.
+// Uses a mutex of its own: opening and thinning read the whole file, and no append waits for that.
 Result<void> FileLogStore::add_points(const JobId& job, const std::vector<SeriesPoint>& points) {
   const std::scoped_lock lock(series_mutex_);
   if (const auto found = series_.find(job); found != series_.end())
@@ -232,8 +231,8 @@ Result<void> FileLogStore::add_points(const JobId& job, const std::vector<Series
   if (auto done = io::make_dirs(job_dir(job), 0700); !done) return done;
   auto file = SeriesFile::open(job_dir(job) / "series");
   if (!file) return fail(std::move(file.error()));
-  // The last heartbeats come when the job has ended: nobody would ever close what was kept open for
-  // them.
+  // The last heartbeats arrive when the job has ended. Nobody would ever close a file that stays
+  // open for them.
   const bool finished = [&] {
     const std::scoped_lock logs(mutex_);
     return finished_.contains(job);
@@ -259,8 +258,8 @@ Result<SeriesFile::Reading> FileLogStore::series_now(const JobId& job) {
   return SeriesFile::Reading::of(job_dir(job) / "series");
 }
 
-// The names of the store's folder and of the one that it is in. A folder that this user may not
-// read cannot be synced by it.
+// Syncs the name of the store's directory, and the name of the directory that contains it. If this
+// user may not read a directory, it cannot be synced.
 Result<void> FileLogStore::sync_names() const {
   fs::path folder = root_;
   for (int i = 0; i < 2 && folder.has_parent_path(); ++i) {

@@ -1,5 +1,5 @@
-// Several logs side by side; the disk's part without the mutex. Order in each: bytes and names,
-// then the end mark, then the word of it.
+// Syncs several logs in parallel; waits for the disk without the mutex. The order for each log is:
+// bytes and names, then the end mark, then the report.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -15,11 +15,11 @@
 namespace muster::logs {
 namespace {
 
-// A log that ends costs four waits for the disk, and the disk takes those of several threads at
-// once. Behind one thread, jobs that end faster than that pile up on their nodes, which hold each
+// A log that ends waits for the disk four times, and the disk serves several threads at once. With
+// one thread, jobs that end faster than that would pile up on their nodes, which keep each job
 // until its log is durable.
 constexpr std::size_t kSyncThreads = 4;
-constexpr std::size_t kLogsAThread = 8;  // for fewer another thread is not worth its start
+constexpr std::size_t kLogsAThread = 8;  // for fewer logs, another thread is not worth its start
 
 }  // namespace
 
@@ -38,7 +38,7 @@ Synced FileLogStore::sync() {
   std::vector<std::vector<LogKey>> set_back(keys.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    // each once a thread: what is dirty now has its files made
+    // Each is synced once per thread: the files of what is dirty now are already made.
     std::set<std::filesystem::path> folders;
     for (std::size_t at = next++; at < keys.size(); at = next++)
       states[at] = sync_one(keys[at], folders, set_back[at]);
@@ -48,7 +48,7 @@ Synced FileLogStore::sync() {
     try {
       while (others.size() + 1 < kSyncThreads && (others.size() + 1) * kLogsAThread < keys.size())
         others.emplace_back(work);
-    } catch (const std::system_error&) {  // those that there are do it all
+    } catch (const std::system_error&) {  // the existing threads do all the work
     }
     work();
   }
@@ -63,7 +63,7 @@ Synced FileLogStore::sync() {
   return synced;
 }
 
-// What is not taken off now is tried by the next sync.
+// What is not removed now, the next sync tries again.
 Result<void> FileLogStore::set_back_locked(const LogKey& key, RankLog& log,
                                            std::vector<LogKey>& set_back) {
   const std::uint64_t before = log.size();
@@ -100,7 +100,7 @@ Result<std::optional<LogState>> FileLogStore::sync_one(const LogKey& key,
     if (auto done = sync_folders(key, folders); !done) return fail(std::move(done.error()));
   }
   lock.lock();
-  // What is dirty stays in memory, so it is the same log, unless its job was removed.
+  // A dirty log stays in memory, so this is the same log, unless its job was removed.
   if (!dirty_.contains(key)) return std::nullopt;
   stored = get(key);
   if (!stored) return fail(std::move(stored.error()));
@@ -128,7 +128,7 @@ Result<std::optional<LogState>> FileLogStore::sync_one(const LogKey& key,
   return state;
 }
 
-// A power cut takes names as well.
+// A power cut may remove names as well.
 Result<void> FileLogStore::sync_folders(const LogKey& key,
                                         std::set<std::filesystem::path>& synced) const {
   for (const std::filesystem::path& folder : {base(key).parent_path(), job_dir(key.job), root_}) {

@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kBlock = 4096;
 constexpr std::uint64_t kScanBack = 64 << 10;
 
-// Fills `data`, or shortens it to what there is. 0, or errno.
+// Fills `data`, or shortens it to the bytes that exist. Returns 0, or errno.
 int pread_some(int fd, std::uint64_t at, std::string& data) {
   std::size_t done = 0;
   while (done < data.size()) {
@@ -47,7 +47,7 @@ Result<RankLog> RankLog::open(std::filesystem::path log, std::filesystem::path i
   }
   if (auto done = rank.index_.forget_beyond(rank.size_); !done)
     return fail(std::move(done.error()));
-  // An end mark is written when the bytes are synced, and not before.
+  // An end mark is written only when the bytes are synced.
   rank.ended_ = rank.end_synced_ = rank.index_.end().has_value();
   if (rank.ended_) rank.synced_ = rank.size_;
   return rank;
@@ -106,8 +106,8 @@ Result<std::uint64_t> RankLog::append(std::uint64_t offset, std::string_view dat
   } else if (offset + data.size() < end) {
     return 0;
   } else if (gap && gap->from == offset && offset == end) {
-    // Lost, nobody knows how much. Told twice when the answer to the first was lost with its
-    // connection.
+    // An unknown amount is lost. The gap arrives twice if the answer to the first one was lost with
+    // its connection.
     const bool there = !index_.gaps().empty() && index_.gaps().back().to == end;
     if (!there) {
       if (auto done = index_.add_gap({end, end, gap->reason, gap->at}); !done)
@@ -119,7 +119,7 @@ Result<std::uint64_t> RankLog::append(std::uint64_t offset, std::string_view dat
   }
   if (data.empty()) return 0;
   const WallTime point = index_.last_time().at;
-  // Behind the point when the clock was set back.
+  // `now` is before the point if the clock was set back.
   if (point == WallTime{} || now - point >= kTimeStep || now < point) {
     if (auto done = index_.add_time(offset, now); !done) return fail(std::move(done.error()));
   }
@@ -128,7 +128,7 @@ Result<std::uint64_t> RankLog::append(std::uint64_t offset, std::string_view dat
     const ssize_t went = ::pwrite(fd_.get(), data.data() + written, data.size() - written,
                                   static_cast<off_t>(size_));
     if (went < 0 && errno == EINTR) continue;
-    // What did fit is whole and counts.
+    // The part that was written is whole, and counts.
     if (went <= 0)
       return fail_errno(fmt::format("writing log '{}'", log_.string()), went < 0 ? errno : ENOSPC);
     written += static_cast<std::uint64_t>(went);
@@ -144,7 +144,7 @@ Result<void> RankLog::finish(std::uint64_t size) {
     return fail(ErrorCode::Conflict, fmt::format("ending log '{}': bytes {} to {} were never sent",
                                                  log_.string(), end, size));
   if (auto done = need_fd(true); !done) return done;
-  // The index, too: a folder is synced once, with both names in it.
+  // Makes the index, too: a directory is synced once, with both names in it.
   if (auto index = index_.sync_handle(); !index) return fail(std::move(index.error()));
   ended_ = true;
   return {};
@@ -161,7 +161,7 @@ Result<bool> RankLog::synced(std::uint64_t size) {
 
 Result<void> RankLog::set_back() {
   unsound_ = true;
-  // What the quota took is nobody's to send again.
+  // Bytes that the quota removed are not sent again.
   const std::uint64_t to = std::max(synced_, std::min(size_, index_.physical(index_.evicted())));
   fd_.reset();
   if (auto done = need_fd(false); !done) return done;
@@ -197,7 +197,8 @@ Result<Chunk> RankLog::read(std::uint64_t offset, std::size_t most) {
       until = std::min(until, gap.from);
       break;
     }
-    if (gap.from == gap.to && gap.to >= end) break;  // nothing behind it yet: told with what comes
+    // Nothing is after it yet: returned with later data.
+    if (gap.from == gap.to && gap.to >= end) break;
     chunk.gap_before = Gap{offset, gap.to, gap.reason, gap.at};
     chunk.offset = gap.to;
   }
@@ -233,7 +234,7 @@ Result<std::uint64_t> tail_of(const RankLog::Extent& extent, std::uint64_t lines
     if (const int error = pread_some(extent.fd.get(), from, block); error != 0)
       return fail_errno("looking for the last lines", error);
     for (std::size_t byte = block.size(); byte-- > 0;) {
-      // The newline that ends the last line begins no other.
+      // The newline that ends the last line begins no other line.
       if (block[byte] == '\n' && from + byte + 1 != extent.top && ++seen == lines)
         return from + byte + 1;
     }

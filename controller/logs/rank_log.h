@@ -1,5 +1,6 @@
-// RankLog: one log in the controller's store, of a rank or a process beside the ranks: a file of
-// bytes and its index. Blocking; its owner (LogStore) locks.
+// One log in the controller's store, of a rank or of an auxiliary process: a file of bytes and its
+// index. FileLogStore owns it. It blocks on file I/O and is not thread-safe; the FileLogStore locks
+// around it.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +19,18 @@ inline constexpr const char* kQuotaReason = "the log quota of the controller";
 
 class RankLog {
  public:
-  // `log` and `index` need not be there: they and their folder are made by the first append.
+  // `log` and `index` need not exist: the first append makes them and their directory.
   static Result<RankLog> open(std::filesystem::path log, std::filesystem::path index,
                               std::function<int(int)> sync_call = SyncCalls().file);
 
   [[nodiscard]] LogState state() const;
-  // Answers the bytes that were written, 0 when all were there already.
+  // Returns how many bytes were written; 0 if all were already stored.
   Result<std::uint64_t> append(std::uint64_t offset, std::string_view data,
                                const std::optional<Gap>& gap, WallTime now);
   Result<void> finish(std::uint64_t size);
   Result<Chunk> read(std::uint64_t offset, std::size_t most);
-  // What tail_of (below) looks through, without the owner's lock; logical() turns its answer into
-  // an offset.
+  // The part of the file that tail_of() (below) searches without the owner's lock. logical()
+  // converts its result to a logical offset.
   struct Extent {
     io::UniqueFd fd;
     std::uint64_t bottom = 0, top = 0;  // physical
@@ -38,29 +39,33 @@ class RankLog {
   [[nodiscard]] std::uint64_t logical(std::uint64_t physical) const {
     return index_.logical(physical);
   }
-  // Where the line that holds the byte at `offset` begins, gaps and 64 KiB being as far as it looks
-  // back; the log's end stays the end.
+  // The begin of the line that contains the byte at `offset`. It searches back to a gap, or at most
+  // 64 KiB. The end of the log stays the end.
   Result<std::uint64_t> line_begin(std::uint64_t offset);
   [[nodiscard]] const std::filesystem::path& index_path() const { return index_.path(); }
 
-  // Takes the oldest bytes, about `want` of them, all but the last `keep`; answers how many went.
+  // Removes about `want` of the oldest bytes, but never the last `keep`. Returns how many bytes
+  // were removed.
   Result<std::uint64_t> evict(std::uint64_t want, std::uint64_t keep, WallTime now);
   [[nodiscard]] std::uint64_t stored_bytes() const {
     return size_ - std::min(size_, index_.physical(index_.evicted()));
   }
 
-  // A sync goes without the owner's lock between these: sync_handle, sync the bytes of size() and
-  // the folders; synced, which asks to sync index_handle as well when it has written the end mark;
-  // end_synced. Handles are descriptors of their own.
+  // A sync runs without the owner's lock between these calls:
+  // 1. sync_handle(); sync the bytes up to size(), and the directories;
+  // 2. synced(); if it has written the end mark, it asks to sync index_handle() as well;
+  // 3. end_synced().
+  //
+  // Handles are descriptors of their own.
   [[nodiscard]] bool sync_due() const { return synced_ < size_ || (ended_ && !state().durable); }
   Result<io::UniqueFd> sync_handle();
   Result<io::UniqueFd> index_handle() { return index_.sync_handle(); }
   [[nodiscard]] std::uint64_t size() const { return size_; }
   Result<bool> synced(std::uint64_t size);
   void end_synced() { end_synced_ = true; }
-  // The bytes' sync failed: those that were not synced before are taken off, and an end with them,
-  // on a new descriptor. Until that has succeeded (an error here: to be tried again) the log is
-  // unsound and takes nothing.
+  // Call this when the sync of the bytes failed. On a new descriptor, it removes the bytes that
+  // were not synced before, and the end with them. Until this has succeeded (an error: try again),
+  // the log is unsound and accepts nothing.
   Result<void> set_back();
   [[nodiscard]] bool unsound() const { return unsound_; }
   void index_sync_failed() { index_.sync_failed(); }
@@ -79,14 +84,14 @@ class RankLog {
   io::UniqueFd fd_;
   std::uint64_t size_ = 0;    // physical
   std::uint64_t synced_ = 0;  // physical
-  // nothing is taken any more. The end mark follows when the bytes are synced,
+  // Nothing is accepted any more. The end mark follows when the bytes are synced.
   bool ended_ = false;
-  bool end_synced_ = false;  // and then the mark itself
+  bool end_synced_ = false;  // the end mark is synced, too
   bool unsound_ = false;
 };
 
-// Where in the file the last `lines` lines begin, looked for from the end; never further back than
-// 64 KiB a line.
+// Where in the file the last `lines` lines begin. It searches from the end, at most 64 KiB for each
+// line.
 Result<std::uint64_t> tail_of(const RankLog::Extent& extent, std::uint64_t lines);
 
 }  // namespace muster::logs

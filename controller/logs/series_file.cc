@@ -16,8 +16,8 @@
 namespace muster::logs {
 namespace {
 
-constexpr std::size_t kThinnedBatch = 1'024;  // points a frame
-// bytes; the longer has a thinned frame
+constexpr std::size_t kThinnedBatch = 1'024;  // points in one frame
+// In bytes. The larger one has room for a thinned frame.
 constexpr auto kEnds = std::to_array<std::size_t>({4096, 65536});
 
 void put_point(v1::SeriesBatch& batch, const SeriesPoint& point) {
@@ -34,8 +34,8 @@ SeriesPoint to_point(const v1::SeriesPoint& from) {
           from.has_loss()};
 }
 
-// Where in the last bytes of a file a frame begins is not known: there, whence sound ones reach the
-// end.
+// In the last bytes of a file, the begin of a frame is unknown. A frame begins where sound frames
+// reach the end.
 std::optional<SeriesPoint> last_of(std::string_view end) {
   for (; end.size() > io::kFrameHeaderBytes; end.remove_prefix(1)) {
     const io::Decoded decoded = io::decode_frames(end);
@@ -65,7 +65,7 @@ template <class Take>
 Result<std::uint64_t> SeriesFile::Reading::each(Take take) const {
   std::uint64_t offset = 0;
   if (!fd_) return offset;
-  // The file that is open, though another may have its name by now.
+  // The file that is open, even if another file has its name by now.
   const std::string path = fmt::format("/proc/self/fd/{}", fd_.get());
   for (bool more = true; more && offset < size_;) {
     auto read = io::read_frames(path, offset, std::min<std::uint64_t>(size_ - offset, 4 << 20));
@@ -82,7 +82,7 @@ Result<std::uint64_t> SeriesFile::Reading::each(Take take) const {
 }
 
 Result<std::vector<SeriesPoint>> SeriesFile::Reading::points(std::size_t most) const {
-  std::vector<SeriesPoint> kept;  // every stride-th
+  std::vector<SeriesPoint> kept;  // every stride-th point
   std::optional<SeriesPoint> last;
   std::uint64_t seen = 0, stride = 1;
   const auto done = each([&](const SeriesPoint& point) {
@@ -121,7 +121,7 @@ Result<std::optional<SeriesPoint>> SeriesFile::Reading::last() const {
 Result<SeriesFile> SeriesFile::open(std::filesystem::path path, std::uint64_t most) {
   SeriesFile file(std::move(path), most);
   std::error_code ignored;
-  // of one that was killed
+  // left by a process that was killed
   std::filesystem::remove(file.path_.parent_path() / kSeriesNew, ignored);
   const auto reading = Reading::of(file.path_);
   if (!reading) return fail(reading.error());
@@ -130,7 +130,8 @@ Result<SeriesFile> SeriesFile::open(std::filesystem::path path, std::uint64_t mo
     known->second = std::max(known->second, point.step);
   });
   if (!end) return fail(end.error());
-  // Not worth more: the logs have it all. What is sound stays, the next points go behind it.
+  // No more effort is needed, because the logs have all points. The sound part stays, and the next
+  // points are appended to it.
   if (*end < reading->size_) std::filesystem::resize_file(file.path_, *end, ignored);
   return file;
 }
@@ -186,8 +187,8 @@ Result<void> SeriesFile::thin() {
   const auto end = reading->each(take);
   if (written && !batch.points().empty()) written = writer->append(batch.SerializeAsString());
   if (end && written) {
-    // Its bytes before its name: a power cut could else leave an empty file in the place of a whole
-    // one.
+    // The bytes are synced before the rename: otherwise a power cut could replace a whole file with
+    // an empty one.
     const io::UniqueFd fd(::open(made.c_str(), O_WRONLY | O_CLOEXEC));
     if (!fd || ::fdatasync(fd.get()) != 0 || ::rename(made.c_str(), path_.c_str()) != 0)
       written = fail_errno(fmt::format("thinning '{}'", path_.string()), errno);

@@ -1,10 +1,12 @@
-// <job>/series: the reporting rank's (time, attempt, step, loss) of one job, appended in batches,
-// unsynced, rebuildable from the logs. Its owner (LogStore) locks; a Reading needs no lock.
+// The file <job>/series: (time, attempt, step, loss) of one job's reporting rank. FileLogStore owns
+// it. It is not thread-safe, and FileLogStore locks around it; a Reading needs no lock.
 //
-// It is bounded: beyond `most` bytes it is written anew with every second point (or fewer, if that
-// is still too much), each attempt's first and last among them, to <job>/series.new, which is
-// synced and takes its place by rename. Killed at any moment there is a whole old or a whole new
-// one.
+// Points are appended in batches, without a sync, because the logs have them, too.
+//
+// The file is bounded. Beyond `most` bytes, it is written anew with every second point (or fewer,
+// if that is still too much), including each attempt's first and last point. The new file is
+// <job>/series.new; it is synced, and then renamed to <job>/series. If the process is killed at any
+// moment, there is a whole old file or a whole new one.
 #pragma once
 
 #include <cstddef>
@@ -28,30 +30,31 @@ inline constexpr std::string_view kSeriesNew = "series.new";
 
 class SeriesFile {
  public:
-  // What is there at one moment; it stays so whatever is added, thinned or removed meanwhile.
+  // The content of the file at one moment. It does not change when points are added, thinned or
+  // removed later.
   class Reading {
    public:
-    // A file that is not there has no points.
+    // A file that does not exist has no points.
     static Result<Reading> of(const std::filesystem::path& path);
-    // At most `most` (2 or more), spread evenly over all, the first and the last among them.
-    // Bounded memory.
+    // At most `most` points (2 or more), spread evenly over all points, with the first and the
+    // last. Uses bounded memory.
     [[nodiscard]] Result<std::vector<SeriesPoint>> points(std::size_t most) const;
-    // From the file's end; all of it is read only where that is not sound.
+    // Reads from the end of the file; reads all of it only if the end is not sound.
     [[nodiscard]] Result<std::optional<SeriesPoint>> last() const;
 
    private:
     friend class SeriesFile;
-    // Each point, in order; the offset behind the last sound frame. What is not sound is not told,
-    // nor what follows it.
+    // Passes each point to `take`, in order; returns the offset after the last sound frame. Points
+    // that are not sound, and those after them, are not passed.
     template <class Take>
     [[nodiscard]] Result<std::uint64_t> each(Take take) const;
     io::UniqueFd fd_;
     std::uint64_t size_ = 0;
   };
 
-  // Reads what is there, to know each attempt's last step. A torn or damaged tail is cut off.
+  // Reads the file to learn each attempt's last step. A torn or damaged tail is cut off.
   static Result<SeriesFile> open(std::filesystem::path path, std::uint64_t most = kSeriesBytesMost);
-  // Steps at or below an attempt's last are dropped.
+  // Steps at or below the last step of their attempt are dropped.
   Result<void> add(const std::vector<SeriesPoint>& points);
 
  private:
@@ -60,10 +63,12 @@ class SeriesFile {
   Result<void> thin();
   std::filesystem::path path_;
   std::uint64_t most_;
-  // behind most_ after a disk that did not take it: not tried again with each batch
+  // Larger than most_ after a disk that did not accept the new file, so that thinning is not
+  // retried with each batch.
   std::uint64_t thin_at_;
   std::map<AttemptNo, std::int64_t> last_;
-  std::optional<io::FrameWriter> writer_;  // opening reads the file: once a life, not once a batch
+  // Opening reads the file: once in an incarnation, not once a batch.
+  std::optional<io::FrameWriter> writer_;
 };
 
 }  // namespace muster::logs

@@ -1,4 +1,4 @@
-// What an event is about, whatever its kind. Pure.
+// Returns the job, attempt and node of an event, whatever its kind. Pure.
 #pragma once
 
 #include <variant>
@@ -7,7 +7,7 @@
 
 namespace muster::controller {
 
-// Nothing: the event is not about a job.
+// Nullptr: the event is not about a job.
 inline const JobId* job_of(const core::EventBody& body) {
   return std::visit(
       [](const auto& event) -> const JobId* {
@@ -16,7 +16,7 @@ inline const JobId* job_of(const core::EventBody& body) {
       },
       body);
 }
-// 0: not about one attempt.
+// 0: the event is not about one attempt.
 inline AttemptNo attempt_of(const core::EventBody& body) {
   return std::visit(
       [](const auto& event) {
@@ -25,7 +25,7 @@ inline AttemptNo attempt_of(const core::EventBody& body) {
       },
       body);
 }
-// Nothing: not about one node.
+// Nullptr: the event is not about one node.
 inline const NodeName* node_of(const core::EventBody& body) {
   return std::visit(
       [](const auto& event) -> const NodeName* {

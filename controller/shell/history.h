@@ -1,9 +1,9 @@
-// Public events in memory, for watchers: every event of each job that is still in the ledger, and a
-// tail of the latest events of everything. Only durable events are added. Owned by the shell's
-// strand; the events themselves are immutable and shared.
+// History keeps public events in memory for watchers: all events of each job in the ledger, and the
+// latest events of all jobs (the tail). The Shell owns it. Only the shell's strand uses it; the
+// events themselves are immutable and shared.
 //
-// Promises: of_job() is whole for a job in the ledger (an archived one is read back from the
-// archive by the API). after() is whole or nothing.
+// Only durable events are added. of_job() is complete for a job in the ledger; the API reads an
+// archived job back from the archive. after() is complete or returns nothing.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,14 @@ class History {
   explicit History(std::size_t tail_max = kTailMax) : tail_max_(tail_max) {}
 
   void add(EventPtr event);
-  // The job has left the ledger: its own list goes; the tail keeps what it has.
+  // The job has left the ledger: its own list is removed; the tail keeps its events.
   void forget(const JobId& job);
-  // Rows up to here were not in the journal any more when it was loaded (archived): the tail may
-  // have holes below.
+  // Rows up to this index were not in the journal when it was loaded, because they were archived or
+  // superseded. So the tail may have holes below.
   void missing_to(JournalIndex index);
 
-  // All kept events with a greater index; from 0: from the beginning of what is kept. Nothing: some
-  // of them are gone; oldest() says from where.
+  // All kept events with a greater index; 0: all that are kept. Nothing: some of them are gone;
+  // oldest() has the first index that works.
   [[nodiscard]] std::optional<std::vector<EventPtr>> after(JournalIndex index) const;
   [[nodiscard]] std::vector<EventPtr> of_job(const JobId& job, JournalIndex after) const;
   // The lowest index from which after() answers.

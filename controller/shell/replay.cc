@@ -35,7 +35,7 @@ core::JobStep step_of(const core::JobEnded& ended, core::JobPhase from) {
   return core::JobStep::GaveUp;
 }
 
-// What apply takes for granted of a move between attempts' states.
+// The states of attempts that apply() relies on.
 std::optional<std::string> bad_state(const core::JobRecord& job, const core::AttemptRecord& attempt,
                                      const core::EventBody& body) {
   const bool current = &attempt == job.current();
@@ -100,8 +100,8 @@ std::optional<std::string> nonsense(const core::Ledger& ledger, const core::Even
       return "ended before " + attempt_text(job.current()->number) + " did";
   }
   if (number.value == 0) return std::nullopt;
-  // Of an attempt that an accepted loss took out of the journal a checkpoint may have been found on
-  // disk.
+  // A checkpoint found on disk may belong to an attempt that an accepted loss removed from the
+  // journal.
   if (std::holds_alternative<core::CheckpointCompleted>(body) && job.current() != nullptr &&
       number < job.current()->number)
     return std::nullopt;

@@ -14,7 +14,7 @@
 namespace muster::controller {
 namespace {
 
-constexpr std::size_t kArchiveBacklogMax = 1'000;  // finished jobs whose rows wait for an idle disk
+constexpr std::size_t kArchiveBacklogMax = 1'000;  // finished jobs that wait for an idle disk
 
 }  // namespace
 
@@ -32,8 +32,8 @@ Result<Shell::Started> Shell::start() {
   JournalIndex expected(1);
   std::unordered_set<JobId> submitted;
   Replay replay([&](const journal::Row& row, const core::Ledger& ledger) {
-    // A gap in the indexes: rows that were archived or superseded. Watchers of everything cannot be
-    // told what was there.
+    // A gap in the indexes: rows that were archived or superseded. Watchers of all jobs cannot get
+    // what was there.
     if (row.index > expected) history_.missing_to(JournalIndex(row.index.value - 1));
     expected = JournalIndex(row.index.value + 1);
     history_.add(std::make_shared<const v1::Event>(options_.describe(row, ledger)));
@@ -41,7 +41,7 @@ Result<Shell::Started> Shell::start() {
       submitted.insert(event->job);
     if (const auto* event = std::get_if<core::JobArchived>(&row.event.body)) {
       history_.forget(event->job);
-      // Stopped between the event and the move of its rows.
+      // The controller stopped between the event and the move of its rows.
       if (submitted.contains(event->job)) archive_.push_back(event->job);
     }
   });
@@ -63,8 +63,8 @@ Result<Shell::Started> Shell::start() {
                    .paused = paused_};
   }
   const ClusterId cluster = ledger_.cluster.empty() ? options_.new_cluster : ledger_.cluster;
-  // An epoch that agents have seen would shut them out, and the jobs have to know (lost_end.h). Any
-  // of the lost rows may have been a start.
+  // Agents would refuse an epoch that they have already seen, and the jobs must know about the loss
+  // (lost_end.h). Any of the lost rows may have been a start.
   const std::uint64_t lost =
       options_.epochs_lost ? options_.epochs_lost().value_or(core::kLossRowsUnknown) : 0;
   Batch batch;
@@ -86,9 +86,9 @@ Result<Shell::Started> Shell::start() {
                  .paused = {}};
 }
 
-// What is left of them is sound, but not all that happened: nothing may be built on it. So they are
-// stopped in the ordinary way, which frees their devices when these are proven free, and shows to
-// everybody why.
+// What is left of these jobs is sound, but not complete, so nothing may be built on it. They are
+// stopped in the ordinary way. That frees their devices when these are proven free, and it shows
+// everybody the reason.
 void Shell::cancel_unreadable(Batch& batch, const std::map<JobId, std::string>& jobs) {
   for (const auto& [id, why] : jobs) {
     const auto job = ledger_.jobs.find(id);
@@ -165,8 +165,8 @@ std::optional<Shell::HeartbeatSlot> Shell::heartbeat_slot(const Item& item) {
   return std::nullopt;
 }
 
-// False: none of this connection waits. At the place of the first: at the end of the inbox it could
-// be overtaken by the judging of deadlines.
+// False: no heartbeat of this connection waits. The new one takes the position of the first: at the
+// end of the inbox, deadlines could be judged before it is handled.
 bool Shell::replace_heartbeat(Item& item, const HeartbeatSlot& slot) {
   const auto waiting = waiting_heartbeats_.find(slot);
   if (waiting == waiting_heartbeats_.end()) return false;
@@ -216,8 +216,8 @@ void Shell::with_journal(const char* name, std::move_only_function<void(journal:
 }
 
 void Shell::with_archive(const char* name, std::move_only_function<void(journal::Journal&)> work) {
-  // By way of the journal's thread: a job that has left the ledger is in the archive when that
-  // thread has moved it.
+  // Goes through the journal's thread: a job that has left the ledger is in the archive only after
+  // that thread has moved it.
   disk_.post(name, [this, name, work = std::move(work)]() mutable {
     archive_reads_.post(name, [this, work = std::move(work)]() mutable { work(journal_); });
   });
@@ -231,7 +231,7 @@ void Shell::turn() {
   {
     const std::lock_guard lock(mutex_);
     scheduled_ = false;
-    if (in_flight_) return;  // release() turns again
+    if (in_flight_) return;  // release() calls turn() again
     const std::size_t count = std::min(inbox_.size(), options_.batch_max);
     items.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -307,7 +307,7 @@ void Shell::put(Batch& batch, core::EventBody body) {
       std::make_shared<const v1::Event>(options_.describe(batch.rows.back(), ledger_)));
 }
 
-// `now`: when it came, which is before the batch began when the disk is busy.
+// `now` is the arrival, which is before the begin of the batch if the disk is busy.
 Outcome Shell::accept(Batch& batch, const core::Input& input, Now now) {
   if (!paused_.empty())
     return {.refusal = Error{.code = ErrorCode::DataLoss, .message = paused_},
@@ -322,7 +322,7 @@ Outcome Shell::accept(Batch& batch, const core::Input& input, Now now) {
           .index = {}};
 }
 
-// How far deadlines may be judged in this batch (see the header).
+// Until when deadlines may be judged in this batch (see the header).
 BootTime Shell::horizon(const std::optional<Now>& first_left) {
   BootTime judge = now_.boot;
   if (first_left) judge = std::min(judge, first_left->boot);
@@ -359,13 +359,14 @@ void Shell::propose(Batch& batch, BootTime horizon) {
     }
     if (batch.rows.size() == before) break;
     if (round + 1 == options_.rounds_max) {
-      // Not at its fixed point: the rest comes with the next batch, after these events are durable.
+      // The fixed point is not reached: the rest comes with the next batch, after these events are
+      // durable.
       wake_at = now_.boot;
       break;
     }
   }
   placing_goes_on_ = turn.cursor;
-  if (placing_goes_on_) wake_at = now_.boot;  // whoever else waits comes first
+  if (placing_goes_on_) wake_at = now_.boot;  // all others that wait come first
   wants_propose_ = false;
   const Duration spent = clock_.now().boot - now_.boot;
   heartbeat_propose_at_ = now_.boot + 10 * spent;
@@ -377,14 +378,14 @@ void Shell::propose(Batch& batch, BootTime horizon) {
 
 void Shell::arm(BootTime wake_at) {
   if (timer_due_ && *timer_due_ <= wake_at) return;
-  // At least a millisecond: a wake-up in the past that changes nothing must not spin. From now on,
-  // not from the batch's begin: what the batch itself took is no stall.
+  // At least a millisecond: a wake-up in the past that changes nothing must not spin. It counts
+  // from the present, not from the batch's begin: the time of the batch itself is no stall.
   const BootTime now = clock_.now().boot;
   const Duration after = std::max<Duration>(wake_at - now, std::chrono::milliseconds(1));
   timer_due_ = now + after;
   timer_->arm(after, [this] {
     wants_propose_ = true;
-    // While a batch is in flight the strand is well, only the disk is busy: no stall.
+    // While a batch is in flight, the strand is well and only the disk is busy: no stall.
     if (in_flight_) timer_due_.reset();
     turn();
   });
@@ -446,8 +447,8 @@ void Shell::tell_watchers(const Batch& batch, const View& shown) {
   }
 }
 
-// Rows of archived jobs are moved one job at a time, when nothing else wants the disk; or anyway,
-// when too many wait.
+// Rows of archived jobs are moved one job at a time, when nothing else needs the disk. If too many
+// wait, they are moved anyway.
 void Shell::archive_next() {
   if (archiving_ || archive_.empty() || !paused_.empty()) return;
   archiving_ = true;
@@ -456,7 +457,7 @@ void Shell::archive_next() {
     strand_.post("archived", [this, job, done = std::move(done)] {
       archiving_ = false;
       archive_.pop_front();
-      // Its rows stay where they are; the next start tries again.
+      // The rows stay where they are; the next start tries again.
       if (!done)
         log::error("a finished job's rows were not moved to the archive",
                    {{"job", job.str()}, {"why", done.error().message}});

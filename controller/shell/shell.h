@@ -1,29 +1,35 @@
-// The loop. One strand owns Ledger, Presence and History. A batch:
+// The Shell owns Ledger, Presence and History, and runs the core's functions in batches. run() in
+// main.cc owns the Shell. Its own strand does the work; the journal's thread does the disk writes.
+//
+// A batch:
 //
 //     1 drain the inbox (bounded): decide and apply each input, observe each observation
 //     2 propose, through decide and apply, to a bounded fixed point
 //     3 one append and sync, on the journal's thread; one batch is in flight, the inbox collects
 //       meanwhile
-//     4 release, in this order: orders (Listener), replies, watch events, reads
+//     4 release, in this order: orders (Listener), watch events, replies, reads
 //
-// Nothing leaves before its batch is durable, reads included; a batch without events is released at
+// Nothing leaves before its batch is durable, reads included. A batch without events is released at
 // once. No second batch is applied while one is in flight, so at release the whole ledger is
 // durable.
 //
-// Time: an item carries its arrival, stamped by whoever received it. propose() judges deadlines at
-// a moment before which the inbox has been drained: with items left over, the arrival of the first
-// of them; after a stall of this process (its own timer fired late), the moment before
-// the stall, until the network's threads have had as long again. So neither a slow disk nor a
-// starved controller makes a node look silent. The shell owns the only timer (Proposal::wake_at).
+// An item carries its arrival time, stamped by the code that received it. propose() judges
+// deadlines at a moment for which the inbox has been drained. If items are left over, this is the
+// arrival of the first of them. After a stall of this process (its own timer fired late), it is the
+// moment before the stall, until the network's threads have had as long again. So neither a slow
+// disk nor a starved controller makes a node seem silent. The shell owns the only timer
+// (Proposal::wake_at).
 //
-// Heartbeats come whether or not a batch is in flight: of one connection one waits, and what comes
-// takes it over and its place, so that the inbox does not grow while the disk hangs.
+// Heartbeats arrive whether or not a batch is in flight. Of each connection at most one waits. A
+// newer one merges with it and takes its position, so that the inbox does not grow while the disk
+// hangs.
 //
-// Paused, it accepts, proposes and appends nothing: every input is refused with the reason, reads
-// and observations go on.
+// While paused, the shell accepts, proposes and appends nothing. It refuses every input with the
+// reason. Reads and observations continue.
 //
 // Start: construct, start() (load, fold, ControllerStarted), listen somewhere, open(). Stop: end
-// all calls first, then stop(): what is in the inbox is still served. kill -9 is the ordinary stop.
+// all calls first, then stop(): what is in the inbox is still served. kill -9 is a normal way to
+// stop.
 #pragma once
 
 #include <atomic>
@@ -48,19 +54,19 @@ class Shell {
     core::Limits limits;
     std::string version;
     ClusterId new_cluster;  // used by the first start of a state directory
-    // Asked after the load: how many epochs may have been given up with a damaged journal's end;
-    // nothing: unknown. 0: none.
+    // Called after the load: how many epochs a damaged journal's end may have contained. Nothing:
+    // unknown. 0: none.
     std::function<std::optional<std::uint64_t>()> epochs_lost;
-    // Asked after the load: why to start paused, without a row of this start's own. Empty, or none:
-    // not so.
+    // Called after the load: the reason to start paused, without a row for this start. Empty, or no
+    // function: not paused.
     std::function<std::string()> paused;
-    // The public form of an event; `after` is the ledger with it applied. Pure.
+    // Makes the public form of an event; `after` is the ledger with the event applied. Pure.
     std::function<v1::Event(const journal::Row&, const core::Ledger& after)> describe;
-    // The journal failed: nothing may be released any more. Called once, on the strand; the daemon
-    // ends itself.
+    // Called once, on the strand, if the journal fails: nothing may be released any more. The
+    // daemon ends itself.
     std::function<void(const Error&)> on_fatal;
     std::size_t batch_max = 4'096;
-    // of clients' inputs and reads; agents' facts are bounded by their run directories
+    // The bound for clients' inputs and reads. Agents' facts are bounded by their run directories.
     std::size_t inbox_max = 100'000;
     std::size_t watchers_max = 10'000;
     std::size_t rounds_max = 64;  // of propose in one batch
@@ -71,41 +77,41 @@ class Shell {
   Shell(journal::Journal& journal, const Clock& clock, Options options);
   ~Shell();
 
-  // Before anything else, on the caller's thread.
+  // Call start() before anything else. It runs on the caller's thread.
   struct Started {
     Epoch epoch;
     ClusterId cluster;
     JournalIndex index;
-    JournalIndex loaded;  // the journal's last before this start
+    JournalIndex loaded;  // the journal's last index before this start
     std::size_t jobs = 0;
-    // and why; cancelled with this start, where they had not ended
+    // The unreadable jobs, and why. This start cancels those that had not ended.
     std::map<JobId, std::string> unreadable;
     std::string paused;
   };
   Result<Started> start();
-  // between start() and open() only
+  // Only between start() and open().
   [[nodiscard]] const core::Ledger& started_ledger() const { return ledger_; }
-  // before open(); outlives stop()
+  // Call it before open(). The listener must outlive stop().
   void set_listener(Listener* listener) { listener_ = listener; }
-  // from here on silence is judged, and jobs are placed
+  // From here on, silence is judged and jobs are placed.
   void open();
   void stop();
 
   // --- any thread --------------------------------------------------------------------------------
   [[nodiscard]] Now now() const { return clock_.now(); }
-  // False: the inbox is full (clients), nothing was taken.
+  // False: the inbox is full (clients); the input was not taken.
   [[nodiscard]] bool submit(core::Input input, Now arrived, ReplyFn reply);
   void report(core::Input input, Now arrived, ReplyFn reply);  // from agents: never refused
-  // `then` is observed right behind the input, in the same batch and before it proposes; not when
-  // the input was refused.
+  // `then` is observed directly after the input, in the same batch and before it proposes. It is
+  // not observed if the input was refused.
   void report_and_observe(core::Input input, core::Observation then, Now arrived, ReplyFn reply);
   void observe(core::Observation observation, Now arrived);
-  [[nodiscard]] bool read(ReadFn read);  // clients: refused like submit
+  [[nodiscard]] bool read(ReadFn read);  // clients: refused as in submit
   void read_always(ReadFn read);         // the controller's own links: never refused
   // On the journal's thread, between appends. `work` must be short.
   void with_journal(const char* name, std::move_only_function<void(journal::Journal&)> work);
-  // On a thread that nothing else waits for, behind what the journal's was given before:
-  // Journal::archived() and archived_job().
+  // Runs on a thread that nothing else waits for, after all work that the journal's thread was
+  // given before. For Journal::archived() and archived_job().
   void with_archive(const char* name, std::move_only_function<void(journal::Journal&)> work);
   void remove_watcher(const Watcher* watcher);
   [[nodiscard]] async::Loop& strand() { return strand_; }
@@ -113,11 +119,11 @@ class Shell {
     return JournalIndex(durable_.load(std::memory_order_acquire));
   }
 
-  // --- strand only, inside a reply or a read: history before and events after fit without a hole
-  // -------
-  // False: there are too many. `job` empty: everything.
+  // --- strand only, inside a reply or a read -----------------------------------------------------
+  // The history until then and the events after that fit together without a gap.
+  // False: there are too many watchers. `job` empty: events of all jobs.
   [[nodiscard]] bool add_watcher(std::shared_ptr<Watcher> watcher, const JobId& job);
-  // Strand only, inside a read. For as long as this process lives.
+  // Strand only, inside a read. The pause lasts until the process ends.
   void pause(std::string why);
 
  private:
@@ -128,8 +134,9 @@ class Shell {
   };
   using HeartbeatSlot = std::tuple<NodeName, ConnectionId, bool>;  // bool: a HeartbeatAcked
   struct Item {
-    Now arrived;  // the first of those that share its place: deadlines are not judged beyond it
-    Now heard{};  // the last of them
+    // Arrival of the first item that shares this position. Deadlines are not judged beyond it.
+    Now arrived;
+    Now heard{};  // arrival of the last of them
     std::variant<InputItem, core::Observation, ReadFn> what;
     bool bounded = false;
   };
@@ -138,12 +145,12 @@ class Shell {
     std::vector<EventPtr> events;  // of rows, one each
     std::vector<std::pair<ReplyFn, Outcome>> replies;
     std::vector<ReadFn> reads;
-    bool presence_changed = false;  // an agent came or went
+    bool presence_changed = false;  // an agent connected or disconnected
     bool only_heartbeats = true;
   };
 
   bool push(Item item, bool bounded);
-  // nothing: it is no heartbeat
+  // Nothing: it is no heartbeat.
   static std::optional<HeartbeatSlot> heartbeat_slot(const Item& item);
   bool replace_heartbeat(Item& item, const HeartbeatSlot& slot);
   void turn();
@@ -174,22 +181,22 @@ class Shell {
   bool scheduled_ = false;
   std::size_t bounded_ = 0;  // items in the inbox that count against inbox_max
 
-  // Strand only from here.
+  // Used on the strand only, from here.
   core::Ledger ledger_;
   core::Presence presence_;
   History history_;
   Now now_{};                               // of the running batch
-  BootTime judged_{};                       // how far deadlines were judged
-  JournalIndex last_index_;                 // given out
+  BootTime judged_{};                       // until when deadlines were judged
+  JournalIndex last_index_;                 // the last index that was used
   std::atomic<std::uint64_t> durable_ = 0;  // written on the strand
   bool open_ = false, in_flight_ = false, failed_ = false;
-  std::string paused_;  // why; empty: it is not
+  std::string paused_;  // the reason; empty: not paused
   bool wants_propose_ = false;
-  // set: the last batch could not place all that it had to look at
+  // Set: the last batch could not check all queued jobs.
   std::optional<core::QueueCursor> placing_goes_on_;
   std::optional<BootTime> timer_due_;  // set while the timer is armed
   std::optional<BootTime> stall_until_;
-  // a batch of heartbeats alone waits for this: propose must not eat the core
+  // Batches of only heartbeats do not propose before this time: propose must not use up the core.
   BootTime heartbeat_propose_at_{};
   std::deque<JobId> archive_;
   bool archiving_ = false;
@@ -202,7 +209,7 @@ class Shell {
   std::unordered_multimap<JobId, Watcher*> by_job_;
   std::vector<Watcher*> watching_all_;
 
-  bool stopped_ = false;  // the stopping thread's
+  bool stopped_ = false;  // used by the stopping thread
 
   async::Loop strand_{"shell"};
   async::Loop disk_{"journal"};

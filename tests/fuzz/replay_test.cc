@@ -1,5 +1,5 @@
-// Every kept input of every target (corpus/TARGET/*), in the ordinary suite and with the ordinary
-// compiler. A test a file: one that crashes is named by the last line that gtest printed.
+// Runs every kept input of every target (corpus/TARGET/*) in the ordinary suite, with the ordinary
+// compiler. Each file is one test: if one crashes, the last line of gtest names it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -83,7 +83,7 @@ TEST(Corpus, NoBytesAtAllAreAnswered) {
   for (const auto& [name, target] : kTargets) EXPECT_NO_THROW(target("")) << name;
 }
 
-// The targets' own means.
+// The targets' own helper functions.
 TEST(Properties, Texts) {
   EXPECT_TRUE(is_message("a\nb"));
   for (const char* bad : {"", "a\tb", "\x1b[31m", "a\x7f", "\xff"})

@@ -1,8 +1,11 @@
-// Fuzz targets: functions over arbitrary bytes that hold up what a reader promises. libfuzzer.cc
-// lends them to libFuzzer (preset fuzz, `tests/run --fuzz`); replay_test.cc runs the kept inputs of
-// corpus/TARGET through them in the ordinary suite, so that what was found once stays mended.
-// A target looks at properties beside not crashing: it calls require() for each, and says nothing
-// of what a reader makes of the bytes.
+// The fuzz targets: functions over arbitrary bytes that check the promises of a reader. Pure.
+//
+// libfuzzer.cc makes them targets of libFuzzer (preset fuzz, `tests/run --fuzz`). replay_test.cc
+// runs the kept inputs of corpus/TARGET through them in the ordinary test suite, so that a fixed
+// bug stays fixed.
+//
+// A target checks properties in addition to not crashing: it calls require() for each. It does not
+// check what a reader makes of the bytes.
 #pragma once
 #pragma once
 
@@ -11,26 +14,26 @@
 
 namespace muster::fuzz {
 
-// A property does not hold. In a fuzzer: says so and aborts, for the input to be kept. In the
-// replay: the test of this input fails.
+// Call this when a property does not hold. In a fuzzer, it prints the property and aborts, so that
+// the input is kept. In the replay, the test of this input fails.
 [[noreturn]] void broken(const std::string& what);
 
 inline void require(bool holds, std::string_view what) {
   if (!holds) [[unlikely]]
     broken(std::string(what));
 }
-// `detail` is shown behind it.
+// `detail` is printed after it.
 inline void require(bool holds, std::string_view what, std::string_view detail) {
   if (!holds) [[unlikely]]
     broken(std::string(what) + ": " + std::string(detail));
 }
 
-// A sentence for people: not empty, UTF-8, no control characters but line ends.
+// True for a sentence for people: not empty, UTF-8, no control characters except line ends.
 bool is_message(std::string_view text);
-// Printable ASCII.
+// True for printable ASCII.
 bool is_plain(std::string_view text);
 
-// The targets, one file each in targets/.
+// The targets; each has a file in targets/.
 void agents(std::string_view input);
 void checkpoint(std::string_view input);
 void diff(std::string_view input);

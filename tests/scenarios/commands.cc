@@ -181,8 +181,8 @@ void intruder(World& world, const Command& command) {
                                .boot_id = BootId(command.option("boot", "b1"))});
 }
 
-// start=J: that job's newest whole checkpoint, as whoever submits finds it; start=DIR start_step=:
-// one that no job wrote.
+// start=J names that job's newest whole checkpoint, as a client that submits would find it.
+// start=DIR start_step= names a checkpoint that no job wrote.
 void set_start(const World& world, const Command& command, v1::JobSpec& spec) {
   const std::string from = command.option("start");
   if (from.empty()) return;
@@ -220,12 +220,13 @@ void stage(World& world, const Command& command) {
   world.stages.push_back(std::move(spec));
 }
 
-// What came before it as stages, in order, as a chain: "stage:S" becomes the id of that one.
+// Submits the stages that were given before, in order, as a chain: "stage:S" becomes the id of that
+// stage.
 void submit_chain(World& world, const Command& command) {
   std::vector<v1::JobSpec> specs = std::exchange(world.stages, {});
   core::SubmitJob input{.request_id = RequestId(command.option("request"))};
   std::map<std::string, std::string> ids;
-  // j1, j1b, j1c: they rise.
+  // j1, j1b, j1c: the ids increase.
   const std::string first = fmt::format("j{}", world.next_job);
   for (std::size_t at = 0; at < specs.size(); ++at)
     ids[specs[at].name()] =
@@ -289,7 +290,7 @@ void submit(World& world, const Command& command) {
 
 void cancel(World& world, const Command& command) {
   const auto known = world.jobs.find(command.word(0));
-  // The name of a chain means all of it.
+  // The name of a chain means the whole chain.
   const auto chain = world.ledger().chain_names.find(command.word(0));
   const bool whole = known == world.jobs.end() && chain != world.ledger().chain_names.end();
   world.put(core::CancelJob{.job = whole                       ? chain->second
@@ -318,7 +319,7 @@ void start_failed(World& world, const Command& command) {
                                        : why == "disk"       ? v1::START_FAILURE_DISK
                                        : why == "node"       ? v1::START_FAILURE_NODE
                                        : why == "checkpoint" ? v1::START_FAILURE_CHECKPOINT
-                                       // of an agent that knows more kinds
+                                       // from an agent that knows more kinds
                                        : why == "newer" ? static_cast<v1::StartFailure>(99)
                                                         : v1::START_FAILURE_LAUNCH);
   fact.mutable_start_failed()->set_text(command.option("text"));
@@ -361,7 +362,7 @@ void exited(World& world, const Command& command) {
   report(world, node_of_rank(attempt, exit.rank()), std::move(fact));
 }
 
-// A process of the attempt that is no rank ended badly.
+// An auxiliary process of the attempt ended badly.
 void auxiliary(World& world, const Command& command) {
   v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt_named(world, command),
                           duration_of(command.option("at", "0s")));
@@ -385,8 +386,8 @@ void done(World& world, const Command& command) {
   }
 }
 
-// What agents do with a stop: the ranks that still live end by SIGTERM, the rest is looked for,
-// nothing is left.
+// What agents do with a stop: the ranks that still live end by SIGTERM; the agents find the other
+// processes; nothing is left.
 void swept(World& world, const Command& command) {
   const core::AttemptRecord attempt = attempt_named(world, command);
   for (const core::NodePart& part : attempt.parts) {
@@ -423,9 +424,8 @@ void first_step(World& world, const Command& command) {
          std::move(fact));
 }
 
-// A heartbeat with readings of one attempt, from its first node or the one that is named: its step,
-// or
-// a checkpoint's shards.
+// A heartbeat with readings of one attempt, from its first node or the named one: its step, or a
+// checkpoint's shards.
 void heartbeat(World& world, const Command& command) {
   const core::JobRecord& job = job_named(world, command.word(0));
   const core::AttemptRecord& attempt = attempt_named(world, command);
@@ -467,9 +467,8 @@ void logs(World& world, const Command& command) {
   }
 }
 
-// The node comes back with what it still has: `present` are the job names whose newest attempt
-// there
-// it has a run directory of, `unknown` what no journal names.
+// The node comes back with what it still has. `present` are the names of jobs for whose newest
+// attempt it has a run directory; `unknown` are runs that no journal names.
 void back(World& world, const Command& command) {
   Agent& agent = world.agents.at(command.word(0));
   agent.boot = command.option("boot", agent.boot);
@@ -495,7 +494,7 @@ void back(World& world, const Command& command) {
   world.hello(command.word(0));
 }
 
-// The node says of a run that no journal names that nothing of it is left.
+// The node reports that nothing is left of a run that no journal names.
 void unknown_swept(World& world, const Command& command) {
   const std::string& run = command.word(1);
   v1::Fact fact;

@@ -1,4 +1,4 @@
-// Events, orders and jobs as lines of a trace, for people.
+// Formats events, orders and jobs as lines of a trace, for people. Pure.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 namespace muster::scenarios {
 
 std::string describe(const core::Ledger& ledger, const core::EventBody& body);
-// "train.2": the job's name and the attempt
+// "train.2": the job's name and the attempt.
 std::string describe(const core::Ledger& ledger, const core::AttemptKey& key);
 std::string describe(core::Want want);
 std::string describe_job(const core::Ledger& ledger, const core::JobRecord& job);
 
-// empty: an event of no job
+// Empty: the event belongs to no job.
 JobId job_of(const core::EventBody& body);
-// nullptr: not in the fold
+// nullptr: the job is not in the ledger.
 const core::JobPhase* phase_of(const core::Ledger& ledger, const JobId& job);
 
 }  // namespace muster::scenarios

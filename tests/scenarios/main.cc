@@ -19,7 +19,7 @@ std::string read_file(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Returns whether the file is as it should be (or was rewritten).
+// Returns true if the file is as it should be, or was rewritten.
 bool run_file(const std::filesystem::path& path, bool rewrite) {
   const std::string text = read_file(path);
   const Script script = read_script(text);

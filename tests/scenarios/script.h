@@ -1,6 +1,8 @@
-// A scenario file: a story in '#' lines, then blocks of commands, a line "----", and what the
-// commands must print, ended by an empty line. Rewriting keeps story and commands and replaces the
-// outputs.
+// A scenario file: reads it, and writes it with new outputs. Plain values.
+//
+// The file has a story in '#' lines, and then blocks. Each block has commands, a line "----", and
+// the expected output of the commands, ended by an empty line. A rewrite keeps story and commands,
+// and replaces the outputs.
 #pragma once
 
 #include <map>
@@ -12,7 +14,7 @@ namespace muster::scenarios {
 
 struct Command {
   std::string verb;
-  std::vector<std::string> words;              // behind the verb, without the key=value ones
+  std::vector<std::string> words;              // after the verb, without the key=value ones
   std::map<std::string, std::string> options;  // key=value, key="with blanks"
   std::string text;                            // the line itself
 
@@ -23,9 +25,9 @@ struct Command {
 };
 
 struct Block {
-  std::string before;  // story and empty lines, as they stand
+  std::string before;  // story and empty lines, unchanged
   std::vector<Command> commands;
-  std::string expected;  // with a newline behind every line
+  std::string expected;  // with a newline after every line
 };
 
 struct Script {

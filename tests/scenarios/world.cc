@@ -19,8 +19,8 @@ constexpr Duration kHeartbeat = std::chrono::seconds(1);
 constexpr BootTime kStart{std::chrono::hours(1)};
 constexpr WallTime kWallStart{std::chrono::seconds(1'800'000'000)};
 
-// What a journal hands out after it has moved archived jobs away, and whatever says nothing any
-// more.
+// The ledger from a journal that has moved archived jobs away, and has dropped the rows that have
+// no effect any more.
 core::Ledger compacted_replay(const std::vector<std::pair<JournalIndex, core::Event>>& journal) {
   journal::LiveRows live;
   std::set<JournalIndex> gone;
@@ -39,8 +39,8 @@ core::Ledger compacted_replay(const std::vector<std::pair<JournalIndex, core::Ev
   return ledger;
 }
 
-// The two hints that need not survive the archive: where the next port search starts, and Forget
-// orders of jobs archived meanwhile.
+// Removes the two hints that need not survive the archive: where the next port search starts, and
+// the Forget orders of jobs that were archived in the meantime.
 std::string without_hints(const std::string& dump) {
   std::istringstream lines(dump);
   std::string kept, line;

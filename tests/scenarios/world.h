@@ -1,7 +1,9 @@
-// A whole controller in memory, but for its edges: the real core, a journal that is a vector, a
-// clock that a script moves, and agents that only heartbeat. After every input it proposes to a
-// fixed
-// point as the shell does, and checks that a replay of the journal gives the same ledger.
+// A whole controller in memory: the real core, a journal that is a vector, a clock that a script
+// moves, and agents that only send heartbeats. main() of muster-scenarios makes one World for each
+// file. It runs on that program's one thread.
+//
+// After every input, it proposes to a fixed point as the shell does, and checks that a replay of
+// the journal gives the same ledger.
 #pragma once
 
 #include <map>
@@ -17,7 +19,7 @@ struct Agent {
   std::string instance, boot;
   v1::Inventory inventory;
   ConnectionId connection;  // 0: not connected
-  bool pulsing = false;     // connected and heard each second
+  bool pulsing = false;     // connected, and sends a heartbeat each second
   std::vector<v1::PresentAttempt> present;
 };
 
@@ -25,17 +27,18 @@ class World {
  public:
   World();
 
-  // Decides, applies and settles one input; what came of it goes to the trace.
+  // Decides, applies and settles one input; writes the results to the trace.
   core::Decision put(const core::Input& input);
   void see(const core::Observation& observation);
-  // Moves the clock over every wake-up and every second's heartbeats on the way.
+  // Moves the clock, with every wake-up and every second's heartbeats in between.
   void advance(Duration by);
-  // The controller dies and starts again: replay, as the journal would hand it out, but for its
-  // last `lost` rows, whose loss is accepted; then every agent that was connected is back.
+  // The controller dies and starts again. The replay is what the journal would give, without its
+  // last `lost` rows, whose loss is accepted. Then every agent that was connected is connected
+  // again.
   void restart(std::size_t lost);
   void hello(const std::string& node);
   void hang_up(const std::string& node);
-  // What is put and seen between the two comes in one batch: nothing is proposed before its end.
+  // What is put and seen between these two calls is one batch: nothing is proposed before its end.
   void begin_batch() { in_batch_ = true; }
   void end_batch();
 
@@ -48,7 +51,7 @@ class World {
   core::Limits limits;
   std::map<std::string, Agent> agents;
   std::map<std::string, JobId> jobs;  // the latest of each name
-  std::vector<v1::JobSpec> stages;    // of the chain that is to be submitted
+  std::vector<v1::JobSpec> stages;    // of the chain that will be submitted
   std::uint32_t next_job = 1;
 
  private:
@@ -65,7 +68,7 @@ class World {
   std::optional<BootTime> wake_at_;
   std::uint64_t next_connection_ = 1;
   std::vector<std::pair<JournalIndex, core::Event>> journal_;
-  // journal rows at the last look: orders and ledger change with events alone
+  // Journal rows at the last check: orders and ledger change only with events.
   std::size_t checked_ = 0;
   std::map<std::string, std::map<core::AttemptKey, core::Want>> orders_;
   bool in_batch_ = false;

@@ -1,4 +1,4 @@
-// The agent's talk with the controller: AgentModel's other half.
+// The second half of AgentModel: the agent's connection to the controller.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ void AgentModel::hello() {
     present.set_swept(observe(run, *dir).swept);
   }
   world_.network.send_up(link_, std::move(request));
-  // No answer within a while: nobody is there.
+  // No answer for a while means that nobody is there.
   after(10 * kSecond, [this, link = link_] {
     if (link_ != link || welcomed_) return;
     world_.network.closed_by_agent(link);
@@ -74,7 +74,7 @@ void AgentModel::link_closed(const LinkPtr& link) {
   retry();
 }
 
-// What it wrote into a stream that has stalled on the way: it is still going to arrive.
+// What the agent wrote into a stream that stalled on its path: it will still arrive.
 void AgentModel::last_words(const LinkPtr& link) {
   if (link_ != link || !welcomed_ || paused()) return;
   heartbeat();
@@ -119,7 +119,7 @@ void AgentModel::receive(const LinkPtr& link, std::shared_ptr<const Down> messag
         heartbeats_sent_.erase(heartbeats_sent_.begin(), std::next(sent));
         return renew_leases(acknowledged_from_);
       }
-      case v1::ConnectResponse::kFilesWanted:  // files are no part of the model
+      case v1::ConnectResponse::kFilesWanted:  // the model has no files
       case v1::ConnectResponse::WHAT_NOT_SET: return;
     }
   });
@@ -177,14 +177,14 @@ void AgentModel::heartbeat() {
   if (world_.mutant == Mutant::LeaseWithoutEcho) renew_leases(machine_.clocks().boot);
   after(kHeartbeatInterval, [this, link = link_] {
     if (link_ != link) return;
-    // Long without an answer: the other end is gone, whatever the socket says.
+    // No answer for long: the other end is gone, whatever the socket reports.
     if (heartbeats_sent_.size() > 15) {
       world_.network.closed_by_agent(link);
       return link_closed(link);
     }
     this->heartbeat();
   });
-  // Only a launch record names the ranks: of a run that was refused no log is ever sent.
+  // Only a launch record names the ranks, so a refused run never sends a log.
   for (const auto& [run, dir] : machine_.disk().runs) {
     if (dir->launch && heartbeat_ % 2 == 0 && observe(run, *dir).swept)
       world_.controller.logs_pushed(machine_, run);

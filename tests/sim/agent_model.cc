@@ -63,7 +63,7 @@ void AgentModel::launch() {
           machine_.spawn_worker(run, false);
       }
     }
-    // Before any order: what the last life left behind.
+    // Before any order: handles what the last incarnation left behind.
     for (const agent::Action& action : agent::reconcile(self_, nullptr, observe(), true)) {
       perform(action);
       if (!alive()) return;
@@ -264,7 +264,7 @@ bool AgentModel::perform_one(const agent::StartRun& action) {
 bool AgentModel::perform_one(const agent::RefuseRun& action) {
   std::shared_ptr<RunDir>& dir = machine_.disk().runs[action.run];
   if (dir == nullptr) dir = std::make_shared<RunDir>();
-  // the worker was quicker: the next look adopts it
+  // The worker was faster; the next reconcile() adopts it.
   if (dir->claim && dir->claim->pid != 0) return true;
   if (world_.mutant != Mutant::RefuseWithoutClaim) {
     dir->claim = Claim{.pid = 0, .boot = self_.boot_id};
@@ -334,8 +334,8 @@ bool AgentModel::perform_one(const agent::ForgetRun& action) {
   return true;
 }
 
-// As agent/host does: a stop has its grace and a margin; the end of the lease at most the margin,
-// for whoever counts on it waits for a stop's grace as well.
+// As agent/host does: a stop has its grace and a margin. The end of the lease has at most the
+// margin: before the controller relies on that end, it waits for the grace of a stop as well.
 std::optional<BootTime> AgentModel::must_obey_by(const agent::RunKey& run) const {
   const auto found = machine_.disk().runs.find(run);
   if (found == machine_.disk().runs.end() || !found->second->launch) return std::nullopt;

@@ -1,6 +1,9 @@
-// An agent around the real agent core: observes its disk and processes, asks reconcile(), does what
-// it says one effect after another (it may die between any two), reports facts_of(). What is in
-// this object dies with the process; what is on the disk does not.
+// A simulated agent around the real agent core. Its Machine owns it. It runs on its history's one
+// thread.
+//
+// It observes its disk and its processes, and calls reconcile(). It performs the actions one effect
+// after another, and may die between any two. It reports facts_of(). The content of this object
+// dies with the process; the content of the disk does not.
 #pragma once
 
 #include <memory>
@@ -24,8 +27,8 @@ class AgentModel : public Actor {
   void receive(const LinkPtr& link, std::shared_ptr<const Down> message);
   void link_closed(const LinkPtr& link);
   void last_words(const LinkPtr& link);  // before a stalled stream is given up
-  // A worker that is frozen does not stop its ranks: the agent kills it when it should have. The
-  // others do it by themselves, and need no minding.
+  // A frozen worker does not stop its ranks, so the agent kills it when it should have stopped
+  // them. Other workers stop their ranks by themselves and need no supervision.
   void check_frozen(const agent::RunKey& run, std::uint64_t worker);
   void crash_after_effects(std::uint64_t effects) { effects_left_ = effects; }
 
@@ -36,7 +39,7 @@ class AgentModel : public Actor {
   [[nodiscard]] std::optional<BootTime> must_obey_by(const agent::RunKey& run) const;
   void note_first_steps();
   void refresh();
-  // False: nothing was to be done for it now.
+  // Returns false if nothing was to be done for the action now.
   bool perform(const agent::Action& action);
   bool perform_one(const agent::StartRun& action);
   bool perform_one(const agent::RefuseRun& action);
@@ -58,22 +61,23 @@ class AgentModel : public Actor {
 
   World& world_;
   Machine& machine_;
-  // --- of this life only -------------------------------------------------------------------------
+  // --- of this incarnation only
+  // -------------------------------------------------------------------
   agent::Self self_;
   LinkPtr link_;
   bool welcomed_ = false, poked_ = false;
   std::optional<v1::Orders> orders_;
-  std::map<agent::RunKey, std::uint64_t> spawned_;  // worker's pid; 0: on its way
+  std::map<agent::RunKey, std::uint64_t> spawned_;  // worker's pid; 0: not started yet
   std::set<agent::RunKey> sweeping_;
   std::map<agent::RunKey, BootTime> signalled_;
   std::set<std::string> sent_;  // facts, on this connection
   std::uint64_t sequence_ = 0, heartbeat_ = 0;
   std::map<std::uint64_t, BootTime> heartbeats_sent_;
-  // sending time of the newest message of ours that the controller has answered
+  // The sending time of the agent's newest message that the controller has answered.
   BootTime acknowledged_from_{};
   BootTime hello_sent_{};
   Time backoff_ = 0;
-  std::set<agent::RunKey> known_before_;  // of the mutant that forgets its spool
+  std::set<agent::RunKey> known_before_;  // used by the mutant that forgets its spool
   std::optional<std::uint64_t> effects_left_;
 };
 

@@ -23,7 +23,7 @@ std::string natural_key(const NodeName& node, const v1::Fact& fact) {
       return key(fact.job_id(), fact.attempt(), node.str(), "exited",
                  std::to_string(fact.exited().rank()));
     case v1::Fact::kSwept: return key(fact.job_id(), fact.attempt(), node.str(), "swept");
-    // once an attempt, whoever says it
+    // once for each attempt, whichever node reports it
     case v1::Fact::kFirstStep: return key(fact.job_id(), fact.attempt(), "", "first-step");
     case v1::Fact::kAuxiliaryExited:
       return key(fact.job_id(), fact.attempt(), node.str(), "auxiliary-exited",
@@ -123,7 +123,7 @@ void Book::forget_all_but(const std::vector<core::Event>& left) {
   const std::map<JobId, Chain> whole = std::exchange(chains, {});
   for (const core::Event& event : left) take({event}, 0);
   for (const auto& [id, chain] : whole) {
-    // What was archived of it has no rows among those that are left.
+    // Archived jobs of the chain have no rows among the remaining ones.
     for (const JobId& job : chain.jobs) {
       if (is_archived(job)) {
         chains[id].jobs.insert(job);

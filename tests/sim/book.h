@@ -1,5 +1,7 @@
-// What is true, kept by the harness beside the models: of each attempt what its ranks did, of the
-// journal what is durable. Invariants compare the two.
+// What is true, recorded by the harness: what the ranks of each attempt did, and what the journal
+// has durably. Watch owns the Book. It runs on its history's one thread.
+//
+// Invariants compare the two.
 #pragma once
 
 #include <map>
@@ -23,7 +25,7 @@ struct AttemptTruth {
   std::map<std::uint32_t, std::uint64_t> execd;  // rank -> pid
   std::map<std::uint32_t, Death> deaths;
   std::set<NodeName> execd_on;
-  bool harmed = false;  // the storm took something of it before a rank could die of it
+  bool harmed = false;  // the storm removed something of it before a rank could die of it
 };
 
 struct DurableAttempt {
@@ -40,8 +42,10 @@ struct DurableJob {
 
 struct Book {
   std::map<agent::RunKey, AttemptTruth> attempts;
-  std::map<NodeName, Time> struck;    // last time that a node lost its power or its state directory
-  std::map<NodeName, Time> last_ack;  // last time that a heartbeat's acknowledgement left for it
+  // Last time that a node lost its power or its state directory.
+  std::map<NodeName, Time> struck;
+  // Last time that a heartbeat's acknowledgement was sent to it.
+  std::map<NodeName, Time> last_ack;
   std::set<JobId> cancel_asked;
   std::map<RequestId, JobId> replied;
 
@@ -49,7 +53,7 @@ struct Book {
   std::set<std::string> facts;  // natural keys, durable
   std::set<std::string> acked;  // natural keys that an agent was acknowledged
 
-  // Durably, also in a journal's end that was lost since.
+  // Durable now, or durable in an end of the journal that was lost since.
   std::set<agent::RunKey> once_placed, once_broken;
   std::set<JobId> once_succeeded;
   struct Submission {
@@ -62,18 +66,19 @@ struct Book {
     std::uint32_t count = 0;
   };
   std::map<JobId, Chain> chains;
-  std::set<JobId> chains_cut;  // the journal's end was lost in the middle of their submission
+  std::set<JobId> chains_cut;  // The end of the journal was lost in the middle of their submission.
 
   [[nodiscard]] bool is_broken(const agent::RunKey& run) const;
-  // The youngest attempt of this job that has exec'd a rank; 0: none.
+  // The newest attempt of this job that has exec'd a rank; 0: none.
   [[nodiscard]] AttemptNo newest_execd(const JobId& job) const;
   void take(const std::vector<core::Event>& events, Time now);
-  // The journal's end was lost: what is durable is what `left` says, and what was archived.
+  // The end of the journal was lost: only the events in `left`, and what was archived, stay
+  // durable.
   void forget_all_but(const std::vector<core::Event>& left);
 };
 
-// "job.attempt node kind rank", of a fact as it travels and of the event that it becomes. Empty:
-// not a fact.
+// "job.attempt node kind rank", for a fact as it is sent and for the event that it becomes. Empty:
+// it is not a fact.
 std::string natural_key(const NodeName& node, const v1::Fact& fact);
 std::string natural_key(const core::EventBody& body);
 

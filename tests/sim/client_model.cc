@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kTriesMax = 60;
 RequestId request_of(const std::string& name) { return RequestId("request-" + name); }
 JobId id_of(std::uint64_t number) { return JobId(fmt::format("{:013}", number)); }
-// Of the stage that is so many places behind that one.
+// The id of the stage that is `places` stages after the first one.
 JobId id_behind(const JobId& first, std::uint32_t places) {
   return id_of(std::stoull(first.str()) + places);
 }
@@ -146,9 +146,10 @@ void ClientModel::answered(const std::string& name, const core::Decision& decisi
       request.given_up = true;
       ++world_.coverage.seen["submission given up: what it waits for has failed"];
     }
-    return;  // asked again later: nodes come
+    return;  // the client tries again later: nodes will register
   }
-  // On its way while the journal's end was lost: the client will find that the job is not there.
+  // The answer was in flight when the journal's end was lost. The client will find that the job
+  // does not exist.
   if (world_.scenario.loses_journal_ends && !world_.watch.book().durable.contains(*decision.job))
     return;
   learn(name, *decision.job);
@@ -190,7 +191,7 @@ void ClientModel::journal_end_lost() {
     if (!request.job || book.durable.contains(*request.job)) continue;
     request.job.reset();
     request.tries = 0;
-    // the first of its chain asks for it, if that is gone, too
+    // The first stage of its chain submits it again, if that one is gone, too.
     if (!request.first.empty()) continue;
     world_.timeline.after(kSecond, [this, name = name] { submit(name); });
   }

@@ -1,6 +1,9 @@
-// Clients and the operator: they submit (again, with the same request id, when no answer comes),
-// cancel, and in the end declare dead what will not come back. They never crash; their requests and
-// answers get lost.
+// The simulated clients and the operator. World owns the ClientModel. It runs on its history's one
+// thread.
+//
+// Clients submit jobs, and submit again with the same request id when no answer arrives. They
+// cancel jobs, and in the end they declare nodes dead that will not come back. Clients never crash;
+// their requests and answers may get lost.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +25,11 @@ class ClientModel {
   explicit ClientModel(World& world) : world_(world) {}
   void begin();
   void declare_dead(const NodeName& node);
-  // Of what the journal does not have any more they are told, and ask for it again.
+  // The clients learn what the journal does not have any more, and submit it again.
   void journal_end_lost();
-  // Jobs that want more nodes than there are left would wait for ever, and rightly so.
+  // Cancels jobs that need more nodes than are left; they would correctly wait for ever.
   void cancel_wider_than(std::uint32_t nodes);
-  // Every submission was answered, and every job that came of one has durably ended.
+  // Every submission was answered, and every job of a submission has durably ended.
   [[nodiscard]] bool done() const;
 
  private:
@@ -36,20 +39,21 @@ class ClientModel {
     bool given_up = false;
     std::optional<JobId> job;
     bool cancelling = false, cancel_answered = false;
-    std::string first;  // of a stage that another submits: the first of its chain
+    std::string first;  // For a stage that another stage submits: the first stage of its chain.
   };
   void submit(const std::string& name);
   void submit_once(const std::string& name);
-  // The stages behind the first of a chain, whose ids follow its own.
+  // The stages after the first one of a chain; their ids follow the id of the first.
   [[nodiscard]] std::vector<const JobPlan*> behind(const JobPlan& first) const;
   [[nodiscard]] core::SubmitJob submission(const JobPlan& plan);
   void learn(const std::string& name, const JobId& job);
   enum class Named : std::uint8_t { Known, NotYet, Never };
-  // The jobs that this one waits for: whether they have ids by now.
+  // Whether the jobs that this one waits for have ids by now.
   [[nodiscard]] Named named_before(const JobPlan& plan) const;
   void answered(const std::string& name, const core::Decision& decision);
   void cancel(const std::string& name);
-  // The reply, if anything arrives; it runs when the answer is back.
+  // Sends the input. `leaves` runs when the reply is sent; `arrives` runs when the answer arrives,
+  // if it does.
   void send(core::Input input, std::function<void(const core::Decision&)> leaves,
             std::function<void(const core::Decision&)> arrives);
 

@@ -1,4 +1,4 @@
-// The controller's talk with agents: ControllerModel's other half, and the mutants that live there.
+// The second half of ControllerModel: the connections to agents, and the mutants that break them.
 #include <fmt/format.h>
 
 #include "controller/core/lost_end.h"
@@ -49,7 +49,7 @@ void ControllerModel::hello(const LinkPtr& link, const v1::Hello& hello, Now arr
                     node.str(), reported.epoch.value, reported.acked.value, loaded_.value,
                     reach.epoch.value, reach.last.value));
   }
-  // A connection that another one of this node has overtaken on its way is not taken up any more.
+  // If a newer connection of this node has overtaken this one, this one is not accepted.
   if (const auto old = sessions_.find(node);
       old != sessions_.end() && old->second.link->id > link->id)
     return refuse("overtaken");
@@ -205,7 +205,7 @@ void ControllerModel::heartbeat(const LinkPtr& link, const v1::Heartbeat& heartb
     message->what.mutable_heartbeat_ack()->set_epoch(ledger_.epoch.value);
     core::observe(presence_, ledger_, core::HeartbeatAcked{.node = node, .connection = link->id},
                   clocks());
-    // else it was closed while the disk was busy: nothing leaves
+    // Otherwise it was closed while the disk was busy, and nothing leaves.
     if (link->controller_open) world_.watch.heartbeat_acknowledged(node);
     world_.network.send_down(link, std::move(message));
   });
@@ -225,8 +225,8 @@ void ControllerModel::link_closed(const LinkPtr& link) {
   });
 }
 
-// The log channel, in short: what a swept run's logs have left to send arrives a little later, if
-// anything does.
+// A short model of the log channel: what a swept run's logs still have to send arrives a little
+// later, if at all.
 void ControllerModel::logs_pushed(Machine& machine, const agent::RunKey& run) {
   if (!world_.network.reachable(machine)) return;
   world_.timeline.after(
@@ -262,7 +262,7 @@ void ControllerModel::fill(v1::NodeLaunch& launch, const core::JobRecord& job,
   *launch.mutable_orphan_grace() = job.spec.recovery().orphan_grace();
   *launch.mutable_stop_grace() = job.spec.recovery().stop_grace();
   launch.mutable_watching()->set_world_size(attempt.world_size());
-  // With the weights of it alone the program begins at step 0.
+  // If it starts only with the weights, the program begins at step 0.
   if (attempt.resume && (!attempt.resume->from_start || core::goes_on_from_start(job.spec))) {
     launch.mutable_resume()->set_step(attempt.resume->step);
     launch.mutable_resume()->set_source(attempt.resume->path);
@@ -316,7 +316,7 @@ void ControllerModel::send_orders(const NodeName& node, Session& session) {
   world_.network.send_down(session.link, std::move(message));
 }
 
-// --- mutants: events that the real core would never let through ----------------------------------
+// --- mutants: events that the real core would never accept --------------------------------------
 
 void ControllerModel::break_by_mutant() {
   std::vector<core::EventBody> forged;
@@ -364,8 +364,8 @@ void ControllerModel::forget_what_ends_mean(core::Decision& decision) const {
   });
 }
 
-// What a job starts with is dropped, is what an attempt of its own is said to have written, or is
-// not the newest.
+// The mutants drop a job's start point, name an attempt of the job itself as its writer, or choose
+// one that is not the newest.
 void ControllerModel::break_starts(core::EventBody& body) const {
   if (auto* placed = std::get_if<core::AttemptPlaced>(&body);
       placed != nullptr && placed->resume && placed->resume->from_start) {
@@ -385,8 +385,8 @@ void ControllerModel::break_starts(core::EventBody& body) const {
   }
 }
 
-// Pinning is checked twice, by the controller when a node comes back and by the agent when it is
-// asked to start: a variant without it lacks both.
+// Pinning is checked twice: by the controller when a node comes back, and by the agent when it is
+// ordered to start. A mutant without pinning lacks both checks.
 bool ControllerModel::ignored_by_mutant(const core::Input& input) const {
   if (world_.mutant == Mutant::IgnoreBoot && std::holds_alternative<core::ProposeSwept>(input))
     return true;

@@ -35,7 +35,7 @@ std::string ControllerModel::why(const core::JobRecord& job) const {
                      fmt::join(core::explain(ledger_, presence_, job, clocks(), limits_), "; "));
 }
 
-// --- a life --------------------------------------------------------------------------------------
+// --- an incarnation ------------------------------------------------------------------------------
 
 void ControllerModel::launch() {
   if (alive()) return;
@@ -54,7 +54,7 @@ void ControllerModel::launch() {
   const std::uint64_t lost = journal_.lost().value_or(
       core::rows_unknown(journal_.unknown_losses(),
                          static_cast<std::uint64_t>(world_.timeline.now() / (10 * kMillisecond))));
-  batch_running_ = true;  // the epoch is a batch of its own, before anybody is let in
+  batch_running_ = true;  // The epoch is a batch of its own, before any agent is admitted.
   batch_at_ = clocks().wall;
   accept(core::ControllerStarted{.epoch = core::next_epoch(ledger_.epoch, lost),
                                  .cluster = ClusterId("sim"),
@@ -81,12 +81,12 @@ void ControllerModel::replay() {
   world_.watch.replayed(ledger_);
 }
 
-// At any moment: what is on the disk and on its way there folds into what is in memory.
+// Checks, at any moment, that the rows on the disk and in flight fold into the ledger in memory.
 void ControllerModel::check_replay() {
   core::Ledger again;
   for (const journal::Row& row : journal_.rows()) fold(again, row.index, row.event);
   for (const journal::Row& row : journal_.in_flight()) fold(again, row.index, row.event);
-  // a hint: where to begin looking; archived jobs take theirs along
+  // A hint where to begin the search; archived jobs take their hints with them.
   again.port_cursor = ledger_.port_cursor;
   const std::string live = core::dump(ledger_), replayed = core::dump(again);
   if (live != replayed) world_.watch.replay_differs(live, replayed);
@@ -125,7 +125,7 @@ bool ControllerModel::put_back_copy(std::size_t rows) {
   return true;
 }
 
-// It ends, and whoever put the copy back accepts the loss once more.
+// The controller ends. The person who restored the copy accepts the loss once more.
 void ControllerModel::end_behind() {
   ++world_.coverage.seen["loss accepted once more: an agent had been told more"];
   world_.storm.controller_died();
@@ -178,7 +178,7 @@ void ControllerModel::run_batch() {
 
 void ControllerModel::settle() {
   if (world_.mutant != Mutant::None) break_by_mutant();
-  // so few that batches do go on where others ended
+  // So few that batches do continue where earlier ones ended.
   core::PlacingTurn turn{.placements = 2, .cursor = placing_goes_on_};
   for (int round = 0; round < 32; ++round) {
     const core::Proposal proposal = core::propose(ledger_, presence_, clocks(), limits_, turn);

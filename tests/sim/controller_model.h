@@ -1,6 +1,8 @@
-// A controller around the real core: the shell's batch (decide, apply, propose to a fixed point,
-// ONE append and sync, release together), sessions, and a process that can die between any two of
-// these. What is in this object dies with the process; the journal does not.
+// A simulated controller around the real core. World owns it. It runs on its history's one thread.
+//
+// It models the sessions and the shell's batch: decide, apply, propose to a fixed point, ONE append
+// and sync, release together. The process may die between any two of these steps. The content of
+// this object dies with the process; the journal does not.
 #pragma once
 
 #include <functional>
@@ -30,24 +32,24 @@ class ControllerModel : public Actor {
   void crash_in_batch(CrashPoint where) { crash_point_ = where; }
   void slow_disk_until(Time until) { slow_until_ = until; }
   void jump_wall_clock(Time by) { wall_offset_ += by; }
-  // While it is dead: somebody puts an older copy of the journal back, and the next start accepts
-  // the loss. False: the journal has no end to lose.
+  // Call this while it is dead: somebody restores an older copy of the journal, and the next start
+  // accepts the loss. Returns false if the journal has no end to lose.
   bool lose_journal_end(std::size_t rows);
-  // The same with the whole directory, so that nothing is seen missing.
+  // The same with the whole directory, so that nobody notices that anything is missing.
   bool put_back_copy(std::size_t rows);
   [[nodiscard]] bool listening() const { return alive() && listening_; }
-  // ahead of what is durable by at most one batch
+  // Ahead of what is durable by at most one batch.
   [[nodiscard]] const core::Ledger& ledger() const { return ledger_; }
   [[nodiscard]] const DiskJournal& journal() const { return journal_; }
   [[nodiscard]] const core::Limits& limits() const { return limits_; }
-  [[nodiscard]] std::string why(const core::JobRecord& job) const;  // as `muster why` says it
+  [[nodiscard]] std::string why(const core::JobRecord& job) const;  // as `muster why` shows it
 
   // --- from agents: called when a message arrives ------------------------------------------------
   void receive(const LinkPtr& link, const std::shared_ptr<const v1::ConnectRequest>& message);
   void link_closed(const LinkPtr& link);
-  // An agent with this machine's name on another machine, without a run of its own: when it may
-  // have the name it holds it for a while, and says of whatever it is asked to stop that nothing of
-  // it is there.
+  // An agent with this machine's name on another machine, without a run of its own. When it may
+  // have the name, it keeps the name for a while. When it is ordered to stop something, it reports
+  // that nothing of it is there.
   void twin_says_hello(const Machine& machine, ConnectionId connection);
   void logs_pushed(Machine& machine, const agent::RunKey& run);
   // --- from clients: `reply` leaves with the batch, and may get lost -----------------------------
@@ -94,11 +96,12 @@ class ControllerModel : public Actor {
   DiskJournal journal_;
   Time boot_origin_, wall_offset_ = 0, slow_until_ = 0;
   CrashPoint crash_point_ = CrashPoint::None;
-  // --- of this life only -------------------------------------------------------------------------
+  // --- of this incarnation only
+  // -------------------------------------------------------------------
   core::Ledger ledger_;
   core::Presence presence_;
   bool listening_ = false, batch_running_ = false, woken_ = false;
-  // an agent was told more than this journal has: nothing of this batch leaves
+  // An agent was sent more than this journal has: nothing of this batch leaves.
   bool behind_ = false;
   JournalIndex loaded_;
   std::set<InstanceId> welcomed_;

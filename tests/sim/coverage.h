@@ -1,5 +1,5 @@
-// What a history went through: faults by kind, arrows of the job's life, things worth knowing to
-// have happened. Counters only.
+// Counters of what happened in a history: faults by kind, transitions of a job's phases, and other
+// things that must happen. Plain values.
 #pragma once
 
 #include <array>
@@ -14,9 +14,9 @@ namespace muster::sim {
 
 enum class Fault {
   MessageLost,        // in flight when a connection broke
-  Delay,              // a direction stalled for seconds, then all came
+  Delay,              // a direction stalled for seconds, then all arrived
   HalfOpen,           // one end noticed long after the other
-  LateOldConnection,  // messages of an old connection came after a new one's Hello
+  LateOldConnection,  // messages of an old connection arrived after a new one's Hello
   Duplicate,          // a fact or a submission was sent again
   Partition,          // a node could not reach the controller for a while
   AgentCrash,
@@ -35,7 +35,7 @@ enum class Fault {
   NodeGone,  // off for long, or for ever
   WipedState,
   ClockJump,
-  DiskFull,  // a start was refused for it
+  DiskFull,  // a start was refused because of it
   TwinMachine,
   JournalEndLost,
   CopyPutBack,
@@ -74,7 +74,7 @@ inline constexpr std::array kFaults = {
              "whole journal put back from an older copy, and the loss accepted"},
 };
 
-// Of what is only counted by name: each has to happen as well.
+// Things that are counted only by name; each of them must happen, too.
 inline constexpr std::array<std::string_view, 7> kMustBeSeen = {
     "chain submitted",
     "whole chain cancelled",

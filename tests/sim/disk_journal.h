@@ -1,6 +1,9 @@
-// The controller's journal as a disk keeps it: rows that are durable, and a batch that is on its
-// way and all there or not at all after a crash. Prunes as the real one does: of an archived job
-// only JobArchived stays, and what the real one's LiveRows calls superseded goes.
+// The controller's journal as a disk keeps it. ControllerModel owns it, and it survives the
+// controller's incarnations. It runs on its history's one thread.
+//
+// It has rows that are durable, and a batch in flight. After a crash, all of that batch is there,
+// or nothing of it. It drops the same rows as the real journal: of an archived job only JobArchived
+// stays, and rows that LiveRows calls superseded go.
 #pragma once
 
 #include <optional>
@@ -16,20 +19,20 @@ class DiskJournal {
   void begin(std::vector<journal::Row> batch) { in_flight_ = std::move(batch); }
   void commit();
   void drop() { in_flight_.clear(); }
-  void lose_last_batch();  // a mutant's disk
-  // An older copy is put back: up to `most` rows of the end are gone, also out of the middle of a
-  // batch. Not what makes a node known, nor an archived job's last row, behind which its others
-  // were moved away. False: there is nothing that may go.
+  void lose_last_batch();  // the disk of a mutant
+  // An older copy is restored: up to `most` rows of the end are lost, possibly from the middle of a
+  // batch. Two kinds of rows stay: those that make a node known, and an archived job's last row,
+  // because the job's other rows have been moved away. Returns false if no row may go.
   bool lose_end(std::size_t most);
-  // The same with the head file, so that nobody sees it: the index goes back as well. False: there
-  // is nothing that may go.
+  // The same with the head file, so that nobody notices the loss: the index goes back as well.
+  // Returns false if no row may go.
   bool put_back_copy(std::size_t most);
-  void accept_unknown_loss();  // as --accept-loss where nothing is seen missing
-  // Put back from before an accepted loss of unknown size: the next one's indexes may not reach
-  // beyond what agents were told behind that one.
+  void accept_unknown_loss();  // as --accept-loss does when nothing is visibly missing
+  // True after a restore from before an accepted loss of unknown size. Then the indexes of the next
+  // such loss may not reach beyond what agents were sent after the earlier one.
   [[nodiscard]] bool may_be_behind() const { return may_be_behind_; }
-  // Indexes that an accepted loss gave up since the last start that is left: they are never given
-  // out again. Nothing: unknown.
+  // How many indexes an accepted loss gave up since the last remaining start; they are never used
+  // again. Nothing: unknown.
   [[nodiscard]] std::optional<std::uint64_t> lost() const;
   [[nodiscard]] std::uint64_t unknown_losses() const { return rows_lost() / journal::kRowsUnknown; }
   void archive(const JobId& job);
@@ -43,7 +46,7 @@ class DiskJournal {
   std::vector<journal::Row> rows_, in_flight_;
   std::size_t last_batch_ = 0;
   JournalIndex last_;
-  bool end_lost_ = false;  // since the last start that is left
+  bool end_lost_ = false;  // since the last remaining start
   bool may_be_behind_ = false;
 };
 

@@ -1,4 +1,4 @@
-// One line an event, for the trace.
+// Formats one event as one line of the trace. Pure.
 #pragma once
 
 #include <string>

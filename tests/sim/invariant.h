@@ -1,6 +1,8 @@
-// One promise of the design, looked at on the ground truth. Each is an object with a name; the
-// harness calls its hooks at every change, so that it is checked after every step in which it could
-// have been broken.
+// One promise of the design, checked against the ground truth. Watch owns all invariants. They run
+// on their history's one thread.
+//
+// Each invariant is an object with a name. The harness calls its hooks at every change, so each
+// invariant is checked after every step that could break it.
 #pragma once
 
 #include <optional>

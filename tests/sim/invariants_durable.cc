@@ -26,7 +26,8 @@ class DurableBeforeVisible : public Invariant {
         job == ledger.jobs.end() ? nullptr : job->second.attempt(AttemptNo(fact.attempt()));
     const core::NodePart* part = attempt == nullptr ? nullptr : attempt->part(node);
     if (part == nullptr) return;
-    // Another instance cannot know what an earlier one ran: only that nothing of it is left.
+    // Another instance cannot know what an earlier one ran; it knows only that nothing of it is
+    // left.
     if (part->placed.instance != instance && !fact.has_swept()) return;
     if (const std::string key = natural_key(node, fact); !world_.watch.book().facts.contains(key))
       broken(fmt::format("'{}' was acknowledged and is not durable", key));
@@ -38,7 +39,8 @@ class DurableBeforeVisible : public Invariant {
       const bool known =
           job != book.durable.end() && job->second.attempts.contains(AttemptNo(order.attempt()));
       const agent::RunKey run{JobId(order.job_id()), AttemptNo(order.attempt())};
-      // Of an archived job's attempt that the journal had lost before, its directory may go.
+      // The directory of an archived job's attempt may go, if the journal had lost that attempt
+      // before.
       if (!known && order.has_forget() && book.once_placed.contains(run)) continue;
       if (!known)
         return broken(fmt::format("{} was given an order for {}, whose placement is not durable",

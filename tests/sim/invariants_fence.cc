@@ -1,4 +1,4 @@
-// Starts, stops, devices and attempts: the promises that keep two gangs from each other's throat.
+// Starts, stops, devices and attempts: the promises that keep two gangs from disturbing each other.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,7 +48,8 @@ class NoCheckpointAfterNext : public Invariant {
     const auto* checkpoint = std::get_if<core::CheckpointCompleted>(&event.body);
     if (checkpoint == nullptr) return;
     const AttemptNo newest = world_.watch.book().newest_execd(checkpoint->job);
-    // Not of one that the journal has lost: what its attempt before had saved is told again.
+    // Not if the journal has lost the newer attempt: then the checkpoints of the attempt before it
+    // are reported again.
     if (newest > checkpoint->attempt &&
         before.jobs.at(checkpoint->job).attempt(newest) != nullptr) {
       broken(fmt::format("step {} of attempt {} of {} was accepted after attempt {} had exec'd",
@@ -107,7 +108,7 @@ class StartOnce : public Invariant {
   }
 };
 
-// A number is given once for ever: directories, logs and what was saved are found by it, also those
+// A number is used only once. It is the key for directories, logs and checkpoints, also for those
 // of an attempt that the journal has lost.
 class NumberOnce : public Invariant {
  public:
@@ -153,8 +154,8 @@ class RanksDense : public Invariant {
   }
 };
 
-// A running rank is disturbed only by what the controller has durably asked for. The death of
-// agents and controllers asks for nothing.
+// A running rank is disturbed only by what the controller has durably ordered. The death of agents
+// and controllers orders nothing.
 class StopIsExplicit : public Invariant {
  public:
   using Invariant::Invariant;
@@ -166,14 +167,14 @@ class StopIsExplicit : public Invariant {
   }
   void sweeping(const Machine& machine, const agent::RunKey& run) override {
     if (was_broken(run)) return;
-    // Every rank has ended; what the worker still sweeps, an agent whose state directory was wiped
-    // may sweep as well.
+    // Every rank has ended. What the worker still sweeps may also be swept by an agent whose state
+    // directory was wiped.
     const auto truth = world_.watch.book().attempts.find(run);
     if (truth != world_.watch.book().attempts.end() && truth->second.first_exec &&
         truth->second.deaths.size() == truth->second.execd.size())
       return;
     const auto of_run = machine.of_run(run);
-    // A worker that has no claim yet has no rank, and never gets one once the agent has taken the
+    // A worker that has no claim yet has no rank, and never gets one after the agent has taken the
     // claim.
     const bool minded = std::ranges::any_of(of_run, [&](std::uint64_t pid) {
       const Process& process = machine.processes().at(pid);
@@ -185,14 +186,14 @@ class StopIsExplicit : public Invariant {
   }
 
  private:
-  // What an agent was told before the journal lost its end, it does.
+  // An agent still carries out what it was ordered before the journal lost its end.
   [[nodiscard]] bool was_broken(const agent::RunKey& run) const {
     return world_.watch.book().is_broken(run) || world_.watch.book().once_broken.contains(run);
   }
 };
 
-// The controller's half of the same promise: an attempt is broken only for something that truly
-// happened.
+// The controller's half of the same promise: an attempt is broken only because of something that
+// truly happened.
 class BrokenForACause : public Invariant {
  public:
   using Invariant::Invariant;
@@ -216,7 +217,7 @@ class BrokenForACause : public Invariant {
     for (const core::NodePart& part : attempt.parts) {
       if (part.idle()) continue;
       const NodeName& node = part.placed.node;
-      // it never came up there
+      // it never started there
       if (truth == book.attempts.end() || !truth->second.execd_on.contains(node)) return;
       if (world_.machine(node).boot() != part.placed.boot_id || !world_.machine(node).on() ||
           before.nodes.at(node).dead)
@@ -226,7 +227,7 @@ class BrokenForACause : public Invariant {
       if (struck != book.struck.end() && durable != book.durable.end() &&
           struck->second >= durable->second.attempts.at(broke->attempt).placed_at)
         return;
-      // It came up so late that the word of it may miss the start's time-out by less than what
+      // It started very late: the report may miss the start's time-out by less than the time that
       // counts as silence.
       if (!part.started && world_.timeline.now() - *truth->second.first_exec <
                                world_.controller.limits().silent_after.count())

@@ -1,4 +1,4 @@
-// What the ledger says is what truly happened, and everything comes to an end.
+// What the ledger records is what truly happened, and everything comes to an end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ class SweptIsTrue : public Invariant {
   void check(const Machine& machine, const agent::RunKey& run) {
     for (const std::uint64_t pid : machine.of_run(run)) {
       const Process& process = machine.processes().at(pid);
-      // its last word is written by a worker that still lives
+      // A worker that still lives writes the last record of its run.
       if (process.kind == Process::Kind::Worker) continue;
       return broken(fmt::format("{} says that {} is swept, and {} lives", machine.name().str(),
                                 describe(run), describe(process)));
@@ -97,8 +97,8 @@ class CheckpointsAreTrue : public Invariant {
   }
 
  private:
-  // Only for what two attempts truly did that went on from it: ranks of theirs that failed by
-  // themselves. And never the last one.
+  // A checkpoint is quarantined only if two attempts truly resumed from it, and ranks of theirs
+  // failed by themselves. The last checkpoint is never quarantined.
   void check_quarantined(const core::CheckpointQuarantined& aside, const core::JobRecord& job) {
     ++world_.coverage.seen["checkpoint quarantined"];
     const auto counts = std::ranges::count_if(
@@ -160,7 +160,8 @@ class OutcomesAreTrue : public Invariant {
   }
 
  private:
-  // It was to start from what a stage saved, and that has ended well and saved nothing.
+  // The job was to start from what a stage saved; that stage has ended with success and saved
+  // nothing.
   static bool without_start(const core::JobRecord& job, const core::Ledger& before) {
     if (job.phase != core::JobPhase::Queued ||
         job.spec.start().as() == v1::START_AS_RESUME_OR_SCRATCH)
@@ -174,7 +175,7 @@ class OutcomesAreTrue : public Invariant {
                  [](const core::CheckpointRecord& known) { return known.quarantined; });
     });
   }
-  // It waits for one that has ended, in another way than well.
+  // The job waits for a job that has ended without success.
   static bool behind_a_lost_one(const core::JobRecord& job, const core::Ledger& before) {
     return job.phase == core::JobPhase::Queued &&
            std::ranges::any_of(job.spec.schedule().after(), [&](const std::string& id) {
@@ -185,7 +186,7 @@ class OutcomesAreTrue : public Invariant {
   }
 };
 
-// A chain is there as a whole or not at all, after every crash.
+// After every crash, a chain is there as a whole, or not at all.
 class AllOrNoneOfAChain : public Invariant {
  public:
   using Invariant::Invariant;
@@ -214,8 +215,9 @@ class AllOrNoneOfAChain : public Invariant {
   }
 };
 
-// A job that starts from a stage begins with the newest whole checkpoint of that, as long as it has
-// none of its own, and not before that has succeeded. By what ranks truly saved, and where.
+// A job that starts from a stage begins with the newest whole checkpoint of that stage, as long as
+// it has none of its own. It does not begin before the stage has succeeded. The check uses what
+// ranks truly saved, and where.
 class StartsWhereItShould : public Invariant {
  public:
   using Invariant::Invariant;
@@ -234,8 +236,8 @@ class StartsWhereItShould : public Invariant {
  private:
   using Saved = std::optional<std::pair<agent::RunKey, std::int64_t>>;  // by whom, and which step
 
-  // What was accepted of it, if it is truly whole: of what nobody has told by then, nobody can
-  // start.
+  // The newest accepted checkpoint of the job, if it is truly whole. Nobody can start from a
+  // checkpoint that nobody has reported by then.
   Saved newest_of(const core::JobRecord& job) const {
     Saved newest;
     for (const core::CheckpointRecord& known : job.checkpoints) {
@@ -339,7 +341,7 @@ class BehindPredecessors : public Invariant {
   }
 };
 
-// Once the storm is over everything ends, and nothing is left behind.
+// Once the storm is over, everything ends, and nothing is left behind.
 class EverythingEnds : public Invariant {
  public:
   using Invariant::Invariant;
@@ -376,7 +378,7 @@ class EverythingEnds : public Invariant {
   }
 };
 
-// And nothing of it is waited for: every job may be archived, every run directory forgotten.
+// Nothing waits for an ended job: every job may be archived, and every run directory forgotten.
 class EverythingCloses : public Invariant {
  public:
   using Invariant::Invariant;

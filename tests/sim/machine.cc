@@ -103,8 +103,8 @@ void Machine::end(std::uint64_t pid, std::int32_t code, std::int32_t signal, Dea
         worker->second->child_ended(process, code, signal);
       return;
     case Process::Kind::Worker: {
-      // Not destroyed here: it may be its own call that ends it. What it had asked for in time dies
-      // now.
+      // The worker is not destroyed here, because this may be its own call. What it had scheduled
+      // dies now.
       std::unique_ptr<WorkerModel> worker = std::move(workers_[pid]);
       workers_.erase(pid);
       worker->gone();
@@ -145,7 +145,7 @@ void Machine::power_off(bool lose_files) {
   agent_->crash();
   world_.network.machine_off(*this);
   while (!processes_.empty()) {
-    // Workers last: their ranks did not die of them.
+    // Workers end last, because their ranks did not die because of them.
     auto victim = processes_.begin();
     for (auto it = processes_.begin(); it != processes_.end(); ++it) {
       if (it->second.kind != Process::Kind::Worker) victim = it;
@@ -153,7 +153,7 @@ void Machine::power_off(bool lose_files) {
     end(victim->first, -1, 9, DeathCause::PowerLost);
   }
   if (!lose_files) return;
-  // No sync on the launch path: any part of a run directory may not have reached the disk.
+  // The launch path has no sync, so any part of a run directory may be missing on the disk.
   Rng& rng = world_.rng;
   for (auto it = disk_.runs.begin(); it != disk_.runs.end();) {
     RunDir& dir = *it->second;

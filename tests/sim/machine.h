@@ -1,6 +1,9 @@
-// One node as it truly is: boot, clocks, disk, processes. Nothing in here believes anything: what
-// agents and controllers think is compared with this. Processes: workers (worker_model.h), ranks,
-// and what ranks leave behind (children in sessions of their own, which only a sweep finds).
+// One node as it truly is: boot, clocks, disk, processes. World owns the machines. They run on
+// their history's one thread.
+//
+// What agents and controllers believe is compared with a Machine. Its processes are workers
+// (worker_model.h), ranks, and what ranks leave behind: children in sessions of their own, which
+// only a sweep finds.
 #pragma once
 
 #include <map>
@@ -40,7 +43,7 @@ struct Process {
   std::uint32_t rank = 0;
   std::uint64_t parent = 0;  // the worker
   std::vector<std::uint32_t> devices;
-  bool claimed = false;  // of a worker: it had the claim, so that ranks may be its own
+  bool claimed = false;  // For a worker: it had the claim, so that ranks may be its own.
 };
 
 class Machine {
@@ -67,8 +70,8 @@ class Machine {
   std::uint64_t exec_rank(std::uint64_t worker, const agent::RunKey& run,
                           const v1::RankProcess& rank);
   void leave_child(const Process& rank);
-  // The process is gone; its worker, if any, will notice. A worker takes its ranks with it
-  // (parent-death signal), not their children.
+  // The process is gone; its worker, if any, will notice. When a worker ends, its ranks end, too
+  // (parent-death signal), but not their children.
   void end(std::uint64_t pid, std::int32_t code, std::int32_t signal, DeathCause cause);
   void sigterm_worker(std::uint64_t pid);
   void freeze_worker(std::uint64_t pid);
@@ -78,9 +81,9 @@ class Machine {
   // --- faults ------------------------------------------------------------------------------------
   void power_off(bool lose_files);
   void power_on();    // another boot id; the agent starts
-  void wipe_state();  // the state directory alone: processes live on
+  void wipe_state();  // only the state directory: processes live on
   void jump_wall_clock(Time by) { wall_offset_ += by; }
-  // No room for another run: starts are refused, what runs goes on.
+  // The disk has no room for another run: starts are refused, and running ranks continue.
   void disk_full(bool full) { disk_full_ = full; }
   [[nodiscard]] bool disk_full() const { return disk_full_; }
 

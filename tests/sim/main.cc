@@ -18,7 +18,7 @@ namespace {
 
 thread_local std::uint64_t current_seed = 0;
 
-// A broken assertion of the product ends the process: say which seed it was.
+// A failed assertion of the product ends the process; this prints its seed first.
 void on_abort(int) {
   const std::string text =
       fmt::format("the history of seed {} ended in an assertion: muster-sim --seed {}\n",
@@ -35,8 +35,8 @@ struct Sum {
 
 Sum run_many(const Knobs& knobs, std::uint64_t first, std::uint64_t last, Mutant mutant,
              std::string_view until, unsigned threads) {
-  // `until`: names of invariants; the first history that breaks one of them is enough, and others
-  // do not count.
+  // `until` is a list of invariants. The first history that breaks one of them is enough, and other
+  // invariants do not count.
   Sum sum;
   std::mutex guard;
   std::atomic<std::uint64_t> next = first;
@@ -69,7 +69,7 @@ Sum run_many(const Knobs& knobs, std::uint64_t first, std::uint64_t last, Mutant
   return sum;
 }
 
-// True: every kind often enough, every arrow taken.
+// Returns true if every kind happened often enough, and every transition was taken.
 bool print_coverage(const Coverage& coverage, std::uint64_t least) {
   bool enough = true;
   fmt::print("\nfaults\n");
@@ -127,7 +127,7 @@ int run_one(const Knobs& knobs, Mutant mutant) {
 
 int run_mutants(const Knobs& knobs, std::uint64_t most, unsigned threads) {
   bool all = true;
-  // What is broken on purpose may never end: enough is enough.
+  // A mutant's history may never end, so its length is limited.
   Knobs short_ones = knobs;
   short_ones.steps_max = std::min<std::uint64_t>(knobs.steps_max, 40'000);
   fmt::print("{:<22} {:>6}  {}\n", "broken on purpose", "seed", "caught by");

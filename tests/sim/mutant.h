@@ -1,7 +1,8 @@
-// Deliberately broken variants. They sit in the harness (every use of `World::mutant`), around the
-// real cores: each is one rule of
-// the design left out. The product has no such switches. `muster-sim --mutants` proves that each is
-// caught, and by which invariant.
+// Deliberately broken variants of the product. They exist only in the harness, around the real
+// cores (every use of `World::mutant`). Plain values.
+//
+// Each mutant leaves out one rule of the design. The product has no such switches. `muster-sim
+// --mutants` proves that each mutant is caught, and by which invariant.
 #pragma once
 
 #include <array>
@@ -15,47 +16,48 @@ enum class Mutant {
   NoFence,           // the next attempt is placed while ranks of the last one still run
   AckBeforeSync,     // facts are acknowledged when they are decided, not when they are durable
   ReplyBeforeSync,   // a submission is answered before it is durable
-  OrdersBeforeSync,  // orders leave before the placement behind them is durable
+  OrdersBeforeSync,  // orders leave before their placement is durable
   LoseSyncedTail,    // the journal loses its last synced batch in a crash
-  // an ended attempt gives its devices back though a silent node has not swept them
+  // An ended attempt gives its devices back although a silent node has not swept them.
   ForgetHolders,
   SilenceIsDeath,      // a silent node of a job that is not in lockstep counts as dead at once
-  ShortGrace,          // the controller trusts a grace that has not run out
-  DoubleFacts,         // facts that are sent again are filed again
+  ShortGrace,          // the controller trusts a grace that is not over yet
+  DoubleFacts,         // facts that are sent again are stored again
   DoubleSubmit,        // a request id that was seen before makes another job
-  LateFactIsCurrent,   // a fact of an old attempt is filed under the current one
-  TornCheckpoint,      // a checkpoint counts though shards of it are missing
-  ForgetfulReplay,     // replay leaves out what a crash is not supposed to lose
-  StartTwice,          // a restarted agent spawns a second worker, which does not heed the claim
-  SkipSweep,           // "swept" is said without having looked
-  StopOnAbsence,       // what orders do not mention (or no orders) is stopped
+  LateFactIsCurrent,   // a fact of an old attempt is stored under the current one
+  TornCheckpoint,      // a checkpoint counts although shards of it are missing
+  ForgetfulReplay,     // replay leaves out what a crash must not lose
+  StartTwice,          // a restarted agent spawns a second worker, which ignores the claim
+  SkipSweep,           // "swept" is reported without a check
+  StopOnAbsence,       // a run that orders do not mention is stopped, also without any orders
   IgnoreInstance,      // a placement on another instance of this node's agent is started
   IgnoreBoot,          // a placement on another boot of this node is started
   StaleOrders,         // orders of an older connection replace newer ones
-  LeaseWithoutEcho,    // the orphan grace is renewed by the agent's own clock
-  WorkerIgnoresLease,  // the worker never looks at its lease
-  LoseSpool,           // a restarted agent forgets what it had not been able to report
-  TwinTakesName,       // another machine may have a node's name while ranks may run on the first
-  RefuseWithoutClaim,  // "never start it" is noted, but the claim is left for the worker to take
-  FrozenWorkerLives,   // a worker that does not stop its ranks is left to itself
-  WaitForAllLogs,      // logs that can never come are waited for all the same
-  // after an accepted loss of the journal's end jobs go on as if it were whole
+  LeaseWithoutEcho,    // the agent renews the orphan grace by its own clock
+  WorkerIgnoresLease,  // the worker never reads its lease
+  LoseSpool,           // a restarted agent forgets what it had not reported yet
+  TwinTakesName,       // another machine may get a node's name while ranks may run on the first
+  RefuseWithoutClaim,  // the refusal is recorded, but the worker can still take the claim
+  FrozenWorkerLives,   // a worker that does not stop its ranks is left alone
+  WaitForAllLogs,      // the controller waits even for logs that can never arrive
+  // After an accepted loss of the journal's end, jobs continue as if it were whole.
   LossMeansNothing,
   ReuseNumbers,  // the next attempt gets a number that a lost one may have had
-  // a copy that was put back lets agents in that were told more, and counts no loss
+  // A restored copy admits agents that were sent more, and counts no loss.
   AcceptWithoutBridge,
-  NobodyFirst,     // a job is placed without a look at those that it waits for
-  DeafToEnds,      // what the end of a job means for those that wait for it is forgotten
+  NobodyFirst,     // a job is placed without a check of its predecessors
+  DeafToEnds,      // the end of a job has no effect on the jobs that wait for it
   HalfAChain,      // the last stage of a chain is left out of what becomes durable
-  StartForgotten,  // only the first attempt begins with what the job starts with
-  StartIsOwn,      // what the job starts with is looked for below its own attempts
-  OldStart,        // a stage starts from an older checkpoint of another than its newest
+  StartForgotten,  // only the first attempt begins with the job's start point
+  StartIsOwn,      // the job's start point is searched for among its own attempts
+  OldStart,        // a stage starts from an older checkpoint of another stage than its newest
 };
 
 struct MutantRow {
   Mutant mutant;
   std::string_view name;
-  // the invariants that it breaks, by its own doing: anything else does not count as caught
+  // The invariants that the mutant itself breaks. A break of any other invariant does not count as
+  // caught.
   std::string_view expected;
 };
 inline constexpr std::array kMutants = {

@@ -68,8 +68,8 @@ void Network::send_down(const LinkPtr& link, std::shared_ptr<const Down> message
   if (!link->controller_open) return;
   carry(&Link::down, link, [this, link, message = std::move(message)] {
     AgentModel& agent = link->machine->agent();
-    // An agent that has closed a stream gets nothing of it any more; the mutant's transport hands
-    // it on.
+    // An agent that has closed a stream gets nothing more from it; the mutant's transport still
+    // delivers to it.
     const bool stale =
         !link->agent_open && world_.mutant == Mutant::StaleOrders && message->what.has_orders();
     if (agent.incarnation() != link->agent_incarnation || (!link->agent_open && !stale)) return;
@@ -78,7 +78,7 @@ void Network::send_down(const LinkPtr& link, std::shared_ptr<const Down> message
 }
 
 void Network::tell_agent(const LinkPtr& link, Time after) {
-  // Behind what is still on its way: a stream ends after its last message.
+  // It arrives after the messages in flight: a stream ends after its last message.
   const Time when = std::max(world_.timeline.now() + after, link->down.last);
   world_.timeline.at(when, [link] {
     if (link->agent_open && link->machine->agent().incarnation() == link->agent_incarnation)
@@ -121,7 +121,7 @@ void Network::break_link(Machine& machine) {
   Rng& rng = world_.rng;
   const Time now = world_.timeline.now();
   switch (rng.below(5)) {
-    case 0:  // a reset: both know at once, what was on its way is lost
+    case 0:  // a reset: both know at once, what was in flight is lost
       link->up.lost_from = link->down.lost_from = now;
       tell_agent(link, delay());
       tell_controller(link, delay());
@@ -133,13 +133,14 @@ void Network::break_link(Machine& machine) {
       tell_agent(link, delay());
       tell_controller(link, rng.between(2, 20) * kSecond);
       return;
-    case 2:  // the controller knows, the agent goes on talking to nobody
+    case 2:  // the controller knows, the agent still sends to nobody
       world_.coverage.hit(Fault::HalfOpen);
       link->up.lost_from = link->down.lost_from = now;
       tell_controller(link, delay());
       tell_agent(link, rng.between(2, 15) * kSecond);
       return;
-    case 3: {  // nothing is lost, but the old stream's last words come after the new one's first
+    // Nothing is lost, but the old stream's last messages arrive after the new one's first.
+    case 3: {
       const Time late = now + rng.between(300, 8'000) * kMillisecond;
       link->up.stalled_until = late;
       link->up.last = std::max(link->up.last, late);
@@ -148,7 +149,7 @@ void Network::break_link(Machine& machine) {
       tell_controller(link, late - now + delay());
       return;
     }
-    default: {  // the same the other way round
+    default: {  // the same in the other direction
       const Time late = now + rng.between(300, 8'000) * kMillisecond;
       link->down.stalled_until = late;
       link->down.last = std::max(link->down.last, late);
@@ -176,8 +177,8 @@ void Network::partition(Machine& machine, Time until) {
   const LinkPtr link = newest(machine);
   if (link == nullptr) return;
   if (world_.rng.percent(50)) {
-    // Silence: both ends find out by their own keep-alive, or the cut is over before that and
-    // nothing was lost but time.
+    // Silence: both ends find out by their own keep-alive, or the cut is over before that, and only
+    // time was lost.
     link->up.stalled_until = link->down.stalled_until = until;
     if (until - world_.timeline.now() < 10 * kSecond) return;
   } else {

@@ -1,7 +1,9 @@
-// The control plane's network: connections between agents and the controller, each two ordered
-// streams. Within one, nothing is lost, doubled or swapped; when it breaks, what is in flight may
-// be lost, or come late, after the messages of the connection that replaced it; and either end may
-// learn of it long after the other.
+// The control plane's network: connections between agents and the controller, each with two ordered
+// streams. World owns it. It runs on its history's one thread.
+//
+// Within one stream, nothing is lost, duplicated or reordered. When a connection breaks, messages
+// in flight may be lost. They may also arrive late, after the messages of the new connection.
+// Either end may notice the break long after the other.
 #pragma once
 
 #include <map>
@@ -29,7 +31,7 @@ using LinkPtr = std::shared_ptr<Link>;
 
 struct Down {
   v1::ConnectResponse what;
-  std::uint64_t order = 0;  // of all Orders that ever left, as the harness counts them
+  std::uint64_t order = 0;  // counted over all Orders that were ever sent
 };
 
 class Network {
@@ -38,11 +40,11 @@ class Network {
 
   // Nothing: nobody answers.
   LinkPtr connect(Machine& machine);
-  // Of a machine that is none of ours.
+  // For a machine that is not part of this history.
   ConnectionId strangers_connection() { return ConnectionId(next_id_++); }
   void send_up(const LinkPtr& link, v1::ConnectRequest message);
   void send_down(const LinkPtr& link, std::shared_ptr<const Down> message);
-  // An end closes, or its process dies: the other one learns it, if anything can reach it.
+  // An end closes, or its process dies. The other end is notified, if anything can reach it.
   void closed_by_agent(const LinkPtr& link);
   void closed_by_controller(const LinkPtr& link);
   void machine_off(Machine& machine);

@@ -1,5 +1,8 @@
-// Chance for the simulator: the engine is the standard's, the distributions are our own, so that a
-// seed means the same history on every machine.
+// The simulator's random numbers. World owns one, and scenario.cc makes more from the seed. An
+// Rng runs on its history's one thread.
+//
+// The engine is from the standard library; the distributions are muster's own, so that a seed means
+// the same history on every machine.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +25,7 @@ class Rng {
   }
   bool percent(std::uint64_t chance) { return below(100) < chance; }
   bool one_in(std::uint64_t n) { return below(n) == 0; }
-  // Mostly short, now and then long: what delays look like.
+  // Mostly short, sometimes long, as delays are.
   Time skewed(Time low, Time high) {
     const Time first = between(low, high), second = between(low, high), third = between(low, high);
     const Time smaller = first < second ? first : second;

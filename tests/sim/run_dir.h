@@ -1,6 +1,8 @@
-// A run directory as the simulator's disk keeps it: what common/rundir/layout.h says is in there,
-// as values. A wiped or rebooted disk drops whole directories or the end of them; a worker that
-// still holds one writes into nothing.
+// A run directory on the simulator's disk: the content that common/rundir/layout.h describes, as
+// values. Plain values.
+//
+// A wiped or rebooted disk drops whole directories, or their ends. A worker that still has a
+// dropped directory open writes to a directory that nobody can find.
 #pragma once
 
 #include <memory>
@@ -31,7 +33,7 @@ struct WorkerEvent {
   std::uint64_t pid = 0;
   std::int32_t code = 0, signal = 0;
   bool stop_requested = false;
-  bool orphaned = false;  // of a StopRequested
+  bool orphaned = false;  // for a StopRequested
 };
 
 struct AgentMark {

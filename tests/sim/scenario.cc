@@ -65,8 +65,8 @@ JobPlan make_plan(const Scenario& scenario, std::size_t number, Rng& rng) {
   return plan;
 }
 
-// In one history of three jobs wait for earlier ones. By chance of their own: what else a seed
-// stands for stays what it was.
+// In one history of three, jobs wait for earlier ones. A random generator of its own decides this,
+// so that everything else of a seed stays the same.
 void make_chains(Scenario& scenario) {
   Rng rng(scenario.seed * 0xD1B54A32D192ED03ULL + 7);
   if (!rng.one_in(3)) return;
@@ -78,8 +78,8 @@ void make_chains(Scenario& scenario) {
   }
 }
 
-// In one history of three there is a chain beside them: two to four stages, each behind one or more
-// before it, most of which begin with what one of these saved.
+// In one history of three, there is a chain in addition: two to four stages. Each stage waits for
+// one or more stages before it, and most stages begin with what one of these saved.
 void make_stages(Scenario& scenario) {
   Rng rng(scenario.seed * 0x9E3779B97F4A7C15ULL + 11);
   if (!rng.one_in(3)) return;
@@ -95,7 +95,7 @@ void make_stages(Scenario& scenario) {
     plan.name = plan.chain + "." + plan.stage;
     plan.spec.set_name(plan.name);
     plan.spec.set_output_dir("/out/" + plan.name);
-    // Chains whose first stage never ends well show little of what chains are for.
+    // A chain whose first stage never succeeds tests little of what chains are for.
     plan.error_at = -1;
     plan.launch_fails = rng.one_in(40);
     plan.success_shown = plan.success_shown || number < count;
@@ -122,7 +122,8 @@ void make_stages(Scenario& scenario) {
 }  // namespace
 
 const JobPlan& Scenario::plan(const std::string& name) const {
-  // A name may carry a '~' and more behind it: the second job that a mutant makes of one request.
+  // A name may contain a '~' and more text: this is the second job that a mutant makes from one
+  // request.
   const auto found = std::ranges::find(jobs, name.substr(0, name.find('~')), &JobPlan::name);
   MUSTER_ASSERT(found != jobs.end(), "every job of a history has a plan");
   return *found;

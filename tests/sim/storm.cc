@@ -9,9 +9,9 @@
 
 namespace muster::sim {
 namespace {
-// longer than any budget of restarts, grace and steps of a plan takes
+// Longer than any plan's budget of restarts, grace and steps takes.
 constexpr Time kAfterStorm = 60 * kMinute;
-constexpr Time kLogsCome = 2 * kMinute;  // of jobs that have all ended
+constexpr Time kLogsCome = 2 * kMinute;  // for the logs of jobs that have all ended
 }  // namespace
 
 void Storm::begin() {
@@ -27,8 +27,8 @@ void Storm::next() {
   });
 }
 
-// A node that has lost its state directory as well, or a machine that says nothing of the other
-// one's runs, hides what the journal lost: nobody can fence what nobody knows. One of the two is
+// A node that has also lost its state directory hides what the journal lost: nobody can fence an
+// unknown run. So does a machine that reports nothing of the other machine's runs. One of these is
 // enough for a history.
 void Storm::strike() {
   Rng& rng = world_.rng;
@@ -134,8 +134,8 @@ void Storm::journal_end_may_go() {
   world_.client.journal_end_lost();
 }
 
-// What the operator is told to do about runs that a lost journal's end leaves behind: end their
-// workers. Nothing else would.
+// Does what the operator is advised to do about runs that a lost journal's end leaves behind: end
+// their workers. Nothing else would end them.
 void Storm::end_unknown_runs() {
   const core::Ledger& ledger = world_.controller.ledger();
   for (const auto& machine : world_.machines) {
@@ -179,7 +179,7 @@ void Storm::kill_one(Machine& machine, Process::Kind kind) {
   machine.end(pid, -1, 9, DeathCause::Killed);
 }
 
-// Sometimes behind a partition, where nobody but the agent sees that its ranks go on.
+// Mostly the node is partitioned as well; then only the agent notices that its ranks continue.
 void Storm::freeze_worker(Machine& machine) {
   std::vector<std::uint64_t> victims;
   for (const auto& [pid, process] : machine.processes()) {
@@ -197,8 +197,8 @@ void Storm::freeze_worker(Machine& machine) {
   keep_frozen(machine, pid, until);
 }
 
-// Not beyond its agent's death: with neither of them alive nobody keeps the promise that is made to
-// the fence.
+// Never longer than its agent lives: if both are dead, nobody keeps the promise on which the fence
+// relies.
 void Storm::keep_frozen(Machine& machine, std::uint64_t worker, Time until) {
   if (!machine.frozen(worker)) return;
   if (calm_ || !machine.agent().alive() || machine.agent().paused() ||
@@ -265,7 +265,7 @@ void Storm::fill_disk(Machine& machine) {
   });
 }
 
-// Somebody gave a second machine the name of this one: its agent tries again and again, as agents
+// Somebody gave a second machine the name of this one. Its agent tries again and again, as agents
 // do.
 void Storm::twin(const NodeName& node) {
   world_.coverage.hit(Fault::TwinMachine);

@@ -1,5 +1,8 @@
-// What goes wrong, and when it stops. For a while faults come by chance, of every kind; then
-// everything that can is mended, and what remains of the history has to come to its end by itself.
+// The faults of a history, and when they stop. World owns the Storm. It runs on its history's one
+// thread.
+//
+// For a while, faults of every kind occur by chance. Then everything that can be repaired is
+// repaired, and the rest of the history must end by itself.
 #pragma once
 
 #include <set>
@@ -14,7 +17,8 @@ class Storm {
   explicit Storm(World& world) : world_(world) {}
   void begin();
   [[nodiscard]] bool over() const { return over_; }
-  // Deaths that came as planned, in the middle of something: who restarts daemons must know.
+  // Planned deaths in the middle of an operation. The storm restarts daemons, so it must know of
+  // them.
   void agent_died(Machine& machine);
   void controller_died();
 

@@ -1,5 +1,7 @@
-// Virtual time. One queue of what happens next; equal times keep the order in which they were asked
-// for. Nothing here waits.
+// Virtual time: one queue of what happens next. World owns the Timeline. It runs on its history's
+// one thread.
+//
+// Events at equal times keep the order in which they were added. Nothing here waits.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +25,7 @@ class Timeline {
   void at(Time when, Deed deed);
   void after(Time delay, Deed deed) { at(now_ + delay, std::move(deed)); }
   [[nodiscard]] Time next() const { return heap_.empty() ? kNever : heap_.front().when; }
-  // False: nothing is left to happen.
+  // Returns false if the queue is empty.
   bool step();
 
  private:
@@ -41,9 +43,9 @@ class Timeline {
   std::vector<Entry> heap_;
 };
 
-// Whoever does things in time and can die or be stopped on the way: a daemon, a worker. What it
-// asked for dies with it, and waits while it is paused. An Actor outlives its lives: it stays in
-// place for the whole history.
+// A process that acts in time, and can die or be paused: a daemon or a worker. What it has
+// scheduled dies with it, and waits while it is paused. An Actor outlives its incarnations: it
+// exists for the whole history.
 class Actor {
  public:
   explicit Actor(Timeline& timeline) : timeline_(timeline) {}
@@ -68,14 +70,14 @@ class Actor {
     deferred_.clear();
   }
   void hold() { paused_ = true; }
-  // What was due meanwhile happens now, in its order.
+  // What was due in the meantime happens now, in order.
   void let_go();
   [[nodiscard]] Timeline& timeline() const { return timeline_; }
 
  private:
   Timeline& timeline_;
   bool alive_ = false, paused_ = false;
-  // Shared with what waits in the queue: an actor may be destroyed before its deeds come up.
+  // Shared with the deeds in the queue: an actor may be destroyed before its deeds are due.
   std::shared_ptr<std::uint64_t> incarnation_ = std::make_shared<std::uint64_t>(0);
   std::vector<Deed> deferred_;
 };

@@ -1,8 +1,11 @@
-// What the ranks do, as it truly happens: an attempt's gang advances step by step when all its
-// ranks are alive and exec'd (the training network is not the control plane's: a partition there
-// stops no step); a program that is not in lockstep advances rank by rank. Shards go to shared
-// storage one by one; the seal comes after the last. Ranks fail by the plan's bugs, by chance, or
-// of their peers.
+// What the ranks truly do. World owns the Training. It runs on its history's one thread.
+//
+// The gang of an attempt advances step by step when all its ranks are alive and exec'd. A partition
+// of the control plane stops no step, because the training has a network of its own. A program that
+// is not in lockstep advances rank by rank.
+//
+// Shards are written to shared storage one by one; the seal follows the last. Ranks fail because of
+// the plan's bugs, by chance, or because of their peers.
 #pragma once
 
 #include <map>
@@ -27,7 +30,7 @@ class Training {
   void rank_started(Machine& machine, const Process& process, const v1::NodeLaunch& launch);
   void rank_ended(const Process& process, DeathCause cause);
   [[nodiscard]] std::int64_t step_of(const agent::RunKey& run, std::uint32_t rank) const;
-  // Shared storage, by attempt and step. Nothing here is ever lost.
+  // The shared storage, by attempt and step. Nothing here is ever lost.
   [[nodiscard]] const std::map<std::int64_t, SavedCheckpoint>& saved(
       const agent::RunKey& run) const;
   [[nodiscard]] static std::string path_of(const agent::RunKey& run, std::int64_t step);
@@ -38,20 +41,20 @@ class Training {
     std::uint64_t pid = 0;
     std::int64_t step = -1;
     bool alive = false;
-    bool done = false;  // ended well
+    bool done = false;  // ended with success
   };
   struct Gang {
     const JobPlan* plan = nullptr;
     std::uint32_t world_size = 0;
-    std::int64_t from = 0;  // steps that the checkpoint it resumes from has
-    bool from_bad = false;  // nobody gets a step further from it
+    std::int64_t from = 0;  // step of the checkpoint that it resumes from
+    bool from_bad = false;  // no rank can advance from it
     std::map<std::uint32_t, Rank> ranks;
     std::map<std::int64_t, SavedCheckpoint> saved;
     [[nodiscard]] bool whole() const;
   };
   void tick_gang(const agent::RunKey& run);
   void tick_rank(const agent::RunKey& run, std::uint32_t rank, std::uint64_t pid);
-  // False: it failed.
+  // Returns false if the rank failed.
   bool advance(const agent::RunKey& run, Gang& gang, std::uint32_t rank);
   void save(const agent::RunKey& run, Gang& gang, std::uint32_t rank, std::int64_t step);
   void end_well(const agent::RunKey& run, Gang& gang, std::uint32_t rank);

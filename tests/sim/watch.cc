@@ -103,7 +103,7 @@ void Watch::folded(const core::Event& event, const core::Ledger& after) {
   for (std::size_t i = 0; i < core::kJobMoves.size(); ++i) {
     const core::JobMove& move = core::kJobMoves[i];
     if (move.from != phase_before_->second || move.to != job->second.phase) continue;
-    // Two arrows lead from there to there.
+    // Two transitions have the same begin and end.
     if (move.on == (job->second.cancel_requested ? core::JobStep::PredecessorLost
                                                  : core::JobStep::CancelAsked))
       continue;

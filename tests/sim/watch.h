@@ -1,5 +1,7 @@
-// Hands every change to every invariant, keeps the book, counts the arrows. The first broken
-// invariant ends the history.
+// Passes every change to every invariant, keeps the book, and counts the phase transitions. World
+// owns the Watch. It runs on its history's one thread.
+//
+// The first broken invariant ends the history.
 #pragma once
 
 #include "tests/sim/book.h"
@@ -42,7 +44,8 @@ class Watch {
   void ordered(const NodeName& node, const v1::Orders& orders);
   void heartbeat_acknowledged(const NodeName& node);
   void finish();
-  // --- said by the harness itself ----------------------------------------------------------------
+  // --- reported by the harness itself
+  // --------------------------------------------------------------
   void replay_differs(const std::string& live, const std::string& replayed);
   void fell_behind(const std::string& what) { report("journal-not-behind", what); }
   void restless() {

@@ -67,8 +67,8 @@ void WorkerModel::claim() {
 void WorkerModel::exec_next(int index) {
   if (stopping_) return sweep_when_done();
   if (index == launch_.ranks_size()) {
-    // What was exec'd is reported over a pipe, what has ended by a signal: the end of a quick rank
-    // may be recorded first.
+    // A successful exec is reported over a pipe, an end by a signal. So the end of a quick rank may
+    // be recorded first.
     after(world_.rng.skewed(0, 30 * kMillisecond), [this] { all_execd(); });
     return;
   }

@@ -1,5 +1,8 @@
-// A worker as worker/supervisor.h promises it: claims, starts, records, stops with grace, minds its
-// lease, sweeps, says so last. One rank's end stops no other.
+// A simulated worker, which keeps the promises of worker/supervisor.h. Its Machine owns it. It runs
+// on its history's one thread.
+//
+// It claims, starts, records, stops with grace, respects its lease, sweeps, and reports the sweep
+// last. The end of one rank stops no other rank.
 #pragma once
 
 #include <map>
@@ -17,7 +20,7 @@ class WorkerModel : public Actor {
   void sigterm();
   void child_ended(const Process& rank, std::int32_t code, std::int32_t signal);
   void gone() { end_incarnation(); }
-  // Frozen (SIGSTOP): its ranks go on, and nobody minds them.
+  // Frozen (SIGSTOP): its ranks continue, and nobody supervises them.
   void pause() { hold(); }
   void resume() { let_go(); }
 
@@ -38,7 +41,7 @@ class WorkerModel : public Actor {
   agent::RunKey run_;
   std::uint64_t pid_;
   bool heeds_claim_;
-  std::shared_ptr<RunDir> dir_;  // by descriptor: a removed directory still takes writes
+  std::shared_ptr<RunDir> dir_;  // by descriptor: a removed directory still accepts writes
   v1::NodeLaunch launch_;
   Time stop_grace_ = 0, term_delay_ = 0;
   std::map<std::uint32_t, std::uint64_t> running_;  // rank -> pid, until reaped

@@ -49,8 +49,8 @@ std::optional<std::string> World::left_open() {
     for (const core::AttemptRecord& attempt : job.attempts) {
       for (const core::NodePart& part : attempt.parts) {
         if (part.idle() || part.closed() || ledger.dead_nodes.contains(part.placed.node)) continue;
-        // A power loss took the launch record and left what its worker had written: its logs are
-        // there, and nobody can name them.
+        // A power loss removed the launch record, and left what its worker had written. The logs
+        // are there, but nobody can name them.
         const auto& runs = machine(part.placed.node).disk().runs;
         const auto dir = runs.find({id, attempt.number});
         if (dir != runs.end() && !dir->second->launch && part.swept) continue;

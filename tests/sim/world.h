@@ -1,4 +1,5 @@
-// Everything of one history: made from a seed, runs to its end, or to the first broken invariant.
+// Everything of one history: it is made from a seed, and runs to its end or to the first broken
+// invariant. main() of muster-sim makes one World for each history. A World runs on one thread.
 #pragma once
 
 #include <fmt/format.h>
@@ -50,10 +51,10 @@ class World {
   Storm storm;
 
   Machine& machine(const NodeName& name);
-  // A part of an ended job that the controller still waits for, though nobody will say more of it;
-  // nothing: every ended job may be archived.
+  // A part of an ended job that the controller still waits for, although nobody will report more
+  // about it. Nothing: every ended job may be archived.
   [[nodiscard]] std::optional<std::string> left_open();
-  // One line of the trace; `text` is not even made when nobody reads it.
+  // Writes one line of the trace. `text` is called only if the trace is on.
   template <class Text>
   void say(Text text) {
     if (trace) print(text());

@@ -1,5 +1,7 @@
-// A file system of a test's own, so that it can be full: a tmpfs. Needs root; problem() says so
-// where it could not be made, and the test skips itself.
+// A file system of a test's own (a tmpfs), so that it can be full. The test that needs it creates
+// it, and its destructor unmounts it. It runs on the test's thread.
+//
+// It needs root: if it could not be made, problem() returns the reason, and the test skips itself.
 #pragma once
 
 #include <fcntl.h>
@@ -40,7 +42,7 @@ class SmallDisk {
   int error_ = 0;
 };
 
-// Writes until there is no room; the file's size.
+// Writes until there is no room. Returns the size of the file.
 inline std::uintmax_t fill_disk(const std::filesystem::path& file) {
   std::ofstream out(file, std::ios::binary | std::ios::app);
   const std::string block(4'096, 'x');

@@ -1,8 +1,8 @@
-// spawn_floor STUB RANKS RUNS [WORKER]: the time from the first posix_spawn to the last of RANKS
-// stubs in main(), with the environment and the redirections a rank gets; and, in turns with it,
-// the same through muster-worker (from its spawn, launch record already written).
-// Prints one line a run: "floor_ms worker_ms ratio", then medians. The ratio of one interleaved run
-// is what counts.
+// spawn_floor STUB RANKS RUNS [WORKER]: measures the time from the first posix_spawn until the last
+// of RANKS stubs is in main(), with the environment and the redirections that a rank gets. In turns
+// with this, it measures the same through muster-worker (from its spawn, with the launch record
+// already written). It prints one line for each run, "floor_ms worker_ms ratio", and then medians.
+// The ratio of one interleaved run is what counts.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>

@@ -32,7 +32,7 @@ std::string steps_text(const std::vector<Earlier::Checkpoint>& checkpoints) {
   return text;
 }
 
-// Other nodes of a shared file system do the same at this moment.
+// Other nodes of a shared file system create the same links at the same time.
 Result<void> make_links(const Earlier& earlier, const std::string& dir) {
   std::error_code error;
   fs::create_directories(dir, error);
@@ -57,7 +57,7 @@ Result<void> make_links(const Earlier& earlier, const std::string& dir) {
 }  // namespace
 
 std::string absolute_path(const std::string& path) {
-  // Of a relative path whose first part is not there it would leave a relative one.
+  // Without fs::absolute, a relative path whose first part does not exist would stay relative.
   std::error_code error;
   const fs::path below_here = fs::absolute(path, error),
                  canonical = fs::weakly_canonical(below_here, error);

@@ -1,7 +1,10 @@
-// "--load ./ckpt" where an earlier job's script said "--save ./ckpt", which muster redirected:
-// nothing lies there, and a training program would begin with random weights without a word.
-// MUSTER_SHIM_SAVED names what such jobs have saved; it is given to this launch as a directory of
-// links, made fresh. Nothing is put into the user's own tree.
+// Answers a script's --load that names a directory in which an earlier job would have saved. Plain
+// functions; run_shim() calls them on the shim's one thread.
+//
+// An example: an earlier script had "--save ./ckpt", which muster redirected, and this one has
+// "--load ./ckpt". The directory is empty, and a training program would start with random weights
+// without a message. MUSTER_SHIM_SAVED names what such jobs have saved. The launch gets it as a new
+// directory of links. Nothing is put into the user's own tree.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +17,7 @@
 
 namespace muster::shim {
 
-// As the launch would find it: absolute, without links.
+// Returns the path as the launch finds it: absolute, without links.
 std::string absolute_path(const std::string& path);
 
 struct Earlier {
@@ -25,16 +28,18 @@ struct Earlier {
   };
   std::vector<Checkpoint> checkpoints;  // newest first
 };
-// Who would have saved in `dir`, by the lines of MUSTER_SHIM_SAVED. Without a job: nobody. Pure.
+// Returns the job that would have saved in `dir`, by the lines of MUSTER_SHIM_SAVED. An empty job
+// means that there is none. Pure.
 Earlier saved_in(std::string_view lines, std::string_view dir);
 
 struct LoadAnswer {
-  std::string dir;     // in place of what the script says; empty: that stands
-  std::string notice;  // what to say of it
+  std::string dir;     // replaces the script's directory; empty: no change
+  std::string notice;  // the notice to print
 };
-// Errors: there is nothing to begin with, or it is not on this node. Who says --save and --load of
-// one directory goes on from its own: of jobs that share a code directory, and so a ./ckpt, none
-// loads another's weights. That another has saved there is told.
+// Errors: there is no checkpoint to start with, or it is not on this node. A script that uses one
+// directory for --save and --load resumes from its own checkpoints. Jobs that share a code
+// directory share a ./ckpt, and none of them loads another's weights. The notice then reports that
+// another job has saved there.
 Result<LoadAnswer> answer_load(const ScriptOptions& given, std::string_view lines,
                                const std::string& links_dir);
 

@@ -11,7 +11,7 @@ bool named(std::string_view word, std::string_view name) {
   return word.starts_with(name) && (word.size() == name.size() || word[name.size()] == '=');
 }
 
-// An option has a value behind '=', or in a next word that is no option itself.
+// An option has a value after '=', or in the next word if that is no option itself.
 bool next_is_value(const Words& words, std::size_t at, std::string_view name) {
   return words[at].size() == name.size() && at + 1 < words.size() &&
          !words[at + 1].starts_with("--");
@@ -22,7 +22,7 @@ bool has(const Words& words, std::string_view name) {
                      [name](const std::string& word) { return named(word, name); });
 }
 
-// False: no such option has a value.
+// Returns false if no such option has a value.
 bool set(Words& words, std::string_view name, std::string_view value) {
   bool any = false;
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -69,7 +69,7 @@ bool is_script(const Words& words, std::string_view name) {
   return words.front().substr(words.front().rfind('/') + 1) == name;
 }
 
-// The last one counts, as argparse has it. Empty: it has none.
+// Returns the last value, as argparse does. Empty: the option has none.
 std::string last_value(const Words& words, std::string_view name) {
   std::string value;
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -82,7 +82,7 @@ std::string last_value(const Words& words, std::string_view name) {
   return value;
 }
 
-// The options of `only-with`.
+// Checks the options of `only-with`.
 bool has_any(const Words& words, std::string_view names) {
   while (!names.empty()) {
     if (has(words, take_word(names))) return true;
@@ -99,7 +99,7 @@ Done carry_out(std::string_view line, Words& program) {
   if (verb == "only-script") return is_script(program, rest) ? Done::Yes : Done::Stop;
   const std::string_view name = take_word(rest);
   if (!name.starts_with("--")) return Done::Unknown;
-  if (verb == "saves" || verb == "loads") return Done::Yes;  // script_options()
+  if (verb == "saves" || verb == "loads") return Done::Yes;  // script_options() handles these
   if (verb == "set") {
     set(program, name, rest);
   } else if (verb == "put") {

@@ -1,6 +1,8 @@
-// What muster changes in the training program's own arguments: where checkpoints go and what is
-// loaded. MUSTER_SHIM_EDITS, a line each; the words are those of docs/launcher-shim.md. Options in
-// both spellings, `--name VALUE` and `--name=VALUE`. Pure.
+// Applies muster's changes to the training program's own arguments: where it saves and what it
+// loads. Pure.
+//
+// MUSTER_SHIM_EDITS has one change in each line, with the verbs of docs/launcher-shim.md. Both
+// spellings of options are handled, `--name VALUE` and `--name=VALUE`.
 #pragma once
 
 #include <string>
@@ -11,20 +13,20 @@
 
 namespace muster::shim {
 
-// `program`: the training program and its arguments. Errors: a line that is none of these.
+// `program` is the training program and its arguments. Errors: a line is no valid change.
 Result<void> edit_arguments(std::string_view edits, std::vector<std::string>& program);
 
-// What the script itself says of directories, before it is changed: of the options that the lines
-// `saves` and `loads` name. Nothing where these do not count.
+// The directories that the script itself names before it is changed, from the options in the lines
+// `saves` and `loads`. Empty if these lines do not apply.
 struct ScriptOptions {
-  std::string save;            // as it stands there; empty: it saves nowhere
-  bool weights_alone = false;  // and would save no optimizer
-  std::string load;            // empty: it loads nothing, or nobody asks
+  std::string save;            // as written in the script; empty: it does not save
+  bool weights_alone = false;  // without the optimizer
+  std::string load;            // empty: it loads nothing, or no line asks for it
 };
 ScriptOptions script_options(std::string_view edits, const std::vector<std::string>& program);
 
-// The number of the first argument that is nothing but blanks, from 1 on; 0: none is. A backslash
-// with a blank behind it at the end of a script's line makes one.
+// Returns the number of the first argument that has only blanks, counted from 1; 0: there is none.
+// A backslash followed by a blank at the end of a script's line makes such an argument.
 std::size_t blank_argument(const std::vector<std::string>& program);
 
 }  // namespace muster::shim

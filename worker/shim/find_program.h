@@ -1,6 +1,8 @@
-// The program that a name would have started without the shim: the next one on PATH that is not
-// this binary. Whatever links and copies of PATH's directories there are, it is told by device and
-// inode: the search never finds itself.
+// Finds the program that a name starts without the shim: the next one on PATH that is not this
+// binary. Plain functions; run_shim() calls them on the shim's one thread.
+//
+// PATH may contain links to or copies of directories. The search compares device and inode, so it
+// never finds the shim itself.
 #pragma once
 
 #include <string>
@@ -8,11 +10,12 @@
 
 namespace muster::shim {
 
-// An absolute path, or one relative to the working directory where PATH is; empty: there is none.
+// Returns an absolute path, or a path relative to the working directory if PATH is relative. Empty:
+// there is none.
 std::string find_program(std::string_view name, std::string_view path);
 
-// The Python that a torchrun of this PATH would run: $PYTHON_EXEC, else python3, else python, else
-// the system's.
+// Returns the Python that torchrun uses with this PATH: $PYTHON_EXEC, else python3, else python,
+// else the system's.
 std::string find_python(std::string_view python_exec, std::string_view path);
 
 }  // namespace muster::shim

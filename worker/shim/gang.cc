@@ -27,11 +27,12 @@
 namespace muster::shim {
 namespace {
 
-// what was killed with its rank is waited for
+// time limit for processes that were killed with their rank
 constexpr auto kOrphansMost = std::chrono::seconds(10);
-constexpr std::size_t kLineMost = 64 << 10;  // a longer one is passed on in parts
+constexpr std::size_t kLineMost = 64 << 10;  // a longer line is passed on in parts
 
-// All of it, though somebody made the descriptor non-blocking. False: nobody reads it any more.
+// Writes all bytes, even if another process made the descriptor non-blocking. Returns false if no
+// process reads it any more.
 bool write_out(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(fd, bytes.data(), bytes.size());
@@ -47,10 +48,10 @@ bool write_out(int fd, std::string_view bytes) {
   return true;
 }
 
-// Where ranks' lines go besides their logs.
+// Where the lines of ranks go in addition to their logs.
 struct Outlet {
   int fd = -1;
-  int copy = -1;  // the node's log, where fd is some other file
+  int copy = -1;  // the node's log, if fd is another file
   bool open = true;
   void pass(std::string_view bytes) {
     if (open) open = write_out(fd, bytes);
@@ -62,7 +63,7 @@ bool same_file(const struct stat& one, const struct stat& other) {
   return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-// A pipe leads to the node's log as a rule (`| tee`); another file does not, nor does /dev/null.
+// A pipe usually leads to the node's log (`| tee`); another file does not, nor does /dev/null.
 bool leads_elsewhere(int fd, const struct stat& node_log) {
   struct stat info{};
   if (::fstat(fd, &info) != 0) return true;
@@ -73,13 +74,13 @@ struct Stream {
   io::UniqueFd fd;
   Outlet* outlet = nullptr;
   int log = -1;
-  std::string pending;  // of a line that has not ended
+  std::string pending;  // of an unfinished line
 
   void flush(std::size_t bytes) {
     outlet->pass(std::string_view(pending).substr(0, bytes));
     pending.erase(0, bytes);
   }
-  // False: its end, or nothing is there.
+  // Returns false at the end of the stream, or if nothing can be read now.
   bool take() {
     std::array<char, 32 << 10> room{};
     const ssize_t count = ::read(fd.get(), room.data(), room.size());
@@ -112,7 +113,7 @@ struct Child {
 
 void make_link(const Process& process) {
   if (process.link.empty()) return;
-  std::error_code ignored;  // for convenience: what cannot be made is done without
+  std::error_code ignored;  // the link is a convenience: errors are ignored
   std::filesystem::create_directories(std::filesystem::path(process.link).parent_path(), ignored);
   struct stat there{};
   if (::lstat(process.link.c_str(), &there) == 0 && S_ISLNK(there.st_mode))
@@ -136,7 +137,7 @@ void make_link(const Process& process) {
   environment.push_back(nullptr);
   ::signal(SIGPIPE, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, &signals, nullptr);
-  ::environ = environment.data();  // execvp looks on this PATH
+  ::environ = environment.data();  // execvp searches this PATH
   ::execvp(argv.front(), argv.data());
   const int error = errno;
   std::fprintf(stderr, "starting %s: executing '%s': %s\n", process.name.c_str(), argv.front(),
@@ -144,8 +145,8 @@ void make_link(const Process& process) {
   ::_exit(error == ENOENT ? 127 : 126);
 }
 
-// Of ends seen together the kernel does not say which came first. A neighbour's fault makes a rank
-// exit or abort, never die of these.
+// The kernel does not report the order of ends that are seen together. A fault of another rank
+// makes a rank exit or abort, but never die of these signals.
 bool dies_first(int signal) {
   return signal == SIGKILL || signal == SIGSEGV || signal == SIGBUS || signal == SIGILL ||
          signal == SIGFPE;
@@ -167,7 +168,7 @@ class Gang {
     }
     loop();
     await_orphans();
-    for (const auto& child : children_) {  // what is still in the pipes
+    for (const auto& child : children_) {  // the rest of the pipes
       while (child->out.fd && child->out.take()) {
       }
       while (child->err.fd && child->err.take()) {
@@ -234,7 +235,7 @@ class Gang {
     const pid_t parent = ::getpid(), pid = ::fork();
     if (pid < 0) return fail_errno("starting " + process.name + ": forking", errno);
     if (pid == 0) become(process, parent, out[1], err[1], before_);
-    ::setpgid(pid, pid);  // here and in the child: whoever comes first
+    ::setpgid(pid, pid);  // here and in the child: the first one wins
     child->pid = pid;
     for (Stream* stream : {&child->out, &child->err}) {
       ::fcntl(stream->fd.get(), F_SETFL, O_NONBLOCK);
@@ -271,7 +272,7 @@ class Gang {
       if (number == SIGCHLD) continue;
       if (ended_.name.empty())
         ended_ = {.name = "the launch", .code = -1, .signal = number, .stopped = true};
-      // a stop comes to the group and by the end of the shell in it, too
+      // a stop arrives at the group, and again when the shell in the group ends
       if (passed_on_.insert(number).second) signal_all(number);
       arm();
     }
@@ -303,8 +304,8 @@ class Gang {
     reap_orphans();
   }
 
-  // What a rank left (a DataLoader's workers, a resource tracker) and was killed with its group is
-  // nobody else's: who takes us in must not judge by it.
+  // Reaps processes that a rank left (DataLoader workers, a resource tracker) and that were killed
+  // with its group. The process that adopts the shim's orphans must not judge by their ends.
   void reap_orphans() {
     for (;;) {
       siginfo_t info{};
@@ -340,7 +341,7 @@ class Gang {
     }
   }
 
-  // The first bad end; those after it are its consequences.
+  // Takes the first bad end. Later ones are its consequences.
   void decide(Ended ended) {
     if (!ended_.name.empty()) return;
     ended_ = std::move(ended);

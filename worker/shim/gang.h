@@ -1,20 +1,20 @@
-// The ranks of one intercepted launch: children of the shim, which stays in the script's process
-// tree,
-// so that what the script puts behind it (`| tee`, `&`, a test of its status) works as with the
-// real launcher. One thread, one epoll.
+// Starts and supervises the ranks of one intercepted launch, as children of the launcher shim.
+// run_shim() calls run_gang(), which returns when all have ended. It has one thread and one epoll.
 //
-//   - Every rank leads a process group and dies with the shim (parent-death signal). SIGTERM,
-//     SIGINT, SIGHUP and SIGQUIT go on to all of them, each once.
-//   - What a rank writes goes line by line into its own log and on through the shim's stdout and
-//     stderr; where the script has sent these into a file, a copy
-//   goes
-//     to the node's log, where progress is read.
+// The shim stays in the script's process tree. What the script puts after it (`| tee`, `&`, a test
+// of its status) therefore works as with the real launcher.
+//
+//   - Every rank leads a process group and dies with the shim (parent-death signal). The shim
+//     passes SIGTERM, SIGINT, SIGHUP and SIGQUIT on to all ranks, each signal once.
+//   - The output of a rank goes line by line into its own log and to the shim's stdout and stderr.
+//     If the script has redirected these into a file, a copy goes to the node's log, from which
+//     progress is read.
 //   - The first bad end stops the others: SIGTERM, grace, SIGKILL. A group is killed before its
 //     leader is reaped.
-//   - It is the subreaper of what its ranks leave: what was killed with a rank's group is reaped
-//     here. What left the group goes on.
-//   - msrun's scheduler ends by itself after the ranks, or is ended then; a bad end of it before is
-//     as a rank's.
+//   - The shim is the subreaper of processes that its ranks leave. It reaps those that were killed
+//     with a rank's group. Those that left the group continue.
+//   - msrun's scheduler ends by itself after the ranks, or is ended then. If it ends badly before
+//     that, this counts like a rank's bad end.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@
 namespace muster::shim {
 
 struct Ended {
-  std::string name;  // of the one that decided; empty: all ended well
+  std::string name;  // the process that decided; empty: all ended well
   int code = 0;      // -1 when signal is set
   int signal = 0;
   bool stopped = false;  // by a signal to the shim

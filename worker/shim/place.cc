@@ -36,7 +36,7 @@ std::vector<std::string> split(std::string_view text, char by) {
   return parts;
 }
 
-// This launch's own numbers: those of the job, or with --standalone of this node alone.
+// The numbers of this launch: those of the job, or with --standalone only those of this node.
 struct Numbers {
   std::uint32_t world, first, nodes, node;
   std::string master_addr;
@@ -89,7 +89,7 @@ void put_torchrun(Environment& env, const Call& call, const Place& place, const 
   env["TORCHELASTIC_RESTART_COUNT"] = place.restarts;
   env["TORCHELASTIC_MAX_RESTARTS"] = place.restarts_max;
   env["TORCHELASTIC_RUN_ID"] = place.job_id;
-  // Never "True": nobody here hosts a store, and every rank would wait for one as a client.
+  // Never "True": no process here hosts a store, and every rank would wait for one as a client.
   env["TORCHELASTIC_USE_AGENT_STORE"] = "False";
   if (env.contains("ASCEND_RT_VISIBLE_DEVICES")) env["TORCH_NPU_ELASTIC_USE_AGENT_STORE"] = "False";
   if (!env.contains("TORCH_NCCL_ASYNC_ERROR_HANDLING") &&
@@ -117,12 +117,12 @@ void put_neutral(Environment& env, const Place& place, const Numbers& numbers,
   env["MUSTER_LOCAL_WORLD_SIZE"] = std::to_string(place.devices.size());
 }
 
-// msrun runs what is no python by python.
+// msrun runs a program that is no python with python.
 bool is_python(const std::string& word) {
   return word == "python" || word == "python3" || word == "pytest";
 }
 
-// Words in front of the training program: the interpreter with its options.
+// Returns the arguments before the training program: the interpreter with its options.
 std::vector<std::string> front_words(const Call& call, const Interpreter& interpreter,
                                      std::vector<std::string>& program) {
   if (call.launcher == Launcher::Msrun) {

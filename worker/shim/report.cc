@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kReportMost = 1U << 20U;
 
-// Launches that have told no end, by pid: when they were started.
+// Launches that have reported no end: their start times by pid.
 std::map<pid_t, std::uint64_t> open_launches(const std::string& text) {
   std::map<pid_t, std::uint64_t> open;
   std::istringstream lines(text);

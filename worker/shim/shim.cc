@@ -43,16 +43,16 @@ int say(int status, const std::string& text) {
   return status;
 }
 
-// A launch that does not begin. In words that the verdict's evidence is found by, and reported: the
-// script's own status may be that of a `tee` behind it.
+// Refuses a launch before it begins. The text has the form by which the verdict finds evidence. The
+// report is needed because the script's own status may be that of a `tee` after it.
 int refuse(const Environment& environment, int status, const std::string& text) {
   const Report report(std::string(value_of(environment, "MUSTER_SHIM_REPORT")));
   report.end({.name = "the launch", .code = status});
   return say(status, "muster: error: " + text);
 }
 
-// The next program of that name, by its whole path: python finds its own prefix, and a venv's, by
-// it.
+// Executes the next program of that name by its full path: python finds its own prefix, and that of
+// a venv, by this path.
 int become(std::string_view name, const Environment& environment, char** argv) {
   std::string program = find_program(name, value_of(environment, "PATH"));
   if (program.empty()) return say(kNotFound, std::string(name) + ": command not found");
@@ -62,8 +62,9 @@ int become(std::string_view name, const Environment& environment, char** argv) {
   return say(error == ENOENT ? kNotFound : 126, program + ": " + std::strerror(error));
 }
 
-// PyTorch 2.0 gives --local-rank to a program of torch.distributed.launch, what was before it
-// --local_rank. Its own word is not asked for: importing it takes seconds.
+// PyTorch 2.0 passes --local-rank to a program of torch.distributed.launch; earlier releases pass
+// --local_rank. The version comes from the package's metadata, because importing torch takes
+// seconds.
 bool is_dashed(const std::string& python) {
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return false;
@@ -91,8 +92,8 @@ bool is_dashed(const std::string& python) {
          !version.starts_with("1.");
 }
 
-// In bash `torchrun ... &` is a function in a subshell, whose number the script has as $!: what
-// ends that is for us.
+// In bash `torchrun ... &` is a function in a subshell, whose pid the script has as $!. A signal
+// that ends the subshell is meant for this process.
 void end_with_subshell(const Environment& environment) {
   if (value_of(environment, "MUSTER_SHIM_PARENT") != std::to_string(::getppid())) return;
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -180,7 +181,7 @@ int run_shim(std::string_view name, int argc, char** argv) {
     if (!found.launches) return become(name, environment, argv);
     launcher = found.launcher;
     python = find_program(name, value_of(environment, "PATH"));
-    // as torch.distributed.run has it
+    // as torch.distributed.run does
     if (const auto own = value_of(environment, "PYTHON_EXEC"); !own.empty()) python = own;
     if (python.empty()) return say(kNotFound, std::string(name) + ": command not found");
     words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(found.rest));

@@ -21,7 +21,7 @@ std::string devices_text(std::size_t count) {
   return fmt::format("{} device{}", count, count == 1 ? "" : "s");
 }
 
-// Below `size`, and from there to twice as many.
+// Splits the cards into those below `size` and those from `size` to twice `size`.
 Parts split(std::span<const std::uint32_t> cards, std::uint32_t size) {
   Parts parts;
   for (const std::uint32_t card : cards) {
@@ -35,7 +35,7 @@ Cards first_of(const Cards& cards, std::size_t count) {
   return {cards.begin(), cards.begin() + static_cast<std::ptrdiff_t>(count)};
 }
 
-// Out of the part that has fewest left and still enough.
+// Takes the cards from the part that has fewest cards left and still enough.
 Cards out_of_one(const Parts& parts, std::size_t count) {
   const auto& [low, high] = parts;
   const bool first = low.size() >= count && (high.size() < count || low.size() <= high.size());
@@ -58,7 +58,7 @@ Cards positions_of_both(const Parts& parts, std::size_t count) {
   return chosen.size() == count ? chosen : Cards();
 }
 
-// Whole cards first; what is left over from a card that is broken already.
+// Prefers whole cards; the rest comes from cards that are already split.
 Cards whole_dies(std::span<const std::uint32_t> free, std::size_t count) {
   Cards sorted(free.begin(), free.end());
   std::ranges::sort(sorted);

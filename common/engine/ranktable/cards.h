@@ -1,6 +1,8 @@
-// Which cards of one server HCCL takes part with, by chip: the one place where that rule stands.
-// check_table.h judges tables by it, and placements are chosen by it, so that none is chosen which
-// HCCL refuses at the start. Numbers are physical. Pure.
+// The rule by chip which cards of one server HCCL accepts together. Pure. Card numbers are
+// physical.
+//
+// No other file has a copy of the rule. check_table.h judges tables by it, and placements are
+// chosen by it, so that no placement is chosen that HCCL refuses at the start.
 //
 //   910      two groups of four, 0-3 and 4-7: 1, 2 or 4 cards out of one of them, or all eight
 //   910b     a server of sixteen has two halves, 0-7 and 8-15: out of one of them, or the same
@@ -21,27 +23,28 @@
 
 namespace muster::ranktable {
 
-// A server has cards 0 to cards_of() - 1 at most.
+// Number of cards: a server has cards 0 to cards_of() - 1 at most.
 std::uint32_t cards_of(Chip chip);
 
-// Why a server takes no part with so many cards, whichever they are; empty: it may. "3 devices; on
-// 910 a server takes part with 1, 2, 4 or 8".
+// Why a server cannot take part with this number of cards, for every choice of cards. Empty: it
+// can. Example: "3 devices; on 910 a server takes part with 1, 2, 4 or 8".
 std::string count_problem(Chip chip, std::size_t count);
 
-// Why it takes no part with these; empty: it does. Numbers beyond cards_of() and one number twice
-// are not looked for.
+// Why a server cannot take part with these cards. Empty: it can. Numbers beyond cards_of() and
+// duplicate numbers are not checked.
 std::string cards_problem(Chip chip, std::span<const std::uint32_t> cards);
 
-// `count` out of the free ones that cards_problem() has nothing against, ascending: those whose
-// taking breaks least that was whole. Empty: there are none. A number that is free twice (parts of
-// one card) may be chosen twice, and no more.
+// Chooses `count` of the free cards so that cards_problem() accepts them, in ascending order. The
+// choice breaks as few whole units as possible. Empty: there is no such choice. A number that is
+// free twice (parts of one card) may be chosen at most twice.
 std::vector<std::uint32_t> choose_cards(Chip chip, std::span<const std::uint32_t> free,
                                         std::size_t count);
 
-// How so many cards have to lie, for a sentence that asks for them: " of one group (0-3 or 4-7)";
-// empty: anyhow.
+// The required arrangement of this number of cards, for a sentence that asks for them: " of one
+// group (0-3 or 4-7)". Empty: no requirement.
 std::string together(Chip chip, std::size_t count);
-// How many there are, by what they have to lie in: "2+3" of the two groups, or just "5".
+// The number of cards, split by the units of the required arrangement: "2+3" for the two groups, or
+// just "5".
 std::string tally(Chip chip, std::span<const std::uint32_t> cards);
 
 }  // namespace muster::ranktable

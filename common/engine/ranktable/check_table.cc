@@ -76,7 +76,7 @@ class Checker {
     });
   }
 
-  // Two ranks of one device need ports of their own; a 910 takes one rank a device.
+  // Two ranks on one device need different ports; a 910 accepts one rank on each device.
   void shared_devices(bool refused) {
     for (std::size_t s = 0; s < table_.servers.size(); ++s) {
       std::unordered_map<std::uint32_t, std::size_t> first;
@@ -361,7 +361,7 @@ class Checker {
   std::size_t ranks_;
 };
 
-// What one chip has against a table that others take: the first reason, as a note.
+// Notes the first reason why one chip refuses a table that other chips accept.
 void note_refusal(const Findings& of_chip, Chip chip, Findings& found) {
   if (of_chip.problems.empty()) return;
   const Finding& first = of_chip.problems.front();

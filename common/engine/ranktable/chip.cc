@@ -3,7 +3,7 @@
 namespace muster::ranktable {
 namespace {
 
-// Names with a digit behind "910B" are the later chip; "910B" itself is one of the first.
+// A name with a digit after "910B" is the later chip; "910B" itself is one of the first chips.
 std::optional<Chip> chip_of_model(std::string_view model) {
   if (model.starts_with("Ascend")) model.remove_prefix(6);
   if (model.starts_with("910_93")) return Chip::A910_93;

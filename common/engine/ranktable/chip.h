@@ -1,4 +1,5 @@
-// The chips whose rules rank tables keep, and by what their devices are known. Pure.
+// The chips whose rules rank tables follow, and the names by which their devices are recognized.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@ enum class Chip : std::uint8_t { A910, A910B, A910_93 };
 std::optional<Chip> parse_chip(std::string_view text);
 std::string_view to_string(Chip chip);
 
-// Of a device: by npu-smi's name ("910B3", "Ascend910B3"; may be empty), else by the type that its
-// agent gives it ("ascend910b"). Nothing: none of these, or a newer one.
+// The chip of a device, from npu-smi's name ("910B3", "Ascend910B3"; may be empty), otherwise from
+// the type that its agent reports ("ascend910b"). Nothing: none of these chips, or a newer one.
 std::optional<Chip> chip_of(std::string_view model, std::string_view type);
 
 }  // namespace muster::ranktable

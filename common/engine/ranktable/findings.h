@@ -1,5 +1,7 @@
-// What was found in a rank table: problems, for which HCCL or an engine refuses it, and notes,
-// which it reads but a person should know. Pure.
+// The results of checking a rank table. Plain values.
+//
+// A problem makes HCCL or an engine refuse the table. A note is about something that HCCL reads,
+// but that a person should know.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +17,8 @@ struct Finding {
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
-inline constexpr std::size_t kFindingsMax = 100;  // problems; the rest is counted
-inline constexpr std::size_t kNotesMax = 20;      // the rest is not said
+inline constexpr std::size_t kFindingsMax = 100;  // problems that are kept; the rest is counted
+inline constexpr std::size_t kNotesMax = 20;      // notes that are kept; the rest is dropped
 
 struct Findings {
   std::vector<Finding> problems;
@@ -34,7 +36,8 @@ struct Findings {
   }
 };
 
-// "where: message", one a line, no line end behind the last; how many were left out is a line too.
+// "where: message" on one line for each finding, without a line end after the last. The number of
+// left-out findings is a line, too.
 std::string to_text(const std::vector<Finding>& findings, std::size_t left_out = 0);
 
 }  // namespace muster::ranktable

@@ -125,7 +125,7 @@ class Reader {
   std::unordered_map<std::string, std::string> pods_;
 };
 
-// Servers in the order in which they are first met.
+// Collects devices into servers, in the order in which the servers first occur.
 class Folded {
  public:
   void add(const std::string& server_id, Device device, std::uint32_t rank) {

@@ -7,7 +7,7 @@
 namespace muster::ranktable {
 namespace {
 
-// Takes the next line off `rest`.
+// Removes the next line from `rest` and returns it.
 std::string_view next_line(std::string_view& rest) {
   const std::size_t end = rest.find('\n');
   const std::string_view line = rest.substr(0, end);

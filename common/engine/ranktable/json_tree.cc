@@ -11,7 +11,7 @@
 namespace muster::ranktable {
 namespace {
 
-// nlohmann's texts are "[json.exception.parse_error.101] parse error at line 1, column 2: syntax
+// nlohmann's messages are "[json.exception.parse_error.101] parse error at line 1, column 2: syntax
 // error while ...".
 std::string plain(std::string_view what) {
   if (const std::size_t end = what.find("] ");
@@ -117,7 +117,8 @@ void append_code_point(std::string& out, std::uint32_t code) {
   append_unit(out, 0xDC00 + ((code - 0x10000) & 0x3FF));
 }
 
-// The code point at text[at], moving `at` behind it; a byte that begins none is U+FFFD.
+// Returns the code point at text[at] and moves `at` past it. A byte that begins no code point gives
+// U+FFFD.
 std::uint32_t next_code_point(std::string_view text, std::size_t& at) {
   const auto byte = [&](std::size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;

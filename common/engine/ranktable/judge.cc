@@ -17,7 +17,8 @@ void judge_group_list(const Json& document, std::optional<Chip> chip, Judgement&
   const RankTable table = as_hccl_reads(list);
   judgement.servers = table.servers.size();
   judgement.ranks = table.rank_count();
-  // The rules name places of a table of version 1.0, which this file is not: the server says more.
+  // The rules name positions in a table of version 1.0, which this file is not, so the server in
+  // the message helps more.
   const Findings rules = check(table, chip.value_or(Chip::A910));
   for (const Finding& finding : rules.problems)
     found.problem("", fmt::format("as HCCL numbers it: {}: {}", finding.where, finding.message));

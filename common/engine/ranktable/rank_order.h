@@ -1,4 +1,5 @@
-// Who comes first by a table's rank ids, whatever the order in which its file lists them. Pure.
+// The order of servers and devices by a table's rank ids. This order may differ from the order in
+// the table's file. Pure.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +10,12 @@
 namespace muster::ranktable {
 
 struct ServerRanks {
-  std::size_t server = 0;            // place in RankTable::servers
-  std::vector<std::size_t> devices;  // places in its devices, by rank
+  std::size_t server = 0;            // index in RankTable::servers
+  std::vector<std::size_t> devices;  // indexes in its devices, by rank
 };
 
-// Of a table that check() found sound. Error: ranks of one server do not follow each other, which
-// HCCL reads and its documentation forbids.
+// check() must have found the table sound. Error: the ranks of one server are not consecutive. HCCL
+// reads such a table, but its documentation forbids it.
 Result<std::vector<ServerRanks>> by_rank(const RankTable& table);
 
 }  // namespace muster::ranktable

@@ -1,16 +1,19 @@
-// The HCCL rank table: which rank runs on which device of which server, and at which address. Pure;
-// any thread.
+// The HCCL rank table: it states which rank runs on which device of which server, and at which
+// address. Plain values and pure functions; any thread may use them.
 //
-//   table_text.h   its bytes, as the vendor's tools write them, and their hash read_table.h bytes
-//                  -> table
-//   check_table.h  the rules of the library that reads it group_list.h the older form without a
-//                  version
-//   judge.h        all of these on one file device_range.h "[0,8)", lists of devices
-//   hccn.h         where addresses come from words.h numbers, ids, paths
-//   chip.h         whose rules a table keeps cards.h which cards of a server HCCL takes together
-//   rank_order.h   servers and devices by rank
+//   table_text.h    its bytes, as the vendor's tools write them, and their hash
+//   read_table.h    reads the bytes into a table
+//   check_table.h   the rules of the library that reads it
+//   group_list.h    the older form without a version
+//   judge.h         all of these on one file
+//   device_range.h  "[0,8)", lists of devices
+//   hccn.h          where addresses come from
+//   words.h         numbers, ids, paths
+//   chip.h          whose rules a table follows
+//   cards.h         which cards of a server HCCL accepts together
+//   rank_order.h    servers and devices by rank
 //
-// A rank is a number of its own and not a position: files may list servers and devices in any
+// A rank is a number in the table and not a position: files may list servers and devices in any
 // order.
 #pragma once
 
@@ -28,8 +31,8 @@ namespace muster::ranktable {
 enum class Version : std::uint8_t { Servers, SuperPods };  // "1.0", "1.2"
 std::string_view to_string(Version version);
 
-// A key that muster does not interpret (device_port, hardware_type ...) with its value as JSON:
-// kept from reading to writing.
+// A key that muster does not interpret (device_port, hardware_type ...), with its value as JSON. It
+// is kept from reading to writing.
 struct Kept {
   std::string key;
   std::string json;
@@ -42,21 +45,21 @@ inline constexpr std::uint32_t kRanksMax = 65'536;
 inline constexpr std::size_t kServerIdBytesMax = 64;
 
 struct Device {
-  std::uint32_t device_id = 0;  // physical, on its server
+  std::uint32_t device_id = 0;  // physical number on its server
   std::string device_ip;        // of the card's own network port; "a,b" for several; empty = none
   std::string super_device_id;  // decimal; empty = none
   std::uint32_t rank_id = 0;
   std::vector<Kept> kept;
-  // it has a reported problem: what only follows from that is not reported too
+  // It has a reported problem. Problems that only follow from that one are not reported.
   bool spoiled = false;
   friend bool operator==(const Device&, const Device&) = default;
 };
 
 struct Server {
-  std::string server_id;  // a name, unique; by custom the host's address
+  std::string server_id;  // a unique name, by custom the host's address
   std::vector<Device> devices;
-  std::string super_pod_id;  // version 1.2; empty = none
-  // "reserve" in tables of the vendor's tools; nobody reads it; empty = not written
+  std::string super_pod_id;  // for version 1.2; empty = none
+  // "reserve" in tables of the vendor's tools; no reader uses it; empty = not written
   std::string host_nic_ip;
   std::string host_ip;  // empty = none
   std::vector<Kept> kept;
@@ -72,29 +75,32 @@ struct RankTable {
   friend bool operator==(const RankTable&, const RankTable&) = default;
 };
 
-// The pods of a table in the order in which servers name them. Servers without one are in none.
+// The super-pods of a table, in the order in which servers name them. Servers without one belong to
+// no super-pod.
 struct SuperPod {
   std::string id;
-  std::vector<std::size_t> servers;  // places in RankTable::servers
+  std::vector<std::size_t> servers;  // indexes in RankTable::servers
 };
 std::vector<SuperPod> super_pods(const RankTable& table);
 
-// What hccl_tools.py writes for host_nic_ip.
+// The value that hccl_tools.py writes for host_nic_ip.
 inline constexpr std::string_view kReserved = "reserve";
 
-// Ranks 0, 1, 2 ... in the order of servers and devices.
+// Numbers the ranks 0, 1, 2 ... in the order of servers and devices.
 void number_ranks(RankTable& table);
 
-// Tables of single servers (or already merged ones) as one: servers in the order given, the ranks
-// of each behind those of the one before, in the order that they had. Errors: no table, different
-// versions, too many ranks. The result still has to pass check(): two may name the same server.
+// Merges tables of single servers (or already merged tables) into one. Servers keep the given
+// order. The ranks of a table follow those of the table before it, in their own order.
+//
+// Errors: no table, different versions, too many ranks. The result must still pass check(): two
+// tables may name the same server.
 Result<RankTable> merge(std::span<const RankTable> tables);
 
-// The opposite: one table a server, ranks from 0 in the order that they had.
+// The opposite of merge: one table for each server, with ranks from 0 in their previous order.
 std::vector<RankTable> per_server(const RankTable& table);
 
-// Names that the vendor's tools give: "hccl_8p_01234567_10.20.0.11.json" (numbers as asked for,
-// before visible devices remap them), "hccl_2s_16p.json".
+// File names as the vendor's tools give them: "hccl_8p_01234567_10.20.0.11.json" (numbers as
+// requested, before visible devices remap them), "hccl_2s_16p.json".
 std::string server_file_name(std::span<const std::uint32_t> logic_ids, std::string_view server_id);
 std::string merged_file_name(const RankTable& table);
 

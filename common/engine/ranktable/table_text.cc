@@ -13,8 +13,8 @@
 namespace muster::ranktable {
 namespace {
 
-// Python's json.dump: with an indent every value is on its own line; without one it is ", " and ":
-// " on one line.
+// Writes as Python's json.dump: with an indent every value is on its own line; without one the
+// separators are ", " and ": " on one line.
 class Emitter {
  public:
   explicit Emitter(bool indented, std::size_t room) : indented_(indented) { out_.reserve(room); }
@@ -49,7 +49,7 @@ class Emitter {
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
     text(name, {digits.data(), static_cast<std::size_t>(end - digits.data())});
   }
-  // A kept value has its own lines indented by four blanks a level, from column 0.
+  // A kept value has its own line ends and four blanks for each level, from column 0.
   void raw(const Kept& kept) {
     key(kept.key);
     for (const char c : kept.json) {

@@ -1,6 +1,7 @@
-// A rank table's bytes: the same table gives the same bytes everywhere, and for tables of the
-// vendor's tools the very same bytes as theirs (key order, four blanks an indent, no line end
-// behind the last brace, ASCII only). Pure.
+// Writes a rank table. Pure. The same table gives the same bytes everywhere.
+//
+// Tables of the vendor's tools give exactly the tools' bytes: key order, four blanks for each
+// indent, no line end after the last brace, ASCII only.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 namespace muster::ranktable {
 
 enum class Layout : std::uint8_t {
-  // hccl_tools.py and merge_hccl.py; version 1.2 as the vendor's documents order its keys
+  // hccl_tools.py and merge_hccl.py; for version 1.2 with the key order of the vendor's documents
   Tool,
   // the cloud launcher's conversion of a group list: one line; a server has only server_id and
   // device
@@ -24,8 +25,8 @@ struct TableFile {
   std::string bytes;
   std::string hash;  // SHA-256
 };
-// From servers and devices in rank order to what every node of an attempt gets: numbers the ranks,
-// checks, writes, hashes. Errors: InvalidArgument with every problem a line.
+// Turns servers and devices in rank order into the file for every node of an attempt: numbers the
+// ranks, checks, writes and hashes. Errors: InvalidArgument with one line for each problem.
 Result<TableFile> make_table_file(RankTable table);
 
 }  // namespace muster::ranktable

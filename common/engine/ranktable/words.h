@@ -1,4 +1,5 @@
-// The small words of rank tables: decimal numbers, ids, addresses, the paths that HCCL opens. Pure.
+// The small elements of rank tables: decimal numbers, ids, addresses, and the paths that HCCL
+// opens. Pure.
 #pragma once
 
 #include <array>
@@ -9,14 +10,14 @@
 
 namespace muster::ranktable {
 
-// For messages: at most 60 bytes, whole characters; control characters and what is not UTF-8 as
-// '?'.
+// A text for messages: at most 60 bytes, whole characters. Control characters and bytes that are
+// not UTF-8 become '?'.
 std::string shown(std::string_view text);
-// Blanks and line ends off both ends.
+// The text without blanks and line ends at both ends.
 std::string_view trimmed(std::string_view text);
 
-// Digits only, at most `most`. The reader itself takes "1x" for 1; that is a wrong number waiting
-// to happen, so it is none here.
+// Digits only, at most `most`. HCCL's reader accepts "1x" as 1. Such a text is probably a mistake,
+// so it is no number here.
 std::optional<std::uint32_t> parse_number(std::string_view text, std::uint32_t most = 0xFFFFFFFE);
 
 // An address as HCCL reads one: IPv4, or IPv6 (two colons at least) with an optional %interface.
@@ -28,14 +29,14 @@ struct Address {
 };
 std::optional<Address> parse_address(std::string_view text);
 bool is_loopback(const Address& address);
-// "0.0.0.0" and "::" are nobody's.
+// Whether it is "0.0.0.0" or "::", which are no node's address.
 bool is_unspecified(const Address& address);
 
-// What is wrong with a name for a server, which becomes part of a file name; empty = nothing.
+// What is wrong with the name of a server, which becomes part of a file name. Empty = nothing.
 std::string server_id_problem(std::string_view id);
 
-// What is wrong with a path for HCCL, which takes a file only when the first ".json" in its path is
-// also the end; empty = nothing.
+// What is wrong with a path for HCCL. Empty = nothing. HCCL takes a file only if the first ".json"
+// in its path is also the end.
 std::string path_problem(std::string_view path);
 
 }  // namespace muster::ranktable

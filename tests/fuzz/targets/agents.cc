@@ -1,8 +1,8 @@
-// Whatever an agent may say: Hello, facts, heartbeats, of two nodes to a controller with a few
-// jobs.
-// Text, so that it can be read: "== n0" opens a ConnectRequest of node n0 (protobuf's text format),
-// "== later 10" lets ten seconds pass. Nothing of it may reach an assertion, make what the journal
-// cannot read again, give a device away twice, or keep proposals from coming to rest.
+// Everything that an agent may send: Hello, facts and heartbeats of two nodes, to a controller with
+// a few jobs. The input is text, so that people can read it. "== n0" begins a ConnectRequest of
+// node n0 (protobuf's text format); "== later 10" lets ten seconds pass. No input may reach an
+// assertion, write what the journal cannot read again, give a device away twice, or keep proposals
+// from coming to an end.
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 using namespace muster::core;
 
-constexpr int kRoundsMost = 500;  // of proposals that follow one word
+constexpr int kRoundsMost = 500;  // of proposals that follow one message
 
 v1::JobSpec job_of(const std::string& name, std::uint32_t nodes, std::uint32_t devices,
                    const std::string& engine) {
@@ -166,7 +166,7 @@ class Cluster {
   std::map<std::string, std::pair<ConnectionId, InstanceId>> connected_;
 };
 
-// What a wire would have refused is not looked at.
+// Ignores errors: a message that a connection would have refused is not checked.
 class Quiet final : public google::protobuf::io::ErrorCollector {
   void AddError(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
 };
@@ -193,7 +193,7 @@ void agents(std::string_view input) {
     } else if (title == "== n0" || title == "== n1") {
       v1::ConnectRequest request;
       if (!parser.ParseFromString(std::string(part), &request)) continue;
-      v1::ConnectRequest sent;  // as it comes from the wire
+      v1::ConnectRequest sent;  // as it arrives from a connection
       if (sent.ParseFromString(request.SerializeAsString()))
         cluster.hear(std::string(title.substr(3)), sent);
     }

@@ -1,4 +1,4 @@
-// The ends of checkpoint files: is a zip, a .ckpt or a safetensors file there to its last byte?
+// The ends of checkpoint files: is a zip, a .ckpt or a safetensors file complete to its last byte?
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -22,8 +22,8 @@ void check_zip(std::string_view file) {
   require(!whole || file.size() >= 22 + 46, "an archive has a record at its end and one a file");
   require(!zip_is_whole(file, file.size() + 1) || file.size() >= kZipTailBytes,
           "a file that grew meanwhile is not whole");
-  // The end of a file that is too long to be looked at whole. Only with an end record: to look for
-  // one in vain takes a thousand times as long.
+  // The end of a file that is too long to be read whole. This runs only if there is an end record:
+  // a search without one takes a thousand times as long.
   if (file.find("PK\5\6") != std::string_view::npos && file.size() < kZipTailBytes) {
     std::string tail(kZipTailBytes - file.size(), '\0');
     tail += file;
@@ -58,7 +58,7 @@ void checkpoint(std::string_view input) {
   check_zip(input);
   check_ckpt(input);
   check_safetensors(input);
-  // The header alone: tensors of any size behind it, which no input can bring.
+  // Only the header, with tensors of any size after it, which no input can contain.
   for (const std::uint64_t behind : {std::uint64_t{0}, std::uint64_t{4}, std::uint64_t{1} << 40}) {
     const std::uint64_t size = 8 + input.size() + behind;
     const SafetensorsHeader header = read_safetensors_header(input, size);

@@ -1,4 +1,4 @@
-// What a unified diff says that it changes: names stay below the code, counts within the diff, and
+// What a unified diff would change: names stay below the code, counts stay within the diff, and
 // errors are sentences with their line.
 #include <algorithm>
 #include <cstdint>
@@ -51,7 +51,7 @@ void diff(std::string_view input) {
             "and names its line", text);
   }
   if (input.empty() || input.ends_with('\n')) return;
-  // The end of the last line says nothing.
+  // The end of the last line has no meaning.
   const auto ended = code_patch::read_diff(std::string(input) + "\n");
   require(files.has_value() == ended.has_value(), "with a line end behind it it is the same diff");
   require(!files || std::ranges::equal(*files, *ended, same), "with the same files");

@@ -20,7 +20,7 @@ using namespace muster::io;
 
 constexpr std::size_t kPayloadsMost = 64;
 
-// A file in memory that frames can be read from by its path.
+// A file in memory from which frames can be read by its path.
 class MemoryFile {
  public:
   explicit MemoryFile(std::string_view bytes) : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {
@@ -51,7 +51,7 @@ void check_bytes(std::string_view bytes) {
   require((decoded.tail == Tail::Clean) == (decoded.used == bytes.size()), "a clean tail is none");
 }
 
-// Read by path, a few bytes at a time: the same frames and the same word about the tail.
+// Reads by path, a few bytes at a time: the frames and the result about the tail must be the same.
 void check_file(std::string_view bytes, std::size_t most) {
   const MemoryFile file(bytes);
   const Decoded decoded = decode_frames(bytes);
@@ -77,8 +77,8 @@ void check_file(std::string_view bytes, std::size_t most) {
           "marks are read, or damage is told");
 }
 
-// The input as payloads, one a line: sound frames, which bytes by chance never are. Then torn and
-// damaged where the input says.
+// Uses the input as payloads, one a line. This makes sound frames, which random bytes never are.
+// Then they are torn and damaged where the input says so.
 void check_payloads(std::string_view input) {
   std::string bytes;
   std::vector<std::string_view> payloads;

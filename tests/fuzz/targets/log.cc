@@ -1,5 +1,5 @@
-// Logs: bytes in pieces of any size -> lines -> what every grammar and the evidence say of them.
-// Pieces must not change what is said.
+// Logs: bytes in pieces of any size -> lines -> what every grammar and the evidence find in them.
+// The pieces must not change what is found.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -46,7 +46,7 @@ bool within(std::string_view part, std::string_view line) {
          (part.data() >= line.data() && part.data() + part.size() <= line.data() + line.size());
 }
 
-// Nothing, or what is wrong with what was read.
+// nullptr, or what is wrong with the result.
 const char* wrong_with(const LogLine& found) {
   const StepLine& step = found.step;
   for (const std::int64_t count :
@@ -79,7 +79,7 @@ void check_line(std::string_view line) {
           "no evidence is of no trouble");
 }
 
-// `pieces`: sizes of the pieces, over and over.
+// `pieces` are the sizes of the pieces, used again and again.
 std::vector<std::string> lines_of(std::string_view text, const std::vector<std::size_t>& pieces) {
   std::vector<std::string> lines;
   agent::LineScanner scanner;
@@ -93,14 +93,14 @@ std::vector<std::string> lines_of(std::string_view text, const std::vector<std::
   return lines;
 }
 
-// The first bytes of the input are the sizes: what is cut where is the fuzzer's choice.
+// The first bytes of the input are the sizes: the fuzzer decides where the input is cut.
 std::vector<std::size_t> sizes_of(std::string_view input) {
   std::vector<std::size_t> sizes;
   for (const char c : input.substr(0, 16)) sizes.push_back(1 + static_cast<unsigned char>(c) % 97);
   return sizes;
 }
 
-// All places of all heads, as the set finds them and as a plain search does.
+// All positions of all heads, as the set finds them and as a plain search finds them.
 void check_patterns(std::string_view text) {
   static const std::vector<std::string_view> patterns = [] {
     std::vector<std::string_view> texts;

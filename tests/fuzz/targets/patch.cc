@@ -1,5 +1,5 @@
-// Changed copies of configurations and scripts: the file is the input, its lines "#at PLACE: VALUE"
-// the changes, "#var NAME=VALUE" the assignments.
+// Changed copies of configurations and scripts. The file is the input; its lines "#at PLACE: VALUE"
+// are the changes, and "#var NAME=VALUE" the assignments.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -24,7 +24,7 @@ void check_file(std::string_view input, const char* name,
   require(is_utf8(*changed), "a copy is text");
   const auto again = patch::changed_file(name, *changed, {});
   if (!again) {
-    // Values of changes may have made it deeper than a file may be.
+    // The values of changes may have made it deeper than a file may be.
     return require(!changes.empty() && is_message(again.error().message), "a copy can be read",
                    again.error().message);
   }
@@ -56,7 +56,7 @@ void patch(std::string_view input) {
     const auto steps = patch::parse_path(change.at);
     if (!steps)
       require(is_message(steps.error().message), "an error is a sentence", steps.error().message);
-    // what has to be escaped gets longer
+    // escaped text becomes longer
     if (steps && 2 * change.at.size() <= patch::kPathBytesMax) {
       const auto again = patch::parse_path(patch::path_text(*steps, steps->size()));
       require(again && again->size() == steps->size(), "a place is read back as it is", change.at);

@@ -1,6 +1,6 @@
-// Device tools: one machine's npu-smi, hccn_tool and nvidia-smi as recorded in tests/fixtures/probe
-// ("== TOOL ARGUMENTS" opens what a call prints, whose last line may be "=> status N"), through the
-// sources of devices; the whole input through every parser.
+// Device tools. The input has one machine's npu-smi, hccn_tool and nvidia-smi, as recorded in
+// tests/fixtures/probe. "== TOOL ARGUMENTS" begins what a call prints; its last line may be "=>
+// status N". It goes through the sources of devices, and the whole input goes through every parser.
 #include <algorithm>
 #include <charconv>
 #include <map>

@@ -1,5 +1,5 @@
-// Rank tables and what is around them: bytes -> JSON tree -> table -> judgement, and back to bytes;
-// group lists and their conversions; the words of device ranges, addresses and paths.
+// Rank tables: bytes -> JSON tree -> table -> judgement, and back to bytes; group lists and their
+// conversions; the syntax of device ranges, addresses and paths.
 #include <algorithm>
 #include <array>
 #include <optional>

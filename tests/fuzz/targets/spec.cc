@@ -1,6 +1,6 @@
-// Job specs: YAML bytes -> JobSpec, the controller's second look at it, and the plan of a placement
-// that fits. Lines "#set KEY=VALUE" and "#env NAME=VALUE", which YAML takes for comments, are
-// handed in as overrides as well.
+// Job specs: YAML bytes -> JobSpec, the controller's second check of it, and the plan of a
+// placement that fits. Lines "#set KEY=VALUE" and "#env NAME=VALUE" are comments in YAML; they are
+// also passed in as overrides.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -34,7 +34,7 @@ spec::ParseOptions options_of(std::string_view text) {
   return options;
 }
 
-// Up to four nodes of what the spec asks for.
+// Up to four nodes that fit the spec.
 std::vector<engine::NodeSlot> nodes_for(const v1::JobSpec& spec) {
   std::vector<std::uint32_t> devices(spec.resources().device_ids().begin(),
                                      spec.resources().device_ids().end());
@@ -59,7 +59,7 @@ std::vector<engine::NodeSlot> nodes_for(const v1::JobSpec& spec) {
   return nodes;
 }
 
-// What the controller finds out of a chain's stages, and of what they take from each other.
+// What the controller finds out about a chain's stages, and about what they take from each other.
 v1::JobSpec resolved(v1::JobSpec spec, const std::vector<v1::JobSpec>& stages) {
   for (const v1::JobSpec& stage : stages) {
     v1::StageDir& dir = *spec.mutable_stage()->add_dirs();
@@ -90,7 +90,7 @@ void check_plan(const v1::JobSpec& spec) {
     }
     const auto plan = engine::plan_launch(request);
     if (!plan) {
-      // What only a placement can tell: the rules of rank tables, and of Ascend's runtime.
+      // Only a placement can show these errors: the rules of rank tables, and of Ascend's runtime.
       const std::string& why = plan.error().message;
       require(is_message(why), "an error is a sentence", why);
       require(why.find(": launch.launcher: ") != std::string::npos ||
@@ -125,7 +125,7 @@ void check_values(std::string_view input) {
   if (const auto devices = spec::parse_device_range(input); sentence(devices))
     require(!devices->empty() && devices->size() <= 1024 && std::ranges::is_sorted(*devices),
             "a range of devices is one");
-  // its words are made fit to be shown where they are reported
+  // where names are reported, they are made printable
   (void)engine::template_names(input);
 }
 

@@ -1,6 +1,6 @@
-// A trainer without a model: fast to start, cheap to run by the hundred, and deterministic in a way
-// that shows every mistake of a restart. The loss is a hash chain over step, seed, and every rank's
-// own state: a resume from a torn, stale or mixed checkpoint prints another loss.
+// A trainer without a model. It starts fast, is cheap to run by the hundred, and is deterministic,
+// so that every mistake of a restart shows. The loss is a hash chain over step, seed, and every
+// rank's own state: a resume from a torn, stale or mixed checkpoint prints another loss.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -49,7 +49,8 @@ std::string now_text() {
   return text;
 }
 
-// Processes that leave session, group and parent, as a data loader's server or a profiler does.
+// Starts processes that leave session, group and parent, as a data loader's server or a profiler
+// does.
 void start_daemons(unsigned count) {
   for (unsigned i = 0; i < count; ++i) {
     if (::fork() != 0) continue;  // tidy: allow: a trainer forks

@@ -135,7 +135,7 @@ void Mesh::connect_to_master() {
     ::close(fd);
     if (monotonic_ns() > end)
       die_like_python(options_, "The client socket has timed out while trying to connect");
-    // the master may not listen yet, and a socket that nobody listens on gives no event
+    // The master may not listen yet, and a socket without a listener gives no event.
     ::poll(nullptr, 0, kConnectAgainMs);
   }
 }

@@ -1,6 +1,8 @@
-// The stub's process group: rank 0 listens at MASTER_ADDR:MASTER_PORT as c10d's store does, the
-// others connect. One exchange a step keeps all ranks in lockstep. A peer that is gone ends this
-// process with status 1 and a traceback-like last line, as a real trainer would end.
+// The stub's process group. main() of the stub owns it. It blocks on the process's one thread.
+//
+// Rank 0 listens at MASTER_ADDR:MASTER_PORT as c10d's store does, and the others connect. One
+// exchange for each step keeps all ranks in lockstep. A lost peer ends this process with status 1
+// and a last line like that of a traceback, as a real trainer would end.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +18,8 @@ class Mesh {
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
   ~Mesh();
-  // Everybody's `value` of this step, summed: the same number in every rank. Returns when all ranks
-  // are there.
+  // Returns the sum of all ranks' `value` of this step: the same number in every rank. Returns when
+  // all ranks have called it.
   std::uint64_t sum(std::int64_t step, std::uint64_t value);
 
  private:

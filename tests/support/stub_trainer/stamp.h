@@ -1,7 +1,9 @@
-// Moments of main(), shared between the processes that are started and the one that waits for all
-// of them: a file in memory,
-//   u32 count of stamps made (a futex), u32 unused, then u64 CLOCK_MONOTONIC nanoseconds by rank (0
-//   = not yet).
+// Times at which processes reach main(), in a file in memory that the started processes share with
+// the process that waits for them. The waiting process owns the StampBoard. It runs on that
+// process's one thread.
+//
+// u32 count of stamps made (a futex), u32 unused,
+// then u64 CLOCK_MONOTONIC nanoseconds by rank (0 = not yet).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +12,7 @@
 namespace stub {
 
 std::uint64_t monotonic_ns();
-// The stub's side: best effort, a missing file is no reason not to run.
+// The stub's side. Best effort: if the file is missing, the stub runs all the same.
 void stamp(const std::string& file, std::uint32_t rank, std::uint64_t at);
 
 // The waiting side: makes the file for `ranks` stamps.
@@ -21,7 +23,7 @@ class StampBoard {
   StampBoard& operator=(const StampBoard&) = delete;
   ~StampBoard();
   void clear();
-  // False: not all within the time.
+  // Returns false if not all stamps were made in time.
   bool wait_for_all(int timeout_ms);
   [[nodiscard]] std::uint64_t last() const;
 

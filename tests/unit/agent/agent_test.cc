@@ -16,8 +16,8 @@
 namespace muster::agent {
 namespace {
 
-// What the fake wants of the node, changed by tests; told to every stream at its Hello and when it
-// changes (the next request's answer carries it).
+// What the fake controller wants of the node. Tests change it. It is sent on every stream at the
+// Hello, and after a change with the answer to the next request.
 class Wishes {
  public:
   std::optional<grpc::Status> answer(FakeController::Stream& stream,
@@ -61,7 +61,7 @@ class Wishes {
     orders_.set_epoch(epoch);
     changed_ = true;
   }
-  // At each Hello, a message each.
+  // Sent at each Hello, one message for each order.
   void start_each(std::vector<v1::Order> orders) {
     const std::lock_guard lock(mutex_);
     starts_ = std::move(orders);
@@ -189,8 +189,8 @@ class AgentTest : public ::testing::Test {
   std::function<StartPrepared(StartRequest)> prepare_ = prepare_start;
 };
 
-// Its boot time hardly moves: a bad exit waits a second at most for its evidence, and a busy
-// machine may take longer to run the thread that brings it.
+// Its boot time hardly moves. A failed exit waits for its evidence for at most a second, and a busy
+// machine may need longer to run the thread that finds the evidence.
 class SlowClock final : public Clock {
  public:
   [[nodiscard]] Now now() const override {
@@ -213,8 +213,8 @@ TEST_F(AgentTest, RunsAnOrderAndReportsItToTheEnd) {
   ASSERT_TRUE(exited);
   EXPECT_EQ(exited->exited().code(), 3);
   ASSERT_TRUE(fact(v1::Fact::kSwept));
-  // The fold of what was heard: each fact once, in an order that makes sense, sequence numbers
-  // without holes.
+  // Folds what was received: each fact once, in a sensible order, with sequence numbers without
+  // holes.
   std::uint64_t sequence = 0;
   std::multiset<int> kinds;
   bool swept = false;
@@ -243,7 +243,7 @@ TEST_F(AgentTest, TheNextIncarnationReportsTheSameFactsAgain) {
     std::vector<std::string> facts;
     for (const auto& request : controller_->heard()) {
       for (v1::Fact one : request.facts().facts()) {
-        one.clear_age();  // it has grown
+        one.clear_age();  // the age has grown
         facts.push_back(one.SerializeAsString());
       }
     }
@@ -256,7 +256,7 @@ TEST_F(AgentTest, TheNextIncarnationReportsTheSameFactsAgain) {
     return heard.has_hello() && heard.hello().present_size() == 1 &&
            heard.hello().present(0).swept();
   }));
-  // The facts of the second life are one message, sent with its Welcome.
+  // The facts of the second incarnation are one message, sent after its Welcome.
   std::size_t facts = 0;
   ASSERT_TRUE(controller_->wait_for([&](const v1::ConnectRequest& heard) {
     facts += static_cast<std::size_t>(heard.facts().facts_size());
@@ -300,8 +300,8 @@ TEST_F(AgentTest, StopBeforeRunNeverStarts) {
   wishes_.want(run_order("touch ran"));
   v1::Order forget = stop_order();
   forget.mutable_forget();
-  // The run order has been obeyed (by nothing) when a later order has: its answer travels behind
-  // it.
+  // The run order has been handled (by doing nothing) when a later order has: the answer to the
+  // later one is sent after it.
   ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable {
     return heard.has_heartbeat() && ++n == 4;
   }));
@@ -347,9 +347,9 @@ TEST_F(AgentTest, KilledWorkerEndsSwept) {
   EXPECT_EQ(living(), 0U);
 }
 
-// A job was archived without its run on this node: the order to forget it was there before the
-// run's end, and the end was never told. The controller kept the node free of other jobs until the
-// agent connected anew.
+// Regression: a job was archived without its run on this node. The order to forget the run arrived
+// before the run's end, and the end was never reported. The controller kept other jobs off the node
+// until the agent reconnected.
 TEST_F(AgentTest, WhatIsForgottenAsSoonAsItIsSweptIsReportedBefore) {
   begin();
   v1::Order run = run_order("exec sleep 1000");
@@ -387,8 +387,8 @@ TEST_F(AgentTest, EvidenceAndSuccessComeWithTheExit) {
   EXPECT_NE(exits.at(1).evidence().find("ValueError: bad batch"), std::string::npos);
 }
 
-// An agent that was out of descriptors when the run began never looked at its logs again: no
-// progress, no success, and the run was never collected.
+// Regression: an agent that had no free descriptors when the run began never read the run's logs
+// later. There was no progress and no success, and the run was never collected.
 TEST_F(AgentTest, ALogThatCouldNotBeWatchedIsTriedAgain) {
   begin();
   const auto in_the_way = rundir::RunLayout(run_dir()).rank_cursor(0);
@@ -404,11 +404,11 @@ TEST_F(AgentTest, ALogThatCouldNotBeWatchedIsTriedAgain) {
   EXPECT_TRUE(exited->exited().success_seen());
 }
 
-// A rank ended right after its save: the sweep was heard before the checkpoint was, and the next
-// attempt began from an older one.
+// Regression: a rank ended right after its save. The sweep was reported before the checkpoint, and
+// the next attempt began from an older one.
 TEST_F(AgentTest, WhatWasSavedLastIsReportedBeforeTheSweep) {
   begin();
-  // The least that the layout takes for a whole archive.
+  // The least that the layout accepts as a whole archive.
   std::string whole("PK\x01\x02", 4);
   whole.resize(46);
   whole += std::string("PK\x05\x06", 4) + std::string(4, '\0') +
@@ -443,7 +443,7 @@ TEST_F(AgentTest, GraceEndsWhenHeartbeatsAreNoLongerAcknowledged) {
   wishes_.want(order);
   const auto started = fact(v1::Fact::kStarted);
   ASSERT_TRUE(started);
-  // Heartbeats for three seconds: without renewal the two of the grace would be over.
+  // Heartbeats for three seconds: without renewal, the grace of two seconds would be over.
   const std::int64_t begin = started->at().seconds();
   ASSERT_TRUE(controller_->wait_for([&](const v1::ConnectRequest& heard) {
     return heard.has_heartbeat() && heard.heartbeat().sent_at().seconds() >= begin + 4;
@@ -455,7 +455,7 @@ TEST_F(AgentTest, GraceEndsWhenHeartbeatsAreNoLongerAcknowledged) {
   EXPECT_EQ(swept->swept().reason(), "orphaned");
 }
 
-// The wall clock is another by hours at each reading.
+// At each reading, the wall clock differs by hours.
 class SetClock final : public Clock {
  public:
   [[nodiscard]] Now now() const override {
@@ -469,7 +469,7 @@ class SetClock final : public Clock {
 };
 
 // Somebody sets the node's clock while a job runs: leases, the bounds of facts that wait for a log,
-// heartbeats and stops go on as ever.
+// heartbeats and stops work as before.
 TEST_F(AgentTest, AClockThatIsSetChangesNothing) {
   static const SetClock clock;
   clock_ = &clock;
@@ -509,8 +509,8 @@ TEST_F(AgentTest, OrdersOfAnotherClusterOrALowerEpochAreIgnored) {
     return heard.has_heartbeat() && ++n == 5;
   }));
   EXPECT_FALSE(std::filesystem::exists(run_dir()));
-  // And the epoch outlives this life: a controller that says a lower one is refused in the Hello's
-  // answer.
+  // The epoch outlives this incarnation: a controller with a lower one is refused when it answers
+  // the Hello.
   leave();
   wishes_.be(kCluster.str(), 4);
   begin();
@@ -521,7 +521,8 @@ TEST_F(AgentTest, OrdersOfAnotherClusterOrALowerEpochAreIgnored) {
   EXPECT_EQ(hello->hello().cluster_id(), kCluster.str());
 }
 
-// Else a kill in between let the next life obey a controller that had been replaced.
+// Otherwise, after a kill in between, the next incarnation would obey a controller that had been
+// replaced.
 TEST_F(AgentTest, AnEpochIsOnDiskBeforeItsOrdersAreObeyed) {
   begin();
   ASSERT_TRUE(
@@ -546,9 +547,9 @@ TEST_F(AgentTest, AnEpochIsOnDiskBeforeItsOrdersAreObeyed) {
   EXPECT_TRUE(fact(v1::Fact::kSwept));
 }
 
-// Beside writers that kept the disk busy 3 of 4 queued jobs failed after the controller's restart,
-// "did not start its part within 1m": their starts came, each in a message of its own, while the
-// agent wrote the new epoch down, and it kept the last.
+// Regression: after a controller's restart, 3 of 4 queued jobs failed with "did not start its part
+// within 1m" while other programs kept the disk busy. Their starts arrived, each in a message of
+// its own, while the agent wrote the new epoch, and the agent kept only the last one.
 TEST_F(AgentTest, StartsThatComeWhileTheEpochIsWrittenDownAllStart) {
   begin();
   ASSERT_TRUE(

@@ -1,5 +1,5 @@
-// The whole agent with stand-in tools on its path: what it tells a controller of its devices, and
-// when.
+// The whole agent with stand-in tools on its path: what it reports to a controller about its
+// devices, and when.
 #include <poll.h>
 #include <sys/inotify.h>
 
@@ -21,14 +21,15 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What happens to the names in a folder, from its beginning on.
+// Records what happens to the names in a directory, from its creation on.
 class FolderEvents {
  public:
   explicit FolderEvents(const std::filesystem::path& folder) {
     EXPECT_TRUE(fd_);
     EXPECT_GE(::inotify_add_watch(fd_.get(), folder.c_str(), IN_DELETE | IN_MOVED_TO), 0) << folder;
   }
-  // Until one of these happens to a name that has this in it; false: not within a minute.
+  // Waits until one of these events happens to a name that contains `part`. Returns false if it
+  // does not happen within a minute.
   bool wait_for(std::uint32_t what, const std::string& part) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     for (;;) {
@@ -85,7 +86,7 @@ class AgentDevices : public ::testing::Test {
     controller_.reset();
     ::unsetenv("MUSTER_RECORDED");
   }
-  // What the tools print from now on.
+  // Sets what the tools print from now on.
   void machine(const std::string& name) {
     tools_.write("next.txt", read_text(probe::Recorded(name).path()));
     show();
@@ -136,7 +137,7 @@ class AgentDevices : public ::testing::Test {
     if (!heard) return std::nullopt;
     return heard->hello().inventory();
   }
-  // The first heartbeat with such a reading of the device.
+  // Waits for the first heartbeat with such a reading of the device.
   bool read(std::uint32_t device, v1::DeviceHealth health, const std::string& part = "") {
     const auto fits = [&](const v1::DeviceReading& one) {
       return one.id() == device && one.health() == health &&
@@ -152,7 +153,7 @@ class AgentDevices : public ::testing::Test {
         .has_value();
   }
 
-  // Tells its devices, once, and leaves.
+  // Reports its devices once, and ends.
   void first_incarnation() {
     begin(Duration::zero());
     ASSERT_TRUE(read(0, v1::DEVICE_HEALTH_OK));
@@ -221,8 +222,8 @@ TEST_F(AgentDevices, WhatComesLateIsReportedWithAnotherHello) {
   EXPECT_TRUE(read(0, v1::DEVICE_HEALTH_OK));
 }
 
-// A tool that hung kept an agent that was started again from its controller, and ranks with a short
-// grace from its word.
+// Regression: while a tool hung, a restarted agent did not connect to its controller, and ranks
+// with a short grace were stopped.
 TEST_F(AgentDevices, OfTheLastIncarnationAreReportedWhileAToolHangs) {
   first_incarnation();
   tools_.tool("npu-smi", "hang");
@@ -288,7 +289,8 @@ TEST_F(AgentDevices, WhatWasKeptAndIsNoUseIsIgnored) {
   EXPECT_EQ(hellos().size(), 2U);
 }
 
-// The disk was full when they were told; the next start would have waited for a tool that hangs.
+// Regression: the disk was full when the devices were reported. The next start would have waited
+// for a tool that hangs.
 TEST_F(AgentDevices, WhatTheDiskDidNotTakeIsKeptAfterALaterProbe) {
   const auto file = dir_.path() / "state/devices";
   ASSERT_TRUE(StateDir::open(dir_.path() / "state"));
@@ -331,7 +333,7 @@ TEST_F(AgentDevices, ACardThatVanishesAndComesBack) {
   begin(milliseconds(1));
   ASSERT_TRUE(
       reported([](const v1::Inventory& inventory) { return inventory.devices_size() == 4; }));
-  // As the tools show it when card 7 has fallen off: neither in the table nor in the numbers.
+  // As the tools show it when card 7 has failed: it is neither in the table nor in the numbers.
   std::string fewer;
   std::istringstream lines(whole);
   bool second_row = false;
@@ -356,7 +358,7 @@ TEST_F(AgentDevices, ACardThatVanishesAndComesBack) {
   EXPECT_GT(controller_->connections(), before);
 }
 
-// The tools are removed by an upgrade of the driver, while the agent runs.
+// An upgrade of the driver removes the tools while the agent runs.
 TEST_F(AgentDevices, ToolsThatGoTakeNoDevicesAway) {
   begin(milliseconds(1));
   ASSERT_TRUE(read(0, v1::DEVICE_HEALTH_OK));

@@ -19,8 +19,8 @@ TEST(ExitWait, ABoundIsABound) {
   EXPECT_EQ(wait.until(), kNow + milliseconds(5)) << "what is read meanwhile is no reason to go on";
 }
 
-// The log of a rank that had ended well took longer than 10 s to read; its exit went without the
-// success that stood at the log's end, and the job failed.
+// Regression: the log of a rank that had ended with success took longer than 10 s to read. Its exit
+// was sent without the success at the log's end, and the job failed.
 TEST(ExitWait, AsLongAsBytesAreRead) {
   ExitWait wait = ExitWait::while_read(kNow, seconds(10), 50);
   wait.check(kNow + seconds(3), 60);

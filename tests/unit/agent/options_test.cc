@@ -13,7 +13,8 @@ Result<std::optional<CommandLine>> parse(std::vector<std::string> more) {
   return parse_command_line(static_cast<int>(argv.size()), argv.data());
 }
 
-// It went into the Hello, which the controller could not read: the agent knocked for ever.
+// Regression: such bytes went into the Hello, which the controller could not read, and the agent
+// tried to connect for ever.
 TEST(CommandLine, BytesThatAreNoTextAreAUsageError) {
   EXPECT_TRUE(parse({"--label", "rack=m\xc3\xbcnchen", "--address", "127.0.0.1"}));
   for (const std::vector<std::string>& bad : {std::vector<std::string>{"--label", "rack=\xff"},
@@ -51,7 +52,7 @@ TEST(CommandLine, WhereTheDevicesAreFrom) {
     ASSERT_FALSE(line) << bad[0];
     EXPECT_EQ(line.error().code, ErrorCode::InvalidArgument);
   }
-  // It was read as seconds, while every other flag of the kind wanted its unit.
+  // Regression: it was read as seconds, while every other flag of this kind requires its unit.
   EXPECT_NE(
       parse({"--probe-interval", "30"})
           .error()

@@ -56,8 +56,8 @@ TEST(Outbox, OnlyWellAndStoppedExitsMayBeGathered) {
       << "urgency ends with the message";
 }
 
-// After a reconnect all is told again: of a node with many runs that was longer than a message may
-// be, and the stream ended with each of them.
+// Regression: after a reconnect, all facts are sent again. On a node with many runs they were
+// longer than a message may be, and each of these messages ended the stream.
 TEST(Outbox, WhatIsLongerThanAMessageGoesInSeveral) {
   Outbox outbox;
   std::vector<v1::Fact> many;

@@ -1,4 +1,4 @@
-// Over the wire: the controller is told of an order that the agent does not know, once a
+// Over a real connection: the agent reports an order that it does not know, once for each
 // connection.
 #include "agent/loop.h"
 #include "common/log/log.h"
@@ -55,8 +55,8 @@ TEST(UnsupportedOrder, IsReportedOnceAConnection) {
     EXPECT_EQ(reported->unsupported().attempt(), 2u);
     EXPECT_EQ(reported->unsupported().text(), "an order of a kind that agent 0.1.0 does not know");
   }
-  // What it cannot run is refused as well: nobody waits for its start. That comes behind the second
-  // message's orders.
+  // An order that it cannot run is refused as well, so that nobody waits for its start. The refusal
+  // follows the orders of the second message.
   EXPECT_TRUE(controller.wait_for([](const v1::ConnectRequest& request) {
     return request.has_facts() && request.facts().facts(0).has_start_failed();
   }));

@@ -1,9 +1,12 @@
-// A scripted node: disk and processes outlive the agent, everything else dies with it. Every
-// history is run once undisturbed and once with the agent killed after each single effect (and, for
-// the worker, with each of its own steps held back until after the restart). Ground truth is what
-// the model node did, not what the agent believes: at most one worker wins the claim, ranks are
-// exec'd at most once, "swept" is said only when nothing lives, a stopped run never starts
-// afterwards, and every history ends swept.
+// A scripted node: disk and processes outlive the agent, and everything else dies with it. Every
+// history runs once undisturbed, and once with the agent killed after each single effect. For the
+// worker, each of its own steps is also delayed until after the restart. The ground truth is what
+// the model node did, not what the agent believes:
+// - at most one worker wins the claim;
+// - ranks are exec'd at most once;
+// - "swept" is reported only when nothing lives;
+// - a stopped run never starts afterwards;
+// - every history ends swept.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -36,7 +39,7 @@ class Node {
   std::vector<Worker> workers;
   std::string boot = "b-1", instance = "i-1";
   int execs = 0, spawns = 0;
-  bool stopped_before = false;       // stop was obeyed: from here on no exec may happen
+  bool stopped_before = false;       // stop was obeyed: from here on, no exec may happen
   int effects = 0, kill_after = -1;  // the agent dies after this many effects
 
   void effect() {
@@ -84,7 +87,7 @@ class Node {
   }
   void kill_worker() {
     for (Worker& worker : workers) {
-      // its ranks stay: that is what a sweep is for
+      // its ranks stay, because only a sweep ends them
       if (worker.at != Worker::At::Ended) worker.at = Worker::At::Ended;
     }
   }
@@ -100,7 +103,7 @@ class Node {
   }
 };
 
-// One life of an agent.
+// One incarnation of an agent.
 class Agent {
  public:
   explicit Agent(Node& node) : node_(node) {}
@@ -156,7 +159,7 @@ class Agent {
       node_.dir->boot = node_.boot;
       node_.effect();
     }
-    if (node_.dir->claimed_by_worker.value_or(false)) return;  // the worker was quicker
+    if (node_.dir->claimed_by_worker.value_or(false)) return;  // the worker was faster
     node_.dir->claimed_by_worker = false;
     node_.effect();
     node_.dir->refused = {refuse.why, refuse.text};
@@ -214,7 +217,7 @@ struct History {
   int fault_round = 0;
 };
 
-// False: the agent had no effect left at which to be killed.
+// Returns false if the agent had no effect left at which to be killed.
 bool play(const History& history, int kill_after, Node& node) {
   node.kill_after = kill_after;
   bool killed = false;
@@ -227,7 +230,7 @@ bool play(const History& history, int kill_after, Node& node) {
         if (history.fault == Fault::KillWorker) {
           node.kill_worker();
         } else if (history.fault == Fault::LoseClaim) {
-          // To an agent that lives nothing has happened: what it has read it knows.
+          // A living agent notices nothing: it keeps what it has read.
           if (node.dir) node.dir->claimed_by_worker.reset();
           agent = std::make_unique<Agent>(node);
         } else {
@@ -292,8 +295,8 @@ TEST(CrashPoints, EveryHistoryKeepsTheRules) {
 }
 
 TEST(CrashPoints, WipedStateDirectoryIsSweptByScanning) {
-  // The old instance's worker and ranks live; the new instance has an empty directory and is told
-  // to stop the attempt, or to run it.
+  // The old instance's worker and ranks live. The new instance has an empty directory, and is
+  // ordered to stop the attempt, or to run it.
   for (const Want want : {Want::Stop, Want::Run}) {
     Node node;
     play({.wants = {Want::Run}}, -1, node);

@@ -52,8 +52,8 @@ TEST(Facts, StartedCarriesPidsInLocalOrderAndTheWorker) {
             (std::vector<std::uint64_t>{104, 105, 106}));
 }
 
-// The node's clock was set back between two exits: the rank that died of the first one's death
-// looked like the cause.
+// Regression: the node's clock was set back between two exits. The rank that died because of the
+// first exit seemed to be the cause.
 TEST(Facts, TheFirstToEndComesFirstWhateverTheWallClockSays) {
   RunSeen seen = started_run();
   const auto boot = [](int ms) { return BootTime(milliseconds(ms)); };
@@ -65,8 +65,8 @@ TEST(Facts, TheFirstToEndComesFirstWhateverTheWallClockSays) {
   EXPECT_EQ(facts[2].exited().rank(), 4U);
 }
 
-// Nodes' wall clocks differ by seconds, and are set while ranks run: how long ago something ended
-// is told by the clock that nobody sets.
+// Nodes' wall clocks differ by seconds, and are set while ranks run. So the time since something
+// ended is measured by the boot clock, which nobody sets.
 TEST(Facts, AnAgeIsByTheBootClockWhereThatCanTell) {
   const Self self{.instance = InstanceId("i"), .boot_id = BootId("b")};
   RunSeen seen = started_run();
@@ -91,7 +91,7 @@ TEST(Facts, AnAgeIsByTheBootClockWhereThatCanTell) {
   EXPECT_EQ(ages(), (std::vector<std::int64_t>{8'999, 1'250, 750}))
       << "started, the exit, the auxiliary process's";
   EXPECT_TRUE(facts_of(kRun, seen)[1].exited().killed_unasked());
-  // that clock began anew: the wall clock has to do, and nothing lies ahead
+  // That clock began anew: the wall clock is used instead, and no age is negative.
   seen.boot_id = BootId("before");
   EXPECT_EQ(ages(), (std::vector<std::int64_t>{8'999, 0, 0}));
 }
@@ -105,8 +105,8 @@ TEST(Facts, AnExitCarriesWhatItsEvidenceSpeaksOf) {
   EXPECT_EQ(facts_of(kRun, seen).back().exited().evidence_kind(), v1::EVIDENCE_KIND_CONSEQUENCE);
 }
 
-// What an auxiliary process's end is to the attempt: a table over how it ended and which ranks were
-// there.
+// What an auxiliary process's end means for the attempt: a table over how it ended and which ranks
+// existed.
 TEST(Facts, AAuxiliariesEndIsOneWhenItBreaksTheAttempt) {
   const auto boot = [](int ms) { return BootTime(milliseconds(ms)); };
   struct Row {
@@ -169,7 +169,8 @@ TEST(Facts, AAuxiliariesEndStandsInItsPlaceAmongTheExits) {
   EXPECT_EQ(facts[2].at().nanos(), 20'000'000);
 }
 
-// A setup that failed was told of once more for each rank: "was lost: nobody saw how it ended".
+// Regression: a failed setup was reported once more for each rank: "was lost: nobody saw how it
+// ended".
 TEST(Facts, RanksThatWereNeverStartedAreNotLost) {
   RunSeen seen = started_run();
   seen.started = false;
@@ -185,7 +186,7 @@ TEST(Facts, RanksThatWereNeverStartedAreNotLost) {
   EXPECT_TRUE(facts[2].swept().logs_follow()) << "the setup's log is still to come";
 }
 
-// So was the setup on the other nodes, which were stopped in theirs.
+// The same was reported for the setup on the other nodes, which were stopped during theirs.
 TEST(Facts, NorAreRanksOfARunThatWasStoppedInItsSetup) {
   RunSeen seen = started_run();
   seen.started = false;

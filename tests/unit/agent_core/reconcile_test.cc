@@ -1,5 +1,5 @@
-// One look at one directory: which action follows. The crash points between actions are in
-// crash_test.cc.
+// One reading of one directory: which action follows. crash_test.cc has the crash points between
+// actions.
 #include "agent/core/reconcile.h"
 
 #include <gtest/gtest.h>
@@ -115,8 +115,8 @@ TEST(Reconcile, StopBeforeRunLeavesADirectoryThatNeverStarts) {
   RunSeen seen;  // as RefuseRun leaves it: no launch
   seen.worker = WorkerState::Never;
   seen.refused = {refused.why, refused.text};
-  // A wiped state directory looks the same: the earlier directory's ranks may live, so it is proven
-  // by looking.
+  // A wiped state directory has the same content: the earlier directory's ranks may live, so only a
+  // scan proves that none does.
   EXPECT_EQ(only<SweepRun>(actions_for(seen, {order_stop()})).reason, "never started");
   seen.swept = true;
   EXPECT_TRUE(actions_for(seen, {order_run()}).empty()) << "run after stop must never start";
@@ -134,8 +134,8 @@ TEST(Reconcile, UnclaimedDirectoryIsClaimedByTheAgentAndNeverStarted) {
             v1::START_FAILURE_GONE);
 }
 
-// With a launch record it was proven without a look. When somebody had removed the worker's claim
-// the agent took it, and the next attempt started beside the living ranks.
+// Regression: with a launch record, no scan was made. When somebody had removed the worker's claim,
+// the agent took the claim, and the next attempt started in parallel with the living ranks.
 TEST(Reconcile, NeverIsProvenByScanning) {
   RunSeen seen = run_in(WorkerState::Never);
   EXPECT_EQ(only<RefuseRun>(actions_for(seen, {order_run()})).why, v1::START_FAILURE_GONE)
@@ -202,8 +202,8 @@ TEST(Reconcile, UnknownOrderIsReportedNotIgnored) {
 }
 
 TEST(Reconcile, TornEventsLeaveARunThatIsOnlySweptWhenTheWorkerIsGone) {
-  // The events file ends in half a frame after rank 0's exit: the worker is alive and will write
-  // on; its death makes it a sweep.
+  // The events file ends in half a frame after rank 0's exit. The worker is alive and will write
+  // more; after its death, the run is swept.
   RunSeen seen = run_in(WorkerState::Alive);
   seen.started = true;
   seen.exits[0] = {.rank = 0, .code = 1};
@@ -222,8 +222,8 @@ TEST(Reconcile, StartsComeAfterEverythingElse) {
   EXPECT_TRUE(std::holds_alternative<StartRun>(actions[1]));
 }
 
-// A controller came back with several starts for a node: it says each in a message of its own, and
-// all but the last were lost while the agent wrote the new epoch down. Their jobs failed with "did
+// Regression: a restarted controller sent several starts to a node, each in a message of its own.
+// All but the last were lost while the agent wrote the new epoch, and their jobs failed with "did
 // not start its part within 1m".
 class Merged : public ::testing::Test {
  protected:

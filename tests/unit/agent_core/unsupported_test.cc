@@ -1,5 +1,5 @@
-// An order of a kind that this agent does not know was passed over in silence when the node had the
-// attempt: a newer controller waited for what would never come. Now it is told, and what the node
+// Regression: the agent silently ignored an order of an unknown kind if the node had the attempt,
+// and a newer controller waited for ever. Now the agent reports such an order, and what the node
 // has stays as it is.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

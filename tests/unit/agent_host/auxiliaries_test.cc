@@ -1,5 +1,5 @@
-// Auxiliary processes and setup through the whole host: order, record, worker, what is seen and
-// told of it.
+// Auxiliary processes and setup through the whole host: order, record, worker, and what is observed
+// and reported.
 #include <algorithm>
 
 #include "agent/host/auxiliary_log.h"
@@ -54,7 +54,7 @@ TEST_F(Auxiliaries, ABadEndIsReportedWithWhatItsLogSays) {
   EXPECT_TRUE(rank->exited().stop_requested()) << "its end is not the cause";
   EXPECT_LT(std::ranges::find_if(facts, &v1::Fact::has_auxiliary_exited), rank);
 
-  // The log is gone: the mark has the line.
+  // The log is gone: the mark contains the line.
   std::filesystem::remove(
       rundir::RunLayout(rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second))
           .auxiliary_log("scheduler"));
@@ -65,9 +65,8 @@ TEST_F(Auxiliaries, ABadEndIsReportedWithWhatItsLogSays) {
     EXPECT_EQ(again[i].SerializeAsString(), facts[i].SerializeAsString());
 }
 
-// The release was taken back after an auxiliary process's bad end: what was in rank and line then
-// must be
-// there still.
+// The release was downgraded after an auxiliary process's bad end: what was in rank and line before
+// must still be there.
 TEST_F(Auxiliaries, AnAgentOfTheReleaseBeforeReadsItsEvidence) {
   const rundir::RunLayout layout(
       rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second));
@@ -89,7 +88,7 @@ TEST_F(Auxiliaries, AnAgentOfTheReleaseBeforeReadsItsEvidence) {
   EXPECT_EQ(found->evidence().auxiliary(), "scheduler");
 }
 
-// Agents of before 0.4 wrote it as that of a rank that there cannot be.
+// Agents before 0.4 recorded it as the evidence of a rank number that cannot exist.
 TEST_F(Auxiliaries, AnOldMarkOfItsEvidenceIsRead) {
   const rundir::RunLayout layout(
       rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second));
@@ -116,7 +115,7 @@ TEST_F(Auxiliaries, AnOldMarkOfItsEvidenceIsRead) {
   EXPECT_EQ(exited->evidence(), "RuntimeError: of the mark");
 }
 
-// What the watch has to follow, also after a restart of the agent.
+// What the watch must follow, also after a restart of the agent.
 TEST_F(Auxiliaries, TheOrderKeepsTheNamesOfTheLogsAlone) {
   {
     HostIncarnation agent(dir_.path() / "state");
@@ -246,7 +245,8 @@ TEST_F(SetupOfARun, IsSeenWhileItRunsAndEndsWithAStop) {
   EXPECT_TRUE(agent.seen().exits.empty());
 }
 
-// The run directory is closed to him: script and environment are handed to him open.
+// The user has no access to the run directory: script and environment are passed to it as open
+// descriptors.
 TEST_F(SetupOfARun, OfAnotherUser) {
   if (::geteuid() != 0)
     GTEST_SKIP() << "only root starts processes as another user; this is user " << ::geteuid();
@@ -263,8 +263,8 @@ TEST_F(SetupOfARun, OfAnotherUser) {
   EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).auxiliary_log("scheduler")), "nobody\n");
 }
 
-// A power cut took the launch record, the exits were with the controller already: it waited for
-// logs that the agent could not name, and the job was never archived.
+// Regression: a power cut removed the launch record, and the controller already had the exits. It
+// waited for logs that the agent could not name, and the job was never archived.
 TEST(LostRecord, LogsOfTheRanksThatLeftATraceAreStillNamed) {
   for (const bool zeros : {false, true}) {
     const TempDir dir;
@@ -309,7 +309,8 @@ TEST(LostRecord, LogsOfTheRanksThatLeftATraceAreStillNamed) {
   }
 }
 
-// Names of files are anybody's: the highest number there is, and two that no node has between them.
+// Anybody may create files with such names: the highest number, and two ranks that cannot be on one
+// node.
 TEST(LostRecord, NamesOfLogsHaveBounds) {
   for (const auto& [names, ranks] :
        {std::pair(std::vector<std::string>{"rank-4294967295.log"},

@@ -1,6 +1,6 @@
-// Control groups where this machine lets us have them; the choice between them and process tags
-// everywhere. The base was muster-<node>: two clusters with nodes of one name shared it, and a
-// killed agent left it behind.
+// Control groups, if this machine allows them; the choice between them and process tags,
+// everywhere. Regression: the base was muster-<node>; two clusters with nodes of the same name
+// shared it, and a killed agent left it.
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of this test's process: other builds' tests may run beside it.
+// Unique for this test process: tests of other builds may run in parallel.
 InstanceId instance(const std::string& name) {
   return InstanceId(name + std::to_string(::getpid()));
 }
@@ -32,7 +32,7 @@ std::optional<fs::path> writable_parent() {
   const auto parent = writable_parent(); \
   if (!parent) GTEST_SKIP() << "no cgroup v2 directory that this user may write to"
 
-// For what tells nobody that it has happened.
+// For events without a notification.
 bool eventually(const std::function<bool()>& holds) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!holds()) {
@@ -77,9 +77,9 @@ TEST_F(CgroupTest, AutoAlwaysSaysWhatItDidAndLeavesNothingUntilThereIsARun) {
   }
 }
 
-// Two private clusters on one machine, both with a node n1 and a job of the same id, or one job
-// with two nodes on one machine and one --cgroup directory: ending the one run killed the other's
-// ranks.
+// Regression: ending one run killed the ranks of another. This happened to two private clusters on
+// one machine, both with a node n1 and a job of the same id. It also happened to one job with two
+// nodes on one machine and one --cgroup directory.
 TEST_F(CgroupTest, AgentsOfOneNodeNameDoNotShare) {
   NEEDS_CGROUPS(parent);
   for (const std::string& wanted :
@@ -136,7 +136,7 @@ TEST_F(CgroupTest, SweepFindsWhatHasEmptiedItsEnvironment) {
   EXPECT_FALSE(fs::exists(*choice->base)) << "the run's own group is gone, and the base with it";
 }
 
-// kill -9 of an agent that is never started again: its runs go on, end, and leave nothing.
+// kill -9 of an agent that is never restarted: its runs continue, end, and leave nothing.
 TEST_F(CgroupTest, TheWorkerRemovesTheBaseOfAnAgentThatIsGone) {
   NEEDS_CGROUPS(parent);
   const auto choice = choose_cgroup_base("auto", kNode, instance("a"));
@@ -197,9 +197,8 @@ TEST_F(CgroupTest, AStartLeavesTheGroupOfALivingRunAlone) {
   EXPECT_FALSE(fs::exists(*choice->base));
 }
 
-// The run's directory is gone, its group and processes are not. Its sweep went by the process tag
-// alone:
-// what had thrown that away lived on, and so did the group.
+// The run's directory is gone; its group and processes are not. Regression: the sweep used only the
+// process tag. A process that had removed the tag lived on, and so did the group.
 TEST_F(CgroupTest, AnAgentPutBackFromBeforeARunSweepsItsGroup) {
   NEEDS_CGROUPS(parent);
   const auto choice = choose_cgroup_base("auto", kNode, instance("a"));
@@ -227,9 +226,9 @@ TEST_F(CgroupTest, AnAgentPutBackFromBeforeARunSweepsItsGroup) {
   EXPECT_EQ(::waitpid(worker, nullptr, 0), worker);
 }
 
-// The state directory was removed under a run, and what that had started had thrown its environment
-// away: the next instance looked in groups of its own alone, said that nothing was left, and the
-// devices were given out.
+// Regression: the state directory was removed during a run, and the run's processes had removed
+// their environment. The next instance scanned only its own groups, reported that nothing was left,
+// and the devices were given out.
 TEST_F(CgroupTest, ANewInstanceSweepsTheGroupOfTheOneBefore) {
   NEEDS_CGROUPS(parent);
   const fs::path state = dir_.path() / "state";
@@ -265,7 +264,7 @@ TEST_F(CgroupTest, ANewInstanceSweepsTheGroupOfTheOneBefore) {
   ASSERT_NE(*after->base, *before->base);
   {
     HostIncarnation agent(state, with(*after->base));
-    // As the controller asks for it.
+    // As the controller orders it.
     agent.perform(RefuseRun{.run = kRun,
                             .why = v1::START_FAILURE_UNSPECIFIED,
                             .text = "asked to stop before it was started"});
@@ -277,7 +276,7 @@ TEST_F(CgroupTest, ANewInstanceSweepsTheGroupOfTheOneBefore) {
   EXPECT_FALSE(fs::exists(*after->base));
 }
 
-// Nobody asks for what the controller does not know any more.
+// Nobody orders a stop for what the controller does not know any more.
 TEST_F(CgroupTest, ANewInstanceEndsWhatNobodyAsksFor) {
   NEEDS_CGROUPS(parent);
   const fs::path state = dir_.path() / "state";
@@ -294,7 +293,7 @@ TEST_F(CgroupTest, ANewInstanceEndsWhatNobodyAsksFor) {
         [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
     worker = static_cast<pid_t>(agent.seen().worker_pid);
   }
-  // empty, of a worker that was killed at its last step
+  // an empty group, left by a worker that was killed at its last step
   fs::create_directories(*before->base / "0000000000abc.7");
   fs::remove_all(state);
   const auto after = base_of();
@@ -306,8 +305,8 @@ TEST_F(CgroupTest, ANewInstanceEndsWhatNobodyAsksFor) {
   EXPECT_FALSE(fs::exists(*before->base));
 }
 
-// Many agents on one machine (`muster local up`), one of them away for a moment: its runs are
-// nobody else's to end.
+// Many agents on one machine (`muster local up`), one of them away for a moment: no other agent may
+// end its runs.
 TEST_F(CgroupTest, AnotherStateDirectorysAgentMayComeBack) {
   NEEDS_CGROUPS(parent);
   const auto choice =
@@ -337,8 +336,8 @@ TEST_F(CgroupTest, AnotherStateDirectorysAgentMayComeBack) {
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
 }
 
-// The state directories of two lives of a node, and what the first left in its group: a rank whose
-// agent is not there any more.
+// The state directories of two incarnations of a node, and what the first left in its group: a rank
+// whose agent is gone.
 class LeftBehindTest : public CgroupTest {
  protected:
   void leave_one() {
@@ -352,7 +351,7 @@ class LeftBehindTest : public CgroupTest {
         [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
     worker_ = static_cast<pid_t>(agent.seen().worker_pid);
   }
-  // An agent of this node starts with the other directory, and is told to sweep the run.
+  // An agent of this node starts with the other directory, and is ordered to sweep the run.
   void start_two() {
     const auto choice =
         choose_cgroup_base("auto", kNode, StateDir::open(two_)->identity().instance);
@@ -366,7 +365,7 @@ class LeftBehindTest : public CgroupTest {
   }
   void expect_ended() {
     EXPECT_FALSE(fs::exists(base_));
-    ::kill(worker_, SIGKILL);  // it is not in the group, but may have ended with its rank
+    ::kill(worker_, SIGKILL);  // It is not in the group, but may have ended with its rank.
     EXPECT_EQ(::waitpid(worker_, nullptr, 0), worker_);
   }
   void expect_alive_and_end() {
@@ -383,8 +382,8 @@ class LeftBehindTest : public CgroupTest {
   pid_t worker_ = 0;
 };
 
-// The node was started again with another --state-dir: it said that nothing was left, and the
-// devices were given out.
+// Regression: the node was restarted with another --state-dir. It reported that nothing was left,
+// and the devices were given out.
 TEST_F(LeftBehindTest, AnotherStateDirectorysAgentEndsWhatARemovedOneLeft) {
   NEEDS_CGROUPS(parent);
   ASSERT_NO_FATAL_FAILURE(leave_one());
@@ -393,12 +392,13 @@ TEST_F(LeftBehindTest, AnotherStateDirectorysAgentEndsWhatARemovedOneLeft) {
   expect_ended();
 }
 
-// As when its disk is replaced. Whoever works there now has not those runs.
+// As after a replacement of its disk: the instance that uses the directory now does not have those
+// runs.
 TEST_F(LeftBehindTest, ADirectoryThatIsAnotherInstancesNowKeepsNothing) {
   NEEDS_CGROUPS(parent);
   ASSERT_NO_FATAL_FAILURE(leave_one());
   fs::remove_all(one_);
-  const auto now = StateDir::open(one_);  // and holds its lock
+  const auto now = StateDir::open(one_);  // and keeps its lock
   ASSERT_TRUE(now);
   start_two();
   expect_ended();
@@ -412,7 +412,7 @@ TEST_F(LeftBehindTest, ADirectoryThatCannotBeReadMayStillBeItsAgents) {
   expect_alive_and_end();
 }
 
-// Where we see nothing, another may see its directory.
+// Where this agent sees nothing, another agent may see its directory.
 TEST_F(LeftBehindTest, WhatIsInAnotherMountNamespaceIsNotKnown) {
   NEEDS_CGROUPS(parent);
   ASSERT_NO_FATAL_FAILURE(leave_one());
@@ -428,7 +428,7 @@ TEST_F(LeftBehindTest, WhatIsInAnotherMountNamespaceIsNotKnown) {
   expect_alive_and_end();
 }
 
-// What a client does that takes a whole private cluster down after its daemons were killed.
+// What a client does when it removes a whole private cluster after its daemons were killed.
 TEST_F(CgroupTest, ARunsGroupCanBeDiscardedWithAllThatIsInIt) {
   NEEDS_CGROUPS(parent);
   const auto choice = choose_cgroup_base("auto", kNode, instance("a"));

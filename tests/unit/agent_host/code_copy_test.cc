@@ -1,5 +1,5 @@
-// A node's copy of the code: what comes along, what patches do to it and what they cannot, and that
-// a half is never taken for a whole.
+// A node's copy of the code: what is copied, what patches may change and what they may not, and
+// that an incomplete copy is never used.
 #include "agent/host/code_copy.h"
 
 #include <fcntl.h>
@@ -51,14 +51,14 @@ class CodeCopy : public ::testing::Test {
     one.set_name(name);
     one.set_content(content);
   }
-  // Empty: it is there.
+  // Empty: the copy was made.
   std::string make() {
     const auto made = make_code_copy(order_, path_, nullptr);
     if (made) return {};
     failure_ = failure_of(made.error());
     return made.error().message;
   }
-  // What lies beside the copies: nothing, whatever became of a start.
+  // The names in the directory of the copies: nothing else may be there, however a start ended.
   [[nodiscard]] std::vector<std::string> copies() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(at("out/code")))
@@ -95,8 +95,8 @@ TEST_F(CodeCopy, ThePatchedCopyIsNextToTheSourceWhichStays) {
   EXPECT_EQ(copies(), std::vector<std::string>{"node-0"});
 }
 
-// A user's repository around the output directory: git would take the tree for a part of it, and
-// leave out what it does not know, without a word.
+// A user's repository around the output directory: git would treat the copy as a part of it, and
+// silently leave out what it does not know.
 TEST_F(CodeCopy, ARepositoryAroundItChangesNothing) {
   fs::create_directories(at(".git/objects"));
   fs::create_directories(at(".git/refs"));
@@ -175,7 +175,7 @@ TEST_F(CodeCopy, AWholeOneIsUsedAgainAndAnotherMadeAnew) {
   EXPECT_EQ(copies(), std::vector<std::string>{"node-0"});
 }
 
-// A kill -9 leaves any of these; so does one between the two renames.
+// A kill -9 may leave any of these; a kill between the two renames leaves them, too.
 TEST_F(CodeCopy, WhatACrashLeavesIsTakenAway) {
   patch("fix.diff", kFix);
   dir_.write("out/code/.node-0.new-0badcafe/code/train.py", "half");
@@ -287,8 +287,8 @@ TEST_F(CodeCopy, APatchThatDoesNotApplyIsTheJobsFaultAndSaysWhere) {
   EXPECT_EQ(failure_, v1::START_FAILURE_LAUNCH);
 }
 
-// No context is taken that is not there word for word: a change beside a change would be somebody's
-// wrong training. Lines that have only moved are found.
+// Context must match exactly: a change next to the intended place would silently train something
+// wrong. Lines that have only moved are found.
 TEST_F(CodeCopy, LinesMayMoveButMustBeThere) {
   patch("fix.diff",
         "--- a/train.py\n+++ b/train.py\n@@ -4,3 +4,3 @@\n print('b')\n-print('c')\n+print('C')\n "
@@ -301,7 +301,7 @@ TEST_F(CodeCopy, LinesMayMoveButMustBeThere) {
   EXPECT_NE(make().find("hunk 1 of 1 (line 4)"), std::string::npos);
 }
 
-// What an order holds was checked when it was submitted; here nobody relies on that.
+// The content of an order was checked at the submission; this code does not rely on that.
 TEST_F(CodeCopy, HostilePatchesChangeNothingOutside) {
   dir_.write("victim/file", "untouched\n");
   fs::create_symlink(at("victim"), at("code/link"));
@@ -419,7 +419,7 @@ TEST_F(CodeCopy, MustersOwnAreMadeOnTheTree) {
   EXPECT_EQ(read_text(at("code/megatron/core/datasets/gpt_dataset.py")).find("one_builder"),
             std::string::npos);
 
-  // Behind a link it would be the original that is changed.
+  // Through a link, the original would be changed.
   order_.mutable_code()->set_sha256("s2");
   fs::rename(at("code/megatron/core"), at("core"));
   fs::create_symlink(at("core"), at("code/megatron/core"));
@@ -433,7 +433,7 @@ TEST_F(CodeCopy, MustersOwnAreMadeOnTheTree) {
   EXPECT_EQ(failure_, v1::START_FAILURE_NODE);
 }
 
-// The checks of scripts and directories come behind the copy, in which these are.
+// The checks of scripts and directories run after the copy, because these are in the copy.
 TEST_F(CodeCopy, AStartMakesItBeforeItChecksForScripts) {
   patch("fix.diff", kFix);
   v1::RankProcess& rank = *order_.add_ranks();

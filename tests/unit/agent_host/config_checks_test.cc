@@ -1,5 +1,5 @@
-// What a configuration on the node must not say: looked up in it and in the files that it is based
-// on, before anything starts.
+// What a configuration on the node must not contain: the keys are checked in the file and in the
+// files that it is based on, before anything starts.
 #include "agent/host/config_checks.h"
 
 #include "agent/host/patched_files.h"
@@ -55,7 +55,7 @@ TEST_F(ConfigChecks, ReadsWhatItIsBasedOn) {
   EXPECT_EQ(refusal(), "") << "the later one counts";
   dir_.write("base/two.yaml", "runner_config: {epochs: 3}\n");
   EXPECT_EQ(refusal(), "") << "of a later one's map nothing of an earlier one's is left";
-  dir_.write("base/two.yaml", "base_config: ../a.yaml\n");  // round and round
+  dir_.write("base/two.yaml", "base_config: ../a.yaml\n");  // a cycle
   EXPECT_EQ(refusal(), expected("base/one.yaml"));
   dir_.write("a.yaml", "base_config: base/one.yaml\nrunner_config: {sink_mode: True}\n");
   EXPECT_EQ(refusal(), "") << "its own counts";

@@ -1,4 +1,4 @@
-// What podman and docker are told, word by word, and which mounts cannot be.
+// The exact command lines for podman and docker, and which mounts are impossible.
 #include "agent/host/container_command.h"
 
 #include <fmt/ranges.h>
@@ -40,7 +40,7 @@ void mount(v1::NodeLaunch& order, const std::string& source, const std::string& 
   out.set_read_only(read_only);
 }
 
-// One option and its value a line.
+// One option and its value for each line.
 std::string command_of(const v1::NodeLaunch& order, const ContainerTool& tool,
                        const ContainerNode& node) {
   const auto words = container_command(order, tool, node, kContainer);
@@ -104,7 +104,7 @@ TEST(ContainerCommand, LimitsOfMemoryAndProcessors) {
                 HasSubstr("\n--memory 214748364800b\n--cpus 48.050\n"));
 }
 
-// By the command that a run was started with, the innermost mount.
+// By the command that started the run, the innermost mount.
 TEST(ContainerCommand, WhatIsMountedHasAPathOnTheNode) {
   v1::NodeLaunch order = boxed();
   mount(order, "/fast/a", "/data", true);
@@ -126,7 +126,7 @@ TEST(ContainerCommand, WhatIsMountedHasAPathOnTheNode) {
   EXPECT_EQ(from("/tmp/log"), "");
 }
 
-// As the vendor's guides have it; all cards, for with fewer the driver would count anew.
+// As in the vendor's guides. It uses all cards, because with fewer the driver would renumber them.
 TEST(ContainerCommand, DockerOnAscend) {
   v1::NodeLaunch order = boxed();
   mount(order, "/srv/logs", "/usr/slog");
@@ -225,7 +225,7 @@ TEST(ContainerCommand, NothingCoversTheRunsOwnFiles) {
   EXPECT_THAT(says("/da:ta", "/data"), HasSubstr("--mount type=bind,source=/da:ta,target=/data\n"));
 }
 
-// The agent looks for checkpoints on the node: the job must not write them elsewhere.
+// The agent scans for checkpoints on the node, so the job must not write them elsewhere.
 TEST(ContainerCommand, NothingHidesWhereTheJobWrites) {
   const auto says = [](const std::string& source, const std::string& target) {
     v1::NodeLaunch order = boxed();

@@ -1,5 +1,5 @@
-// A run in a container, with a script in podman's place: it keeps a list of images and "runs" a
-// container by executing the entry point where it is.
+// A run in a container, with a script instead of podman: it keeps a list of images, and "runs" a
+// container by executing the entry point directly.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -115,7 +115,7 @@ TEST_F(ContainerTest, PullingIsAPartOfTheSetUp) {
   HostIncarnation agent(dir_.path() / "state", with_tool());
   agent.perform(StartRun{.run = kRun, .launch = boxed("echo \"$FROM_IMAGE\"", "registry/far:2")});
   ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.setting_up; }));
-  std::ofstream(dir_.path() / "gate") << "go\n";  // opens when the pull reads
+  std::ofstream(dir_.path() / "gate") << "go\n";  // this opens when the pull reads
   ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   EXPECT_FALSE(agent.seen().setting_up);
@@ -173,7 +173,7 @@ TEST_F(ContainerTest, MountsThatAreNotThereAreNamed) {
                                               (dir_.path() / "data").string() + "'");
 }
 
-// By a later life of the agent, too, with other options: the record says by which tool.
+// Also by a later incarnation of the agent with other options: the record names the tool.
 TEST_F(ContainerTest, ItGoesWithARunWhoseWorkerWasKilled) {
   {
     HostIncarnation agent(dir_.path() / "state", with_tool());
@@ -206,7 +206,7 @@ TEST_F(ContainerTest, AFileIsLoadedOnce) {
   EXPECT_THAT(calls().substr(until_then.size()), HasSubstr("load")) << "it is another file now";
 }
 
-// Two jobs that begin at once with an image that the node does not have.
+// Two jobs that start at the same time with an image that the node does not have.
 TEST_F(ContainerTest, StartsThatWantTheSameImageFetchItOnce) {
   const std::string gate = dir_.path() / "gate";
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
@@ -217,7 +217,7 @@ TEST_F(ContainerTest, StartsThatWantTheSameImageFetchItOnce) {
     });
   };
   auto one = fetch(first);
-  std::ofstream opened(gate);  // when the pull reads
+  std::ofstream opened(gate);  // this opens when the pull reads
   auto other = fetch(second);
   while (second.news->text().empty()) std::this_thread::yield();
   EXPECT_EQ(second.news->text(), "brought by another start");
@@ -275,7 +275,7 @@ TEST_F(ContainerTest, ARootFileSystemIsImported) {
   EXPECT_THAT(image.error().message, HasSubstr("nearest: '" + garbage + "'"));
 }
 
-// It would be the image of that file from then on.
+// Otherwise it would be the image of that file from then on.
 TEST_F(ContainerTest, AnArchiveThatCouldNotBeLoadedIsNotImported) {
   const auto loaded = [this](const std::string& content) {
     const std::string path = dir_.write("x.tar", content + " root").string();

@@ -1,4 +1,4 @@
-// Cores of ranks: by the NUMA nodes of their devices, on machines that are made up.
+// CPU cores of ranks, by the NUMA nodes of their devices, on invented machines.
 #include "agent/host/core_shares.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using process::CpuList;
 
-// One device a rank.
+// One list of devices for each rank.
 v1::NodeLaunch with_devices(const std::vector<std::vector<std::uint32_t>>& devices) {
   v1::NodeLaunch order;
   for (const auto& of_rank : devices) {

@@ -1,4 +1,4 @@
-// Files from one node's disk to another's: what is sent of a Bring, what is taken, and what is
+// Files from one node's disk to another's: what is sent for a fetch, what is accepted, and what is
 // refused or cut off.
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -73,7 +73,7 @@ class Files : public testing::Test {
     part.mutable_end()->set_bytes(bytes);
     return part;
   }
-  // Nothing of it: neither in place nor beside it.
+  // True if nothing of it exists, neither under its name nor in the same directory.
   [[nodiscard]] bool nothing_there() const {
     for (const auto& entry : fs::directory_iterator(root_))
       if (entry.path().filename().string().starts_with("to")) return false;
@@ -154,7 +154,7 @@ TEST_F(Files, OneThatIsCutOffIsNotThere) {
   EXPECT_TRUE(nothing_there());
 }
 
-// On a small disk of its own, in a mount namespace that one thread alone is in.
+// On a small disk, in a mount namespace that only one thread uses.
 TEST_F(Files, AFullDiskIsReportedAndNothingIsLeft) {
   put("from/a.ckpt", std::string(1 << 20, 'x'));
   fs::create_directories(root_ / "small");

@@ -1,5 +1,5 @@
 // A worker that lives and does nothing: stopped by SIGSTOP, as by a debugger or a batch system. Its
-// ranks go on; only the agent can end them.
+// ranks continue, and only the agent can end them.
 #include <signal.h>
 
 #include "tests/unit/agent_host/support.h"
@@ -24,7 +24,7 @@ class FrozenWorker : public ::testing::Test {
     launch.mutable_stop_grace()->set_nanos(100'000'000);
     return launch;
   }
-  // Its ranks run, and nobody minds them.
+  // Its ranks run, and nobody supervises them.
   static void start_and_freeze(HostIncarnation& agent, const v1::NodeLaunch& launch) {
     agent.perform(StartRun{.run = kRun, .launch = launch});
     ASSERT_TRUE(agent.wait_for(
@@ -45,7 +45,7 @@ class FrozenWorker : public ::testing::Test {
   TempDir dir_;
 };
 
-// SIGTERM waited in its queue for ever: the job could not be cancelled.
+// Regression: SIGTERM stayed pending for ever, and the job could not be cancelled.
 TEST_F(FrozenWorker, IsKilledWhenItDoesNotObeyAStop) {
   HostIncarnation agent(dir_.path() / "state", patience);
   start_and_freeze(agent, launch(std::chrono::minutes(1)));
@@ -54,7 +54,8 @@ TEST_F(FrozenWorker, IsKilledWhenItDoesNotObeyAStop) {
   expect_swept(agent);
 }
 
-// The worker alone kept the lease: its ranks ran on beside the next attempt's.
+// Regression: only the worker watched the lease, so its ranks ran in parallel with those of the
+// next attempt.
 TEST_F(FrozenWorker, IsKilledAtTheEndOfItsLease) {
   HostIncarnation agent(dir_.path() / "state", patience);
   start_and_freeze(agent, launch(std::chrono::seconds(3)));
@@ -62,8 +63,8 @@ TEST_F(FrozenWorker, IsKilledAtTheEndOfItsLease) {
   EXPECT_FALSE(agent.seen().stop_requested);
 }
 
-// The lease of the record is what the agent of a later life goes by, whatever this life has heard
-// of the controller.
+// The agent of a later incarnation uses the lease in the record, whatever the earlier incarnation
+// received from the controller.
 TEST_F(FrozenWorker, IsKilledByTheAgentThatAdoptsIt) {
   {
     HostIncarnation agent(dir_.path() / "state");
@@ -74,7 +75,7 @@ TEST_F(FrozenWorker, IsKilledByTheAgentThatAdoptsIt) {
   expect_swept(agent);
 }
 
-// Nobody saw that its ranks had ended, and the job ran for ever.
+// Regression: nobody noticed that its ranks had ended, and the job ran for ever.
 TEST_F(FrozenWorker, IsKilledWhenItsRanksHaveEnded) {
   HostIncarnation agent(dir_.path() / "state", patience);
   start_and_freeze(agent, launch(std::chrono::minutes(1)));
@@ -84,7 +85,7 @@ TEST_F(FrozenWorker, IsKilledWhenItsRanksHaveEnded) {
   EXPECT_FALSE(agent.seen().stop_requested);
 }
 
-// The same, by its rank: the worker may not even have written down that all are started.
+// The same, frozen by its rank: the worker may not even have recorded that all ranks are started.
 TEST_F(FrozenWorker, IsKilledWhenItsRankHasFrozenItAndEnded) {
   v1::NodeLaunch wanted = shell_launch(dir_.path(), "kill -STOP $PPID; exit 5");
   HostIncarnation agent(dir_.path() / "state", patience);
@@ -106,7 +107,7 @@ TEST_F(FrozenWorker, OneWithALivingRankIsLeftAlone) {
 }
 
 TEST_F(FrozenWorker, OneThatObeysEndsByItself) {
-  // with all its patience: a busy machine takes as long as it takes
+  // with the normal patience, because a busy machine may be slow
   HostIncarnation agent(dir_.path() / "state");
   agent.perform(StartRun{.run = kRun, .launch = launch(std::chrono::minutes(1))});
   ASSERT_TRUE(agent.wait_for(

@@ -94,16 +94,15 @@ TEST_F(HostTest, TheNextIncarnationAdoptsAndDisturbsNothing) {
   EXPECT_EQ(seen.worker_pid, worker);
   EXPECT_EQ(seen.pids.at(0), rank);
   EXPECT_EQ(agent.host().order(kRun)->orphan_grace().seconds(), 60);
-  // its exit is seen although this life did not start it
+  // its exit is noticed although this incarnation did not start it
   ::kill(static_cast<pid_t>(rank), SIGKILL);
   ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& run) { return run.swept && run.worker == WorkerState::Dead; }));
   EXPECT_EQ(agent.seen().exits.at(0).signal, SIGKILL);
 }
 
-// Workers outlive upgrades: one that an older agent started has no wake FIFO to ring, and its exits
-// must
-// be seen all the same, and soon.
+// Workers outlive upgrades: a worker that an older agent started has no wake FIFO, and its exits
+// must be noticed all the same, and soon.
 TEST_F(HostTest, ARunWithoutAWakeFifoIsScanned) {
   {
     HostIncarnation agent(dir_.path() / "state");
@@ -147,8 +146,8 @@ TEST_F(HostTest, TakesNoInotifyInstanceAndKeepsNoWakeFifoOfARunThatIsOver) {
   EXPECT_EQ(open_files().count(wake_fifo), 0U);
 }
 
-// `muster env` and whoever debugs a launch go by the launch record: what the rank was really given
-// must be in it, to the letter.
+// `muster env`, and people who debug a launch, use the launch record: it must contain exactly what
+// the rank was given.
 TEST_F(HostTest, LaunchRecordIsWhatTheRankReallyGot) {
   HostIncarnation agent(dir_.path() / "state",
                         [](HostOptions& options) { options.path = "/nowhere:/usr/bin:/bin"; });
@@ -179,8 +178,8 @@ TEST_F(HostTest, LaunchRecordIsWhatTheRankReallyGot) {
     std::set<std::string> expected;
     for (const auto& [name, variable] : recorded) expected.insert(variable);
     const std::string proc = "/proc/" + std::to_string(agent.seen().pids.at(rank.rank()));
-    // In the middle of an exec, when its pipe has closed already, the kernel shows neither words
-    // nor variables.
+    // During an exec, when its pipe is already closed, the kernel shows neither arguments nor
+    // variables.
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (read_text(proc + "/environ").empty() && std::chrono::steady_clock::now() < deadline)
       std::this_thread::yield();
@@ -203,7 +202,7 @@ TEST_F(HostTest, LaunchRecordIsWhatTheRankReallyGot) {
 
 TEST_F(HostTest, DeadWorkerIsSeenAtOnceAndItsRanksAreSwept) {
   HostIncarnation agent(dir_.path() / "state");
-  // setsid: one that left its session and its group must be found as well.
+  // setsid: a process that left its session and its group must be found as well.
   agent.perform(StartRun{
       .run = kRun,
       .launch = shell_launch(dir_.path(), "trap '' TERM; setsid sleep 1000 & exec sleep 1000", 2)});
@@ -251,7 +250,7 @@ TEST_F(HostTest, ClaimedByTheAgentNeverStarts) {
   EXPECT_EQ(agent.seen().worker, WorkerState::Never);
   agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "echo no > ran")});
   EXPECT_EQ(agent.seen().worker, WorkerState::Never);
-  // A worker of an earlier life that comes late loses the claim and ends.
+  // A late worker of an earlier incarnation loses the claim and ends.
   const std::string command = worker_binary().string() + " " + agent.run_dir().string();
   EXPECT_EQ(::system(command.c_str()), 0);
   EXPECT_FALSE(std::filesystem::exists(dir_.path() / "ran"));
@@ -325,8 +324,8 @@ TEST_F(HostTest, AnOutputDirectoryThatNobodyCanMakeIsTheJobsFault) {
       << agent.seen().refused->second;
 }
 
-// An agent that had used up its descriptors took the worker of a healthy run for dead, and swept
-// the run.
+// Regression: an agent without free descriptors concluded that the worker of a healthy run was
+// dead, and swept the run.
 TEST_F(HostTest, WithoutDescriptorsNoWorkerIsTakenForDead) {
   {
     HostIncarnation agent(dir_.path() / "state");
@@ -337,8 +336,8 @@ TEST_F(HostTest, WithoutDescriptorsNoWorkerIsTakenForDead) {
   const rundir::AgentLayout state(dir_.path() / "state");
   RunView view(rundir::RunLayout(state.run(kRun.first, kRun.second)), *process::boot_id());
   {
-    // enough for its files, and for a handle on the worker, but not to see whether it is the right
-    // one
+    // Enough for its files and for a handle on the worker, but not to verify that it is the right
+    // worker.
     const process::FewDescriptors few(1);
     (void)view.refresh();
     EXPECT_EQ(view.seen().worker, WorkerState::Alive);
@@ -354,8 +353,8 @@ TEST_F(HostTest, WithoutDescriptorsNoWorkerIsTakenForDead) {
   EXPECT_TRUE(view.worker()->signal(SIGKILL));
 }
 
-// A sweep that could not be begun must not be taken for one that is under way: the run would never
-// be swept.
+// A sweep that could not begin must not count as a sweep in progress, or the run would never be
+// swept.
 TEST_F(HostTest, ASweepThatCannotBeginIsBegunAgain) {
   HostIncarnation agent(dir_.path() / "state");
   agent.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_GONE, .text = "another boot"});
@@ -372,8 +371,8 @@ TEST_F(HostTest, ASweepThatCannotBeginIsBegunAgain) {
   EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
 }
 
-// A process that hung in its exit, of somebody else and older than the run, kept every sweep on the
-// node waiting for ever.
+// Regression: a process that hung in its exit, that belonged to another user, and that was older
+// than the run, blocked every sweep on the node for ever.
 TEST_F(HostTest, AStrangerWhoIsOlderHoldsNoSweepUp) {
   HostIncarnation agent(dir_.path() / "state");
   const process::Stranger stranger;
@@ -404,8 +403,8 @@ TEST_F(HostTest, ForgetRemovesTheDirectory) {
   EXPECT_FALSE(std::filesystem::exists(agent.run_dir()));
 }
 
-// Short jobs were forgotten between their worker's last word and its end, and each left a zombie.
-// Here a shell of our own stays behind the worker, at a gate.
+// Regression: short jobs were forgotten between their worker's last record and its end, and each
+// left a zombie. Here a shell of the test keeps the worker from ending, at a gate.
 TEST_F(HostTest, AWorkerThatIsForgottenBeforeItHasEndedIsReaped) {
   const std::filesystem::path gate = dir_.path() / "gate";
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
@@ -440,7 +439,7 @@ TEST_F(HostTest, HalfRemovedDirectoryOfACrashIsNotARun) {
   }
   {
     HostIncarnation agent(dir_.path() / "state");
-  }  // its disposal has run when it is gone
+  }  // after this, its cleanup has run
   EXPECT_TRUE(std::filesystem::is_empty(dir_.path() / "state/runs"));
 }
 
@@ -471,8 +470,8 @@ TEST_F(HostTest, MarksOfTheWatchSurvive) {
   });
 }
 
-// Away for 28 of 30 minutes of grace, an agent came back to ranks that had been killed at 27:
-// leases were rewritten only when they gained a tenth.
+// Regression: leases were rewritten only when they gained a tenth. An agent that was away for 28 of
+// 30 minutes of grace found ranks that had been killed at minute 27.
 TEST_F(HostTest, LeaseIsThereBeforeTheWorkerAndNeverShorterThanTheGrace) {
   HostIncarnation agent(dir_.path() / "state");
   agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});

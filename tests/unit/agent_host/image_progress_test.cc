@@ -1,5 +1,5 @@
-// How far a pull or a load has come, by what the tools say without a terminal and by what can be
-// seen of their processes.
+// How far a pull or a load has come, from what the tools print without a terminal, and from what
+// their processes show.
 #include "agent/host/image_progress.h"
 
 #include <fcntl.h>
@@ -51,7 +51,7 @@ void fill(const std::filesystem::path& path, std::size_t bytes) {
   std::ofstream(path) << std::string(bytes, 'x');
 }
 
-// This process stands for podman.
+// This process plays podman.
 TEST(ImageProgress, WhatPodmanHasCopiedLiesInADirectoryOfItsOwn) {
   for (const char* name : {"storage12", "container_images_storage12"}) {
     const TempDir dir;
@@ -72,7 +72,7 @@ TEST(ImageProgress, WhatPodmanHasCopiedLiesInADirectoryOfItsOwn) {
   }
 }
 
-// And for docker's client.
+// This process plays docker's client.
 TEST(ImageProgress, DockerReadsTheArchiveOnce) {
   const TempDir dir;
   const auto archive = std::filesystem::canonical(dir.path()) / "x.tar";

@@ -1,5 +1,5 @@
 // Files of an order, on the disk before anything of it starts: whole, with the right bytes and
-// mode, and nowhere else than they may be.
+// mode, and only where they may be.
 #include "agent/host/launch_files.h"
 
 #include <openssl/evp.h>
@@ -43,7 +43,7 @@ class LaunchFiles : public ::testing::Test {
     return text;
   }
   Result<void> write() { return write_launch_files(order_, run_, nullptr); }
-  // The refusal of the files, and that nothing was left by it.
+  // Returns the refusal of the files, and checks that nothing was left.
   std::pair<v1::StartFailure, std::string> refusal() {
     const auto written = write();
     EXPECT_FALSE(written);
@@ -136,7 +136,7 @@ TEST_F(LaunchFiles, HaveABoundTogether) {
   EXPECT_NE(text.find("have more than 12 MiB together"), std::string::npos) << text;
 }
 
-// As a full disk does it: the write ends in the middle.
+// As on a full disk: the write ends in the middle.
 TEST_F(LaunchFiles, AFullDiskLeavesNothing) {
   const std::string small = (dir_.path() / "out").string();
   if (::mount("none", small.c_str(), "tmpfs", 0, "size=64k") != 0)
@@ -161,7 +161,7 @@ TEST_F(LaunchFiles, OfAnotherUserAreHisAndReachNoFurtherThanHe) {
   ASSERT_EQ(::stat(out("hccl.json").c_str(), &info), 0);
   EXPECT_EQ(info.st_uid, user->uid);
   EXPECT_EQ(info.st_gid, user->gid);
-  // He has put a link to a directory of root's where his own one was.
+  // The user has replaced his own directory with a link to a directory of root.
   fs::create_directories(dir_.path() / "of root");
   fs::remove_all(dir_.path() / "out");
   fs::create_symlink(dir_.path() / "of root", dir_.path() / "out");

@@ -1,6 +1,6 @@
-// Which program a rank execs, and which environment it finds. A user who activates a virtual
-// environment expects its python3, and got the system's; a node without any Python must say so
-// before a rank starts.
+// Which program a rank execs, and which environment it finds. Regression: a user who activates a
+// virtual environment expects its python3, and got the system's. A node without any Python must
+// report this before a rank starts.
 #include "agent/host/launch_record.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 class LaunchRecordTest : public ::testing::Test {
  protected:
-  // An interpreter that is none: only its place matters.
+  // A file that is no real interpreter: only its path matters.
   std::filesystem::path interpreter(const std::string& name) const {
     const auto path = dir_.write(name, "#!/bin/sh\n");
     std::filesystem::permissions(path, std::filesystem::perms::owner_all |
@@ -212,8 +212,8 @@ TEST_F(LaunchRecordTest, AAuxiliaryHasItsOwnPathAndNothingOfTheRanks) {
             "starting auxiliary process 'scheduler': its command line is empty");
 }
 
-// What the setup leaves is not known yet: the record has the order's own alone, and programs as
-// they were named.
+// What the setup will leave is not known yet: the record has only the order's own variables, and
+// programs as they were named.
 TEST_F(LaunchRecordTest, WithASetupTheBaseIsTheSetupsAndProgramsAreFoundLater) {
   v1::NodeLaunch order = with_auxiliary(python_launch());
   (*order.mutable_env())["LANG"] = "of the order";
@@ -258,8 +258,8 @@ TEST_F(LaunchRecordTest, TheOrderIsKeptWithoutItsFiles) {
   EXPECT_EQ(kept.ranks_size(), 2);
 }
 
-// An agent of root's has directories on its PATH that root alone may enter; a rank of another user
-// would only meet that at its exec.
+// An agent of root has directories on its PATH that only root may enter; a rank of another user
+// would find that out only at its exec.
 TEST_F(LaunchRecordTest, WhatAnotherUserMayNotExecuteIsPassedOver) {
   const UserEntry other{
       .name = "other", .home = "/", .uid = 54'321, .gid = 54'321, .groups = {54'322}};
@@ -273,7 +273,7 @@ TEST_F(LaunchRecordTest, WhatAnotherUserMayNotExecuteIsPassedOver) {
   EXPECT_EQ(resolve_program("python3", path, "/", &other).value(), open.string());
   EXPECT_EQ(resolve_program("python3", path, "/").value(), in("locked/python3"))
       << "the agent's own user may";
-  // Behind a link, the way to the target counts.
+  // For a link, the permissions on the path to the target count.
   std::filesystem::create_directories(dir_.path() / "linked");
   std::filesystem::create_symlink(dir_.path() / "locked/python3", dir_.path() / "linked/python3");
   const auto refused = resolve_program("python3", in("linked"), "/", &other);

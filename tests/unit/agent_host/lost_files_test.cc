@@ -1,5 +1,5 @@
-// Files of a run directory, or all of it, removed under a living run: by a cleaner of temporary
-// files, or by hand. Nothing of the run may live on unseen.
+// Files of a run directory, or all of it, are removed during a run: by a cleaner of temporary
+// files, or by hand. Nothing of the run may live on unnoticed.
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -30,8 +30,8 @@ class LostFiles : public ::testing::Test {
   TempDir dir_;
 };
 
-// The agent claimed the run itself, said that it had never started, and the next attempt got the
-// devices of ranks that lived.
+// Regression: the agent claimed the run itself and reported that it had never started, and the next
+// attempt got the devices of living ranks.
 TEST_F(LostFiles, ALostClaimIsNoProofThatNothingRuns) {
   for (const std::vector<std::string>& lost : std::vector<std::vector<std::string>>{
            {"claim"}, {"claim", "events"}, {"claim", "events", "launch"}}) {
@@ -58,8 +58,8 @@ TEST_F(LostFiles, ALostClaimIsNoProofThatNothingRuns) {
   }
 }
 
-// What the sweep wrote down nobody could read: it was asked for again, every second, and the run
-// never ended.
+// Regression: nobody could read what the sweep recorded. The sweep was repeated every second, and
+// the run never ended.
 TEST_F(LostFiles, ARunWhoseDirectoryIsGoneEnds) {
   HostIncarnation agent(dir_.path() / "state");
   start(agent);
@@ -86,7 +86,8 @@ TEST_F(LostFiles, ARunWhoseDirectoryIsGoneEnds) {
   EXPECT_FALSE(agent.holds());
 }
 
-// Removed before its worker could claim it: the refusal, too, was tried again every second.
+// Removed before its worker could claim it. Regression: the refusal, too, was repeated every
+// second.
 TEST_F(LostFiles, ARunWhoseDirectoryWasGoneBeforeItsClaimEnds) {
   HostIncarnation agent(dir_.path() / "state",
                         [](HostOptions& options) { options.worker = "/bin/true"; });

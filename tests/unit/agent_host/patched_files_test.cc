@@ -1,5 +1,5 @@
-// Copies of configurations and scripts with other values, and files that are missed before anything
-// starts.
+// Copies of configurations and scripts with other values, and missing files that are reported
+// before anything starts.
 #include "agent/host/patched_files.h"
 
 #include <sys/stat.h>
@@ -97,7 +97,7 @@ TEST_F(PatchedFiles, WhatIsMissingIsReportedWithTheNearestName) {
                       "' is not there on this node; nearest: '" +
                       code("configs/llama2/pretrain_llama2_7b.yaml") + "'");
 
-  // One that is only looked for: its item names the key.
+  // A file that must only exist: its item names the key.
   order_.clear_patched();
   patched(code("configs/lama2/pretrain_llama2_7b.yaml"), "").add_items()->set_at("launch.config");
   std::tie(why, text) = refusal();
@@ -112,7 +112,8 @@ TEST_F(PatchedFiles, WhatIsMissingIsReportedWithTheNearestName) {
             "launch.config: '/nowhere/at/all.yaml' is not there on this node; name one that is, or "
             "put it on a file system that every node sees");
 
-  // Below a copy of the code names are those of the code: where the copy is tells nobody anything.
+  // Below a copy of the code, messages name the files of the code, because nobody knows the path of
+  // the copy.
   order_.clear_patched();
   order_.mutable_code()->set_source("/srv/gpt");
   order_.mutable_code()->set_path(code("configs"));
@@ -122,28 +123,28 @@ TEST_F(PatchedFiles, WhatIsMissingIsReportedWithTheNearestName) {
             "patches; nearest: 'llama2/pretrain_llama2_7b.yaml'");
 }
 
-// setup: ["cp pretrain_template.py pretrain.py"]: what it copies from has nearly the same name.
+// setup: ["cp pretrain_template.py pretrain.py"]: the name of the source is almost the same.
 TEST_F(PatchedFiles, ASetupMayProvideWhatIsOnlySearchedFor) {
   order_.mutable_setup()->add_commands("cp run.sh rn.sh");
   patched(code("configs/other/made.yaml"), "").add_items()->set_at("launch.config");
   patched(code("rn.sh"), "").add_items()->set_at("launch.script");
   const auto written = write_launch_files(order_, run_, nullptr);
   EXPECT_TRUE(written) << written.error().message;
-  // What is changed is read before the setup runs.
+  // A file to be changed is read before the setup runs.
   item(patched(code("configs/lama2/pretrain_llama2_7b.yaml"), out("a.yaml")), "a", "1");
   EXPECT_EQ(refusal().second, "launch.patch: '" + code("configs/lama2/pretrain_llama2_7b.yaml") +
                                   "' is not there on this node; nearest: '" +
                                   code("configs/llama2/pretrain_llama2_7b.yaml") + "'");
 }
 
-// An image may have brought the code: what is only looked for on the node was missed there, and no
-// such job could start.
+// Regression: an image may contain the code. A file that must only exist was reported as missing on
+// the node, and no such job could start.
 TEST_F(PatchedFiles, WhatAnImageMayHaveIsNotMissedOnTheNode) {
   order_.mutable_container()->set_image("trainer:1");
   patched("/opt/trainer/train.py", "").add_items()->set_at("launch.script");
   auto written = write_launch_files(order_, run_, nullptr);
   EXPECT_TRUE(written) << written.error().message;
-  // A directory of the node's that the container sees is looked into.
+  // A directory of the node that the container sees is checked.
   order_.mutable_container()->add_mounts()->set_source(code("configs"));
   patched(code("configs/lama2"), "").add_items()->set_at("launch.config");
   EXPECT_EQ(refusal().second, "launch.config: '" + code("configs/lama2") +
@@ -173,7 +174,7 @@ TEST_F(PatchedFiles, AreWrittenWhereTheOrderMakesDirectoriesAlone) {
             std::string::npos);
 }
 
-// The script that is run is one that is still to be made.
+// The script that is run is still to be made.
 TEST_F(PatchedFiles, ACopiedScriptIsNotMissed) {
   v1::RankProcess& rank = *order_.add_ranks();
   rank.set_cwd("/");

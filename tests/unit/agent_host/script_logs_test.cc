@@ -1,5 +1,5 @@
-// What the worker tells of the ranks that a node's script starts becomes logs beside the ranks',
-// each file one.
+// What the worker reports about the ranks that a node's script starts: each of their files becomes
+// a log next to the ranks' logs.
 #include <sys/fsuid.h>
 
 #include "agent/host/auxiliary_log.h"
@@ -66,8 +66,8 @@ TEST_F(SeenScriptLogs, HaveABound) {
   EXPECT_EQ(seen().size(), 64U);
 }
 
-// Its paths are names in another tree: what is mounted has one on the node, all else is below the
-// root of its worker.
+// Paths in a container are names in another tree: a mounted path has a path on the node, and every
+// other path is below the root of its worker.
 TEST_F(SeenScriptLogs, OfAContainerAreFoundByItsMountsOrItsWorker) {
   launch_.set_boot_id("boot");
   for (const char* word :

@@ -1,4 +1,4 @@
-// The launcher shim in a run directory: which names stand there, and what the script's environment
+// The launcher shim in a run directory: which names are in it, and what the script's environment
 // has for them.
 #include "agent/host/shim_dir.h"
 
@@ -57,7 +57,8 @@ class ShimDir : public testing::Test {
   v1::NodeLaunch order_;
 };
 
-// A script may ask `command -v python`: what is not there without the shim is not there with it.
+// A script may run `command -v python`: what does not exist without the shim must not exist with
+// it.
 TEST_F(ShimDir, HasTheLaunchersAndThePythonsThatAreThere) {
   ASSERT_TRUE(make());
   EXPECT_THAT(names(), ElementsAre("msrun", "python3", "python3.11", "torchrun"));
@@ -101,7 +102,7 @@ TEST_F(ShimDir, TheLaunchRecordKnowsTheScript) {
       variables.contains("BASH_FUNC_torchrun%%=() {  [ \"$BASHPID\" = \"$$\" ] || local -x "
                          "MUSTER_SHIM_PARENT=\"$BASHPID\"\n \"$MUSTER_SHIM_DIR/torchrun\" "
                          "\"$@\"\n}"));
-  // [ -x "$(command -v python3)" ] is for a path.
+  // [ -x "$(command -v python3)" ] requires a path.
   EXPECT_FALSE(std::ranges::any_of(variables, [](const std::string& variable) {
     return variable.starts_with("BASH_FUNC_python");
   }));

@@ -1,4 +1,4 @@
-// A start whose preparation hangs, as on a file system that has gone away.
+// A start whose preparation hangs, as on a file system that is gone.
 #include <future>
 
 #include "tests/unit/agent_host/support.h"
@@ -13,7 +13,7 @@ class SlowStart : public ::testing::Test {
   ~SlowStart() override {
     EXPECT_TRUE(process::sweep_process_tag(rundir::kProcessTagVariable, run_process_tag(), 5'000));
   }
-  // The first run's hangs until go_.
+  // The preparation of the first run hangs until go_.
   void hang(HostOptions& options) {
     options.prepare = [back = back_](StartRequest request) {
       if (request.context.run == kRun) back.wait();
@@ -31,8 +31,8 @@ class SlowStart : public ::testing::Test {
   std::shared_future<void> back_ = go_.get_future().share();
 };
 
-// It was done on the agent's one loop: every job's lease ran out on a node where one job's file
-// system hung.
+// Regression: the preparation ran on the agent's only loop. Every job's lease ended on a node where
+// one job's file system hung.
 TEST_F(SlowStart, HoldsUpNoOtherRun) {
   HostIncarnation agent(dir_.path() / "state", [this](HostOptions& options) { hang(options); });
   agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exit 3")});
@@ -59,8 +59,8 @@ TEST_F(SlowStart, CanBeStoppedAndNeverStarts) {
   EXPECT_FALSE(std::filesystem::exists(dir_.path() / "ran"));
 }
 
-// Of two nodes one found the checkpoint torn, and the other was stopped for that in the middle of
-// its look: nobody confirmed it, and the job waited.
+// Regression: one of two nodes found that the checkpoint was torn, and the other one was stopped
+// while it was still reading. Nobody confirmed the finding, and the job waited.
 TEST_F(SlowStart, WhoIsStoppedWhileItReadsItsCheckpointSaysWhatItHasRead) {
   for (const bool whole : {false, true}) {
     SCOPED_TRACE(whole);

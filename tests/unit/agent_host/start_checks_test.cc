@@ -69,7 +69,7 @@ TEST(StartChecks, MissingScriptAndDirectory) {
                                "': Too many levels of symbolic links");
 }
 
-// Which key it is: the order says of launch.script's file that it has to be there.
+// The order requires that launch.script's file exists, so the key is named.
 TEST(StartChecks, TheKeyOfAFileIsNamed) {
   const TempDir dir;
   dir.write("pretrain_gpt.py", "");
@@ -129,7 +129,7 @@ TEST(StartChecks, DiskFull) {
   EXPECT_FALSE(check_room(launch, {.state_dir = "/", .min_free_bytes = 1}));
 }
 
-// `df` showed room, and the start died of "No space left on device" half-way.
+// Regression: `df` showed free space, and the start failed with "No space left on device" half-way.
 TEST(StartChecks, NoInodesLeft) {
   const TempDir dir;
   const test::SmallDisk disk(dir.path() / "disk", "size=16m,nr_inodes=64");
@@ -170,7 +170,7 @@ TEST(StartChecks, PortTaken) {
   EXPECT_NE(refusal->text.find("port " + std::to_string(ntohs(address.sin_port)) +
                                " on '127.0.0.1' is taken"),
             std::string::npos);
-  launch.set_address("192.0.2.1");  // documentation's: nobody's
+  launch.set_address("192.0.2.1");  // reserved for documentation: no node has it
   const auto foreign = check_ports(launch);
   ASSERT_TRUE(foreign);
   EXPECT_EQ(foreign->why, v1::START_FAILURE_NODE) << "another node may have the right address";
@@ -205,8 +205,8 @@ TEST(RunDirs, OutputDirectoriesWithParents) {
   EXPECT_FALSE(make_output_dirs(bad, nullptr));
 }
 
-// The least that the layout takes for a whole archive: one directory entry and the end record.
-// `word` tells them apart.
+// The least that the layout accepts as a whole archive: one directory entry and the end record.
+// `word` makes them different.
 std::string shard(const std::string& word) {
   std::string entry("PK\x01\x02", 4), end("PK\x05\x06", 4);
   entry.resize(46);
@@ -266,8 +266,8 @@ TEST(RunDirs, ResumeLinksHoldTheOneStepAndAreMadeAfresh) {
       << "the old one stays until the new one is whole";
 }
 
-// Their names are not known from the step alone: the directory was made empty, and MindFormers
-// began anew without a word.
+// Regression: their names are not known from the step alone. The directory was made empty, and
+// MindFormers silently began anew.
 TEST(RunDirs, ResumeLinksOfMindFormersAreReadFromTheFiles) {
   const TempDir dir;
   for (const char* rank : {"0", "1"}) {
@@ -300,7 +300,7 @@ TEST(RunDirs, ResumeLinksOfMindFormersAreReadFromTheFiles) {
       << gone.error().message;
 }
 
-// Of a job over two nodes the second one's directory has rank_2 and rank_3 alone: it is not torn
+// For a job over two nodes, the second node's directory has only rank_2 and rank_3; it is not torn
 // there.
 TEST(RunDirs, WhereEachNodeHasItsOwnDiskOnlyItsOwnRanksHaveToBeWhole) {
   const TempDir dir;
@@ -330,8 +330,8 @@ TEST(RunDirs, WhereEachNodeHasItsOwnDiskOnlyItsOwnRanksHaveToBeWhole) {
       << "rank_1 is not there at all";
 }
 
-// The whole had four; with checkpoint.storage: local this node has its own pipeline stage's two,
-// and was told that its checkpoint is torn.
+// Regression: the whole checkpoint had four shards. With checkpoint.storage: local this node has
+// the two of its own pipeline stage, and it was reported that the checkpoint is torn.
 TEST(RunDirs, WhereEachNodeHasItsOwnDiskPartOfTheShardsIsThere) {
   const TempDir dir;
   for (const char* part : {"00_001", "01_001"})
@@ -357,8 +357,8 @@ TEST(RunDirs, WhereEachNodeHasItsOwnDiskPartOfTheShardsIsThere) {
       testing::HasSubstr("torn: 1 of its 2 shards are whole; short or damaged: mp_rank_01_001"));
 }
 
-// A checkpoint was torn between its choice and the start: every rank failed to load it, attempt
-// after attempt.
+// Regression: a checkpoint became torn between its choice and the start. Every rank failed to load
+// it, attempt after attempt.
 TEST(RunDirs, ATornCheckpointIsNotResumedFrom) {
   const TempDir dir;
   v1::ResumeLinks resume;
@@ -389,8 +389,8 @@ TEST(RunDirs, ATornCheckpointIsNotResumedFrom) {
       << "as many as its neighbours have";
 }
 
-// A node that says which shards it has read and found torn lets the controller go on from an older
-// step; one that could not read says nothing of the checkpoint.
+// A node reports which shards it has read and found torn, so that the controller can continue from
+// an older step. A node that could not read reports nothing about the checkpoint.
 class ResumeReading : public testing::Test {
  protected:
   void SetUp() override {
@@ -458,8 +458,8 @@ TEST_F(ResumeReading, AShardThatIsNotNextToTheOthersIsNamedWithThem) {
   EXPECT_EQ(reading_.needed(), 0U) << "not there at all: of the checkpoint that says nothing";
 }
 
-// mp_rank_01 was missing in every step, so that the neighbours agreed on one shard, and half of the
-// weights were resumed from.
+// Regression: mp_rank_01 was missing in every step, so the neighbors agreed on one shard, and
+// training resumed from half of the weights.
 TEST_F(ResumeReading, TheCountOfWhenItWasWholeGoesBeforeItsNeighbours) {
   for (const char* step : {"10", "20"})
     std::filesystem::remove_all(dir_.path() / "save" / (std::string("iter_00000") + step) /
@@ -499,7 +499,7 @@ TEST_F(ResumeReading, OfMindFormersAsWell) {
 TEST_F(ResumeReading, WhatCannotBeReadIsTheNodesTroubleAlone) {
   const auto model = dir_.path() / file("20", "01");
   std::filesystem::remove(model);
-  // ELOOP: as ESTALE and EIO, it says nothing of what is there
+  // ELOOP, like ESTALE and EIO, shows nothing about what exists.
   std::filesystem::create_symlink(model.filename(), model);
   auto unread = make();
   ASSERT_FALSE(unread);
@@ -513,8 +513,8 @@ TEST_F(ResumeReading, WhatCannotBeReadIsTheNodesTroubleAlone) {
   EXPECT_EQ(failure_of(make().error()), v1::START_FAILURE_NODE);
 }
 
-// --ckpt-format torch_dcp has its tracker for a mark. The attempt that ended was writing it: every
-// checkpoint looked torn.
+// --ckpt-format torch_dcp uses its tracker as a mark. Regression: the attempt that ended was
+// writing it, and every checkpoint seemed torn.
 TEST_F(ResumeReading, ATornTrackerDoesNotTearWhatItReachedBefore) {
   dir_.write("save/iter_0000030/.metadata", "m");
   dir_.write("save/iter_0000030/__0_0.distcp", "d");
@@ -525,8 +525,8 @@ TEST_F(ResumeReading, ATornTrackerDoesNotTearWhatItReachedBefore) {
   EXPECT_FALSE(make()) << "of this one nobody did";
 }
 
-// The journal's end was lost, and records of checkpoints with it: training began anew, although
-// whole steps lay on disk.
+// Regression: the journal's end was lost, with records of checkpoints. Training began anew,
+// although whole steps were on the disk.
 TEST(ScanFirst, FindsWholeCheckpointsOfEarlierAttempts) {
   const TempDir dir;
   const auto save = [&](const std::string& attempt, const std::string& step,

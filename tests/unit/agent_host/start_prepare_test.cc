@@ -1,4 +1,5 @@
-// Threads of starts: how many there are, who waits, who is refused, and with what words.
+// Threads of starts: how many there are, which starts wait, which are refused, and with what
+// sentence.
 #include "agent/host/start_prepare.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +33,7 @@ class StartThreadsTest : public ::testing::Test {
     done.get_future().wait();
   }
   using Outcome = std::shared_ptr<std::promise<StartPrepared>>;
-  // The answer of a start with this work.
+  // The result of a start with this work.
   std::future<StartPrepared> run(std::function<StartPrepared()> work) {
     const auto outcome = std::make_shared<std::promise<StartPrepared>>();
     on_loop([&] {
@@ -41,7 +42,7 @@ class StartThreadsTest : public ::testing::Test {
     });
     return outcome->get_future();
   }
-  // Hangs until let_go(), once it has said what it is at.
+  // Hangs until let_go(), after it has announced its work.
   std::future<StartPrepared> hang(const std::string& what) {
     const auto announced = std::make_shared<std::promise<void>>();
     auto future = run([announced, what, back = back_]() -> StartPrepared {
@@ -74,8 +75,8 @@ class StartThreadsTest : public ::testing::Test {
   bool gone_ = false;
 };
 
-// A job whose file system hung was started again and again: each try left a thread behind, without
-// end.
+// Regression: a job whose file system hung was started again and again, and each try left another
+// thread.
 TEST_F(StartThreadsTest, BeyondTheBoundAStartIsTheNodesFaultAndSaysWhatHangs) {
   make(2, 0s);
   auto first = hang("making the directories of job 'a' attempt 1 ('/mnt/dead/out')");
@@ -101,7 +102,7 @@ TEST_F(StartThreadsTest, BeyondTheBoundAStartIsTheNodesFaultAndSaysWhatHangs) {
   EXPECT_EQ(name_of(fourth), "fourth") << "the threads have come back";
 }
 
-// Many starts at once are no fault.
+// Many starts at once are not refused.
 TEST_F(StartThreadsTest, OneThatComesWhileAllAreBusyWaitsItsTurn) {
   make(1, 1h);
   auto first = hang("its work");

@@ -45,8 +45,8 @@ TEST(StateDir, SecondAgentIsRefusedWithASentence) {
             std::string::npos);
 }
 
-// A killed agent's child held it until it executed its program; the next agent was refused, and
-// nobody started another.
+// Regression: a killed agent's child kept the lock until it executed its program. The next agent
+// was refused, and nobody started another one.
 TEST(StateDir, ALockThatIsLetGoOfAtOnceIsWaitedFor) {
   const TempDir dir;
   ASSERT_TRUE(StateDir::open(dir.path()));

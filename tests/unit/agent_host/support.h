@@ -1,5 +1,8 @@
-// Test ground for agent/host: a temporary state directory, a loop, and waiting for what a run has
-// come to (with a deadline, woken by the host).
+// Helpers for tests of agent/host: a temporary state directory, a loop, and waits for what a run
+// should become. A test owns them. Helpers run on the test's thread, the Host on the thread of the
+// loop.
+//
+// Waits have a deadline, and the host wakes them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -52,20 +55,19 @@ inline std::string read_text(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Beside the test's own binary.
+// In the same directory as the test's own binary.
 inline std::filesystem::path worker_binary() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "muster-worker";
 }
 
-// The process's own: another test binary that runs beside this one sweeps by the process tag, and a
-// process tag is cluster, job, attempt and node.
+// Unique for this process. Another test binary that runs in parallel sweeps by the process tag, and
+// a process tag consists of cluster, job, attempt and node.
 inline const ClusterId kCluster{"c-test-" + std::to_string(::getpid())};
 inline const NodeName kNode{"n1"};
 inline const RunKey kRun{JobId("0123456789abc"), AttemptNo(1)};
 
-// One life of an agent's host on a state directory. Every test ends with no process of its process
-// tag
-// left.
+// One incarnation of an agent's host on a state directory. Every test ends with no process left
+// that has its process tag.
 class HostIncarnation {
  public:
   explicit HostIncarnation(const std::filesystem::path& state_dir,
@@ -126,7 +128,7 @@ class HostIncarnation {
     on_loop([&] { found = host_->seen(run) != nullptr; });
     return found;
   }
-  // Reconciles like the agent does, for as long as something changes, until `good` or the deadline.
+  // Waits until `good` or the deadline, and checks again after every change.
   bool wait_for(const std::function<bool(const RunSeen&)>& good,
                 std::chrono::seconds most = std::chrono::seconds(10), const RunKey& run = kRun) {
     const auto deadline = std::chrono::steady_clock::now() + most;
@@ -170,7 +172,7 @@ class HostIncarnation {
   std::vector<std::string> troubles_;
 };
 
-// A launch of `ranks` shells that run `script`, with the run's working directory `cwd`.
+// A launch of `ranks` shells that run `script`; the run's working directory is `cwd`.
 inline v1::NodeLaunch shell_launch(const std::filesystem::path& cwd, const std::string& script,
                                    std::uint32_t ranks = 1) {
   v1::NodeLaunch launch;
@@ -195,9 +197,9 @@ inline v1::NodeLaunch shell_launch(const std::filesystem::path& cwd, const std::
 inline std::string run_process_tag() {
   return rundir::process_tag(kCluster, kRun.first, kRun.second, kNode);
 }
-// Processes of the run. One in the middle of its exec shows no process tag, and "started" does not
-// say
-// that it is through: looked at again until none is.
+// How many processes of the run live. A process in the middle of its exec shows no process tag, and
+// "started" does not mean that its exec is over. So the scan is repeated until there is no such
+// process.
 inline std::size_t living() {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   for (;;) {

@@ -1,4 +1,5 @@
-// Records that cannot be read, or hold what no message may: a run ends all the same.
+// Records that cannot be read, or that contain what no message may contain: a run ends all the
+// same.
 #include <algorithm>
 #include <chrono>
 
@@ -9,8 +10,8 @@
 namespace muster::agent {
 namespace {
 
-// What the agent would do now, done, until there is nothing left to do. A sweep is asked for until
-// it is over; nothing else is asked for many times.
+// Performs the agent's actions until there are none left. A sweep is repeated until it is over; no
+// other action is repeated many times.
 void reconcile_to_the_end(HostIncarnation& agent) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   std::ptrdiff_t most = 5;
@@ -29,9 +30,9 @@ void reconcile_to_the_end(HostIncarnation& agent) {
   FAIL() << "the same is asked for again and again";
 }
 
-// Its PATH was in the sentence of the refusal, the sentence in the agent's own file, and the file
-// could not be read by the agent itself: it refused the run again every second, and the job never
-// ended.
+// Regression: the agent's PATH was in the sentence of the refusal, the sentence was in the agent's
+// own file, and the agent could not read that file. It refused the run again every second, and the
+// job never ended.
 TEST(Unreadable, APathThatIsNotTextIsInARefusalThatCanBeReadAgain) {
   const TempDir dir;
   const std::string path = "/nowhere/\xff";
@@ -54,8 +55,8 @@ TEST(Unreadable, APathThatIsNotTextIsInARefusalThatCanBeReadAgain) {
   EXPECT_TRUE(agent.seen().swept);
 }
 
-// And one that runs, from a state directory of such a name: its launch record must be readable to
-// the worker.
+// The same for a run that starts, from a state directory with such a name: the worker must be able
+// to read its launch record.
 TEST(Unreadable, ARunWithSuchPathsRuns) {
   const TempDir dir;
   HostIncarnation agent(dir.path() / "state\xff",
@@ -69,8 +70,8 @@ TEST(Unreadable, ARunWithSuchPathsRuns) {
   EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).rank_log(0)), "here\n");
 }
 
-// The agent's own file is damaged: what it cannot write down, it knows for as long as it lives, and
-// the run ends.
+// The agent's own file is damaged: it remembers what it cannot write as long as it lives, and the
+// run ends.
 TEST(Unreadable, ARunWithADamagedMarkFileEnds) {
   for (const std::string& damage :
        {std::string("not a frame of ours"), io::encode_frame("\x22\x7f")}) {

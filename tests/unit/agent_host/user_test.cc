@@ -1,6 +1,6 @@
-// Ranks that run as another user than the agent: who they are, what they may write, and that the
-// run directory stays closed to them. An attempt's exits are what the controller believes; a rank
-// must not be able to write them.
+// Ranks that run as another user than the agent: which user, what they may write, and that they
+// have no access to the run directory. The controller believes an attempt's exits, so a rank must
+// not be able to write them.
 #include <sys/stat.h>
 
 #include "agent/host/start_checks.h"
@@ -17,7 +17,7 @@ TEST(AnotherUser, RunsAsHimAndCannotTouchTheRunDirectory) {
   const auto user = find_user(kOther);
   ASSERT_TRUE(user) << user.error().message;
   const TempDir dir;
-  // the working directory; the state directory below closes itself
+  // The working directory; the state directory below restricts itself.
   std::filesystem::permissions(dir.path(), static_cast<std::filesystem::perms>(0755));
   const rundir::RunLayout run(dir.path() / "state/runs" / (kRun.first.str() + ".1"));
   const std::string root = run.root().string();
@@ -72,7 +72,7 @@ TEST(AnotherUser, RunsAsHimAndCannotTouchTheRunDirectory) {
 }
 
 TEST(AnotherUser, NeedsRootAndSaysSo) {
-  // As an agent that is not root: all threads of this process change, and change back.
+  // Acts as an agent that is not root: all threads of this process change, and change back.
   const bool root = ::geteuid() == 0;
   if (root) {
     ASSERT_EQ(::seteuid(find_user(kOther)->uid), 0);

@@ -1,5 +1,7 @@
-// A controller's end of AgentService.Connect on a unix socket, that says only what a test tells it
-// to. Records all that it hears.
+// A controller's end of AgentService.Connect on a unix socket, which sends only what a test orders.
+// A test owns it. Calls run on gRPC's threads; the other functions run on the test's thread.
+//
+// It records all requests.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -51,7 +53,7 @@ class FakeController final : public v1::AgentService::Service {
     return grpc::Status::OK;
   }
 
-  // The first request that fits, among all that were and will be heard until the deadline.
+  // Returns the first request that fits, among all past requests and those until the deadline.
   std::optional<v1::ConnectRequest> wait_for(
       const std::function<bool(const v1::ConnectRequest&)>& fits,
       std::chrono::seconds most = std::chrono::seconds(10)) {

@@ -226,8 +226,8 @@ TEST_F(LinkTest, RefusalIsHandedOnWithItsSentenceAndRetriedSlowly) {
   EXPECT_TRUE(wait_for("refused: the name is held", 3));
 }
 
-// Whether an agent is another cluster's was read out of the sentence: any refusal that spoke of
-// clusters ended the agent.
+// Regression: whether an agent belongs to another cluster was read from the text of the refusal.
+// Any refusal that mentioned clusters ended the agent.
 TEST_F(LinkTest, ARefusalIsWhatItsCodeSaysAndNotItsSentence) {
   serve([](FakeController::Stream&, const v1::ConnectRequest&) {
     return grpc::Status(grpc::StatusCode::UNAUTHENTICATED,

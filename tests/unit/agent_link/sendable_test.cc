@@ -21,7 +21,7 @@ using google::protobuf::Message;
 using google::protobuf::MessageFactory;
 using google::protobuf::Reflection;
 
-// One byte that is of no character, between some that are.
+// One byte that belongs to no character, between some valid characters.
 const std::string kBad = "m\xc3\xbc\xff.";
 const std::string kGood = "m\xc3\xbc?.";
 
@@ -33,14 +33,14 @@ void put_text(Message& message, const Reflection& reflection, const FieldDescrip
   }
 }
 
-// Every field that holds text, in as many messages as the choices (oneof) ask for: each way through
-// them is in one.
+// Every field that contains text, in as many messages as the choices (oneof) require: each choice
+// occurs in one message.
 std::vector<std::unique_ptr<Message>> filled(const Descriptor* type) {
   std::vector<std::unique_ptr<Message>> all;
   const auto fresh = [type] {
     return std::unique_ptr<Message>(MessageFactory::generated_factory()->GetPrototype(type)->New());
   };
-  const auto whole = [&](std::size_t index) -> Message& {  // all without the choices
+  const auto whole = [&](std::size_t index) -> Message& {  // all fields outside of choices
     while (all.size() <= index) all.push_back(fresh());
     return *all[index];
   };
@@ -78,7 +78,7 @@ std::vector<std::unique_ptr<Message>> filled(const Descriptor* type) {
   return all;
 }
 
-// Calls `visit` for each text in it.
+// Calls `visit` for each text in the message.
 void each_text(const Message& message,
                const std::function<void(const FieldDescriptor&, const std::string&)>& visit) {
   const Reflection& reflection = *message.GetReflection();
@@ -99,8 +99,9 @@ void each_text(const Message& message,
   }
 }
 
-// One byte in the name of a shard made the heartbeat unreadable: the stream ended, and at each
-// reconnect the same heartbeat went first. A field of tomorrow is fed here as those of today are.
+// Regression: one byte in the name of a shard made the heartbeat unreadable. The stream ended, and
+// after each reconnect the same heartbeat was sent first. Future fields are tested here
+// automatically.
 TEST(Sendable, NoFieldOfAnOutgoingMessageCanMakeItUnreadable) {
   const google::protobuf::LogSilencer quiet;
   for (const Descriptor* type :
@@ -128,9 +129,8 @@ TEST(Sendable, NoFieldOfAnOutgoingMessageCanMakeItUnreadable) {
   }
 }
 
-// A save directory of 60,000 shards made a heartbeat of more than a message's bound: the stream
-// ended,
-// came back, and ended at once again.
+// Regression: a save directory of 60,000 shards made a heartbeat larger than the bound of a
+// message. The stream ended, was opened again, and ended at once.
 TEST(TrimHeartbeat, OneJobsShardsGoAndTheOthersStay) {
   v1::Heartbeat heartbeat;
   const auto add = [&heartbeat](const char* job, int shards) {

@@ -89,7 +89,8 @@ TEST_F(Book, ReadingsOfAProbe) {
   EXPECT_FALSE(book_.readings()[0].has_memory_used_mib());
 }
 
-// A card that the tool did not show for once would have made the node smaller, and back.
+// Without this rule, a card that the tool did not show once would make the node smaller, and then
+// larger again.
 TEST_F(Book, ACardIsGoneWhenTwoProbesSaySo) {
   EXPECT_FALSE(book_.take(without(cards(3), 1)));
   EXPECT_EQ(text(book_.readings()), "0:OK; 1:BAD (the tools do not show it any more); 2:OK; ");
@@ -118,7 +119,7 @@ TEST_F(Book, AToolThatFailsTakesNoDevicesAway) {
   EXPECT_EQ(text(book_.readings()), "0:OK; 1:OK; 2:OK; ");
 }
 
-// npu-smi was removed by an upgrade of the driver: the node must not turn into CPU slots.
+// An upgrade of the driver removed npu-smi: the node must not turn into CPU slots.
 TEST_F(Book, ANodeWithCardsDoesNotTurnIntoCpuSlots) {
   Probed slots;
   slots.devices.resize(8);
@@ -164,7 +165,7 @@ TEST(DeviceBook, TheFirstDevicesThatAreSeenAreReportedAtOnce) {
   EXPECT_EQ(announced(book), 2U);
 }
 
-// What a book that was told `before` announces after a restart of the agent.
+// What a book that knew `before` announces after a restart of the agent.
 class RestoredBook : public testing::Test {
  protected:
   void restore(const Probed& before, bool this_boot) {
@@ -217,8 +218,8 @@ TEST_F(RestoredBook, OtherFindingsAreReported) {
   EXPECT_EQ(inventory.devices_size(), 2);
 }
 
-// Cards do not go while the machine is up; after a reboot they may be others in the same slots,
-// with other addresses.
+// Cards do not disappear while the machine is up. After a reboot, other cards may be in the same
+// slots, with other addresses.
 TEST_F(RestoredBook, OfAnotherBootNothingIsKept) {
   Probed slots, bare = cards(2);
   slots.devices.resize(2);

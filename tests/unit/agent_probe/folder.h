@@ -1,4 +1,5 @@
-// A folder that goes with the test, and tools in it.
+// A temporary directory for a test, and stand-in tools in it. A test owns it, and its destructor
+// removes the directory. It runs on the test's thread.
 #pragma once
 
 #include <stdlib.h>
@@ -27,7 +28,7 @@ class Folder {
     std::filesystem::create_directories((path_ / name).parent_path());
     std::ofstream(path_ / name) << text;
   }
-  // A stand-in of tests/support/probe under a tool's name.
+  // Copies a stand-in of tests/support/probe to a tool's name.
   void tool(const std::string& name, const std::string& stand_in) const {
     std::filesystem::copy_file(stand_ins() / stand_in, path_ / name,
                                std::filesystem::copy_options::overwrite_existing);

@@ -31,7 +31,7 @@ bool set_up(const char* name) {
   return ::ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0;
 }
 
-// In a network of the thread's own, which has a loopback that is down.
+// Runs in a network namespace of the thread's own, whose loopback is down.
 TEST(InterfaceNews, ComesWhenAnInterfaceGoesUp) {
   bool allowed = true;
   std::thread([&] {
@@ -53,7 +53,7 @@ TEST(InterfaceNews, ComesWhenAnInterfaceGoesUp) {
   if (!allowed) GTEST_SKIP() << "this user may make no network of its own";
 }
 
-// 10.0.0.0/8 by the loopback.
+// Adds a route to 10.0.0.0/8 through the loopback.
 bool add_route() {
   const io::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   rtentry route{};

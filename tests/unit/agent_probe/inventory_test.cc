@@ -40,7 +40,7 @@ TEST(Inventory, CpusAreTheCoresOfThisProcess) {
   EXPECT_EQ(inventory.cpus(), 1U);
 }
 
-// A list as getifaddrs() gives it: one entry an address.
+// A list as getifaddrs() returns it: one entry for each address.
 class InterfaceList {
  public:
   InterfaceList& add(const std::string& name, const std::string& address, unsigned flags = IFF_UP) {
@@ -104,7 +104,7 @@ TEST(Interfaces, NamesThatAreNoText) {
   EXPECT_EQ(list.text(), "e?? 10.1.1.5; ");
 }
 
-// Routes go through interfaces that have no address, too.
+// Routes may use interfaces without an address, too.
 TEST(Links, ThatAreUpByTheirIndex) {
   sockaddr_ll number{};
   number.sll_family = AF_PACKET;

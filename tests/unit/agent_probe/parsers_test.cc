@@ -1,4 +1,4 @@
-// The small words of device tools, one row each.
+// The small values in the output of device tools, one row each.
 #include <gtest/gtest.h>
 
 #include "agent/probe/card_network.h"

@@ -26,7 +26,7 @@ class Probe : public testing::Test {
   }
   void TearDown() override { ::unsetenv("MUSTER_RECORDED"); }
 
-  // Enough for any machine where tools end by themselves.
+  // Long enough for any machine where tools end by themselves.
   [[nodiscard]] ProbeOptions options() const {
     return {.cores = 3,
             .path = folder_.path().string() + ":/usr/bin:/bin",
@@ -112,8 +112,8 @@ TEST_F(Probe, WhatWasWrittenDownIsNotAsked) {
   EXPECT_EQ(text(probe_devices(tools_, slots)), "0 cpu '' ok\n");
 }
 
-// A node whose cards cannot be seen must not get their jobs as CPU slots: no devices, and one
-// sentence that says why.
+// A node whose cards cannot be seen must not get their jobs as CPU slots: it announces no devices,
+// and one sentence with the reason.
 TEST_F(Probe, AToolThatIsNoUse) {
   machine("910b_alarm");
   struct Row {
@@ -175,7 +175,7 @@ TEST_F(Probe, AddressToolThatHangs) {
                           }())
                 .devices.size(),
             3U);
-  options.each = milliseconds(3000);  // the good tool needs some
+  options.each = milliseconds(3000);  // the good tool needs some time
   const Probed probed = probe_devices(tools_, options);
   ASSERT_EQ(probed.devices.size(), 4U) << text(probed);
   EXPECT_TRUE(probed.devices[0].addresses.empty());
@@ -233,7 +233,7 @@ std::string own_name() {
   return name;
 }
 
-// As in a container, where a pid of the host may be anybody's here.
+// As in a container, where a pid of the host may be any process's pid.
 TEST(Occupants, OursAreNoStrangers) {
   const pid_t own = ::getpid();
   const auto left = [&](Occupant one, bool ours) {
@@ -259,8 +259,8 @@ TEST(Occupants, OursAreNoStrangers) {
   EXPECT_EQ(occupants.size(), 1U);
 }
 
-// In a container the tool's pids of our own ranks say nothing: a card was a stranger's until the
-// next look, and the job's next attempt waited for that.
+// Regression: in a container, the tool's pids of muster's own ranks have no meaning. A card counted
+// as occupied until the next probe, and the job's next attempt waited for that.
 TEST(Occupants, WhatIsUnknownOnACardOfOurs) {
   constexpr pid_t kElsewhere = 0x7FFFFFFE;
   const pid_t own = ::getpid();
@@ -307,8 +307,8 @@ TEST(Occupants, WhatIsUnknownOnACardOfOurs) {
   }
 }
 
-// A job that had just ended was taken for a stranger until the next look: its restart had to wait
-// for that.
+// Regression: a job that had just ended counted as an occupant until the next probe, and its
+// restart waited for that.
 TEST(Occupants, WhatHasEndedMeanwhileOccupiesNothing) {
   constexpr pid_t kGone = 0x7FFFFFFF;
   const auto left = [](bool ours, bool sees_all) {
@@ -342,7 +342,7 @@ TEST(OwnProcesses, AndWhatTheyHaveStarted) {
   EXPECT_FALSE(own.holds(::getpid()));
 }
 
-// What the tool shows of a rank may be read after its end.
+// The tool's output about a rank may be read after the rank's end.
 TEST(OwnProcesses, DevicesOfRunsThatAreOrWereThereDuringAProbe) {
   OwnProcesses own;
   own.set({}, {1});

@@ -76,8 +76,8 @@ TEST_F(ProberTest, OnceWithoutAnInterval) {
   EXPECT_EQ(probes_.all().size(), 1U);
 }
 
-// A tool that hangs would have kept the agent from leaving for as long as it may take, and outlived
-// it.
+// Regression: a hanging tool delayed the agent's end by the tool's whole time limit, and outlived
+// the agent.
 TEST_F(ProberTest, StopEndsAToolThatHangs) {
   folder_.tool("npu-smi", "hang");
   const std::string pipe = folder_.file("pid");

@@ -1,8 +1,14 @@
-// One machine's tools as recorded in tests/fixtures/probe/NAME.txt: "# ..." lines say where it is
-// from; "== TOOL ARGUMENTS" opens what that call prints, whose last line may be "=> status N"; "==
-// /etc/hccn.conf" and "== numa" are files; "== expected" is what we make of it (MUSTER_REWRITE=1
-// writes it anew: read the difference before keeping it). The same files feed the stand-in tools of
-// tests/support/probe.
+// One machine's tools as recorded in tests/fixtures/probe/NAME.txt. A test owns it. It runs on the
+// test's thread.
+//
+// The file has these sections:
+// - "# ..." lines name the source of the recording.
+// - "== TOOL ARGUMENTS" begins what that call prints. Its last line may be "=> status N".
+// - "== /etc/hccn.conf" and "== numa" are files.
+// - "== expected" is what muster makes of the recording. MUSTER_REWRITE=1 writes it anew; read the
+//   difference before you keep it.
+//
+// The same files feed the stand-in tools of tests/support/probe.
 #pragma once
 
 #include <algorithm>
@@ -58,7 +64,7 @@ class Recorded {
     return at == sections_.end() ? "" : at->second;
   }
   void set(const std::string& title, std::string text) { sections_[title] = std::move(text); }
-  // The call ends like this instead.
+  // Makes the call end with this reason instead.
   void set_why(const std::string& title, std::string why) { why_[title] = std::move(why); }
 
   [[nodiscard]] Ask ask() const {

@@ -1,4 +1,4 @@
-// Every recorded machine: what we make of it, and of every beginning of it.
+// Every recorded machine: what muster makes of its output, and of every beginning of its output.
 #include "recorded.h"
 
 #include <gtest/gtest.h>
@@ -47,8 +47,8 @@ TEST(Recorded, EveryMachineIsWhatItsFileSays) {
   }
 }
 
-// No beginning of an output makes a device that is not there, a number twice, or a crash; a tool
-// that was stopped in the middle is always said to have been.
+// No beginning of an output leads to a device that does not exist, to a number twice, or to a
+// crash. A tool that was stopped in the middle is always reported as stopped.
 TEST(Recorded, EveryBeginningOfATable) {
   for (const std::string& name : machines()) {
     const Recorded whole(name);
@@ -73,7 +73,7 @@ TEST(Recorded, EveryBeginningOfATable) {
   }
 }
 
-// A row that was cut off is no row: its numbers would be others.
+// A row that was cut off does not count, because its numbers would be wrong.
 TEST(Recorded, EveryBeginningOfATableHasOnlyWholeChips) {
   for (const std::string& name : machines()) {
     const std::string text = Recorded(name).section("npu-smi info");
@@ -116,7 +116,7 @@ TEST(Recorded, EveryBeginningThroughEveryParser) {
   EXPECT_GT(values, 50'000U) << "the parsers read nothing";
 }
 
-// Bytes that are no text, in the place of each character of a table.
+// Replaces each character of a table by bytes that are not text.
 TEST(Recorded, EveryByteReplaced) {
   const Recorded machine("910b_alarm");
   const std::string text = machine.section("npu-smi info");

@@ -1,5 +1,5 @@
 // The kernel's routes: its messages as recorded, cut off, damaged and in great numbers; and a dump
-// of this machine's own.
+// of this machine's own routes.
 #include "agent/probe/routes.h"
 
 #include <gmock/gmock.h>
@@ -133,7 +133,8 @@ TEST(Routes, OtherTablesAreNotRead) {
   EXPECT_THAT(dump.routes().routes, IsEmpty());
 }
 
-// Whatever comes: no read behind its end (the sanitizers look), no route that was not told.
+// For any input: no read beyond its end (the sanitizers check this), and no route that the input
+// does not contain.
 TEST(Routes, CutOffOrDamagedAnywhere) {
   const std::vector<std::byte> whole = bytes(std::string(kV4) + kV6);
   RouteDump all(kLinks);
@@ -173,7 +174,7 @@ TEST(Routes, AnErrorIsNone) {
   EXPECT_EQ(dump.take({}), Then::Failed);
 }
 
-// 10.H.L.0/24 by a gateway: what a router has, or a node of a large container network.
+// 10.H.L.0/24 through a gateway: what a router has, or a node of a large container network.
 std::vector<std::byte> routed(std::size_t number) {
   constexpr std::string_view kOne =
       "3c00000018002200000000008e09000002180000fe0300010000000008000f00fe000000080001000aHHLL000800"

@@ -1,4 +1,4 @@
-// Somebody else's programs, at their worst.
+// External programs, at their worst.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -21,7 +21,7 @@ const std::vector<std::string> kEnv = {"PATH=/usr/bin:/bin", "LANG=C"};
 ToolLimits patient() { return {.each = milliseconds(60'000), .total = milliseconds(120'000)}; }
 
 bool gone(pid_t pid) {
-  // of a stranger here: nothing but whether it is there is asked
+  // It is not a child of this process; only its existence is checked.
   const auto handle = process::Pidfd::open_child(pid);
   if (!handle) return true;
   pollfd wait{.fd = handle->fd(), .events = POLLIN, .revents = 0};
@@ -85,7 +85,7 @@ TEST(ToolRunner, NoShellAndOnlyTheEnvironmentGiven) {
   EXPECT_EQ(answers[1].output, "PATH=/usr/bin:/bin\nA=1\n");
 }
 
-// Each waits for the other: together they end, one after the other they never would.
+// Each tool waits for the other: they end only if they run in parallel.
 TEST(ToolRunner, SoManyAtOnceAndNoMore) {
   const Folder folder;
   for (const char* name : {"a", "b"}) ASSERT_EQ(::mkfifo(folder.file(name).c_str(), 0600), 0);
@@ -109,7 +109,7 @@ TEST(ToolRunner, OneThatHangsIsEndedWithItsChildren) {
   process::ToolRunner tools;
   auto env = kEnv;
   env.push_back("MUSTER_PID_FILE=" + folder.file("pid"));
-  // Its second call comes after its child is known, so that the child is there when it is ended.
+  // Its second call comes after its child is known, so that the child exists when it is ended.
   const ToolRequest hang{(stand_ins() / "hang").string(), {}};
   for (int wait_ms = 100; pid_in(folder.file("pid")) == 0 && wait_ms < 60'000; wait_ms *= 2) {
     const auto answers =
@@ -169,8 +169,8 @@ TEST(ToolRunner, NobodyWaitsAnyMore) {
   ::close(ends[1]);
 }
 
-// A driver that hangs holds its caller through SIGKILL. It is left behind, not waited for, not
-// started again until it is gone.
+// A hanging driver keeps its caller alive even after SIGKILL. The runner leaves such a tool alone:
+// it does not wait for it, and does not start it again until it is gone.
 TEST(ToolRunner, OneThatDoesNotDie) {
   const Folder folder;
   ASSERT_EQ(::mkfifo(folder.file("release").c_str(), 0600), 0);

@@ -57,8 +57,8 @@ TEST(DiskView, knows_the_file_system_of_what_is_not_there_yet) {
   EXPECT_EQ(device_of("relative-and-not-there"), 0U);
 }
 
-// MindFormers' file with a header longer than what a head gives: it never counted as whole, and
-// nothing was resumed from it.
+// Regression: MindFormers' file with a header longer than what head() returns never counted as
+// whole, and nothing resumed from it.
 TEST(DiskView, gives_a_layout_what_it_needs_of_long_headers) {
   const test::TempDir dir;
   std::string header = R"({"__metadata__":{"note":")" + std::string(2 << 20, 'x') +

@@ -14,7 +14,7 @@ TEST(Evidence, the_last_line_of_a_traceback_whatever_its_exception_is_called) {
             "[rank3]: my.Oops: no (x.py:1, in f)");
 }
 
-// `why` named the exception and left where it came from to be looked for.
+// Regression: `why` named the exception, but not where it was raised.
 TEST(Evidence, the_last_frame_is_where_it_came_from) {
   const std::string head =
       "Traceback (most recent call last):\n  File \"/a/train.py\", line 9, in <module>\n    "
@@ -33,8 +33,8 @@ TEST(Evidence, the_last_frame_is_where_it_came_from) {
   EXPECT_TRUE(cut.ends_with("xxx (/a/train.py:9, in <module>)"));
 }
 
-// A program's error stood before what Python met while it cleaned up behind it, of the same rank:
-// the last one was named.
+// Regression: a program's error was followed by errors that Python met during its cleanup of the
+// same rank, and `why` named the last of these.
 TEST(Evidence, what_was_ignored_is_no_cause) {
   const std::string ignored =
       "Exception ignored in: <function Pool.__del__ at 0x7f>\nTraceback (most recent call last):\n "
@@ -54,8 +54,8 @@ TEST(Evidence, what_was_ignored_is_no_cause) {
   EXPECT_EQ(alone.kind, v1::EVIDENCE_KIND_UNSPECIFIED);
 }
 
-// rich and loguru paint theirs; the painted line was none, and what was left of the paint was
-// quoted.
+// rich and loguru color their output. Regression: a colored line was not recognized as an error,
+// and color codes were quoted.
 TEST(Evidence, paint_hides_no_error) {
   EXPECT_EQ(best_evidence("\x1b[1;31mRuntimeError: bad\x1b[0m shape\x1b[K\nstep 3\n"),
             "RuntimeError: bad shape");

@@ -1,5 +1,6 @@
-// Save directories and success files on file systems that do not answer. A dead NFS server of one
-// job stopped the agent's one watch thread: no run's logs, steps or ends were told any more.
+// Save directories and success files on file systems that do not answer. Regression: a dead NFS
+// server of one job blocked the agent's only watch thread, and no run's logs, steps or ends were
+// reported any more.
 #include <algorithm>
 #include <atomic>
 #include <set>
@@ -10,11 +11,11 @@
 namespace muster::agent {
 namespace {
 
-// Outlives the watch: threads that hang have it.
+// Outlives the watch, because hanging threads use it.
 class Disk {
  public:
-  // Whoever asks for something below `path` waits; in list() after the look itself, so that what it
-  // brings is what was there before.
+  // A caller that uses something below `path` waits. list() waits after it has read the directory,
+  // so its result is the state before the hang.
   void hang(const std::string& path) {
     const std::scoped_lock lock(mutex_);
     hung_.insert(path);
@@ -90,7 +91,7 @@ class WatchHang : public WatchTest {
     disk_->answer();
     WatchTest::TearDown();
     watch_.reset();
-    // The threads own what they use, but a test leaves none behind.
+    // The threads own what they use, but a test leaves no thread running.
     EXPECT_TRUE(eventually([&] { return disk_->inside() == 0 && disk_.use_count() <= 3; }))
         << disk_.use_count();
   }
@@ -100,7 +101,7 @@ class WatchHang : public WatchTest {
     start();
   }
 
-  // A run of its own, which saves into file system `device`.
+  // A run that saves into file system `device`.
   struct Run {
     RunKey key;
     std::filesystem::path save;
@@ -128,7 +129,7 @@ class WatchHang : public WatchTest {
       return shard.step() == step && shard.sealed();
     });
   }
-  // First step, progress, checkpoints, the end of a rank, the sweep: all of it goes on.
+  // Checks that first step, progress, checkpoints, the end of a rank and the sweep all still work.
   void expect_alive(const Run& run) {
     run.rank->write(line(1));
     EXPECT_TRUE(comes(run.key, [](const Reports& reports) {
@@ -157,9 +158,9 @@ TEST_F(WatchHang, a_dead_file_system_holds_up_no_other_runs_and_no_logs) {
   ASSERT_TRUE(eventually([&] { return disk_->asked(bad.save.string()) > 1; }))
       << "its file system is known by now";
   disk_->hang(dir_.path() / "nfs-a");
-  write_checkpoint(bad.save, 5);  // makes it look
+  write_checkpoint(bad.save, 5);  // makes the watch scan it
   ASSERT_TRUE(hangs(1));
-  // looks on a thread of its own the first time: where it is nobody knows yet
+  // Its first scan uses a thread of its own, because its file system is not known yet.
   const Run neighbour = run("neighbour", 'a');
   ASSERT_TRUE(hangs(2));
   expect_alive(run("good", 'b'));
@@ -192,7 +193,7 @@ TEST_F(WatchHang, is_logged_once_a_file_system) {
     return text.find("job 'one'") != std::string::npos;
   };
   EXPECT_EQ(std::ranges::count_if(troubles(), of_one), 1);
-  disk_->answer();  // from here on a look that takes 1 ms is told anew
+  disk_->answer();  // from here on, a scan that takes 1 ms counts as a new hang
   write_checkpoint(one.save, 5);
   EXPECT_TRUE(eventually([&] { return sealed(one, 5); }));
 }
@@ -293,7 +294,7 @@ TEST_F(WatchHang, only_a_rank_that_ended_well_waits_for_the_success_file) {
   ASSERT_TRUE(hangs(2));
   watch_->rank_ended(failed.key, RankNo(0), true);
   EXPECT_TRUE(comes(failed.key, [](const Reports& reports) { return reports.ends.size() == 1; }));
-  std::ofstream(file) << "done";  // after the look that is out
+  std::ofstream(file) << "done";  // after the scan that is in progress
   watch_->rank_ended(well.key, RankNo(0), false);
   expect_alive(run("good", 'b'));
   EXPECT_TRUE(reports(well.key).ends.empty());

@@ -1,14 +1,14 @@
-// The bytes before the parser, kept over a restart of the agent: by them a log that was truncated
-// meanwhile is known for another one.
+// The bytes before the parser's position, kept over a restart of the agent: they show that a log
+// was truncated and replaced in the meantime.
 #include "agent/watch/cursor_file.h"
 #include "tests/unit/agent_watch/log_file_ground.h"
 
 namespace muster::agent {
 namespace {
 
-// It began with the same 256 bytes, as programs do, and had grown longer than it was: nothing
-// showed that it was another log, and the controller got the end of the new one glued to the
-// beginning of the old.
+// Regression: the new log began with the same 256 bytes, as programs do, and was already longer
+// than the old one. Nothing showed that it was another log. The controller got the end of the new
+// log appended to the beginning of the old one.
 TEST_F(LogFileTest, truncated_while_no_agent_ran_begun_alike_and_grown_longer) {
   const std::string banner(1000, '=');
   for (const std::string unfinished : {"", "half a li"}) {

@@ -1,4 +1,4 @@
-// Test ground for LogFile.
+// The test fixture for LogFile. gtest creates it for each test. It runs on the test's thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace muster::agent {
 
-// One rank's log, an agent that may be started again, a controller that keeps what it gets.
+// One rank's log, an agent that can be restarted, and a controller that keeps what it gets.
 class LogFileTest : public testing::Test {
  protected:
   void restart() {
@@ -53,7 +53,7 @@ class LogFileTest : public testing::Test {
   const std::filesystem::path log_ = dir_.path() / "rank-0.log",
                               cursor_ = dir_.path() / "rank-0.cursor";
   std::unique_ptr<LogFile> file_;
-  std::uint64_t end_ = 0;  // the controller's
+  std::uint64_t end_ = 0;  // end of the controller's copy
   std::string kept_;
   std::vector<Gap> gaps_;
 };

@@ -30,7 +30,7 @@ TEST_F(LogFileTest, a_truncation_begins_a_new_segment_behind_all_that_was_seen) 
   parse();
   ship();
   rank.write("three\n");
-  parse();  // seen, not shipped
+  parse();  // read, not shipped
   rank.truncate();
   rank.write("four\n");
   parse();
@@ -52,7 +52,7 @@ TEST_F(LogFileTest, a_truncated_log_that_grew_longer_than_it_was_is_recognised) 
   parse();
   ship();
   EXPECT_EQ(kept_, "line 1\nline 2, much longer than the first\n");
-  EXPECT_EQ(gaps_, (std::vector<Gap>{{7, 7, kTruncatedReason}}));  // how much was lost nobody knows
+  EXPECT_EQ(gaps_, (std::vector<Gap>{{7, 7, kTruncatedReason}}));  // the lost amount is unknown
 }
 
 TEST_F(LogFileTest, truncated_while_no_agent_ran) {
@@ -67,7 +67,7 @@ TEST_F(LogFileTest, truncated_while_no_agent_ran) {
   rank.write("after, longer\n");
   restart();
   parse();
-  ship();  // the controller has not spoken: nothing may go
+  ship();  // the controller has not answered: nothing may be sent
   EXPECT_EQ(kept_, "before\n");
   connect();
   ship();
@@ -145,7 +145,7 @@ TEST_F(LogFileTest, the_soft_cap_punches_only_what_the_controller_has_synced) {
   rank.write(truth);
   parse();
   ship(64 << 10);
-  EXPECT_EQ(file_->trim(64 << 10).value(), 0u);  // sent is not synced
+  EXPECT_EQ(file_->trim(64 << 10).value(), 0u);  // sent does not mean synced
   const std::uint64_t before = blocks(log_);
   connect();
   const std::uint64_t went = file_->trim(64 << 10).value();
@@ -185,7 +185,7 @@ TEST_F(LogFileTest, the_hard_cap_loses_the_oldest_and_says_so_even_after_a_resta
   EXPECT_EQ(kept_, truth.substr(gaps_[0].to));
 }
 
-// A look after the first took a block of them: its end was rounded up.
+// Regression: a later check freed a block of the newest bytes, because their end was rounded up.
 TEST_F(LogFileTest, the_hard_cap_never_takes_the_newest) {
   const test::Appender rank(log_);
   restart();
@@ -217,9 +217,9 @@ TEST_F(LogFileTest, a_damaged_cursor_is_renamed) {
   EXPECT_TRUE(std::filesystem::exists(cursor_.string() + ".damaged"));
 }
 
-// Numbered lines, truncations, agents killed at any point (what is on disk is all they leave, the
-// cursor's last frame perhaps torn), a controller that gets the bytes. Every line arrives at most
-// once and whole; one that is missing belongs to a segment that a truncation took.
+// Numbered lines, truncations, agents killed at any point, and a controller that gets the bytes.
+// Only the disk survives a kill, and the cursor's last frame may be torn. Every line arrives whole
+// and at most once. A missing line belongs to a segment that a truncation removed.
 TEST_F(LogFileTest, numbered_lines_over_truncations_and_kills) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
@@ -262,7 +262,7 @@ TEST_F(LogFileTest, numbered_lines_over_truncations_and_kills) {
           // A frame that was being written.
           if (random() % 2 == 0 && std::filesystem::exists(cursor_)) {
             const std::string frame = io::encode_frame("a record that was never finished");
-            // which cuts off the one before
+            // this cuts off the torn frame before it
             ASSERT_TRUE(io::FrameWriter::open(cursor_).has_value());
             std::ofstream(cursor_, std::ios::binary | std::ios::app)
                 << frame.substr(0, 1 + random() % (frame.size() - 1));
@@ -278,8 +278,8 @@ TEST_F(LogFileTest, numbered_lines_over_truncations_and_kills) {
     connect();
     parse();
     ship(4000, true);
-    // Lines as they arrived. The piece of a line that a truncation cut is glued to the next one:
-    // look for the last '[' of each.
+    // Lines as they arrived. The part of a line that a truncation cut is joined to the next line,
+    // so this finds the last '[' of each.
     std::vector<int> seen;
     for (std::size_t at = 0; at < kept_.size();) {
       const std::size_t stop = kept_.find('\n', at);

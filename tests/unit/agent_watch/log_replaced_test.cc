@@ -1,5 +1,5 @@
-// A rank may do with its own log what it likes: what it puts there must not stop the thread that
-// reads every job's logs.
+// A rank may do anything with its own log. What it puts there must not stop the thread that reads
+// every job's logs.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -13,8 +13,7 @@ namespace fs = std::filesystem;
 
 class LogReplaced : public LogFileTest {
  protected:
-  // The rank has put something else in its log's place, and an agent that was started again meets
-  // that.
+  // The rank has replaced its log with something else, and a restarted agent finds that.
   void read_again() {
     restart();
     connect();

@@ -1,5 +1,5 @@
-// The engine's own log beside a rank's: what is read of it, what is quoted, how much of it stays,
-// and that nothing in it leads elsewhere.
+// The engine's process log next to a rank's log: what is read from it, what is quoted, how much of
+// it is kept, and that no link in it leads elsewhere.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -67,7 +67,7 @@ TEST_F(PlogTest, BothFoldersCountAndAConsequenceIsOne) {
   EXPECT_EQ(scan().kind, v1::EVIDENCE_KIND_CONSEQUENCE);
 }
 
-// CANN gets over much of what it calls an error.
+// CANN recovers from much of what it logs as an error.
 TEST_F(PlogTest, AnErrorWithoutASignatureIsQuotedButIsNoCause) {
   write("debug/plog/plog-1_2.log", kPlogComplaint);
   const FoundEvidence found = scan();
@@ -97,14 +97,14 @@ TEST_F(PlogTest, AnotherFileInItsPlaceIsReadFromTheBeginning) {
   EXPECT_GT(scan(false).rank, 0);
 }
 
-// A training complains and goes on; hours later it is killed for something else.
+// A training logs an error and continues; hours later it is killed for another reason.
 TEST_F(PlogTest, WhatIsOldIsNotTheReason) {
   write("debug/plog/plog-1_2.log", kPlogTable);
   const Now now = system_clock().now();
   reader_.read(buffer_, now, false);
   EXPECT_GT(reader_.evidence(now.boot + 9min).rank, 0);
   EXPECT_EQ(reader_.evidence(now.boot + 11min).rank, 0);
-  PlogReader later(tree_);  // of an agent that was started again
+  PlogReader later(tree_);  // the reader of a restarted agent
   age("debug/plog/plog-1_2.log", 11min);
   later.read(buffer_, now, true);
   EXPECT_EQ(later.evidence(now.boot).rank, 0);
@@ -120,7 +120,7 @@ TEST_F(PlogTest, FarBehindTheEndIsPassedOver) {
   EXPECT_GT(scan(true).rank, 0);
 }
 
-// A file that nobody has written to for long, and then one line: what the rank dies of.
+// A file that was not written for long, and then one line: the reason of the rank's death.
 TEST_F(PlogTest, TheFirstLineAfterALongSilenceCounts) {
   const std::string name = "debug/plog/plog-1_2.log";
   write(name, kPlogNoise);
@@ -130,7 +130,7 @@ TEST_F(PlogTest, TheFirstLineAfterALongSilenceCounts) {
   EXPECT_GT(scan(true).rank, 0);
 }
 
-// After a restart of the agent: not more than a few files' worth, and the newest.
+// After a restart of the agent, it reads not more than a few files' worth, and the newest first.
 TEST_F(PlogTest, ManyFilesAtOnceAreNotReadWhole) {
   std::string text;
   while (text.size() < PlogReader::kBehindAtEnd) text += kPlogNoise;
@@ -187,7 +187,7 @@ TEST_F(PlogTest, TheOldestFilesGoFirst) {
     EXPECT_EQ(size("debug/plog/plog-1_" + std::string(kept) + ".log"), block.size()) << kept;
 }
 
-// The one that is being written: removed, it would go on growing where nobody sees it.
+// The file that is being written: if it were removed, it would grow where nobody sees it.
 TEST_F(PlogTest, TheNewestFileLosesItsBeginning) {
   const std::string name = "debug/plog/plog-1_2.log";
   write(name, std::string(1 << 20, 'x') + "\n" + kPlogTable);

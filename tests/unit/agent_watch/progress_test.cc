@@ -77,7 +77,7 @@ TEST(Progress, a_loss_that_is_no_number_is_none_and_hides_the_one_before) {
   EXPECT_TRUE(reading(progress, 0).ranks(0).has_loss())
       << "a line without the loss does not forget it";
   engine::StepLine gone{.step = 3};
-  gone.not_finite = 1;  // Megatron's sign
+  gone.not_finite = 1;  // Megatron's mark
   progress.step(2, gone, {}, 3);
   EXPECT_FALSE(reading(progress, 0).ranks(0).has_loss());
   EXPECT_EQ(reading(progress, 0).ranks(0).loss(), 0);
@@ -92,7 +92,7 @@ TEST(Progress, a_loss_that_is_no_number_is_none_and_hides_the_one_before) {
   EXPECT_TRUE(reading(progress, 0).ranks(0).loss_not_finite());
 }
 
-// The rate of a step, or the end of its sink, stands in a line of its own.
+// The rate of a step, or the end of its sink, is on a line of its own.
 TEST(Progress, lines_of_one_step_make_one_sample) {
   Progress progress;
   engine::StepLine line{.step = 20, .loss = 2.5, .has_loss = true};

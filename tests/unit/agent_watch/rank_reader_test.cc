@@ -1,5 +1,5 @@
-// Lines of a rank's log -> what is told of its steps. The grammar's own fixtures are
-// tests/fixtures/logs; here is what becomes of them over several lines.
+// Lines of a rank's log -> what is reported of its steps. The grammar's own fixtures are in
+// tests/fixtures/logs; this tests what several lines mean together.
 #include "agent/watch/rank_reader.h"
 
 #include <fmt/format.h>
@@ -64,7 +64,7 @@ TEST_F(RankReaderTest, a_line_covers_all_steps_since_the_one_before) {
       << "it went back";
 }
 
-// step_guard_test.cc has the story.
+// step_guard_test.cc describes the incident.
 TEST_F(RankReaderTest, a_line_that_names_any_number_does_not_become_the_step) {
   begin("auto");
   EXPECT_EQ(say("step 1 loss 2.5\nstep 2 loss 2.4\nstep 999999999999 loss 2.3\nstep 3 loss 2.2\n"),
@@ -104,7 +104,7 @@ TEST_F(RankReaderTest, the_rate_of_one_rank_may_be_that_of_many_devices) {
             (Steps{"40 covers 0 loss 9.5 seconds 0.5"}));
 }
 
-// r0.6 in sink mode, four steps a sink: the third sink prints no step.
+// r0.6 in sink mode, four steps for each sink: the third sink prints no step.
 TEST_F(RankReaderTest, the_end_of_a_sink_moves_progress_on) {
   begin("mindformers");
   const auto sink = [](const char* loss) {
@@ -125,7 +125,7 @@ TEST_F(RankReaderTest, the_end_of_a_sink_moves_progress_on) {
             (Steps{"16 covers 4 loss 2.1"}));
 }
 
-// r0.3: a line each 20 steps, 1875 steps an epoch.
+// r0.3: one line for every 20 steps, 1875 steps in an epoch.
 TEST_F(RankReaderTest, the_end_of_an_epoch_is_its_last_step) {
   begin("mindformers");
   EXPECT_EQ(say("Epoch:[  1/  3], step:[ 1860/ 1875], loss:[7.5/8.0], time:400.0 ms\n"

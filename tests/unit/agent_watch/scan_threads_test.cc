@@ -16,7 +16,7 @@ using Lane = ScanThreads::Lane;
 constexpr Lane kOne{ScanThreads::LaneKind::Device, 1}, kTwo{ScanThreads::LaneKind::Device, 2},
     kRun{ScanThreads::LaneKind::Run, 1};
 
-// A piece of work that says when it has begun and ends when it is let go.
+// A piece of work that reports its begin, and ends when the test releases it.
 class Piece {
  public:
   ScanThreads::Work work() {
@@ -88,7 +88,7 @@ TEST(ScanThreads, close_drops_what_has_not_begun_and_waits_for_nobody) {
     EXPECT_EQ(dropped.use_count(), 1) << "its captures went with it";
     threads.run(kTwo, [] { ADD_FAILURE() << "closed"; });
   }
-  hung.let_go();  // which finds no queue any more
+  hung.let_go();  // it finds no queue any more
   EXPECT_TRUE(hung.ends());
   EXPECT_EQ(future.wait_for(0s), std::future_status::timeout);
 }

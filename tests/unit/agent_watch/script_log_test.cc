@@ -1,5 +1,5 @@
-// Files into which a node's script sends the output of its ranks: copied, read as logs, and never
-// touched.
+// Files into which a node's script writes the output of its ranks: they are copied, read as logs,
+// and never changed.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -58,7 +58,7 @@ class ScriptLogs : public WatchTest {
   fs::path copy(int rank) {
     return rundir::RunLayout(run_dir_).node_log("rank-" + std::to_string(rank));
   }
-  // Everything of it, the mark of the end included.
+  // Returns true when all of it was read, including the mark of the end.
   bool ended(int rank) {
     for (const LogStatus& log : watch_->logs())
       if (log.name.auxiliary == "rank-" + std::to_string(rank)) return log.ended;
@@ -109,7 +109,7 @@ TEST_F(ScriptLogs, TheLowestRankThatTellsStepsSpeaks) {
       << "the script's own log is the first of them";
 }
 
-// Killed anywhere: the copy's length is all that is known, and enough.
+// The agent may be killed anywhere: only the length of the copy is known, and that is enough.
 TEST_F(ScriptLogs, NothingIsLostOrDoubledOverIncarnationsOfTheAgent) {
   add({0});
   follow(5);
@@ -156,7 +156,8 @@ TEST_F(ScriptLogs, ATruncatedOrReplacedFileIsAGap) {
   ASSERT_TRUE(piece_has("the third, of another inode\n"));
 }
 
-// A program that has not opened it to append goes on where it was: what is before that is a hole.
+// A program that did not open the file for appending continues at its old position; everything
+// before that is a hole.
 TEST_F(ScriptLogs, TheHoleBehindATruncationIsLeftOut) {
   add({0});
   follow(5);
@@ -194,7 +195,8 @@ TEST_F(ScriptLogs, WhatIsNoFileOfTheJobsIsNotRead) {
   follow(4, dir_.path() / "nowhere/log");
   fs::create_directory_symlink(run_dir_, dir_.path() / "way");
   follow(6, dir_.path() / "way/launch");
-  // Of a path in a container the mount may be reached through a link, and what is below it not.
+  // For a path in a container, the mount itself may be reached through a link, but nothing below
+  // it.
   fs::create_directory_symlink(dir_.path(), dir_.path() / "mount");
   fs::create_directory_symlink(dir_.path(), dir_.path() / "out-of-it");
   for (const int rank : {7, 8}) {
@@ -215,7 +217,7 @@ TEST_F(ScriptLogs, WhatIsNoFileOfTheJobsIsNotRead) {
   EXPECT_TRUE(troubles().empty()) << troubles().front();
 }
 
-// `>>`: what an earlier attempt has left in it is that one's.
+// `>>`: what an earlier attempt wrote belongs to that attempt.
 TEST_F(ScriptLogs, OfAFileThatWasThereAndIsAppendedToOnlyWhatIsNewCounts) {
   add({0});
   for (const bool old : {true, false}) {
@@ -253,7 +255,7 @@ TEST_F(ScriptLogs, OfAFileThatWasThereAndIsAppendedToOnlyWhatIsNewCounts) {
   }
 }
 
-// It goes with its container: what was written last is read from the file that is held.
+// The file disappears with its container: the last bytes are read through the open descriptor.
 TEST_F(ScriptLogs, OfAContainersOwnAreReadThroughItsWorkerToTheEnd) {
   add({0});
   const auto spawned = process::spawn(
@@ -301,7 +303,8 @@ TEST_F(ScriptLogs, TheRankWhoseEndItWasTellsWhy) {
   EXPECT_EQ(ends_[0].step, 3);
 }
 
-// Killed from outside it says nothing, and what the others say of it is no cause.
+// A rank that is killed from outside logs nothing, and what the other ranks log about it is no
+// cause.
 TEST_F(ScriptLogs, OfARankThatSaysNothingTheWorkersWordIsReported) {
   add({0});
   follow(4);
@@ -334,7 +337,8 @@ TEST_F(ScriptLogs, SuccessIsSeenInThem) {
   watching_.set_success_regex("all is done");
   add({0});
   follow(5);
-  write(file(5), "all is done");  // what is there when the script ends, the unfinished line too
+  // What exists when the script ends, including the unfinished line.
+  write(file(5), "all is done");
   watch_->rank_ended(run_, RankNo(0), false);
   watch_->run_swept(run_);
   ASSERT_TRUE(comes(run_, [](const Reports& to) { return to.ends.contains(0); }));
@@ -356,7 +360,7 @@ class HangingScriptLogs : public ScriptLogs {
       return ::open(path, flags);
     };
   }
-  void SetUp() override {}  // the options first
+  void SetUp() override {}  // the test sets the options first
   std::atomic<bool> hangs_ = true;
   std::counting_semaphore<> waiting_{0}, server_{0};
 };

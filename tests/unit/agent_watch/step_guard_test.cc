@@ -1,6 +1,6 @@
-// A program printed "step 999999999999 loss 1" once, among steps that rose as they should. It was
-// the best step from then on: five attempts that each got further than the one before came to "5
-// attempts in a row without a new best step", and the job had failed.
+// Regression: a program printed "step 999999999999 loss 1" once, among steps that increased
+// normally. From then on, this was the best step. Five attempts, each of which got further than the
+// one before, counted as "5 attempts in a row without a new best step", and the job failed.
 #include "agent/watch/step_guard.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace muster::agent {
 namespace {
 
-// As RankReader does it; lines as {step, total}.
+// As RankReader does it; lines are {step, total}.
 std::vector<std::int64_t> counted(const std::vector<std::pair<std::int64_t, std::int64_t>>& lines,
                                   std::int64_t begin = 0, bool total_given = false) {
   StepGuard guard(begin, total_given);
@@ -65,7 +65,7 @@ TEST(StepGuard, StepsThatGoOnCount) {
       << "the total was of another loop";
 }
 
-// observe.progress.total as a number is what somebody thought; the program may know better.
+// A number in observe.progress.total is the user's estimate; the program may know better.
 TEST(StepGuard, ATotalThatTheSpecGivesDoesNotEndTheTraining) {
   EXPECT_EQ(counted({{99, 100}, {100, 100}, {101, 100}, {102, 100}, {103, 100}}, 0, true),
             (Steps{99, 100, 101, 102, 103}));

@@ -1,5 +1,8 @@
-// A folder of the test's own, gone with it. Real files on the real file system: holes, truncation
-// and inotify are the point.
+// A temporary directory of a test, and a writer of log files. A test owns them. They run on the
+// test's thread.
+//
+// The files are real files on a real file system, because the tests need holes, truncation and
+// inotify.
 #pragma once
 
 #include <fcntl.h>
@@ -31,7 +34,8 @@ class TempDir {
   std::filesystem::path path_;
 };
 
-// Writes as a rank does: O_APPEND, so that a truncation sends the next byte to the beginning.
+// Writes as a rank does: with O_APPEND, so that after a truncation the next byte is at the
+// beginning.
 class Appender {
  public:
   explicit Appender(const std::filesystem::path& path)

@@ -7,7 +7,7 @@
 namespace muster::agent {
 namespace {
 
-// What a log says of the training's end, line by line, as a reader would put it together.
+// What a log shows about the training's end, line by line, as a reader would combine it.
 std::optional<bool> log_says(const std::vector<std::string>& lines,
                              const std::string& row = "megatron") {
   v1::Watching watching;
@@ -117,7 +117,7 @@ TEST_F(LastStep, is_reported_of_each_rank_with_how_far_it_came) {
   EXPECT_FALSE(ends_[2].step || ends_[2].total);
 }
 
-// The end of the log was read before the agent died, and it is not read again.
+// The end of the log was read before the agent died, and is not read again.
 TEST_F(LastStep, outlives_the_agent) {
   add({0});
   const test::Appender rank(log(0));

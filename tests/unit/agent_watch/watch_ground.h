@@ -1,4 +1,6 @@
-// Test ground for Watch: a run directory or more, and what the watch's callbacks have told of each.
+// The test fixture for Watch: one or more run directories, and what the watch's callbacks have
+// reported of each. gtest creates it for each test. Tests run on their own thread, the callbacks on
+// the watch's thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -44,7 +46,7 @@ class WatchTest : public testing::Test {
     auto watch = Watch::start(
         options_,
         [this](std::function<void()> closure) {
-          // Called on the watch's thread: the tests have no loop.
+          // Called on the watch's thread, because the tests have no loop.
           closure();
           const std::scoped_lock lock(mutex_);
           changed_.notify_all();
@@ -85,7 +87,7 @@ class WatchTest : public testing::Test {
     }
     return false;
   }
-  // What was told of a run has come to this.
+  // Waits until the reports of a run satisfy `good`.
   [[nodiscard]] bool comes(const RunKey& run, const std::function<bool(const Reports&)>& good) {
     return eventually([&] { return good(reports(run)); });
   }
@@ -127,14 +129,14 @@ class WatchTest : public testing::Test {
   std::condition_variable changed_;
   std::map<RunKey, Reports> reports_;
   std::vector<std::string> troubles_;
-  // Of the one run that most tests have:
+  // For the one run that most tests have:
   std::vector<std::int64_t>& first_steps_ = reports_[run_].first_steps;
   std::map<std::uint32_t, RankEnd>& ends_ = reports_[run_].ends;
   int& shards_ = reports_[run_].shards;
   std::unique_ptr<Watch> watch_;
 };
 
-// The least that the layout takes for a whole archive: one directory entry and the end record.
+// The least that the layout accepts as a whole archive: one directory entry and the end record.
 inline void write_shard(const std::filesystem::path& dir) {
   std::filesystem::create_directories(dir);
   std::string entry("PK\x01\x02", 4), end("PK\x05\x06", 4);

@@ -36,7 +36,7 @@ TEST_F(WatchTest, a_rank_that_ended_is_read_to_its_end_before_the_answer) {
   watching_.set_success_regex("all (done|well)");
   add({0, 1});
   const test::Appender good(log(0)), bad(log(1));
-  good.write(line(1) + "all done");  // no line end: it will never come
+  good.write(line(1) + "all done");  // no line end: it will never arrive
   bad.write(std::string(3 << 20, 'x') +
             "\nTraceback (most recent call last):\n  File \"t.py\"\nValueError: bad shape\n");
   watch_->rank_ended(run_, RankNo(0), false);
@@ -99,7 +99,7 @@ TEST_F(WatchTest, progress_is_known_again_after_a_restart) {
   add({0});
   const test::Appender rank(log(0));
   rank.write(line(7));
-  watch_->rank_ended(run_, RankNo(0), false);  // which remembers
+  watch_->rank_ended(run_, RankNo(0), false);  // the watch remembers this
   ASSERT_TRUE(eventually([&] {
     const std::scoped_lock lock(mutex_);
     return ends_.size() == 1;
@@ -117,7 +117,7 @@ TEST_F(WatchTest, a_full_disk_takes_the_oldest_unshipped_bytes_and_says_so) {
   watch_.reset();
   options_.free_bytes = [](const std::filesystem::path&) { return (256ull << 20) - (400 << 10); };
   options_.blind_scan = 50ms;
-  // all of it is there before the first look: what was not written yet cannot be given up
+  // All of it exists before the first read: what is not written yet cannot be given up.
   const test::Appender rank(log(0));
   for (int part = 0; part < 16; ++part)
     rank.write(std::string(65535, static_cast<char>('a' + part)) + "\n");
@@ -146,8 +146,8 @@ TEST_F(WatchTest, unknown_words_are_refused) {
   EXPECT_NE(added.error().message.find("success.regex"), std::string::npos);
 }
 
-// A rank that met a full disk could not write so much as why it ended: a status without a word was
-// taken for an error of its program.
+// Regression: a rank on a full disk could not even write why it ended. A status without a message
+// counted as an error of its program.
 TEST_F(WatchTest, a_rank_without_last_words_on_a_full_disk_is_reported_as_that) {
   watch_->stop();
   std::atomic<std::uint64_t> free = 1ull << 40;
@@ -174,8 +174,8 @@ TEST_F(WatchTest, a_rank_without_last_words_on_a_full_disk_is_reported_as_that) 
   watch_->stop();
 }
 
-// 48 ranks under `ulimit -n 64`: each log kept two descriptors, there were none left for anything
-// else, and nothing moved.
+// Regression: 48 ranks under `ulimit -n 64`: each log kept two descriptors open, none were left for
+// anything else, and nothing progressed.
 TEST_F(WatchTest, more_logs_than_may_be_open_are_all_read) {
   watch_->stop();
   options_.open_logs = 2;
@@ -218,7 +218,8 @@ TEST_F(WatchTest, more_logs_than_may_be_open_are_all_read) {
 
 class WatchWithoutInotify : public WatchTest {
  protected:
-  // As for a user whose 128 instances other programs hold. `allowed_`: one of them has ended.
+  // As for a user whose 128 instances are used by other programs. `allowed_`: one of these has
+  // ended.
   void SetUp() override {
     options_.inotify_init = [this](int flags) {
       ++asked_;
@@ -232,11 +233,11 @@ class WatchWithoutInotify : public WatchTest {
   std::atomic<int> asked_ = 0;
 };
 
-// 64 agents on one machine took all inotify instances of their user; the next agent did not start,
-// and a job that was placed on it failed.
+// Regression: 64 agents on one machine used all inotify instances of their user. The next agent did
+// not start, and a job that was placed on it failed.
 TEST_F(WatchWithoutInotify, logs_are_scanned_and_one_line_says_so) {
   watch_->stop();
-  options_.blind_scan = 1h;  // not what finds the steps
+  options_.blind_scan = 1h;  // so the scan cannot find the steps
   start();
   watching_.set_success_regex("all done");
   add({0, 1});
@@ -315,8 +316,8 @@ TEST_F(WatchTest, checkpoints_are_seen_when_they_are_sealed) {
   EXPECT_FALSE(watch_->readings(all.mark).readings.at(0).shards(0).sealed());
 }
 
-// A torch script saved step_20.pt, which no layout knows: after its failure it began at step 0, and
-// nothing had said that it would.
+// Regression: a torch script saved step_20.pt, which no layout knows. After its failure it began at
+// step 0, and no message had announced this.
 TEST_F(WatchTest, a_file_of_no_checkpoint_that_the_layout_knows_is_reported) {
   const std::filesystem::path save = dir_.path() / "save";
   watching_.set_layout("megatron");
@@ -333,7 +334,8 @@ TEST_F(WatchTest, a_file_of_no_checkpoint_that_the_layout_knows_is_reported) {
       << "one that it knows lies beside: the file is that program's own matter";
 }
 
-// `ps` showed step, loss and time left of a training that had hung for an hour as if it went on.
+// Regression: for a training that had hung for an hour, `ps` showed step, loss and remaining time
+// as if it still advanced.
 TEST_F(WatchTest, the_age_of_the_last_step_is_reported) {
   add({0});
   test::Appender(log(0)).write("compiling\n");
@@ -344,7 +346,7 @@ TEST_F(WatchTest, the_age_of_the_last_step_is_reported) {
   test::Appender(log(0)).write("saving\n");
   EXPECT_TRUE(eventually([&] { return reading(run_).step_age().nanos() > 100'000'000; }))
       << "it grows, whatever else is printed";
-  // An agent that is started again: as old as the log's last byte.
+  // After a restart of the agent, the age is that of the log's last byte.
   watch_->stop();
   std::filesystem::last_write_time(
       log(0), std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));

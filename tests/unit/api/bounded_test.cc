@@ -1,5 +1,5 @@
-// No stored thing makes an answer unreadable: 4 MiB is what a gRPC client takes unless it is told
-// otherwise, and run, watch, show and ckpt all begin with GetJob.
+// Nothing that is stored makes an answer unreadable. 4 MiB is what a gRPC client accepts by
+// default, and run, watch, show and ckpt all begin with GetJob.
 #include "controller/api/bounded.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,8 @@ v1::GetJobResponse answer(const core::JobRecord& job) {
   return response;
 }
 
-// 1,024 ranks and 60 restarts were 70 MiB: nobody could look at the job any more, nor follow it.
+// Regression: 1,024 ranks and 60 restarts were 70 MiB, and nobody could show or follow the job any
+// more.
 TEST(Bounded, AJobOfManyRanksAndAttemptsStaysReadable) {
   core::JobRecord job = large_job(60);
   (*job.spec.mutable_runtime()->mutable_env())["BIG"] = std::string((1 << 20) - 200, 'x');
@@ -135,8 +136,8 @@ TEST(Bounded, ThousandsOfAttemptsAreShownByTheirNewest) {
       << "without a gap";
 }
 
-// A reason of 12 MiB was taken: no list of jobs, no job and no event could be read by anybody
-// afterwards.
+// Regression: a reason of 12 MiB was accepted. Afterwards nobody could read any list of jobs, the
+// job, or its events.
 TEST(Bounded, WhatAnOldJournalHoldsIsShownCut) {
   core::JobRecord job = large_job(2);
   job.phase = core::JobPhase::Cancelled;
@@ -245,7 +246,7 @@ TEST(Bounded, TwoThousandNodesOf16DevicesAreListedWithTheirReadings) {
   EXPECT_LT(answer.ByteSizeLong(), 3u << 20);
 }
 
-// What an agent says that it holds is its own word, and may be a million.
+// An agent's list of runs is its own claim, and may have a million entries.
 TEST(Bounded, AttemptsOfANodeThatNobodyKnowsAreSomeOfThem) {
   core::NodeRecord node{.name = NodeName("n1")};
   core::Presence presence;
@@ -257,7 +258,7 @@ TEST(Bounded, AttemptsOfANodeThatNobodyKnowsAreSomeOfThem) {
   EXPECT_LT(shown.ByteSizeLong(), 32u << 10);
 }
 
-// Behind an accepted loss of the journal's end the next attempt is number 1,293,161.
+// After an accepted loss of the journal's end, the next attempt is number 1,293,161.
 TEST(Bounded, RestartsAreCountedAndNotReadFromANumber) {
   core::JobRecord job = large_job(2);
   job.attempts.back().number = AttemptNo(1'293'161);

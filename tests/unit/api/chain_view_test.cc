@@ -1,4 +1,4 @@
-// A chain as it stands, and who is meant by its name.
+// The current state of a chain, and which job its name refers to.
 #include "controller/api/chain_view.h"
 
 #include <gmock/gmock.h>
@@ -96,7 +96,7 @@ TEST_F(ChainView, ItsNameIsTypedForAJob) {
   EXPECT_EQ(ref->id.str(), b_);
   EXPECT_EQ(ref->chain.str(), a_);
   EXPECT_TRUE(resolve_job(ledger_, "llama.b")->chain.empty());
-  // A finished job of the same name, newer than the chain: who runs is meant.
+  // A finished job of the same name, newer than the chain: the name refers to the one that runs.
   core::JobRecord& other = add("0aaaaaaaaab09", "x", JobPhase::Failed, "0aaaaaaaaab09");
   other.spec.set_name("llama");
   other.spec.clear_stage();
@@ -117,8 +117,8 @@ TEST_F(ChainView, ItsNameIsTypedForAJob) {
   EXPECT_TRUE(resolve_job(ledger_, "llama")->archived);
 }
 
-// The beginning of a chain's name is that of all its stages' names: the chain is meant, and nothing
-// is ambiguous.
+// The beginning of a chain's name is also the beginning of all its stages' names. It refers to the
+// chain, and nothing is ambiguous.
 TEST_F(ChainView, TheBeginningOfItsNameIsForReading) {
   add(a_, "a", JobPhase::Succeeded);
   add(b_, "b", JobPhase::Running);
@@ -130,7 +130,8 @@ TEST_F(ChainView, TheBeginningOfItsNameIsForReading) {
   EXPECT_EQ(resolve_job(ledger_, "lla").error().code, ErrorCode::NotFound);
 }
 
-// A name is the newest chain's; by the id of any of its jobs each is named for ever.
+// A name refers to the newest chain with that name; the id of any of its jobs refers to that chain
+// for ever.
 TEST_F(ChainView, ItsIdIsTypedForAJob) {
   add(a_, "a", JobPhase::Failed);
   add(b_, "b", JobPhase::Cancelled).verdict = consequence();

@@ -1,7 +1,7 @@
-// What a spec that came over the API is refused for, beside what common/spec says of it: a key that
-// this controller does not know (it would be ignored here and make the journal unreadable), and a
-// launch that does not fit a message (it would end its nodes' streams at every connection, stops
-// and all).
+// Why a spec from the API is refused, in addition to the checks of common/spec. A key that this
+// controller does not know would be ignored here, and would make the journal unreadable. A launch
+// that does not fit a message would end its nodes' streams at every connection, including all
+// stops.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ v1::JobSpec command(std::uint32_t devices) {
   spec.mutable_resources()->set_devices(devices);
   return spec;
 }
-// As many words of 64 KiB as make `bytes`.
+// Adds words of 64 KiB each, `bytes` in total.
 void add_words(v1::JobSpec& spec, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes >> 16U; ++i)
     spec.mutable_launch()->add_run(std::string(1U << 16U, 'x'));
@@ -82,7 +82,7 @@ TEST(CompleteSpec, WhatOneNodeCannotBeSentIsRefusedByItsKey) {
   EXPECT_EQ(refused(spec),
             "planning job 'wide': launch.run: the arguments of a node's 16 ranks come to 16 MiB, "
             "at most 12 MiB; put what is long into a file that the ranks read");
-  // The same by a resume's arguments alone, and by variables that differ from rank to rank.
+  // The same only by a resume's arguments, and by variables that differ from rank to rank.
   v1::JobSpec resume = command(16);
   for (int i = 0; i < 15; ++i) resume.mutable_resume()->add_args(std::string(1U << 16U, 'x'));
   EXPECT_THAT(
@@ -110,7 +110,7 @@ TEST(CompleteSpec, WhatIsCommonToANodesRanksIsSentOnceAndCountsOnce) {
               HasSubstr("runtime.env: the variables of a node's 1024 ranks come to 9"));
 }
 
-// A spec as long as one may be, on a node of eight devices: what fits a spec fits an order.
+// The longest spec that is allowed, on a node of eight devices: what fits a spec fits an order.
 TEST(CompleteSpec, TheLongestSpecFitsEightRanks) {
   v1::JobSpec spec = command(8);
   add_words(spec, 896U << 10U);
@@ -122,15 +122,16 @@ TEST(CompleteSpec, TheLongestSpecFitsEightRanks) {
                 kPartBytesSendable + (2U << 20U) < rpc::kMessageBytesMax);
 }
 
-// The plan is asked for the last node's ranks only: an answer, not minutes and gigabytes.
+// Only the last node's ranks are planned, so that the answer does not take minutes and gigabytes.
 TEST(CompleteSpec, AWideJobIsJudgedByOneNode) {
   v1::JobSpec spec = command(1024);
-  spec.mutable_resources()->set_nodes(1'024);  // with a million devices as wide as a job may be
+  // With a million devices, the widest job that is allowed.
+  spec.mutable_resources()->set_nodes(1'024);
   spec.mutable_launch()->add_run("${rank}/${world_size}");
   EXPECT_EQ(refused(spec), "");
 }
 
-// Every node gets the whole table: 16,384 ranks are 3 MB of it.
+// Every node gets the whole table: for 16,384 ranks it has 3 MB.
 TEST(CompleteSpec, ARankTableThatOneNodeCannotBeSentIsRefused) {
   v1::JobSpec spec = command(8);
   spec.set_engine("mindformers");

@@ -10,7 +10,7 @@ namespace {
 
 WallTime at(int second) { return WallTime(std::chrono::seconds(second)); }
 
-// One job whose first attempt breaks and whose second one catches up, by the fold itself.
+// One job whose first attempt breaks and whose second one catches up, made by the fold itself.
 class ConvertTest : public testing::Test {
  protected:
   ConvertTest() {
@@ -73,8 +73,8 @@ class ConvertTest : public testing::Test {
   std::vector<v1::Event> events_;
 };
 
-// The last heartbeat may come before the last lines, and a controller that started anew has heard
-// none.
+// The last heartbeat may arrive before the last lines, and a restarted controller has received no
+// heartbeat.
 TEST_F(ConvertTest, TheLastStepIsTheOneThatExitsTell) {
   core::AttemptRecord& last = ledger_.jobs.at(job_).attempts.back();
   core::RankExited exit;
@@ -114,7 +114,7 @@ TEST_F(ConvertTest, AJobIsShownWithItsIncident) {
   ASSERT_EQ(full.attempts(1).nodes(0).device_ips_size(), 1);
   EXPECT_EQ(full.attempts(1).nodes(0).device_ips(0), "192.168.0.4");
   EXPECT_EQ(full.verdict().reason(), "killed by signal 9");
-  // The newest attempt that was heard of, its lowest rank that prints steps.
+  // The newest attempt with a heartbeat, and its lowest rank that prints steps.
   EXPECT_EQ(full.progress().attempt(), 2u);
   EXPECT_EQ(full.progress().step(), 105);
   EXPECT_EQ(full.progress().reporting_rank(), 1u);
@@ -132,7 +132,8 @@ TEST_F(ConvertTest, AJobIsShownWithItsIncident) {
   EXPECT_EQ(listed.checkpoints_size(), 0);
 }
 
-// Eighteen jobs with a megabyte of environment each, and nobody could list jobs any more.
+// Regression: eighteen jobs had a megabyte of environment each, and nobody could list jobs any
+// more.
 TEST_F(ConvertTest, AListShowsOfTheSpecWhatItsRowNeeds) {
   core::JobRecord job = ledger_.jobs.at(job_);
   job.spec.set_engine("torch");
@@ -185,7 +186,7 @@ TEST_F(ConvertTest, TheIncidentIsClosedByTheAttemptThatCaughtUp) {
   EXPECT_TRUE(full.incidents(0).has_caught_up());
 }
 
-// Its timeline said "first step" and "caught up" as if the training had gone on.
+// Regression: its timeline showed "first step" and "caught up" as if the training had resumed.
 TEST_F(ConvertTest, AnAttemptThatDidNotGoOnFromWhereItWasToSaysSo) {
   row(core::NodeStarted{.job = job_, .attempt = AttemptNo(2), .node = node_, .pids = {8}});
   row(core::FirstStep{.job = job_, .attempt = AttemptNo(2), .node = node_, .step = 2});

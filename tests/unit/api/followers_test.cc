@@ -1,6 +1,6 @@
-// A client that followed a job's logs and left while the journal was syncing: its end was worked
-// through before its beginning, which then added a watcher that nobody would take away again. Ten
-// thousand of them, and nobody could watch anything any more.
+// Regression: a client followed a job's logs and left while the journal was syncing. The stream's
+// end was handled before its beginning, which then added a watcher that nobody would ever remove.
+// After ten thousand of them, nobody could watch anything any more.
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::chrono::seconds kPatience(20);
 
-// Its appends wait while it is held, as for a slow disk.
+// Its appends wait while a test blocks it, as on a slow disk.
 class SlowJournal final : public journal::Journal {
  public:
   Result<void> load(const std::function<void(const journal::Row&)>& each) override {
@@ -62,7 +62,7 @@ class SlowJournal final : public journal::Journal {
   int begun_ = 0;
 };
 
-// Says when it has taken a call.
+// Announces when it has received a call.
 class TellingService final : public v1::JobService::CallbackService {
  public:
   explicit TellingService(Edge& edge) : inner(edge, 1) {}
@@ -134,7 +134,8 @@ class FollowersTest : public testing::Test {
         }));
     if (wait) done->get_future().wait();
   }
-  // A stream that was served here has been taken out of the watchers, or was looked for among them.
+  // Waits until a stream of this service was removed from the watchers, or was not found among
+  // them.
   bool wait_until_gone() {
     const auto until = std::chrono::steady_clock::now() + kPatience;
     while (std::chrono::steady_clock::now() < until) {
@@ -150,7 +151,7 @@ class FollowersTest : public testing::Test {
     made->set_deadline(std::chrono::system_clock::now() + kPatience);
     return made;
   }
-  // `begin(stub, context)` starts a stream, whose client goes while the journal is syncing.
+  // `begin(stub, context)` starts a stream; its client leaves while the journal is syncing.
   template <class Begin>
   void leave_during_a_sync(Begin begin) {
     submit("1", true);
@@ -166,7 +167,7 @@ class FollowersTest : public testing::Test {
     }
     ASSERT_TRUE(wait_until_gone());
     journal_.hold(false);
-    // The stream's beginning is behind the batch that was being synced; this is behind it.
+    // The stream's beginning waits for the batch that was being synced; this read waits for both.
     std::promise<void> read;
     ASSERT_TRUE(shell_->read([&](const View&) { read.set_value(); }));
     read.get_future().wait();

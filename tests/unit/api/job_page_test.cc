@@ -17,7 +17,7 @@ JobPage page(std::size_t size, const std::vector<v1::Job>& jobs, bool more) {
   made.more = more;
   return made;
 }
-// "9 8 7 +": ids, and whether there is a token.
+// "9 8 7 +": ids, and "+" if there is a token.
 std::string shown(JobPage page) {
   v1::ListJobsResponse response;
   page.fill(response);
@@ -28,7 +28,8 @@ std::string shown(JobPage page) {
   return text + "+";
 }
 
-// Pages ended by the number of their jobs alone: a hundred large ones were no message any more.
+// Regression: only the number of jobs ended a page, and a hundred large jobs did not fit a message
+// any more.
 TEST(JobPage, EndsByBytesAsWell) {
   JobPage large(100);
   int added = 0;

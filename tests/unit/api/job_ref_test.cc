@@ -54,9 +54,9 @@ TEST_F(JobRefTest, AmbiguousAndUnknownAreDistinguished) {
   EXPECT_EQ(resolve_job(core::Ledger(), "@last").error().code, ErrorCode::NotFound);
 }
 
-// The story: ids begin with the time, so those of one afternoon are alike in their first eight
-// characters, and a person types the part that he can tell apart, the end. It was refused. So was
-// the beginning of a name, by verbs that do no more than show.
+// Regression: ids begin with the time, so those of one afternoon have the same first eight
+// characters. A person types the part that differs, the end, and it was refused. So was the
+// beginning of a name, even by commands that only show.
 TEST_F(JobRefTest, TheEndOfAnIdNamesItAsItsBeginningDoes) {
   EXPECT_EQ(resolve_job(ledger_, "aa01")->id.str(), "0aaaaaaaaaa01");
   EXPECT_EQ(resolve_job(ledger_, "ab03")->id.str(), "0aaaaaaaaab03");

@@ -97,7 +97,8 @@ TEST(MissingLogs, ANodeSaysWhichThereAre) {
             "ranks 0-7 on nodes 'a', 'b', 'c' in attempts 1-2");
 }
 
-// `muster logs JOB --rank 5` of a script with eight ranks inside said that there is no rank 5.
+// Regression: `muster logs JOB --rank 5` of a script with eight ranks inside printed that there is
+// no rank 5.
 TEST(LogChoice, ARankInsideOfAScriptIsTheLogOfThatName) {
   LogSources sources{.job = JobId("01h"), .name = "gpt"};
   sources.attempts[AttemptNo(1)] = {{.node = NodeName("a"),

@@ -1,4 +1,5 @@
-// What a submission names becomes ids, paths and checkpoints: what of it is pure.
+// The names in a submission become ids, paths and checkpoints; these are the parts of that which
+// are pure.
 #include "controller/api/resolve_chain.h"
 
 #include <gmock/gmock.h>
@@ -152,7 +153,7 @@ TEST(CompleteChain, PathsStayBelowTheirStage) {
   EXPECT_THAT(chain_refused({stage("a", {}), input}), HasSubstr("stages.b.inputs.data: "));
 }
 
-// A client says what it wants, not what it is given.
+// A client specifies what it wants, not what the controller sets.
 TEST(CompleteSpec, WhatTheControllerSetsIsTakenOut) {
   v1::JobSpec spec = command("alone");
   add_input(spec, "data", "/data").set_path("/etc");
@@ -243,7 +244,7 @@ TEST(Resolve, AJobAloneTakesFromAnother) {
   EXPECT_EQ(stored.inputs(0).path(), "/out/0aaaaaaaaaa01/tokens");
   EXPECT_EQ(stored.inputs(1).path(), "/data/wiki");
   EXPECT_FALSE(stored.has_schedule()) << "another job is not waited for";
-  // Below its directory: nobody knows checkpoints there.
+  // A directory below the job's own: checkpoints there are unknown.
   spec.mutable_start()->set_from("job:base/exported");
   spec.mutable_start()->set_step(5);
   resolved = filled_alone(spec, named);
@@ -328,8 +329,8 @@ TEST(PickCheckpoint, TheNewestThatCountsOrTheOneThatIsAskedFor) {
           "resume-or-scratch to begin anew");
 }
 
-// `muster resume --from 80` took one that was saved with --no-save-optim, and the job went on
-// without its optimizer.
+// Regression: `muster resume --from 80` accepted a checkpoint that was saved with --no-save-optim,
+// and the job continued without its optimizer.
 TEST(PickCheckpoint, NothingGoesOnFromWeightsAlone) {
   NamedJob job = ended("0aaaaaaaaaa01", "base", {{10, 1}, {20, 1}});
   for (core::CheckpointRecord& one : job.whole) one.quarantined = one.weights_alone = true;

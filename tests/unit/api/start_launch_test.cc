@@ -1,4 +1,4 @@
-// From the checkpoint that an attempt was placed with to what its ranks begin with
+// From the checkpoint with which an attempt was placed to what its ranks begin with
 // (controller/launch): its own, another job's, weights.
 #include <gtest/gtest.h>
 

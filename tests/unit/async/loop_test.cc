@@ -42,7 +42,7 @@ TEST(Loop, StopRunsWhatWasPostedBeforeAndDropsWhatComesAfter) {
   auto kept = std::make_shared<int>(1);
   loop.post("late", [kept, &ran] { ran += *kept; });
   EXPECT_EQ(ran, 1'000);
-  EXPECT_EQ(kept.use_count(), 1);  // its captures are gone, too
+  EXPECT_EQ(kept.use_count(), 1);  // the captures are destroyed, too
 }
 
 TEST(Loop, StopDoesNotWaitForTimers) {
@@ -67,7 +67,7 @@ TEST(Timer, FiresOnceAndArmingAgainReplaces) {
   loop.stop();
 }
 
-// The wait has expired and its handler stands in the queue behind the task that cancels.
+// The wait has expired, and its handler is in the queue after the task that cancels.
 TEST(Timer, CancelHoldsEvenWhenItHasExpired) {
   Loop loop("test");
   Timer timer(loop, "timer");

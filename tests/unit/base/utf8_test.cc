@@ -32,8 +32,8 @@ TEST(Utf8, EveryCharacterAndNoSurrogate) {
   EXPECT_FALSE(is_utf8(encoded(0x110000)));
 }
 
-// As many sequences of two and of three bytes are well formed as there are ways to write one to
-// three characters with them: no other bytes pass.
+// The number of well-formed sequences of two and three bytes equals the number of ways to write one
+// to three characters with them: no other bytes are accepted.
 TEST(Utf8, NothingElse) {
   constexpr std::size_t kOne = 0x80, kTwo = 0x800 - 0x80, kThree = 0x10000 - 0x800 - 0x800;
   std::size_t two = 0, three = 0;

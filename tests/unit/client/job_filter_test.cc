@@ -1,5 +1,5 @@
-// `muster ps` of a cluster with a thousand finished jobs: which of them, and in which order. Labels
-// were "for people and filters", and nothing filtered by them.
+// `muster ps` of a cluster with a thousand finished jobs: which of them it shows, and in which
+// order. Regression: labels were "for people and filters", but no filter used them.
 #include "client/commands/job_filter.h"
 
 #include <gmock/gmock.h>

@@ -72,7 +72,7 @@ TEST_F(LineCutterTest, WhatHasNoNewlineComesAtTheEnd) {
   EXPECT_EQ(rest, (std::vector<std::string>{"2.4 nor here"}));
 }
 
-// A rank that wrote 400 MB without a newline cost the reader 1.5 GB.
+// Regression: a rank that wrote 400 MB without a newline cost the reader 1.5 GB.
 TEST_F(LineCutterTest, ALineWithoutEndIsGivenInPieces) {
   LineCutter cutter(10);
   add(cutter, 1, 0, "0123456789");
@@ -96,7 +96,8 @@ TEST_F(LineCutterTest, PiecesAreTheSameWhereverTheChunksEnd) {
   }
 }
 
-// Of a progress bar nothing was shown until its line ended, and then "10%?20%?30%" in one.
+// Regression: nothing of a progress bar was shown until its line ended, and then "10%?20%?30%" at
+// once.
 class ReturnsTest : public LineCutterTest {
  protected:
   void add(LineCutter& cutter, std::string_view data) {

@@ -17,8 +17,8 @@
 namespace muster::client {
 namespace {
 
-// A cluster none of whose daemons runs, and one run directory that a worker has claimed: a process
-// of this test.
+// A cluster whose daemons do not run, and one run directory that a worker has claimed: this worker
+// is a process of the test.
 class LocalDownTest : public testing::Test {
  protected:
   LocalDownTest() {
@@ -54,7 +54,7 @@ class LocalDownTest : public testing::Test {
     const auto done = local_down(context, dir_, std::chrono::milliseconds(100));
     ASSERT_TRUE(done.has_value()) << done.error().message;
   }
-  // The signal that ended it: ours, unless it had been killed before.
+  // The signal that ended it: this test's own, unless it had been killed before.
   int ended_by() {
     if (worker_ <= 0) return 0;
     siginfo_t info{};
@@ -72,8 +72,8 @@ TEST_F(LocalDownTest, KillsTheWorkerThatClaimed) {
   EXPECT_EQ(ended_by(), SIGKILL);
 }
 
-// A pid and a start time come again after a reboot: whoever has them now is no worker of this
-// cluster.
+// A pid and a start time may repeat after a reboot: the process that has them then is no worker of
+// this cluster.
 TEST_F(LocalDownTest, LeavesAProcessAloneThatHasTheNumbersOfAnotherBoot) {
   claim("another boot");
   down();

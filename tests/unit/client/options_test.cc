@@ -27,8 +27,8 @@ TEST(Timeout, IsADuration) {
     EXPECT_FALSE(parse_timeout(text).has_value()) << text;
 }
 
-// The story: `--timeout 5` were five seconds, `--since 5` too, and `recovery.window: 5` was
-// refused: who had learned minutes from another tool waited wrongly.
+// Regression: `--timeout 5` and `--since 5` meant five seconds, and `recovery.window: 5` was
+// refused. Users who had learned minutes from another tool waited wrongly.
 TEST(Timeout, WantsAUnit) {
   EXPECT_EQ(parse_timeout("5").error().message,
             "option --timeout: '5' is a number without a unit; write 5s, 5m or 5h (30s, 10m, 24h, "
@@ -40,7 +40,7 @@ TEST(Timeout, WantsAUnit) {
   EXPECT_TRUE(parse_since("5m", WallTime()));
 }
 
-// A deadline is reckoned in nanoseconds: what does not fit there would lie in the past.
+// A deadline is computed in nanoseconds: a value that does not fit would be in the past.
 TEST(Timeout, IsNeverTooLongForAClock) {
   EXPECT_FALSE(parse_timeout("999999999h").has_value());
   const auto most = parse_timeout("10000d");
@@ -49,13 +49,12 @@ TEST(Timeout, IsNeverTooLongForAClock) {
             std::chrono::system_clock::now());
 }
 
-// CLI11's own reading took -1 for the greatest number there is, what does not fit for the same, and
-// 010 for 8.
+// CLI11's own parser reads -1, and values that do not fit, as the greatest number, and 010 as 8.
 TEST(Number, IsWrittenInDigitsAndFits) {
   const auto read = [](const std::string& text, std::uint32_t& into) {
     CLI::App app;
     add_number_option(app, "--tail", into, "lines", 1);
-    std::vector<std::string> args = {text, "--tail"};  // CLI11 takes them from the back
+    std::vector<std::string> args = {text, "--tail"};  // CLI11 reads them from the back
     try {
       app.parse(args);
     } catch (const CLI::ParseError&) {
@@ -87,7 +86,7 @@ TEST(Ranks, AreNumbersAndRanges) {
 class Since : public testing::Test {
  protected:
   Since() {
-    ::setenv("TZ", "XYZ-2", 1);  // two hours east, the whole year
+    ::setenv("TZ", "XYZ-2", 1);  // two hours east, all year
     ::tzset();
   }
   ~Since() override {
@@ -99,7 +98,7 @@ class Since : public testing::Test {
   }
   static constexpr std::chrono::year_month_day kDay{std::chrono::year(2026), std::chrono::March,
                                                     std::chrono::day(1)};
-  const WallTime now_ = at(kDay, 12h + 30min);  // 14:30 here
+  const WallTime now_ = at(kDay, 12h + 30min);  // 14:30 in this time zone
   WallTime since(std::string_view text) { return parse_since(text, now_).value_or(WallTime{}); }
 };
 

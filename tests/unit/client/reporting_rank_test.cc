@@ -33,8 +33,8 @@ TEST_F(ReportingRankTest, WithoutAReadingItIsRankZero) {
   EXPECT_EQ(reporting_rank_.not_shown(), 1u);
 }
 
-// Megatron prints its steps on the last rank: what that wrote before its first step was lost, as
-// rank 0 was taken for the reporting rank.
+// Megatron prints its steps on the last rank. Regression: rank 0 counted as the reporting rank, so
+// lines before the last rank's first step were lost.
 TEST_F(ReportingRankTest, LinesFromBeforeItsFirstStepComeOutInOrder) {
   line(1, 7, "a7");
   line(1, 3, "a3");
@@ -54,7 +54,7 @@ TEST_F(ReportingRankTest, AReadingWithoutAStepNamesNobody) {
   EXPECT_EQ(shown_, "a7 ");
 }
 
-// Every rank prints steps, and the second node's reading came first.
+// Every rank prints steps, and the second node's reading arrived first.
 TEST_F(ReportingRankTest, ALowerRankTakesOverWithAllItsLines) {
   line(1, 2, "a2");
   line(1, 4, "a4");
@@ -69,7 +69,7 @@ TEST_F(ReportingRankTest, ALowerRankTakesOverWithAllItsLines) {
   EXPECT_EQ(reporting_rank_.not_shown(), 2u);
 }
 
-// After a restart of the controller the node of rank 4 was heard first.
+// After a restart of the controller, the first heartbeat came from the node of rank 4.
 TEST_F(ReportingRankTest, AHigherRankDoesNot) {
   heard(reading(1, 0));
   line(1, 4, "a4");
@@ -88,7 +88,7 @@ TEST_F(ReportingRankTest, ANewAttemptHasItsOwn) {
   heard(reading(2, 5));
   line(2, 5, "c5");
   line(2, 3, "c3");
-  heard(reading(1, 3));  // a late reading of the one before
+  heard(reading(1, 3));  // a late reading of the attempt before
   line(2, 3, "d3");
   EXPECT_EQ(shown_, "a3 b3 b5 c5 ");
   EXPECT_EQ(reporting_rank_.not_shown(), 3u);

@@ -1,5 +1,5 @@
-// What `muster resume` begins with: which checkpoint is meant, what is said where there is none,
-// and what the new job is named.
+// What `muster resume` begins with: which checkpoint it uses, what it prints where there is none,
+// and the name of the new job.
 #include "client/commands/resume_source.h"
 
 #include <gmock/gmock.h>
@@ -38,8 +38,8 @@ TEST(ResumeSource, TheNewestThatIsNotQuarantined) {
       << "the last attempt's";
 }
 
-// It said that there was no checkpoint of that step, with the very step before its eyes in `ckpt
-// ls`.
+// Regression: it printed that there was no checkpoint of that step, although `ckpt ls` listed the
+// step.
 TEST(ResumeSource, OneThatIsAskedForByItsStepIsMeant) {
   EXPECT_EQ(chosen({{1, 4, false}, {1, 8, true}}, 8), "/c/attempt-1/8 (quarantined)");
   EXPECT_EQ(chosen({{1, 8, false}, {2, 8, true}}, 8), "/c/attempt-1/8") << "the sound one of two";
@@ -85,7 +85,8 @@ TEST(NextName, OfAResumedJobItIsThatOfTheFirst) {
   EXPECT_EQ(base(train), "llama");
 }
 
-// A third run of "ppo-r2" was taken for one of "ppo", and would have been its namesake.
+// Regression: a third run of "ppo-r2" was named like a run of "ppo", whose name it would have
+// repeated.
 TEST(NextName, WhatItsUserCalledItIsKept) {
   EXPECT_EQ(base(named("ppo-r2")), "ppo-r2");
   EXPECT_EQ(base(named("ppo-r2", "job:1"), "warm-up"), "ppo-r2")

@@ -1,6 +1,6 @@
-// What `run`, `plan` and `validate` say of a sound spec that may not mean what it says. The story:
-// `devices: [0,4]`, as a tutorial wrote it for cards 0 to 3, trained on two cards; a script that
-// was not there was found out by every node.
+// What `run`, `plan` and `validate` print about a sound spec that may not be what its user meant.
+// Regression: `devices: [0,4]`, as a tutorial wrote it for cards 0 to 3, trained on two cards; and
+// every node had to find out that a script did not exist.
 #include "client/commands/spec_notes.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
-// A submission whose answer is lost is made again, and is the same one to the controller.
+// A submission whose answer is lost is repeated, and the controller treats it as the same
+// submission.
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -10,7 +11,7 @@
 namespace muster::client {
 namespace {
 
-// Takes every job; of the first so many nobody is told.
+// Accepts every job; the answers to the first `lost` ones are lost.
 class Forgetful final : public v1::JobService::Service {
  public:
   explicit Forgetful(std::size_t lost) : lost_(lost) {}
@@ -30,7 +31,7 @@ class Forgetful final : public v1::JobService::Service {
  private:
   const std::size_t lost_;
   mutable std::mutex mutex_;
-  std::vector<std::string> ids_;  // mutex_
+  std::vector<std::string> ids_;  // guarded by mutex_
 };
 
 struct Controller {
@@ -54,7 +55,7 @@ v1::JobSpec spec_named(const std::string& name) {
   return spec;
 }
 
-// `ckpt export` sent no id: what it asked for again would have been a second job.
+// Regression: `ckpt export` sent no request id, so a repeated request would have made a second job.
 TEST(SubmitOnce, AnAnswerThatIsLostIsAskedForAgainUnderTheSameId) {
   Controller controller(1);
   Interrupt interrupt(std::nullopt);

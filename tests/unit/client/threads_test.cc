@@ -1,5 +1,5 @@
-// What the threads of a following verb share: the queue of news, calls that are cancelled together,
-// and the interrupt.
+// What the threads of a following command share: the queue of news, calls that are cancelled
+// together, and the interrupt.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -18,7 +18,8 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kPatience = 20s;  // only a bound
 
-// As in `muster`: no thread but the interrupt's gets these, whichever is started first here.
+// As in `muster`: only the thread of the interrupt gets these signals, whichever thread starts
+// first here.
 [[maybe_unused]] const bool kBlocked = [] {
   sigset_t set;
   sigemptyset(&set);
@@ -74,7 +75,7 @@ TEST(CallGroup, CancelsWhoeverWaits) {
   grpc::ClientContext before, after;
   const CallGroup::Member one(group, before);
   group.cancel();
-  // is cancelled at once: a call that began a moment too late would otherwise never end
+  // It is cancelled at once; otherwise a call that began a moment too late would never end.
   const CallGroup::Member late(group, after);
   waiting.join();
   EXPECT_TRUE(group.cancelled());
@@ -109,8 +110,8 @@ TEST(Interrupt, EndsWithoutHavingFired) {
   EXPECT_FALSE(interrupt.fired());
 }
 
-// The callback is told even when the signal came before it, and nobody is in it any more once it is
-// taken back.
+// The callback is called even when the signal arrived before it was set. After it is removed,
+// nobody is still running it.
 TEST(Interrupt, TheCallbackMayGoAtAnyMoment) {
   for (int round = 0; round < 200; ++round) {
     Interrupt interrupt(std::chrono::milliseconds(round % 2));

@@ -1,5 +1,6 @@
-// The story: `muster frob --help` printed muster's own help and ended with 0, so that a script with
-// a mistyped verb went on; and `muster list` was told the list of twenty verbs, not the one.
+// Regression: `muster frob --help` printed muster's own help and ended with 0, so a script with a
+// mistyped command continued. `muster list` printed the list of twenty commands, not the command
+// that was meant.
 #include "client/commands/usage.h"
 
 #include <gmock/gmock.h>

@@ -38,7 +38,7 @@ Result<std::vector<ChangedSource>> patched(const Tree& tree) {
       });
 }
 
-// The lines that are other ones now, "- old" and "+ new"; what is put to the end is left out.
+// The changed lines, "- old" and "+ new"; what is appended at the end is left out.
 std::string changes(const std::string& before, const std::string& after) {
   std::string out;
   std::size_t a = 0, b = 0;

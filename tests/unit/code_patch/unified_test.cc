@@ -1,4 +1,4 @@
-// What diffs say that they change, and those that are refused before git sees them.
+// What diffs change, and which diffs are refused before git sees them.
 #include "common/code_patch/unified.h"
 
 #include <gtest/gtest.h>
@@ -140,8 +140,8 @@ TEST(Unified, WhatIsNoDiffIsRefused) {
             "line 2: both names are /dev/null");
 }
 
-// They travel in messages that hold nothing else: a name in Latin-1 was passed on as it was, and a
-// long one cut within a letter.
+// They are sent in messages that contain only UTF-8. Regression: a name in Latin-1 was passed on
+// unchanged, and a long name was cut within a letter.
 TEST(Unified, MessagesAreUtf8) {
   EXPECT_EQ(summary("--- a/x\n+++ b/gr\xfc\xdf_/../x\n@@ -1 +1 @@\n-a\n+b\n"),
             "line 2: 'gr??_/../x' leaves the code by '..'");
@@ -150,7 +150,7 @@ TEST(Unified, MessagesAreUtf8) {
   EXPECT_TRUE(is_utf8(message)) << message;
 }
 
-// Numbers beyond all files, and bytes that are no text: an answer at once, and never a crash.
+// Numbers larger than any file, and bytes that are not text: an answer at once, and never a crash.
 TEST(Unified, HostileBytesAreAnswered) {
   EXPECT_NE(summary("--- a/x\n+++ b/x\n@@ -1,18446744073709551615 +1,18446744073709551615 @@\n a\n")
                 .find("is cut off"),

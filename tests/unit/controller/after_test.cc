@@ -1,5 +1,5 @@
-// schedule.after over the wire: what is typed becomes ids, what cannot be is refused with the right
-// code, and everybody who asks is told what is waited for.
+// schedule.after over a real connection: typed names become ids, what cannot become an id is
+// refused with the right code, and every answer shows what the job waits for.
 #include "tests/unit/controller/hand_node.h"
 
 namespace muster::controller {
@@ -31,7 +31,7 @@ class After : public HandNodeTest {
     const grpc::Status status = stub_->CancelJob(context().get(), request, &response);
     ASSERT_TRUE(status.ok()) << status.error_message();
   }
-  // Out of the ledger, its tombstone too: only the archive is left.
+  // Removes the job from the ledger, including its tombstone: only the archive is left.
   void forget(const std::string& id) {
     put(core::ProposeArchive{.job = JobId(id)});
     put(core::ProposeDropTombstone{.job = JobId(id)});

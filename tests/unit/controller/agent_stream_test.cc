@@ -45,7 +45,7 @@ TEST_F(AgentStream, IsWelcomedOrderedAndAcknowledged) {
   EXPECT_EQ(response.fact_ack().index(), shell_->durable().value);
   EXPECT_EQ(job("one").phase(), v1::JOB_PHASE_RUNNING);
 
-  // Known already: acknowledged, and nothing written.
+  // Already known: acknowledged, and nothing is written.
   const std::uint64_t before = shell_->durable().value;
   facts.set_sequence(6);
   agent.say(facts);
@@ -100,8 +100,8 @@ TEST_F(AgentStream, ANameBelongsToOneInstance) {
       newer.until([](const v1::ConnectResponse& r) { return r.has_heartbeat_ack(); }, response));
 }
 
-// A state directory was copied (a cloned image, a restored backup): the two agents took turns on
-// the name, and each started what was ordered.
+// Regression: a state directory was copied (a cloned image, a restored backup). The two agents
+// replaced each other under the name, and each started what was ordered.
 TEST_F(AgentStream, ACopyOfTheAgentDoesNotTakeItsPlace) {
   const auto hello = [](const char* incarnation) {
     v1::Hello one = HandAgent::hello("n1", "i1");
@@ -131,7 +131,7 @@ TEST_F(AgentStream, ACopyOfTheAgentDoesNotTakeItsPlace) {
   EXPECT_NE(refused.error_message().find("a copy of this agent's state directory"),
             std::string::npos)
       << refused.error_message();
-  // Its own process on a new stream is no copy.
+  // The same process on a new stream is no copy.
   HandAgent newer(channel_);
   newer.say(hello("first"));
   EXPECT_TRUE(newer.until(is_welcome, response));
@@ -189,7 +189,7 @@ TEST_F(AgentStream, StrangersAreRefusedWithASentence) {
   const grpc::Status behind = refused(hello);
   EXPECT_EQ(behind.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_NE(behind.error_message().find("--accept-loss"), std::string::npos);
-  // The daemon is told right behind the refusal.
+  // The daemon is notified right after the refusal.
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (!behind_ && std::chrono::steady_clock::now() < until) std::this_thread::yield();
   EXPECT_TRUE(behind_);
@@ -198,8 +198,8 @@ TEST_F(AgentStream, StrangersAreRefusedWithASentence) {
   EXPECT_EQ(early.status().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
-// Epochs are used once: one that claims this epoch and was not here was told of it by a controller
-// that went on from the same copy.
+// Epochs are used once. An agent that names this epoch and was not connected here got it from a
+// controller that continued from the same copy.
 TEST_F(AgentStream, WhoHasSeenThisEpochWasWelcomedInIt) {
   v1::ConnectResponse response;
   v1::Hello hello = HandAgent::hello("n1", "i1");
@@ -266,8 +266,8 @@ TEST_F(AgentStream, OfAJournalThatIsBehindNobodyTakesOrders) {
   EXPECT_EQ(late.status().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-// Of a run that the journal does not name the agent says that nothing is left: the node gets work
-// again, without another Hello.
+// The agent reports that nothing is left of a run that the journal does not name: the node gets
+// work again, without another Hello.
 TEST_F(AgentStream, AnUnknownRunsSweepFreesItsNode) {
   HandAgent agent(channel_);
   v1::Hello hello = HandAgent::hello("n1", "i1");
@@ -292,7 +292,7 @@ TEST_F(AgentStream, AnUnknownRunsSweepFreesItsNode) {
   ASSERT_TRUE(agent.until(is_run, response));
 }
 
-// Logs that are all here let the node forget, and a follower's stream ends with them.
+// When all logs have arrived, the node may forget the run, and a follower's stream ends with them.
 TEST_F(AgentStream, LogsAreFollowedToTheirEnd) {
   HandAgent agent(channel_);
   agent.say(HandAgent::hello("n1", "i1"));
@@ -342,8 +342,9 @@ TEST_F(AgentStream, LogsAreFollowedToTheirEnd) {
       response));
 }
 
-// A part that never started has no log, and its agent is there for ever: who followed the job's
-// logs waited for bytes that nobody would send, once an agent had come or gone.
+// Regression: a part that never started has no log, and its agent stays connected. A follower of
+// the job's logs waited for bytes that nobody would send, once an agent had connected or
+// disconnected.
 TEST_F(AgentStream, FollowingDoesNotWaitForAPartThatNeverStarted) {
   HandAgent failing(channel_);
   auto going = std::make_unique<HandAgent>(channel_);
@@ -396,7 +397,7 @@ TEST_F(AgentStream, FollowingDoesNotWaitForAPartThatNeverStarted) {
   v1::ReadLogsResponse chunk;
   ASSERT_TRUE(reader->Read(&chunk));
   EXPECT_EQ(chunk.data(), "hello\n");
-  going.reset();  // with the rest of its log
+  going.reset();  // the rest of its log is lost with it
   EXPECT_FALSE(reader->Read(&chunk));
   const grpc::Status ended = reader->Finish();
   EXPECT_TRUE(ended.ok()) << ended.error_message();

@@ -6,8 +6,8 @@ namespace {
 
 using Bounds = ClusterTest;
 
-// Anybody's cancel with 12 MiB of reason went into the journal, and nobody could read the list of
-// jobs any more.
+// Regression: anybody's cancel with a reason of 12 MiB went into the journal, and nobody could read
+// the list of jobs any more.
 TEST_F(Bounds, AReasonIsASentence) {
   submitted("one");
   v1::CancelJobRequest cancel;
@@ -46,7 +46,8 @@ TEST_F(Bounds, APathThatATerminalWouldObeyIsNotTaken) {
       << refused.error_message();
 }
 
-// Beyond some 500,000 steps the curve was longer than a message, and left out without a word.
+// Regression: beyond some 500,000 steps the curve was longer than a message, and was silently left
+// out.
 TEST_F(Bounds, TheCurveOfALongTrainingIsThinned) {
   const std::string id = submitted("one");
   std::vector<logs::SeriesPoint> points;

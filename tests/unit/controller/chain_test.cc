@@ -1,5 +1,5 @@
-// Chains and starts over the wire: a submission becomes jobs with ids, directories and checkpoints,
-// all or none; the chain's name is one to ask by.
+// Chains and starts over a real connection: a submission becomes jobs with ids, directories and
+// checkpoints, all or none; requests may use the chain's name.
 #include <gmock/gmock.h>
 
 #include "tests/unit/controller/hand_node.h"
@@ -175,7 +175,7 @@ TEST_F(ChainWire, AStageThatIsDoneNeedNotRunAgain) {
   ASSERT_EQ(second.stages_size(), 1);
   EXPECT_EQ(job("llama.train").phase(), v1::JOB_PHASE_LAUNCHING) << "there is nobody to wait for";
   EXPECT_EQ(job("llama.train").spec().stage().dirs(0).out(), "/out/" + first.job_id());
-  // The archive says the same.
+  // The archive shows the same.
   put(core::ReportLogsCollected{
       .job = JobId(first.job_id()), .attempt = AttemptNo(1), .node = NodeName("n1")});
   put(core::ProposeArchive{.job = JobId(first.job_id())});

@@ -1,5 +1,8 @@
-// A controller in this process: real shell, services and server over a unix socket and loopback
-// TCP, a journal in memory, a real log store. And an agent's half of the stream, driven by hand.
+// A controller in this process, and an agent's half of the stream, driven by hand. gtest creates
+// the fixture for each test. Tests run on their own thread; the controller has its usual threads.
+//
+// The shell, the services and the log store are real. The server listens on a unix socket and on
+// loopback TCP. The journal is in memory.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -135,7 +138,7 @@ class ClusterTest : public testing::Test {
   std::atomic<bool> low_on_space_ = false, behind_ = false;
 };
 
-// One agent stream, blocking.
+// One agent's stream; its calls block.
 class HandAgent {
  public:
   explicit HandAgent(const std::shared_ptr<grpc::Channel>& channel)
@@ -177,7 +180,7 @@ class HandAgent {
     *request.mutable_heartbeat() = heartbeat;
     stream_->Write(request);
   }
-  // Reads on until `wanted` holds; false: the stream ended (status() says why).
+  // Reads until `wanted` is true. Returns false if the stream ended (status() has the reason).
   template <class Wanted>
   bool until(Wanted wanted, v1::ConnectResponse& response) {
     while (stream_->Read(&response)) {

@@ -64,8 +64,8 @@ TEST(Config, OtherMachinesAreNotServedByAccident) {
                    "--allow-plain-tcp"})
                 .exit_code,
             -1);
-  // With the flag that the refusal advises it was refused again: the token file's default was not
-  // set yet when it was asked for.
+  // Regression: with the flag that the refusal advises, the command was refused again, because the
+  // token file's default was not set yet when it was checked.
   const CommandLine advised =
       parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070", "--allow-plain-tcp"});
   EXPECT_EQ(advised.exit_code, -1) << advised.text;

@@ -1,5 +1,4 @@
-// `muster-controller --dump`: the ledger that a journal adds up to, and nothing on the disk is
-// another than before.
+// `muster-controller --dump`: the ledger of a journal; nothing on the disk changes.
 #include "controller/dump.h"
 
 #include <gtest/gtest.h>

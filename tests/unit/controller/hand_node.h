@@ -1,5 +1,7 @@
-// A cluster with one node whose facts are reported by hand, without an agent: jobs run there to the
-// end that a test gives them.
+// A cluster with one node whose facts a test reports by hand, without an agent. gtest creates the
+// fixture for each test. It runs on the test's thread.
+//
+// Jobs run there until the test reports their end.
 #pragma once
 
 #include <future>
@@ -13,7 +15,7 @@ namespace muster::controller {
 
 class HandNodeTest : public ClusterTest {
  protected:
-  // What an agent, or the shell itself, would ask for; returns when it is durable.
+  // Passes in what an agent, or the shell itself, would ask for. Returns when it is durable.
   void put(core::Input input, std::optional<core::Observation> then = {}) {
     std::promise<std::optional<Error>> answered;
     const auto reply = [&](const Outcome& outcome, const View&) {
@@ -27,7 +29,7 @@ class HandNodeTest : public ClusterTest {
     const std::optional<Error> refusal = answered.get_future().get();
     ASSERT_FALSE(refusal) << refusal->message;
   }
-  // Node n1, with two devices: whatever is placed there runs until a test says otherwise.
+  // Registers node n1 with two devices. What is placed there runs until a test reports its end.
   void node() {
     const NodeName name("n1");
     put(core::RegisterNode{.node = name,
@@ -39,7 +41,7 @@ class HandNodeTest : public ClusterTest {
                         .instance = InstanceId("i1"),
                         .boot_id = BootId("b1")});
   }
-  // Of attempt 1, as n1 tells it.
+  // Reports a fact of attempt 1, in the name of n1.
   void report(v1::Fact fact, const std::string& id) {
     fact.set_job_id(id);
     fact.set_attempt(1);

@@ -51,7 +51,8 @@ TEST(HeartbeatMerge, ReadingsAreTheNewestAndSamplesFollowEachOther) {
   EXPECT_EQ(newest.readings(1).job_id(), "gone");
 }
 
-// Agents say a shard of an older step once: a heartbeat that is thrown away must not take it along.
+// Agents report a shard of an older step only once: a dropped heartbeat must not drop the shard,
+// too.
 TEST(HeartbeatMerge, ShardsThatNobodyRepeatsStay) {
   v1::Heartbeat earlier, newest;
   v1::AttemptReading& old = reading(earlier, "a", 1);
@@ -80,7 +81,7 @@ TEST(HeartbeatMerge, WhatPilesUpIsBounded) {
   EXPECT_EQ(waiting.readings(0).shards_size(), static_cast<int>(kStepsKept));
 }
 
-// Both were acknowledged: the agent says it once.
+// Both heartbeats were acknowledged, and the agent reports the probe only once.
 TEST(HeartbeatMerge, AProbeOfTheDevicesIsKeptUntilThereIsANewerOne) {
   const auto with_health = [](v1::DeviceHealth health) {
     v1::Heartbeat heartbeat;
@@ -97,8 +98,8 @@ TEST(HeartbeatMerge, AProbeOfTheDevicesIsKeptUntilThereIsANewerOne) {
   EXPECT_EQ(newest.devices(0).health(), v1::DEVICE_HEALTH_OK);
 }
 
-// While the disk hangs heartbeats are merged: those of a node that names other jobs each time grew
-// without end.
+// While the disk hangs, heartbeats are merged. Regression: the merged heartbeat of a node that
+// names other jobs each time grew without end.
 TEST(HeartbeatMerge, WhatIsTakenOverHasABound) {
   v1::Heartbeat waiting;
   for (int heartbeat = 0; heartbeat < 100; ++heartbeat) {

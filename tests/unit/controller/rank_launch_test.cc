@@ -1,6 +1,5 @@
-// What a rank is launched with, as clients see it: files, auxiliary processes, where every word
-// comes from;
-// and the rank table by itself.
+// What a rank is launched with, as clients see it: files, auxiliary processes, the source of every
+// word; and the rank table alone.
 #include <gmock/gmock.h>
 
 #include "common/digest/sha256.h"
@@ -35,7 +34,7 @@ class RankLaunch : public ClusterTest {
       hello.mutable_inventory()->add_features(feature);
     return hello;
   }
-  // Until its order has come: then it is placed.
+  // Submits, and waits until the order has arrived: then the job is placed.
   void placed(HandAgent& agent, const v1::JobSpec& spec) {
     v1::SubmitJobRequest request;
     *request.mutable_spec() = spec;

@@ -1,6 +1,5 @@
-// A sound record that makes no sense is left out and makes its one job unreadable; the rest starts.
-// What
-// makes sense of that job stays.
+// A sound record that makes no sense is left out, and makes its one job unreadable; everything else
+// starts. Records of that job that make sense stay.
 #include "controller/shell/replay.h"
 
 #include <gtest/gtest.h>
@@ -49,8 +48,8 @@ TEST_F(ReplayTest, NonsenseMakesItsOneJobUnreadable) {
   submit(kGood, "good");
   submit(kBad, "bad");
   place(kBad, 1, 0);
-  place(kBad, 3, 1);  // attempt 2 never was
-  // nonsense, too: the first word of it is the one that is told
+  place(kBad, 3, 1);  // attempt 2 never existed
+  // nonsense, too, but only the first nonsense is reported
   row(core::JobEnded{.job = kBad, .outcome = core::Outcome::Failed});
   place(kGood, 1, 2);
   core::Ledger& ledger = replay_.ledger();
@@ -58,8 +57,8 @@ TEST_F(ReplayTest, NonsenseMakesItsOneJobUnreadable) {
   EXPECT_NE(replay_.unreadable().at(kBad).find("row 4"), std::string::npos)
       << replay_.unreadable().at(kBad);
   EXPECT_EQ(ledger.jobs.at(kGood).phase, core::JobPhase::Launching);
-  // Its process may still run there: it holds its device, its name and its orders, so that it can
-  // be stopped.
+  // Its process may still run there. So it keeps its device, its name and its orders, and can be
+  // stopped.
   EXPECT_EQ(ledger.jobs.at(kBad).phase, core::JobPhase::Launching);
   EXPECT_TRUE(ledger.live_names.contains("bad"));
   EXPECT_TRUE(ledger.device_holders.at(kNode).contains(0));
@@ -68,8 +67,8 @@ TEST_F(ReplayTest, NonsenseMakesItsOneJobUnreadable) {
   EXPECT_TRUE(ledger.node_parts.at(kNode).unswept.contains({kBad, AttemptNo(1)}));
 }
 
-// What its nodes said since is not nonsense: a device is free when it was swept, also for the next
-// start.
+// What its nodes reported since is not nonsense: a device is free when it was swept, also at the
+// next start.
 TEST_F(ReplayTest, TheEndOfAnUnreadableJobIsFolded) {
   submit(kBad, "bad");
   place(kBad, 1, 0);
@@ -102,7 +101,7 @@ TEST_F(ReplayTest, AnArchivedJobWithNonsenseIsStillShown) {
   EXPECT_EQ(job->phase, core::JobPhase::Cancelled);
 }
 
-// A row that says so is missing, or its payload is another: nothing is placed on that.
+// The row of the success is missing, or has another payload: nothing is placed because of it.
 TEST_F(ReplayTest, APlacementBeforeAPredecessorHasSucceededIsNonsense) {
   submit(kBad, "bad");
   v1::JobSpec spec;
@@ -118,7 +117,7 @@ TEST_F(ReplayTest, APlacementBeforeAPredecessorHasSucceededIsNonsense) {
   EXPECT_EQ(replay_.ledger().jobs.at(kGood).phase, core::JobPhase::Queued);
 }
 
-// Each of these would break one of apply's assertions.
+// Each of these would break an assertion of apply().
 TEST_F(ReplayTest, EveryKindOfNonsenseIsMet) {
   submit(kGood, "good");
   place(kGood, 1, 0);
@@ -146,7 +145,7 @@ TEST_F(ReplayTest, EveryKindOfNonsenseIsMet) {
   EXPECT_FALSE(nonsense(ledger, core::AttemptBroke{.job = kGood, .attempt = first}));
 }
 
-// Its devices would never be free again: they are given back with the attempt's end.
+// Otherwise its devices would never be free again: they are given back with the attempt's end.
 TEST_F(ReplayTest, AJobThatEndedBeforeItsAttemptIsNonsense) {
   submit(kGood, "good");
   place(kGood, 1, 0);

@@ -1,5 +1,5 @@
-// After a full disk nothing looked at it again before something was appended, and where nothing
-// runs nothing is.
+// Regression: after a full disk, nothing checked the disk again before the next append, and where
+// nothing runs there is no append.
 #include "controller/room_watch.h"
 
 #include <gtest/gtest.h>

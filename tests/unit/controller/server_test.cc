@@ -20,8 +20,8 @@ class ServerTest : public testing::Test {
   std::filesystem::path dir_;
 };
 
-// gRPC takes away the socket that lies where it binds: a second controller left the first one
-// running, and nobody could reach it any more.
+// gRPC removes an existing socket file when it binds. Regression: a second controller left the
+// first one running, and nobody could reach it any more.
 TEST_F(ServerTest, ASocketThatIsServedIsNotTaken) {
   auto first = Server::start({"unix:" + socket()}, {}, {});
   ASSERT_TRUE(first) << first.error().message;

@@ -17,7 +17,7 @@ TEST_F(Services, AJobIsSubmittedShownListedAndCancelled) {
   v1::CancelJobResponse cancelled;
   ASSERT_TRUE(stub_->CancelJob(context().get(), cancel, &cancelled).ok());
   EXPECT_EQ(cancelled.phase(), v1::JOB_PHASE_CANCELLED);
-  EXPECT_EQ(job("one").phase(), v1::JOB_PHASE_CANCELLED);  // by the name of a finished one
+  EXPECT_EQ(job("one").phase(), v1::JOB_PHASE_CANCELLED);  // by the name of a finished job
   v1::ListJobsRequest list;
   v1::ListJobsResponse listed;
   ASSERT_TRUE(stub_->ListJobs(context().get(), list, &listed).ok());
@@ -113,7 +113,7 @@ TEST_F(Services, AWatchEndsWithItsJob) {
   while (reader->Read(&response)) last = response.event().type();
   EXPECT_EQ(last, "job-ended");
   EXPECT_TRUE(reader->Finish().ok());
-  // Once more, when it is over: the same history, the same end.
+  // Once more, after its end: the same history, the same end.
   auto again = context();
   const auto second = stub_->Watch(again.get(), request);
   int events = 0;
@@ -133,8 +133,8 @@ TEST_F(Services, APlanIsShownEvenWithoutANode) {
   EXPECT_EQ(response.ranks(0).argv(0), "true");
 }
 
-// core/submission_warnings.h has the story: what was taken and may not go as it is meant is said
-// with the answer, and by a plan.
+// core/submission_warnings.h has the reason: warnings about an accepted job that may not run as its
+// user meant are in the answer, and in the answer of a plan.
 TEST_F(HandNodeTest, ASubmissionIsAnsweredWithItsWarnings) {
   for (const char* name : {"n0", "n1"}) {
     put(core::RegisterNode{.node = NodeName(name),
@@ -166,8 +166,8 @@ TEST_F(HandNodeTest, ASubmissionIsAnsweredWithItsWarnings) {
   EXPECT_EQ(one.warnings_size(), 0);
 }
 
-// A spec of a few lines may ask for a million ranks: all of their environments at once took
-// gigabytes.
+// Regression: a spec of a few lines may require a million ranks, and all of their environments at
+// once took gigabytes.
 TEST_F(Services, APlanOfManyRanksIsGivenRankByRank) {
   v1::PlanJobRequest request;
   *request.mutable_spec() = spec("one");
@@ -207,9 +207,9 @@ class SlowWatcher : public ClusterTest {
 
 TEST_F(SlowWatcher, IsClosedWithItsIndexAndCanResume) {
   auto watching = context();
-  // a thousand jobs come and go meanwhile
+  // a thousand jobs come and go in the meantime
   watching->set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(5));
-  // Of a connection with a small window that does not grow: it is full after some hundred events.
+  // Its connection has a small window that does not grow: it is full after some hundred events.
   grpc::ChannelArguments small;
   small.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   small.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 64 << 10);

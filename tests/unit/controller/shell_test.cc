@@ -1,5 +1,5 @@
-// The loop's promise: nothing leaves before its batch is durable, and then in order. The journal
-// here is the real interface with a sync that a test can hold.
+// The loop's promise: nothing leaves before its batch is durable, and then everything leaves in
+// order. The journal here is the real interface, with a sync that a test can block.
 #include "controller/shell/shell.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ class BlockedJournal final : public journal::Journal {
     reading_blocked_ = blocked;
     changed_.notify_all();
   }
-  // Until `count` appends (of this journal's life) have begun.
+  // Waits until `count` appends (of this journal's incarnation) have begun.
   bool wait_for_append(std::size_t count) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kPatience, [&] { return syncing_ >= count; });
@@ -78,7 +78,7 @@ class BlockedJournal final : public journal::Journal {
   std::size_t syncing_ = 0;
 };
 
-// What came out, in order.
+// What left the shell, in order.
 class Trace {
  public:
   void add(std::string what) {
@@ -191,7 +191,7 @@ class ShellTest : public testing::Test {
     }));
     ASSERT_EQ(done.get_future().wait_for(kPatience), std::future_status::ready);
   }
-  // What a read sees, once it is answered.
+  // What a read sees when it is answered.
   std::size_t jobs_seen() {
     std::promise<std::size_t> seen;
     EXPECT_TRUE(shell_->read([&](const View& view) { seen.set_value(view.ledger.jobs.size()); }));
@@ -207,8 +207,8 @@ class ShellTest : public testing::Test {
   Shell::Started started_;
 };
 
-// A page of the archive was read on the journal's thread: every submission and every fact waited
-// for it, for up to 0.9 s.
+// Regression: a page of the archive was read on the journal's thread, and every submission and
+// every fact waited for it, for up to 0.9 s.
 TEST_F(ShellTest, AnArchiveThatIsBeingReadHoldsNothingUp) {
   journal_->hold_reading(true);
   std::promise<std::size_t> page;
@@ -225,7 +225,8 @@ TEST_F(ShellTest, NothingIsVisibleBeforeItIsDurable) {
   journal_->hold();
   ASSERT_TRUE(submit("0000000000001", "one"));
   ASSERT_TRUE(journal_->wait_for_append(2));  // the first was ControllerStarted
-  // Asked while the sync is under way: it would show a job that a power cut can still undo.
+  // This read arrives during the sync: an early answer would show a job that a power cut can still
+  // undo.
   ASSERT_TRUE(shell_->read(
       [this](const View& view) { trace_.add("read " + std::to_string(view.ledger.jobs.size())); }));
   shell_->observe(core::HeartbeatHeard{.node = NodeName("n"), .connection = ConnectionId(1)},
@@ -256,7 +257,7 @@ TEST_F(ShellTest, WhatComesDuringASyncIsOneBatchAfterIt) {
   }
   journal_->let_go();
   ASSERT_TRUE(trace_.wait_for("reply 0000000000099"));
-  EXPECT_EQ(journal_->appends(), 3u);  // started, the first, all the others
+  EXPECT_EQ(journal_->appends(), 3u);  // started, the first job, all others
 }
 
 TEST_F(ShellTest, ARefusalNeedsNoSync) {
@@ -295,8 +296,8 @@ TEST_F(ShellTest, StartsAgainWhereItWasWithAHigherEpoch) {
   EXPECT_EQ(jobs_seen(), 1u);
 }
 
-// By how far it skips, the fold knows of the loss, then and at every later start; jobs of after it
-// are not concerned.
+// The fold knows of the loss by the distance of the skip, now and at every later start; jobs after
+// the loss are not affected.
 TEST_F(ShellTest, ALossIsInTheLedgerForEver) {
   ASSERT_TRUE(submit("0000000000001", "one"));
   ASSERT_TRUE(trace_.wait_for("reply 0000000000001"));
@@ -324,11 +325,12 @@ TEST_F(ShellTest, ALossIsInTheLedgerForEver) {
   epochs_lost_ = 0;
   ASSERT_TRUE(submit("0000000000002", "two"));
   ASSERT_TRUE(trace_.wait_for("reply 0000000000002"));
-  for (int start = 0; start < 4; ++start) make_again();  // what is superseded goes
+  for (int start = 0; start < 4; ++start) make_again();  // superseded rows go
   EXPECT_EQ(lost_ones(), std::vector{JobId("0000000000001")});
 }
 
-// 4,000 jobs that became placeable at once were placed in one batch: for 8.6 s nobody was answered.
+// Regression: 4,000 jobs that became placeable at once were placed in one batch, and nobody was
+// answered for 8.6 s.
 TEST_F(ShellTest, ABatchPlaces64JobsAndTheNextGoesOn) {
   constexpr int kJobs = 150;
   for (int i = 1; i <= kJobs; ++i) {
@@ -360,7 +362,7 @@ TEST_F(ShellTest, ABatchPlaces64JobsAndTheNextGoesOn) {
   EXPECT_EQ(placed, (std::vector<std::string>{"placed 64", "placed 64", "placed 22"}));
 }
 
-// A node is there and one job of one rank runs on it.
+// There is a node, and one job with one rank runs on it.
 class ShellWithAJob : public ShellTest {
  protected:
   static constexpr const char* kJob = "0000000000001";
@@ -388,7 +390,7 @@ class ShellWithAJob : public ShellTest {
                                [&](const Outcome&, const View&) { done.set_value(); });
     ASSERT_EQ(done.get_future().wait_for(kPatience), std::future_status::ready);
   }
-  // Of attempt 1, and answered.
+  // Reports a fact of attempt 1, and waits for the answer.
   void report(v1::Fact fact, Now arrived) {
     fact.set_job_id(kJob);
     fact.set_attempt(1);
@@ -413,7 +415,7 @@ class ShellWithAJob : public ShellTest {
   const NodeName kNode{"n1"};
 };
 
-// The incident's "detected" is when the word of it came in, however long the disk was busy then.
+// The incident's "detected" is the arrival time of the report, however long the disk was busy then.
 TEST_F(ShellWithAJob, AFaultIsDetectedWhenItsWordArrives) {
   Now arrived = shell_->now();
   arrived.wall -= std::chrono::seconds(7);
@@ -427,9 +429,9 @@ TEST_F(ShellWithAJob, AFaultIsDetectedWhenItsWordArrives) {
   EXPECT_GT(seen.current()->broke_at, arrived.wall);
 }
 
-// A row that makes no sense, as a broken build may have written it: the job is stopped like any
-// other, everybody is told why, and its device is free once the node has swept it; the next start
-// finds it so.
+// A row that makes no sense, as a broken build may have written it. The job is stopped like any
+// other job, and all answers show the reason. Its device is free once the node has swept it, also
+// at the next start.
 TEST_F(ShellWithAJob, AnUnreadableJobIsStoppedAndGivesItsDevicesBack) {
   shell_->stop();
   shell_.reset();
@@ -490,21 +492,20 @@ TEST_F(ShellTest, AWatcherFitsBehindTheHistoryWithoutAHole) {
         shell_->add_watcher(std::make_shared<TracingWatcher>(trace_), JobId("0000000000001")));
     history.set_value(view.history.of_job(JobId("0000000000001"), JournalIndex(0)).size());
   }));
-  // Taken at the release of its batch: what that batch made is in the history, what comes after
-  // goes to the watcher.
+  // Taken at the release of its batch: the events of that batch are in the history, and later ones
+  // go to the watcher.
   EXPECT_EQ(history.get_future().get(), 1u);
   ASSERT_TRUE(submit("0000000000002", "two"));
   ASSERT_TRUE(shell_->submit(core::CancelJob{.job = JobId("0000000000001")}, shell_->now(),
                              [](const Outcome&, const View&) {}));
   ASSERT_TRUE(trace_.wait_for("event job-ended")) << testing::PrintToString(trace_.lines());
   const auto lines = trace_.lines();
-  // neither the first again, nor another job's
+  // neither the first event again, nor another job's
   EXPECT_EQ(std::ranges::count(lines, "event job-submitted"), 0);
 }
 
-// Every heartbeat was an item of its own, and while the disk hung nothing took them out: an hour of
-// a
-// thousand agents was millions of them.
+// Regression: every heartbeat was an item of its own, and while the disk hung nothing removed them.
+// An hour of a thousand agents was millions of items.
 TEST_F(ShellTest, OfEachConnectionsHeartbeatsOneWaits) {
   journal_->hold();
   ASSERT_TRUE(submit("0000000000001", "one"));

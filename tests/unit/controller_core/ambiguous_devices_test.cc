@@ -1,7 +1,7 @@
-// Two devices of a node under one number. An inventory with two cards of one physical number (as
-// the parts of a divided A3 are shown), or with the ids [0, 0], had one device given out twice,
-// which aborted the controller, and again at each of its starts, since the journal had the
-// inventory by then.
+// Two devices of a node with one number. Regression: one device was given out twice. The inventory
+// had two cards of one physical number (as the parts of a divided A3 are shown), or the ids [0, 0].
+// This aborted the controller, and again at each start, because the journal had the inventory by
+// then.
 #include <gmock/gmock.h>
 
 #include "common/engine/ranktable/cards.h"
@@ -74,7 +74,7 @@ TEST(AmbiguousDevices, PartsOfOneCardAreEachTakenOnce) {
   }
 }
 
-// Both halves of a 910b server have the position, one of them once.
+// Both halves of a 910b server have the position, and one half has it once.
 TEST(AmbiguousDevices, ANumberIsChosenAsOftenAsItIsFree) {
   EXPECT_THAT(
       ranktable::choose_cards(ranktable::Chip::A910B, std::vector<std::uint32_t>{0, 0, 8}, 2),
@@ -103,7 +103,7 @@ TEST(AmbiguousDevices, DevicesWithOneNumberAreLeftOutAndReported) {
   const Decision two = world.submit("j2", SmallWorld::spec("two", 1, 2));
   ASSERT_TRUE(two.refusal);
   EXPECT_THAT(two.refusal->message, HasSubstr("'n0' has 1 cpu"));
-  // The same again is no news.
+  // The same inventory again is not recorded.
   const std::size_t rows = world.journal.size();
   add_node(world, inventory_of({{0, 0}, {0, 1}, {1, 2}}, "cpu"));
   EXPECT_EQ(world.journal.size(), rows);

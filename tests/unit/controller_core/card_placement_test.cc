@@ -1,4 +1,4 @@
-// Which cards and which nodes a job gets where HCCL has a say: groups of a 910 server, addresses
+// Which cards and which nodes a job gets where HCCL has rules: groups of a 910 server, addresses
 // for a rank table, super-pods.
 #include <gmock/gmock.h>
 
@@ -56,8 +56,8 @@ TEST(CardPlacement, TwoAndFourLieInOneGroup) {
             "devices free ('one' attempt 1)");
 }
 
-// Three cards are free and no pair of them is in one group: by number alone they would do, and the
-// job would end at its start.
+// Three cards are free, and no pair of them is in one group. By number alone they would be enough,
+// and the job would end at its start.
 TEST(CardPlacement, ANodeWhoseFreeCardsAreInBothGroupsIsPassedBy) {
   SmallWorld world;
   for (const char* name : {"n0", "n1"})
@@ -109,13 +109,13 @@ TEST(CardPlacement, WhatNoneOfThemCanFormIsRefused) {
   elsewhere.mutable_resources()->set_type("nvidia");
   EXPECT_THAT(try_place(world, elsewhere).why, HasSubstr("'n0' has 8 ascend910"))
       << "not: none of these devices";
-  // Not a group of HCCL: one program, or no engine that talks by it.
+  // HCCL does not limit these: one program, or an engine that does not use HCCL.
   v1::JobSpec once = hccl_spec("a", 1, 3);
   once.mutable_launch()->set_per(v1::LAUNCH_PER_ONCE);
   EXPECT_THAT(try_place(world, once).nodes.at(0).devices, ElementsAre(0U, 1U, 2U));
   EXPECT_THAT(try_place(world, hccl_spec("a", 1, 3, "command")).nodes.at(0).devices,
               ElementsAre(0U, 1U, 2U));
-  // A node of another chip is there: that one is meant.
+  // There is a node with another chip: the job gets that node.
   add_cards(world, "n1", SmallWorld::inventory(8, "10.0.0.2", "ascend910b"));
   v1::JobSpec any = hccl_spec("a", 1, 3);
   any.mutable_resources()->set_type("ascend");
@@ -153,7 +153,7 @@ TEST(CardPlacement, AListKeepsItsOrderWhereProgramsCanFollowIt) {
       << "by a rank table every rank is told its own";
 }
 
-// CPU slots, or cards whose agent cannot ask hccn_tool: the job would end at its start.
+// CPU slots, or cards whose agent cannot run hccn_tool: the job would end at its start.
 TEST(CardPlacement, ATableOverSeveralNodesNeedsAddresses) {
   SmallWorld world;
   for (const char* name : {"n0", "n1", "n2"})
@@ -169,7 +169,7 @@ TEST(CardPlacement, ATableOverSeveralNodesNeedsAddresses) {
   v1::JobSpec msrun = hccl_spec("a", 2, 2, "mindformers");
   msrun.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
   EXPECT_EQ(try_place(world, msrun).why.find("address"), std::string::npos);
-  // One card without: those that have one are taken.
+  // One card has no address: the cards with addresses are chosen.
   for (const char* name : {"n0", "n1"}) {
     v1::Inventory inventory = SmallWorld::inventory(3, name, "ascend910b");
     for (int i = 1; i < 3; ++i)
@@ -206,7 +206,7 @@ TEST(SuperPods, NodesOfOneStandTogether) {
   EXPECT_EQ(nodes_of(try_place(world, hccl_spec("a", 2, 2))), "n0 n2");
   EXPECT_EQ(nodes_of(try_place(world, hccl_spec("a", 4, 2))), "n0 n2 n1 n3");
   EXPECT_EQ(nodes_of(try_place(world, hccl_spec("a", 5, 2))), "n0 n2 n4 n1 n3");
-  // Hosts that a person names stay in their order.
+  // Hosts that a user names stay in their order.
   v1::JobSpec named = hccl_spec("a", 4, 2);
   for (const char* host : {"n0", "n1", "n2", "n3"}) named.mutable_resources()->add_hosts(host);
   EXPECT_EQ(nodes_of(try_place(world, named)), "n0 n1 n2 n3");
@@ -235,7 +235,7 @@ TEST(SuperPods, ATableTakesAsManyOutOfEvery) {
   EXPECT_EQ(nodes_of(four), "n0 n1 n3 n4");
   EXPECT_NE(table_sha256(hccl_spec("a", 4, 2, "mindformers"), AttemptNo(1), four.nodes), "")
       << "the judge takes it";
-  // One of 'q' is busy: they would do, but not now.
+  // One node of 'q' is busy: the nodes would be enough, but not now.
   v1::JobSpec busy = hccl_spec("busy", 1, 2);
   busy.mutable_resources()->add_hosts("n4");
   world.submit("j1", busy);
@@ -273,8 +273,8 @@ v1::Inventory addressed_from(const std::string& name, const std::string& pod, st
   return inventory;
 }
 
-// Of each super-pod one node has no addresses, and another has them for its last cards alone: the
-// job was placed on what HCCL then refused.
+// Regression: in each super-pod one node has no addresses, and another one has addresses only for
+// its last cards. The job was placed on cards that HCCL then refused.
 TEST(SuperPods, ATableOverSeveralTakesCardsWithAddresses) {
   SmallWorld world;
   const v1::JobSpec spec = hccl_spec("a", 2, 2, "mindformers");
@@ -296,7 +296,7 @@ TEST(SuperPods, ATableOverSeveralTakesCardsWithAddresses) {
   EXPECT_THAT(placed.nodes.at(1).devices, ElementsAre(2U, 3U));
   EXPECT_NE(table_sha256(spec, AttemptNo(1), placed.nodes), "") << "the judge takes it";
 
-  // All idle, four nodes: two of them never could.
+  // All four nodes are idle, and two of them can never be used.
   SmallWorld idle;
   for (std::uint32_t i = 0; i < 4; ++i)
     add_cards(idle, fmt::format("n{}", i),
@@ -306,7 +306,7 @@ TEST(SuperPods, ATableOverSeveralTakesCardsWithAddresses) {
   EXPECT_THAT(four.why, HasSubstr("out of several only such whose cards have addresses"));
 }
 
-// By the hosts' order ranks would go p, q, p, q.
+// In the hosts' order, the ranks would alternate: p, q, p, q.
 TEST(SuperPods, ServersOfOneAreNeighboursInATableWhateverTheOrderOfHosts) {
   SmallWorld world;
   for (const auto& [name, pod, server] : {std::tuple{"p0", "p", 0U}, std::tuple{"q0", "q", 1U},
@@ -319,7 +319,7 @@ TEST(SuperPods, ServersOfOneAreNeighboursInATableWhateverTheOrderOfHosts) {
   EXPECT_NE(table_sha256(spec, AttemptNo(1), placed.nodes), "");
 }
 
-// The remedy that was named is refused with a rank table.
+// Regression: the suggested remedy is refused with a rank table.
 TEST(CardPlacement, WhatHelpsWithATableIsNamed) {
   SmallWorld world;
   add_cards(world, "n0", SmallWorld::inventory(16, "10.0.0.1", "ascend910b"));
@@ -338,7 +338,8 @@ TEST(CardPlacement, WhatHelpsWithATableIsNamed) {
   EXPECT_THAT(try_place(world, spec).nodes.at(0).devices, ElementsAre(0U, 9U));
 }
 
-// An agent without one of them was said not to run runtime.setup, whatever it lacked.
+// Regression: an agent without any one of these features was reported not to run runtime.setup,
+// whichever it lacked.
 TEST(CardPlacement, WhatAnAgentCannotDoIsReportedOfEveryFeature) {
   v1::JobSpec table = hccl_spec("a", 1, 2, "mindformers"), msrun = table,
               setup = hccl_spec("a", 1, 2), script = setup, vars = setup, image = setup,

@@ -1,4 +1,6 @@
-// A small world with chains: stages named CHAIN.STAGE, ids that the test gives, in order.
+// A SmallWorld with chains. A test owns it. It runs on the test's thread.
+//
+// Stages are named CHAIN.STAGE; the test gives their ids, in order.
 #pragma once
 
 #include <set>
@@ -14,8 +16,8 @@ struct StageOf {
   std::vector<std::string> after = {};  // ids
 };
 
-// As the journal would hand it out: without the other rows of archived jobs, and without any of
-// those whose tombstone is dropped.
+// The dump of the ledger that the journal would give: without the other rows of archived jobs, and
+// without all rows of jobs whose tombstone is dropped.
 inline std::string replay_of_what_is_kept(const SmallWorld& world) {
   std::set<JobId> archived, dropped;
   for (const auto& [index, event] : world.journal) {
@@ -63,7 +65,7 @@ struct StagesWorld : SmallWorld {
     }
     return all;
   }
-  // Of the stage at `place`: begins with what that stage saved.
+  // Makes a stage begin with what `stage` saved.
   static void starts(v1::JobSpec& what, const std::string& stage, v1::StartAs as) {
     what.mutable_start()->set_from("stage:" + stage);
     what.mutable_start()->set_as(as);

@@ -1,5 +1,5 @@
-// Chains: taken all or none, named, cancelled as one, and remembered as long as anything of them
-// is.
+// Chains: accepted all or none, named, cancelled as one, and remembered as long as any of their
+// jobs is.
 #include "controller/core/chains.h"
 
 #include <gmock/gmock.h>
@@ -60,7 +60,7 @@ TEST(Chains, NoneIsTakenWhereOneCannotBe) {
       refused(specs).message,
       HasSubstr("submitting stage 'train' of chain 'llama': schedule.after names job 'nobody'"));
 
-  // One that comes behind it in the chain is no predecessor of it.
+  // A later stage of the chain cannot be a predecessor.
   specs = StagesWorld::specs("llama", kThree);
   specs[1].mutable_schedule()->set_after(0, "j3");
   EXPECT_EQ(refused(specs).code, ErrorCode::NotFound);
@@ -115,7 +115,8 @@ TEST(Chains, LiveJobsAndLiveChainsShareTheirNames) {
   ASSERT_TRUE(twice.refusal);
   EXPECT_THAT(twice.refusal->message, HasSubstr("the name 'fresh.x' is given twice"));
 
-  // As long as one of it lives; then the name is free, and the newest of that name is meant.
+  // The name is in use as long as one job of the chain lives. Then it is free, and refers to the
+  // newest chain with that name.
   world.succeed("c1");
   EXPECT_TRUE(world.chain("llama", {{"d1", "v"}, {"d2", "w", {"d1"}}}).refusal);
   world.succeed("c2");
@@ -166,7 +167,7 @@ TEST(Chains, ACancelOfOneStageIsOfThatAndWhatIsBehindIt) {
   EXPECT_EQ(world.job("j2").phase, JobPhase::Cancelled);
   EXPECT_EQ(world.reason("j3"),
             "stage 'train' of chain 'llama' (j2), which it waited for, was cancelled: not needed");
-  // Of a job of no chain the word means that job.
+  // For a job outside of a chain, whole_chain means that job.
   world.submit("a", SmallWorld::spec("alone", 1, 1));
   EXPECT_FALSE(world.put(CancelJob{.job = JobId("a"), .whole_chain = true}).refusal);
   EXPECT_TRUE(world.job("a").cancel_requested);
@@ -191,8 +192,8 @@ TEST(Chains, AFailureNamesTheStage) {
                                   "cancelled, because stage 'prepare' of "));
 }
 
-// Archived one by one, and the tombstones dropped one by one: what is left of a chain is the same
-// as in a replay, and a name falls back to the chain before.
+// The jobs are archived one by one, and the tombstones dropped one by one. What is left of a chain
+// is the same as in a replay, and the name falls back to the chain before.
 TEST(Chains, AreRememberedAsLongAsAnythingOfThemIs) {
   StagesWorld world;
   world.chain("llama", {{"c1", "x"}, {"c2", "y", {"c1"}}});
@@ -228,7 +229,7 @@ TEST(Chains, AreRememberedAsLongAsAnythingOfThemIs) {
   EXPECT_FALSE(world.chain("llama", {{"e1", "x"}, {"e2", "y", {"e1"}}}).refusal);
 }
 
-// A stage that is done is not submitted: an earlier job stands for it.
+// A finished stage is not submitted: an earlier job takes its place.
 TEST(Chains, AStageThatIsDoneIsNoObstacle) {
   StagesWorld world;
   world.submit("a", SmallWorld::spec("earlier", 1, 1));

@@ -1,4 +1,4 @@
-// When a checkpoint is quarantined; the stories are tests/scenarios/27.
+// When a checkpoint is quarantined; tests/scenarios/27 has the cases.
 #include "controller/core/checkpoints.h"
 
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 namespace muster::core {
 namespace {
 
-// A job whose attempts 2 and 3 went on from step 200 of attempt 1; attempt 3 is about to end. Two
-// nodes of one rank each.
+// A job whose attempts 2 and 3 resumed from step 200 of attempt 1; attempt 3 is about to end. It
+// has two nodes with one rank each.
 struct Pair {
   Pair() {
     job.spec = SmallWorld::spec("train", 2, 1);
@@ -113,7 +113,7 @@ TEST(SuspectCheckpoint, OnlyOfWhatACheckpointCanCause) {
     pair.last().part(NodeName("n1"))->exits.at(RankNo(1)).signal = signal;
     EXPECT_EQ(pair.suspect().has_value(), own) << signal;
   }
-  // every rank ended with status 0, and success.regex did not match: no rank failed
+  // Every rank ended with status 0, and success.regex did not match: no rank failed.
   Pair ended_well;
   ended_well.verdict.cls = ended_well.before().verdict->cls = FailureClass::UserError;
   EXPECT_TRUE(ended_well.suspect());
@@ -134,8 +134,8 @@ TEST(NewestCheckpoint, IsNotOneThatIsQuarantined) {
   EXPECT_EQ(newest_checkpoint(pair.job)->step, 100);
 }
 
-// A job that saves every minute for a year had half a million of them in memory, and each proposal
-// went over all.
+// Regression: a job that saved every minute for a year had half a million checkpoints in memory,
+// and each proposal checked all of them.
 TEST(Checkpoints, TheLatestOfAJobAreKeptAndTheOneToGoOnFrom) {
   SmallWorld world;
   world.node("n0", 1);
@@ -164,7 +164,7 @@ TEST(Checkpoints, TheLatestOfAJobAreKeptAndTheOneToGoOnFrom) {
   EXPECT_EQ(dump(again), dump(world.ledger));
 }
 
-// The end of each rank's log went over all nodes of the attempt: ranks times nodes.
+// Regression: the end of each rank's log checked all nodes of the attempt: ranks times nodes.
 TEST(Attempt, KnowsWhichPartRunsARank) {
   AttemptRecord attempt;
   const auto add = [&](std::uint32_t first, std::uint32_t count) {
@@ -182,7 +182,7 @@ TEST(Attempt, KnowsWhichPartRunsARank) {
        {std::pair{0U, 0U}, {7U, 0U}, {8U, 1U}, {11U, 1U}, {12U, 4U}, {13U, 4U}})
     EXPECT_EQ(attempt.part_of(RankNo(rank)), &attempt.parts[part]) << rank;
   EXPECT_EQ(attempt.part_of(RankNo(14)), nullptr);
-  AttemptRecord once;  // one process, and nodes that lend their devices
+  AttemptRecord once;  // one process, and nodes that only contribute their devices
   once.parts.push_back({.placed = {.first_rank = RankNo(0), .rank_count = 1}});
   once.parts.push_back({.placed = {.first_rank = RankNo(1)}});
   EXPECT_EQ(once.part_of(RankNo(0)), &once.parts[0]);

@@ -82,7 +82,7 @@ TEST(Decide, LateCheckpointsOfAFencedAttemptAreNotAccepted) {
                   .events.empty());
 }
 
-// The fence is looked at by decide() itself: a proposal made too early is nothing.
+// decide() itself checks the fence: a proposal that is too early has no effect.
 TEST(Decide, AnEarlyEndIsNothing) {
   SmallWorld world;
   world.node("n0", 1);
@@ -122,8 +122,8 @@ TEST(Decide, ARunDirectoryMayGoWhenSweptAndCollected) {
   EXPECT_TRUE(desired(world.ledger, NodeName("n0")).empty());
 }
 
-// A setup that failed ended the job before its log was with the controller, and muster run did not
-// show it.
+// Regression: a failed setup ended the job before its log was with the controller, and muster run
+// did not show the log.
 TEST(Decide, ARankThatNeverRanMayHaveALogOfItsNode) {
   for (const bool follow : {true, false}) {
     SmallWorld world;
@@ -143,10 +143,10 @@ TEST(Decide, ARankThatNeverRanMayHaveALogOfItsNode) {
   }
 }
 
-// A damaged journal may be cut anywhere (--accept-loss), also inside what was one batch. What is
-// missing is made up for, and nothing asserts.
+// A damaged journal may be cut anywhere (--accept-loss), also inside of one batch. The controller
+// replaces what is missing, and no assertion fails.
 struct Cut : SmallWorld {
-  // Everything behind the last row of this kind is lost.
+  // Loses everything after the last row of this kind.
   template <class Kind>
   void behind_last() {
     while (!std::holds_alternative<Kind>(journal.back().second.body)) journal.pop_back();
@@ -177,7 +177,7 @@ TEST(CutJournal, ACompletedAttemptWithoutItsJobsEndSucceeds) {
   EXPECT_EQ(world.job("j1").phase, JobPhase::Succeeded);
 }
 
-// No other word of it would ever come: its agent was acknowledged.
+// No other report of it would ever arrive, because its agent was sent an acknowledgement.
 TEST(CutJournal, ABadEndThatDidNotBreakTheAttemptBreaksIt) {
   for (const bool rank_ended : {true, false}) {
     Cut world;
@@ -215,14 +215,14 @@ TEST(CutJournal, ACancelThatLostItsEffectCanBeAskedForAgain) {
   EXPECT_TRUE(world.put(CancelJob{.job = JobId("j1")}).events.empty());
 }
 
-// The marks of an incident: the first word of it arrives; with the last rank's exit the verdict is
-// settled; then the sweep.
+// The marks of an incident: its first report arrives; the last rank's exit settles the verdict;
+// then the sweep.
 TEST(Incident, IsDetectedByItsFirstWordAndDecidedByItsLast) {
   SmallWorld world;
   world.node("n0", 2);
   world.submit("j1", SmallWorld::spec("train", 1, 2));
   world.started("j1", 1, "n0");
-  // Looked up each time: the next attempt moves them.
+  // Read again each time, because the next attempt moves them.
   const auto attempt = [&]() -> const AttemptRecord& { return world.job("j1").attempts[0]; };
   EXPECT_FALSE(attempt().decided_at());
   world.exited("j1", 1, "n0", 1, -1, 9, std::chrono::milliseconds(-3));
@@ -253,7 +253,8 @@ TEST(Incident, WithoutTheLastExitsIsDecidedWhenTheFenceHolds) {
   EXPECT_NE(attempt.decided_at(), attempt.detected_at);
 }
 
-// Every exit was good and known long before; what breaks it is that success.regex never matched.
+// Every exit was good and known long before; the attempt breaks because success.regex never
+// matched.
 TEST(Incident, IsNotDecidedBeforeItIsDetected) {
   SmallWorld world;
   world.node("n0", 1);
@@ -278,9 +279,9 @@ TEST(Incident, AnOlderRecordWasDetectedWhenItWasAccepted) {
   EXPECT_EQ(world.job("j1").attempts[0].detected_at, world.now.wall);
 }
 
-// Its connection was replaced, the controller restarted, another machine has the name: whatever the
-// way, "nothing is left" of ranks that one has never seen frees devices on which they still
-// compute.
+// Its connection was replaced, the controller restarted, or another machine has the name. In every
+// case, "nothing is left" from an agent that has never seen the ranks would free devices on which
+// they still compute.
 TEST(Decide, OnlyWhoCouldSeeTheRanksSaysThatNothingIsLeft) {
   SmallWorld world;
   world.node("n0", 1);
@@ -297,7 +298,7 @@ TEST(Decide, OnlyWhoCouldSeeTheRanksSaysThatNothingIsLeft) {
   }
   EXPECT_EQ(world.job("j1").phase, JobPhase::Running);
   world.see(Disconnected{.node = NodeName("n0"), .connection = ConnectionId(1)});
-  // Another state directory on the same boot has looked for them by their process tag.
+  // Another state directory on the same boot has scanned for them by their process tag.
   world.node("n0", 1, "b1", "i2");
   v1::Fact what = world.fact("j1", 1);
   what.mutable_swept()->set_reason("never started");

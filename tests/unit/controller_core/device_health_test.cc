@@ -7,7 +7,7 @@
 namespace muster::core {
 namespace {
 
-// A node of cards whose agent looks at them.
+// A node with cards whose agent probes them.
 struct Probed : SmallWorld {
   explicit Probed(std::uint32_t devices) {
     v1::Inventory inventory = SmallWorld::inventory(devices, "n0", "ascend910b");
@@ -25,7 +25,7 @@ struct Probed : SmallWorld {
                   .instance = InstanceId("i1"),
                   .boot_id = BootId("b1")});
   }
-  // All devices, well unless told otherwise.
+  // A reading of all devices, healthy unless changed.
   static HeartbeatHeard probe(std::uint32_t devices) {
     HeartbeatHeard heard{.node = NodeName("n0")};
     for (std::uint32_t id = 0; id < devices; ++id) {
@@ -102,7 +102,7 @@ TEST(DeviceHealth, AJobWaitsUntilTheDevicesAreWell) {
                 "'n0' has 1 of 2 devices free (device 1 is in use by pid 4711 (alice, python))"),
             std::string::npos)
       << world.why("j1");
-  world.tell(HeartbeatHeard{.node = NodeName("n0")});  // without a look: the last one stands
+  world.tell(HeartbeatHeard{.node = NodeName("n0")});  // without a probe: the last one stays valid
   EXPECT_TRUE(world.job("j1").attempts.empty());
   world.tell(Probed::probe(2));
   EXPECT_EQ(world.devices_of("j1"), (std::vector<std::uint32_t>{0, 1}));
@@ -120,8 +120,8 @@ TEST(DeviceHealth, WhatRunsIsLeftAlone) {
   EXPECT_EQ(world.job("j1").phase, JobPhase::Running);
 }
 
-// A controller that had just started placed a job on a card in alarm, before the agent's first
-// heartbeat.
+// Regression: a controller that had just started placed a job on a card in alarm, before the
+// agent's first heartbeat.
 TEST(DeviceHealth, NothingIsPlacedBeforeTheFirstProbeIsHeard) {
   Probed world(1);
   world.submit("j1", SmallWorld::spec("one", 1, 1));

@@ -30,8 +30,8 @@ std::string missing(const std::vector<ReportedSteps>& ranks) {
   return last_step_missing({}, job, attempt);
 }
 
-// One rank prints how many, another the last step: neither alone is seen as the end, and the job
-// was declared failed at step 100 of 100.
+// Regression: one rank prints the total, another one the last step. Neither alone showed the end,
+// and the job was declared failed at step 100 of 100.
 TEST(LastStep, TheLastStepThatIsReportedIsReachedWhoeverKnowsTheTotal) {
   EXPECT_EQ(missing({{{}, 100}, {100, {}}}), "");
   EXPECT_EQ(missing({{101, 100}}), "");

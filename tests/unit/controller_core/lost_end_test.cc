@@ -1,5 +1,5 @@
 // The journal's end was lost, and the loss accepted: attempts that it named may run, and their
-// numbers are used. The stories: scenarios 34, 38 and 39.
+// numbers are used. Scenarios 34, 38 and 39 have the cases.
 #include "controller/core/lost_end.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ v1::PresentAttempt present(const std::string& job, std::uint32_t attempt, bool s
   return one;
 }
 
-// One node of two devices, a job of one running there.
+// One node with two devices, and a job with one rank running there.
 struct Lossy : SmallWorld {
   Lossy() {
     accept({.events = {ControllerStarted{.epoch = Epoch(1), .cluster = ClusterId("c")}}});
@@ -75,7 +75,8 @@ TEST(LostEnd, ANodesWordMovesTheNextNumberOn) {
     world.node("n1", 2, "b1", "i1",
                {present("j1", 4, swept), present("j1", 3, true), present("other", 9, true)});
     EXPECT_EQ(next_attempt(world.job("j1"), world.presence), AttemptNo(5));
-    // Also when the node says no more of it: what was saved and said under that number is there.
+    // Also when the node does not report the run any more: what was saved and logged under that
+    // number exists.
     world.node("n1", 2);
     EXPECT_EQ(next_attempt(world.job("j1"), world.presence), AttemptNo(5));
     world.exited("j1", 1, "n0", 0, -1, 9);
@@ -88,7 +89,7 @@ TEST(LostEnd, ANodesWordMovesTheNextNumberOn) {
   }
 }
 
-// A number that nobody gave out: the next would soon be none at all.
+// A number that nobody gave out: soon there would be no next number.
 TEST(LostEnd, ANumberBeyondReasonIsNotBelieved) {
   Lossy world;
   world.node("n1", 2, "b1", "i1",
@@ -108,8 +109,8 @@ TEST(LostEnd, TheNumberGoesOnFurtherThanAnyLostAttempt) {
   EXPECT_EQ(world.job("j2").attempts_lost, 0U);
 }
 
-// Found by the simulator: attempts were placed after a loss, and with their rows the loss itself
-// was lost. Their numbers were given out again.
+// Found by the simulator: attempts were placed after a loss, and the loss itself was lost with
+// their rows. Their numbers were given out again.
 TEST(LostEnd, ASecondLossBehindTheFirstCountsBoth) {
   Lossy world;
   const Ledger before = world.ledger;
@@ -122,15 +123,15 @@ TEST(LostEnd, ASecondLossBehindTheFirstCountsBoth) {
     world.swept("j1", world.job("j1").current()->number.value, "n0");
   }
   const AttemptNo highest = world.job("j1").current()->number;
-  // Of these rows nothing is left, nor of those that the first loss gave up.
+  // None of these rows is left, and none of those that the first loss gave up.
   const std::uint64_t lost = world.journal.size() - rows + 3;
   world.ledger = before;
   world.restart(lost);
   EXPECT_GT(next_attempt(world.job("j1"), world.presence), highest);
 }
 
-// Found by the simulator, too: three losses in a row, of which the last lost the other two. Agents
-// had seen their epochs, and shut the controller out.
+// Found by the simulator, too: three losses in a row, of which the last one lost the other two.
+// Agents had seen their epochs, and refused the controller.
 TEST(LostEnd, ItsEpochIsNewAlsoWhereLossesAreLost) {
   const Epoch before(5);
   const Epoch first = next_epoch(before, 3);
@@ -138,8 +139,8 @@ TEST(LostEnd, ItsEpochIsNewAlsoWhereLossesAreLost) {
   EXPECT_GT(next_epoch(before, 3 + 4 + 3), second) << "the rows of both, and the three starts";
 }
 
-// n1 may run an attempt that the journal does not have: a word from it, its death, or the end of
-// the grace.
+// n1 may run an attempt that the journal does not have. The wait ends with a report from n1, its
+// declaration as dead, or the end of the grace.
 TEST(LostEnd, TheNextAttemptWaitsForEveryNodesWord) {
   for (const std::string_view end : {"word", "death", "grace"}) {
     Lossy world;
@@ -150,7 +151,7 @@ TEST(LostEnd, TheNextAttemptWaitsForEveryNodesWord) {
     ASSERT_EQ(world.job("j1").phase, JobPhase::Queued) << end;
     EXPECT_THAT(explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits),
                 testing::Contains(HasSubstr("waits for a word from 'n1'")));
-    // Others do not wait for it.
+    // Other jobs do not wait for it.
     world.submit("j2", SmallWorld::spec("other", 1, 1));
     EXPECT_EQ(world.job("j2").phase, JobPhase::Launching);
     if (end == "word") world.node("n1", 2);
@@ -169,8 +170,8 @@ TEST(LostEnd, TheNextAttemptWaitsForEveryNodesWord) {
   }
 }
 
-// An older copy of the directory shows no loss: nodes that were told more say so at their Hello,
-// and until then the others get no work of theirs.
+// An older copy of the directory shows no loss. Nodes that were sent more report this in their
+// Hello, and until then the other nodes get no work of theirs.
 TEST(LostEnd, AfterEveryStartKnownNodesAreHeardFirst) {
   for (const std::string_view end : {"word", "death", "time"}) {
     Lossy world;
@@ -196,8 +197,8 @@ TEST(LostEnd, AfterEveryStartKnownNodesAreHeardFirst) {
   }
 }
 
-// It was told to forget the run, which the journal lost. An order to run it would be a second
-// start.
+// The node was ordered to forget the run, and the journal lost this. An order to run it would be a
+// second start.
 TEST(LostEnd, AStartedRunThatANodeDoesNotHaveIsSwept) {
   Lossy world;
   world.restart(3);
@@ -212,8 +213,8 @@ TEST(LostEnd, AStartedRunThatANodeDoesNotHaveIsSwept) {
     EXPECT_EQ(one.want, Want::Forget);
 }
 
-// The word of its ranks' ends came before that of its start, and between the two the journal was
-// cut. Found by the simulator.
+// The report of its ranks' ends arrived before that of its start, and the journal was cut between
+// the two. Found by the simulator.
 TEST(LostEnd, ARunThatHadEndedBeforeItsStartWasReportedIsSwept) {
   Lossy world;
   world.submit("j2", Lossy::short_grace("quick"));
@@ -235,8 +236,8 @@ TEST(LostEnd, ARunThatIsPresentGoesOn) {
       ElementsAre(Assignment{.job = JobId("j1"), .attempt = AttemptNo(1), .want = Want::Run}));
 }
 
-// Without a loss an agent that does not mention its run is not believed that nothing is left of it:
-// it is to look for what it had started.
+// Without a loss, an agent that does not mention its run does not prove that nothing is left of it:
+// it must scan for what it had started.
 TEST(LostEnd, WithoutALossNothingIsForgotten) {
   Lossy world;
   world.restart(0);
@@ -255,8 +256,8 @@ TEST(LostEnd, AnAttemptThatWasBeingStartedIsBroken) {
               HasSubstr("being started when the journal's end was lost"));
 }
 
-// A job that was archived while a node was away, for whatever reason: what still runs of it there
-// is on devices that nobody holds.
+// A job that was archived while a node was away: what still runs of it there uses devices that are
+// not reserved.
 TEST(LostEnd, ARunOfAnArchivedJobKeepsItsNode) {
   SmallWorld world;
   world.accept({.events = {JobArchived{.job = JobId("gone"),
@@ -272,8 +273,8 @@ TEST(LostEnd, ARunOfAnArchivedJobKeepsItsNode) {
   EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
 }
 
-// The operator ends the worker of a run that no journal names, and its agent says that nothing is
-// left: the node is free, without another Hello.
+// The operator ends the worker of a run that no journal names, and its agent reports that nothing
+// is left: the node is free, without another Hello.
 TEST(LostEnd, TheWordThatAnUnknownRunIsSweptFreesTheNode) {
   SmallWorld world;
   world.node("n0", 1, "b1", "i1", {present("gone", 3, false), present("gone", 4, false)});

@@ -62,8 +62,8 @@ TEST(Observe, ReadingsOfTheCurrentAttemptCount) {
   EXPECT_EQ(world.seen().last_step_at, world.now.wall);
 }
 
-// An agent's word of a step's age needs no clock but its own; `why` of a training that hung for an
-// hour was "running on every node".
+// An agent measures the age of a step with its own clock only. Regression: for a training that had
+// hung for an hour, `why` showed "running on every node".
 TEST(Observe, TheLastStepHasAnAge) {
   Observed world;
   HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
@@ -98,8 +98,8 @@ TEST(Observe, TheLastStepHasAnAge) {
   EXPECT_LE(world.seen().last_step_at, world.now.wall) << "whatever an agent says";
 }
 
-// The job failed with "5 attempts in a row without a new best step" though its steps rose: an agent
-// had told of "step 999999999999", of 40.
+// Regression: the job failed with "5 attempts in a row without a new best step" although its steps
+// increased, because an agent had reported "step 999999999999", of 40.
 TEST(Observe, AStepBeyondItsTotalIsNone) {
   Observed world;
   HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
@@ -152,8 +152,8 @@ TEST(Observe, AFileThatNoLayoutKnowsIsNotedOnceAJob) {
       << "what an agent might say is not kept without end";
 }
 
-// A node's state disk had turned read-only: `why` said "running on every node", and the silent
-// ranks died when their lease ended, which nothing had shown.
+// Regression: a node's state disk had turned read-only. `why` showed "running on every node", and
+// the silent ranks died when their lease ended, which nothing had shown.
 TEST(Observe, ADiskThatTakesNoWritesIsReportedWithTheEndOfTheLease) {
   Observed world;
   const auto heartbeat = [&](const std::string& trouble, std::optional<int> lease_left) {
@@ -182,7 +182,7 @@ TEST(Observe, ADiskThatTakesNoWritesIsReportedWithTheEndOfTheLease) {
             world.now.boot + std::chrono::hours(24 * 366));
 }
 
-// The reason alone: neither when, nor in which attempt, nor where more of it is.
+// Regression: only the reason was shown, without the time, the attempt, and where to find more.
 TEST(Observe, WhyGivesTheCauseThenTheLineThenWhenAndWhoKnowsMore) {
   SmallWorld world;
   world.node("n0", 1);
@@ -210,7 +210,7 @@ TEST(Observe, HowFarASetUpHasComeIsReported) {
   world.node("n0", 1);
   world.node("n1", 1);
   world.submit("j1", SmallWorld::spec("train", 2, 1));
-  // whose nodes have agents that take it
+  // whose nodes have agents that accept it
   world.ledger.jobs.at(JobId("j1")).spec.mutable_runtime()->set_image("img:1");
   const auto tells = [&](const char* node, const std::string& text, bool setting_up) {
     HeartbeatHeard heard{.node = NodeName(node),
@@ -284,7 +284,7 @@ TEST(Observe, OnlyTheNewestStepsAreKept) {
   EXPECT_EQ(world.seen().checkpoints.begin()->first, 47);
 }
 
-// Each of them waited to be filed for as long as the attempt ran.
+// Regression: each of them waited to be recorded as long as the attempt ran.
 TEST(Observe, OfCheckpointsThatOneHeartbeatTellsTheNewestAreFiled) {
   Observed world;
   HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
@@ -303,7 +303,8 @@ TEST(Observe, OfCheckpointsThatOneHeartbeatTellsTheNewestAreFiled) {
   EXPECT_EQ(world.job("j1").checkpoints[0].step, 9'997);
 }
 
-// Twelve messages of one node with ranks that no job has: the controller went from 19 to 465 MiB.
+// Regression: after twelve messages of one node with ranks that no job has, the controller had
+// grown from 19 to 465 MiB.
 TEST(Observe, OfRanksThatAreNotOfTheNodesPartNothingIsKept) {
   Observed world;
   HeartbeatHeard heard{.node = NodeName("n1"), .connection = ConnectionId(2)};
@@ -356,7 +357,7 @@ TEST(Observe, TheNamesOfACheckpointsShardsHaveABound) {
   EXPECT_EQ(world.seen().checkpoints.at(6).path, "");
 }
 
-// Each is kept for good: in the journal, in the ledger, and in every answer about the job.
+// Each is kept for ever: in the journal, in the ledger, and in every answer about the job.
 TEST(Report, WhatANodeSaysOfItsPartIsBounded) {
   SmallWorld world;
   world.node("n0", 2);

@@ -1,6 +1,6 @@
-// What a placement writes down of its nodes, so that a launch is a function of it: numbers,
-// addresses, interfaces, ports; and which nodes are not given a job for what they or their agents
-// lack.
+// What a placement records about its nodes, so that a launch is a function of it: numbers,
+// addresses, interfaces, ports. And which nodes do not get a job, because of what they or their
+// agents lack.
 #include <gmock/gmock.h>
 
 #include "common/digest/sha256.h"
@@ -24,7 +24,7 @@ PlaceResult place_spec(const SmallWorld& world, const v1::JobSpec& spec) {
   return place(world.ledger, world.presence, job, world.now, world.limits);
 }
 
-// A server of eight cards of which a container sees the last `devices`.
+// A server with eight cards, of which a container sees the last `devices`.
 v1::Inventory ascend(std::uint32_t devices, const std::string& address,
                      const std::string& type = "ascend910b") {
   v1::Inventory inventory = SmallWorld::inventory(devices, address, type);
@@ -119,7 +119,7 @@ TEST(Pins, ASuperPodIsPinnedWhenAllItsCardsAreInIt) {
   EXPECT_EQ(node.super_pod_id, "");
 }
 
-// A private cluster's nodes are one host: HCCL refuses a table that has one server twice.
+// A private cluster's nodes are on one host: HCCL refuses a table that contains one server twice.
 TEST(Pins, NodesOfOneAddressAreServersOfTheirOwnNames) {
   SmallWorld world;
   v1::Inventory other = ascend(4, "10.0.0.1");
@@ -170,7 +170,8 @@ TEST(Interface, ANodeWithoutItIsNamedWithThoseItHas) {
       HasSubstr("interface 'bond0'"));
 }
 
-// One release of skew: an agent that would leave a part of the order out does not get it.
+// One release of difference: an agent that would leave out a part of the order does not get the
+// order.
 TEST(Features, ANodeWhoseAgentLacksOneIsNotGivenTheJob) {
   SmallWorld world;
   v1::Inventory old = ascend(2, "10.0.0.1");
@@ -196,8 +197,8 @@ TEST(Features, ANodeWhoseAgentLacksOneIsNotGivenTheJob) {
   EXPECT_EQ(place_spec(world, table).nodes.at(0).node, NodeName("n2"));
 }
 
-// A job that no agent here can start, and one that names an interface that nobody has, ask for the
-// same devices as others: they hold nobody up.
+// A job that no agent here can start, and a job with an interface that no node has, need the same
+// devices as other jobs. They delay nobody.
 TEST(Features, JobsThatWaitForOtherAgentsLetOthersPass) {
   SmallWorld world;
   v1::JobSpec setup = SmallWorld::spec("setup", 1, 1),
@@ -215,8 +216,8 @@ TEST(Features, JobsThatWaitForOtherAgentsLetOthersPass) {
   EXPECT_EQ(world.job("j3").phase, JobPhase::Launching);
 }
 
-// MindSpore's scheduler, beside rank 0: ranks of other nodes may need it when those of its own have
-// ended.
+// MindSpore's scheduler, on the node of rank 0: ranks of other nodes may need it when the ranks of
+// its own node have ended.
 TEST(Auxiliaries, AreAskedToStopWhenTheLastRankOfTheJobHasEnded) {
   for (const bool msrun : {true, false}) {
     SmallWorld world;
@@ -267,7 +268,7 @@ TEST(DeviceTypes, AscendIsAnyKindAndAGangOfOne) {
   EXPECT_TRUE(place_spec(world, spec).never);
 }
 
-// A sick card gets no work; a job that cannot do without waits for it, and lets the others pass.
+// A sick card gets no work. A job that cannot run without it waits for it, and others may pass.
 TEST(Health, ASickDeviceGetsNoNewWork) {
   SmallWorld world;
   join(world, "n1", ascend(2, "10.0.0.1"));
@@ -330,7 +331,7 @@ TEST(HcclPorts, TwoJobsOnOneHostHaveDifferentOnes) {
   EXPECT_EQ(block_of(world, "j2"), 20'036);
   EXPECT_EQ(block_of(world, "j3"), 20'004) << "two agents, one host";
   EXPECT_EQ(block_of(world, "j4"), 20'068) << "another host";
-  // Rank 0's own port is none of theirs.
+  // Rank 0's own port is in none of these blocks.
   for (const char* id : {"j1", "j2", "j3", "j4"})
     EXPECT_LT(world.job(id).current()->master_port, 20'004) << id;
   const PlaceResult fifth = place_spec(world, on_ascend("e", 1));
@@ -345,8 +346,8 @@ TEST(HcclPorts, TwoJobsOnOneHostHaveDifferentOnes) {
   EXPECT_EQ(place_spec(world, own).nodes[0].hccl_port, 0);
 }
 
-// Where every block had been used lately the topmost was taken again and again, although a stranger
-// had a port of it.
+// Regression: if every block had been used lately, the topmost one was chosen again and again,
+// although another program used a port of it.
 TEST(HcclPorts, ALostStartsOnesComeLastAgain) {
   SmallWorld world;
   world.limits.port_first = 20'000;
@@ -364,7 +365,7 @@ TEST(HcclPorts, ALostStartsOnesComeLastAgain) {
   EXPECT_THAT(blocks, ElementsAre(20'068, 20'036, 20'004, 20'068, 20'036, 20'004, 20'068));
 }
 
-// A rank works out its peers' ports from its own base.
+// A rank computes its peers' ports from its own base.
 TEST(HcclPorts, AreTheSameOnEveryHostOfAJob) {
   SmallWorld world;
   world.limits.port_first = 20'000;
@@ -449,14 +450,14 @@ TEST(HcclPorts, AnAttemptThatIsJustOverKeepsItsOwnForAWhile) {
   ASSERT_EQ(world.job("j1").phase, JobPhase::Succeeded);
   world.submit("j2", on_ascend("b", 1));
   EXPECT_EQ(block_of(world, "j2"), first - 32);
-  // With no other left it is given again.
+  // If no other block is left, it is used again.
   world.limits.port_first = 29'905;  // for rank 0, the other job, and this one
   world.limits.port_last = 29'999;
   EXPECT_EQ(place_spec(world, on_ascend("c", 1)).nodes.at(0).hccl_port, first);
 }
 
-// The only block of a small range had the port in it whose turn it was for rank 0, and the job
-// waited although the node was idle.
+// Regression: the only block of a small range contained the port that was next for rank 0, and the
+// job waited although the node was idle.
 TEST(HcclPorts, ComeBeforeRankZerosOwn) {
   SmallWorld world;
   join(world, "n1", ascend(2, "10.0.0.1"));
@@ -527,10 +528,9 @@ TEST(Table, WhatNeedsNoneHasNoHash) {
   EXPECT_EQ(world.job("j2").current()->table_sha256, "");
 }
 
-// A card without an address is no reason to wait: the launch says what is wrong, and the job ends
-// with it.
-// Cards that say the same of themselves are a mistake of the cluster's, which its start tells with
-// a sentence: no placement would mend it.
+// A card without an address is no reason to wait: the launch reports what is wrong, and the job
+// ends. Cards that report the same address are an error of the cluster. The start reports it with a
+// sentence, because no placement would help.
 TEST(Table, NodesThatNoTableCanBeMadeOfArePlacedAllTheSame) {
   SmallWorld world;
   for (const char* address : {"10.0.0.1", "10.0.0.2"}) {
@@ -546,7 +546,7 @@ TEST(Table, NodesThatNoTableCanBeMadeOfArePlacedAllTheSame) {
 
 // --- setup ---------------------------------------------------------------------------------------
 
-// It was taken for a node that does not start.
+// Regression: it counted as a node that does not start.
 TEST(Setup, TheStartMayTakeAsMuchLonger) {
   SmallWorld world;
   join(world, "n1", ascend(1, "10.0.0.1"));

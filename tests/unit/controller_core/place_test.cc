@@ -90,8 +90,8 @@ TEST(Place, ComesBackInPlaceAndFillsTheGap) {
   v1::JobSpec spec = SmallWorld::spec("a", 3, 1);
   world.submit("j1", spec);
   ASSERT_THAT(names(place_spec(world, SmallWorld::spec("b", 1, 1)).nodes), ElementsAre("n3"));
-  // n1 reboots under its rank and is wiped: the others keep their places when it is back, and n3
-  // takes its place while it is away.
+  // n1 reboots under its rank and is wiped. The others keep their parts when it is back, and n3
+  // replaces it while it is away.
   world.exited("j1", 1, "n0", 0, 1);
   for (const char* name : {"n0", "n1", "n2"})
     world.see(Disconnected{.node = NodeName(name), .connection = ConnectionId(2)});
@@ -126,7 +126,7 @@ TEST(Place, TwoPlacementsOfOneProposalShareNothing) {
   EXPECT_NE(first.master_port, second.master_port);
 }
 
-// A proposal that is out of date must not be believed: the device might be somebody else's by now.
+// An outdated proposal must not be trusted: the device may be reserved for another job by now.
 TEST(Place, DecideChecksAgain) {
   SmallWorld world;
   world.node("n0", 1);
@@ -149,8 +149,8 @@ v1::PresentAttempt present(const std::string& job, std::uint32_t attempt, bool s
   return present;
 }
 
-// An older journal was restored: the node runs what it does not name, on devices that it believes
-// to be free.
+// An older journal was restored: the node runs what the journal does not name, on devices that the
+// ledger believes to be free.
 TEST(Place, ANodeWithARunThatTheLedgerDoesNotKnowGetsNothing) {
   SmallWorld world;
   world.node("n0", 2);
@@ -168,8 +168,8 @@ TEST(Place, ANodeWithARunThatTheLedgerDoesNotKnowGetsNothing) {
   EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
 }
 
-// A node whose part of an attempt the ledger knows, that of a node that the attempt was not placed
-// on it does not.
+// One node has a part of an attempt that the ledger knows. Another node reports the same attempt,
+// which was not placed on it.
 TEST(Place, ARunIsKnownOnTheNodesOfItsAttemptOnly) {
   SmallWorld world;
   world.node("n0", 1);
@@ -180,8 +180,8 @@ TEST(Place, ARunIsKnownOnTheNodesOfItsAttemptOnly) {
   EXPECT_EQ(world.presence.nodes.at(NodeName("n1")).unknown_runs.size(), 1U);
 }
 
-// Restart in place, but the port that the spec fixes was given to another job on the first node
-// meanwhile: the nodes change places.
+// Restart in place, but another job on the first node got the fixed port in the meantime: the nodes
+// exchange their ranks.
 TEST(Place, AFixedPortThatIsTakenOnTheFirstNodeMovesRankZero) {
   SmallWorld world;
   for (const char* name : {"n0", "n1"}) world.node(name, 2);

@@ -19,7 +19,7 @@ struct Case {
   std::size_t nodes;
   PodRule rule;
   PodPlan last;
-  const char* plans;  // the first, then " | " the next
+  const char* plans;  // the first plan, then " | " and the next
 };
 
 TEST(PodPlan, TakesFewPodsAndLeavesLargeOnesWhole) {

@@ -1,4 +1,4 @@
-// Jobs that wait for others: what each end means for those behind it, what is left of a cut
+// Jobs that wait for others: what each end means for the jobs that wait, what is left of a cut
 // journal, and what a long chain costs.
 #include "controller/core/predecessors.h"
 
@@ -55,7 +55,7 @@ TEST(Predecessors, AJobIsPlacedWhenAllOfThemHaveSucceeded) {
   EXPECT_EQ(world.job("j3").phase, JobPhase::Queued);
   world.exited("j2", 1, "n0", 0, 0);
   EXPECT_EQ(world.job("j2").phase, JobPhase::Completing);
-  // its ranks have ended; whether it succeeded is not said
+  // its ranks have ended, and its success is not known yet
   EXPECT_EQ(world.job("j3").phase, JobPhase::Queued);
   world.swept("j2", 1, "n0");
   EXPECT_EQ(world.job("j3").phase, JobPhase::Launching);
@@ -173,8 +173,8 @@ TEST(Predecessors, ARequestThatIsRepeatedIsTheSameJobWhateverBecameOfThem) {
   EXPECT_EQ(again.job, JobId("j2"));
 }
 
-// Archived, and its tombstone dropped: of the predecessor no row is left, and the one behind it
-// still waits for another.
+// Archived, and its tombstone dropped: no row of the predecessor is left, and the waiting job still
+// waits for another one.
 TEST(Predecessors, NothingIsLostWithTheRowsOfAPredecessor) {
   ChainWorld world;
   world.limits.archive_after = Duration::zero();
@@ -244,7 +244,7 @@ TEST(Predecessors, WhatACutJournalLeavesOpenIsMadeUpFor) {
   }
 }
 
-// It was there when the job was submitted, and no row is left of it, nor of what its end meant.
+// It existed when the job was submitted. No row is left of it, nor of what its end meant.
 TEST(Predecessors, OneThatIsNotKnownAnyMoreIsNotTakenForASuccess) {
   ChainWorld world;
   world.put_behind("j1", {});
@@ -311,8 +311,8 @@ TEST(Predecessors, WhySaysHowFarTheyAre) {
   EXPECT_EQ(lines.back(), "waits for 2 more jobs");
 }
 
-// A sentence is not the sum of all those before it, and a long one of a predecessor is cut, between
-// characters.
+// A sentence does not repeat all sentences before it, and a long sentence of a predecessor is cut,
+// between characters.
 TEST(Predecessors, CausesAreBounded) {
   ChainWorld world;
   world.put_behind("j1", {});
@@ -326,8 +326,8 @@ TEST(Predecessors, CausesAreBounded) {
   EXPECT_TRUE(verdict_reason.ends_with("é...")) << verdict_reason;
 }
 
-// Each end looks at those that wait for it, and nobody looks at those that wait: a chain of a
-// thousand costs a thousand times what one does.
+// Each end checks only the jobs that wait for it, and waiting jobs are not checked at all: a chain
+// of a thousand costs a thousand times as much as one job.
 TEST(Predecessors, AThousandInAChainAreNotQuadratic) {
   const auto time_of = [](int jobs, bool fails) {
     ChainWorld world;
@@ -354,8 +354,8 @@ TEST(Predecessors, AThousandInAChainAreNotQuadratic) {
               1'000U);
     return took.count();
   };
-  // Quadratic it would be a hundred times as long; the bound leaves room for a machine that is
-  // busy.
+  // If it were quadratic, it would take a hundred times as long; the bound leaves room for a busy
+  // machine.
   EXPECT_LT(time_of(2'000, false), 50 * time_of(200, false) + 1.0);
   EXPECT_LT(time_of(2'000, true), 50 * time_of(200, true) + 1.0);
 }

@@ -87,8 +87,8 @@ TEST(Propose, ACaughtUpAttemptSaysSoOnce) {
   EXPECT_EQ(world.journal.size(), events);
 }
 
-// 1,500 jobs that only machines to come could hold stood ahead of one that had room: a bound on how
-// many are looked at let it wait for ever.
+// Regression: 1,500 jobs that need future machines were in the queue before a job that had room. A
+// bound on the number of checked jobs made it wait for ever.
 TEST(Propose, ManyThatCouldNeverBePlacedHoldNobodyUp) {
   SmallWorld world;
   for (int count = 0; count < 1'500; ++count) {
@@ -108,8 +108,8 @@ TEST(Propose, ManyThatCouldNeverBePlacedHoldNobodyUp) {
   ASSERT_EQ(why.size(), 1U);
   EXPECT_TRUE(why.front().starts_with("waits: ")) << why.front();
 
-  // The machine that they waited for: those that fit it are placed in their own order, ahead of
-  // those behind them.
+  // The machine that they waited for: those that fit it are placed in their own order, before the
+  // jobs after them.
   world.node("n1", 1);
   EXPECT_EQ(world.job("wide00000").phase, JobPhase::Queued);
   world.started("small", 1, "n0");
@@ -132,8 +132,7 @@ TEST(Propose, TheLinesOfTheQueueHoldWhatTheQueueHolds) {
   };
   EXPECT_EQ(in_lines(), world.ledger.queue);
   EXPECT_EQ(world.ledger.queue.size(), 2U);
-  // One that comes back stands in front of those that have never run, and is at once on its way
-  // again.
+  // A job that comes back is before those that have never run, and is placed again at once.
   world.exited("j1", 1, "n0", 0, -1, 9);
   world.swept("j1", 1, "n0");
   EXPECT_EQ(world.job("j1").attempts.size(), 2U);
@@ -143,8 +142,8 @@ TEST(Propose, TheLinesOfTheQueueHoldWhatTheQueueHolds) {
   EXPECT_EQ(world.ledger.queue.size(), 1U);
 }
 
-// Each costs memory: when there are more than so many, the oldest go before their time, and no
-// other.
+// Each costs memory: when there are more than the limit, the oldest are dropped early, and no
+// others.
 TEST(Propose, TombstonesAreBoundedByTheirNumber) {
   SmallWorld world;
   world.limits.archive_after = Duration::zero();
@@ -177,7 +176,7 @@ TEST(Propose, TombstonesAreBoundedByTheirNumber) {
   EXPECT_TRUE(world.ledger.tombstones.contains(JobId("j0100")));
 }
 
-// --- what one batch may do of placing ------------------------------------------------------------
+// --- how much placing one batch may do -----------------------------------------------------------
 
 std::vector<std::string> placed_in(SmallWorld& world, PlacingTurn& turn) {
   std::vector<std::string> jobs;
@@ -192,7 +191,7 @@ std::vector<std::string> placed_in(SmallWorld& world, PlacingTurn& turn) {
 }
 using Jobs = std::vector<std::string>;
 
-// Nothing is settled: what a turn does is the test's matter.
+// Nothing is settled, because the test decides what a turn does.
 struct Queue : SmallWorld {
   void join(std::uint32_t devices) {
     accept(decide(ledger, presence,
@@ -230,10 +229,10 @@ TEST(Propose, ATurnPlacesSoManyAndTheNextGoesOnBehindThem) {
   EXPECT_FALSE(turn.cursor) << "there is no more";
 }
 
-// Each of a thousand jobs that no node could ever hold costs a look at every node; with no end to
-// that, and no place kept, the job behind them was either never looked at, or held everybody up.
+// Each of a thousand jobs that no node could ever take costs a check of every node. Regression:
+// without a bound and a kept cursor, the job after them was never checked, or it delayed everybody.
 TEST(Propose, ChecksAreBoundedAndTheOneBehindIsReached) {
-  Queue world;  // without a node yet: nothing is refused that could never run
+  Queue world;  // without a node yet, so that no impossible job is refused
   for (std::uint32_t i = 0; i < 20; ++i) world.wait_in_line(fmt::format("wide{:02}", i), 100 + i);
   world.wait_in_line("fits", 2);
   world.join(4);
@@ -281,8 +280,8 @@ TEST(Propose, WhoComesBackToTheFrontIsFirst) {
   EXPECT_EQ(placed_in(world, turn), Jobs{"j2"}) << "one device is left";
 }
 
-// What came while the look at the queue was under way may be for those that it has passed: it
-// begins anew once it is at the end.
+// What arrived during the scan of the queue may help jobs that the scan has passed. So the scan
+// begins anew when it is at the end.
 TEST(Propose, ThoseThatWerePassedAreConsideredAgainWhenSomethingHasChanged) {
   for (const bool changed : {true, false}) {
     Queue world;
@@ -304,7 +303,7 @@ TEST(Propose, ThoseThatWerePassedAreConsideredAgainWhenSomethingHasChanged) {
   }
 }
 
-// A job that only leaves a node alone for a while was looked at in the turn before: its time is not
+// The turn before checked a job that only avoids a node for a while: the end of its pause is not
 // forgotten.
 TEST(Propose, WhatThoseBeforeTheCursorWaitForIsKept) {
   Queue world;

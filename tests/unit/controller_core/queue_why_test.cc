@@ -1,6 +1,6 @@
-// The story: `ps` showed "queued" and no more, and who wanted to know why asked `muster why` job by
-// job. Each such answer searches places for the job and for those ahead of it: for a list the
-// searches are few, and every queued job is told something.
+// Regression: `ps` showed only "queued", and a user who wanted the reason ran `muster why` job by
+// job. Each such answer searches places for the job and for those before it. For a list there are
+// few searches, and every queued job still gets a reason.
 #include "controller/core/queue_why.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,8 @@ TEST(QueueWhy, TheNextShowsWhatItNeedsAndTheOthersBehindWhom) {
       << "those ahead are not of the list";
 }
 
-// `why` of the third in the queue told the same need and the same nodes twice.
+// Regression: `why` of the third job in the queue gave the same requirement and the same nodes
+// twice.
 TEST(QueueWhy, OneReasonIsGivenOnce) {
   SmallWorld world;
   world.node("n0", 2);

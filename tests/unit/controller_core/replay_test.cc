@@ -1,5 +1,5 @@
-// Random histories: whatever happened, a replay gives the same ledger, at every event; also one
-// that no longer sees archived jobs; and a controller that is restarted anywhere goes on from it.
+// Random histories. After every event, a replay gives the same ledger, also without the rows of
+// archived jobs, and a restarted controller continues from it.
 #include <algorithm>
 #include <random>
 #include <set>
@@ -58,7 +58,7 @@ class History : public SmallWorld {
     what.mutable_recovery()->set_max_restarts(3);
     if (pick(4) == 0) what.mutable_success()->set_regex("done");
     if (pick(3) == 0 && !ledger.jobs.empty()) {
-      // Sometimes twice the same one, or one that has failed, which is refused.
+      // Sometimes the same job twice, or a job that has failed, which is refused.
       for (std::uint32_t others = 1 + pick(2); others > 0; --others)
         what.mutable_schedule()->add_after(
             std::next(ledger.jobs.begin(), pick(static_cast<std::uint32_t>(ledger.jobs.size())))
@@ -67,7 +67,7 @@ class History : public SmallWorld {
     const std::string id = fmt::format("j{:04}", ++jobs_);
     submit(id, what, fmt::format("r{}", pick(50)));
   }
-  // Two stages of one of two names; the second starts from the first, or waits for nobody.
+  // Two stages with one of two names; the second starts from the first, or waits for nobody.
   void submit_chain() {
     const std::vector<std::string> ids = {fmt::format("j{:04}", jobs_ + 1),
                                           fmt::format("j{:04}", jobs_ + 2)};
@@ -87,8 +87,8 @@ class History : public SmallWorld {
                    ->first,
         .whole_chain = pick(2) == 0});
   }
-  // Mostly what agents say about live attempts, in no particular order, from either instance;
-  // sometimes about old ones.
+  // Mostly what agents report about live attempts, in no particular order, from either instance;
+  // sometimes about old attempts.
   void fact_of_some() {
     if (ledger.jobs.empty()) return;
     const JobRecord& one =
@@ -167,8 +167,8 @@ class History : public SmallWorld {
   std::map<JobId, JobPhase> last_phase_;
 };
 
-// One more look than apply()'s own asserts: holders are of parts that are not swept, or whose
-// attempt has not ended.
+// One more check than the assertions of apply(): devices are reserved for parts that are not swept,
+// or whose attempt has not ended.
 void check_devices(const Ledger& ledger) {
   for (const auto& [node, holders] : ledger.device_holders) {
     for (const auto& [device, key] : holders) {
@@ -210,7 +210,7 @@ TEST(Replay, GivesTheSameLedgerAtEveryEvent) {
       }
     }
     taken.insert(history.taken.begin(), history.taken.end());
-    // Every prefix of the journal is a ledger that propose() can go on from.
+    // Every prefix of the journal is a ledger from which propose() can continue.
     Ledger ledger;
     for (const auto& [index, event] : history.journal) {
       apply(ledger, index, event);
@@ -222,7 +222,7 @@ TEST(Replay, GivesTheSameLedgerAtEveryEvent) {
     }
     ASSERT_EQ(dump(ledger), dump(history.ledger));
   }
-  // The histories are worth something: they went through all the phases that single steps can show.
+  // The histories are useful: they went through all the phases that single steps can show.
   for (const auto& [from, to] : {std::pair{JobPhase::Queued, JobPhase::Launching},
                                  std::pair{JobPhase::Launching, JobPhase::Running},
                                  std::pair{JobPhase::Running, JobPhase::Draining},

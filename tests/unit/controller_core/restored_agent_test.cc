@@ -1,5 +1,5 @@
-// An agent whose state directory was put back from an older copy, or is another's copy: same
-// instance, same boot, and not what it had started.
+// An agent whose state directory was restored from an older copy, or is another agent's copy: same
+// instance, same boot, but without what it had started.
 #include "tests/unit/controller_core/small_world.h"
 
 namespace muster::core {
@@ -34,7 +34,7 @@ TEST(RestoredAgent, WhatItHadStartedIsStoppedAndSweptBeforeItStartsAgain) {
   EXPECT_EQ(
       desired(world.ledger, NodeName("n0")),
       std::vector{(Assignment{.job = JobId("j1"), .attempt = AttemptNo(1), .want = Want::Stop})});
-  // What the rest of the ring says when its peer is killed by the sweep is not the fault.
+  // What the rest of the ring logs when the sweep kills its peer is not the fault.
   world.exited("j1", 1, "n1", 1, 1);
   world.swept("j1", 1, "n1");
   EXPECT_EQ(world.job("j1").attempts.size(), 1U) << "its devices may still be in use on n0";
@@ -62,9 +62,9 @@ TEST(RestoredAgent, OneThatHadNotStartedItGetsItsOrder) {
       std::vector{(Assignment{.job = JobId("j1"), .attempt = AttemptNo(1), .want = Want::Run})});
 }
 
-// The state directory was copied to another machine, and the first agent died: its copy's Hello
-// looked like that machine's restart. The attempt counted as ended and the next one was placed,
-// while the first machine's ranks ran on.
+// Regression: the state directory was copied to another machine, and the first agent died. The
+// Hello of the copy seemed to be that machine's restart. The attempt counted as ended and the next
+// one was placed, while the first machine's ranks still ran.
 struct Copied : SmallWorld {
   Copied() {
     node("n0", 1);
@@ -112,7 +112,7 @@ TEST(CopiedAgent, HasTheNameOnceNothingOfTheFirstCanRun) {
   EXPECT_FALSE(declared.hello(std::chrono::hours(3)).refusal);
 }
 
-// The controller was restarted meanwhile, and has heard nothing of the first.
+// The controller was restarted in the meantime, and has received nothing from the first machine.
 TEST(CopiedAgent, ABootFromBeforeTheFirstRegisteredIsAnotherMachine) {
   const auto restart = [](Copied& world) { world.presence = {.listening_since = world.now.boot}; };
   Copied world;
@@ -129,8 +129,8 @@ TEST(CopiedAgent, ABootFromBeforeTheFirstRegisteredIsAnotherMachine) {
   }
 }
 
-// It had registered long before, and both machines were started since; what it runs was started
-// when the other was up already.
+// It had registered long before, and both machines were booted since. What it runs was started when
+// the other machine was already up.
 TEST(CopiedAgent, ABootFromBeforeItsRunsWereStartedIsAnotherMachine) {
   struct Late : SmallWorld {
     Late() {
@@ -160,8 +160,8 @@ TEST(CopiedAgent, ABootFromBeforeItsRunsWereStartedIsAnotherMachine) {
 }
 
 TEST(CopiedAgent, ARestartBehindTheLastWordIsTheSameMachine) {
-  // Down at once, and up within a moment; the agent came a little later. Then one whose boot clock
-  // is slow or fast by some seconds in ten days.
+  // Down at once, and up within a moment; the agent connected a little later. Then a machine whose
+  // boot clock is slow or fast by some seconds in ten days.
   for (const auto& [after, uptime] :
        {std::pair<Duration, Duration>{std::chrono::seconds(0), std::chrono::seconds(28)},
         {std::chrono::seconds(0), std::chrono::seconds(34)},

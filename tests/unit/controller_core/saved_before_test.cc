@@ -1,7 +1,7 @@
-// Two stories of launch.per: node. A tutorial's script says --no-save-optim: its checkpoints were
-// taken for resume points, and the training went on without its optimizer, silently. And "train
-// with --save ./ckpt, then continue with --load ./ckpt" began with random weights, silently: muster
-// had redirected the first.
+// Two regressions with launch.per: node. A tutorial's script uses --no-save-optim: its checkpoints
+// counted as resume points, and the training silently continued without its optimizer. And "train
+// with --save ./ckpt, then continue with --load ./ckpt" silently began with random weights, because
+// muster had redirected the first directory.
 #include "controller/core/saved_before.h"
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ struct Scripts : SmallWorld {
     what.mutable_launch()->set_intercept(true);
     return what;
   }
-  // Later, and the node is still heard.
+  // Time passes, and the node still sends heartbeats.
   void later(Duration time) {
     pass(time);
     see(HeartbeatHeard{
@@ -120,7 +120,7 @@ TEST(SavedBefore, ALaterJobGetsWhatAnEarlierOneHasSaved) {
   EXPECT_THAT(world.given("later"), ElementsAre(Scripts::checkpoint("/data/ckpt", "j1", 20)))
       << "what was quarantined is not among them";
   world.ends("later");
-  // It stays known when the job is archived, and with its tombstone it goes.
+  // It stays known when the job is archived, and goes with the job's tombstone.
   world.later(world.limits.archive_after + std::chrono::seconds(1));
   ASSERT_FALSE(world.ledger.jobs.contains(JobId("j1")));
   world.submit("much-later", Scripts::script("much-later"));
@@ -160,7 +160,7 @@ TEST(SavedBefore, AJobWithoutACheckpointIsGivenAsThat) {
       ElementsAre(SavedBefore{.as = "/data/ckpt", .job = JobId("j1"), .path = {}, .step = 0}));
 }
 
-// The directory is any word of the script's, and goes into an environment.
+// The directory may be any word of the script, and becomes an environment variable.
 TEST(SavedBefore, WhatCannotBeAPathIsNotTaken) {
   Scripts world;
   world.submit("j1", Scripts::script("j1"));

@@ -1,5 +1,7 @@
-// A controller core in a test's hand: ledger, presence and clock as values, inputs settled to the
-// fixed point, every event kept.
+// A controller core that a test drives. A test owns it. It runs on the test's thread.
+//
+// Ledger, presence and clock are values. Each input is settled to the fixed point, and every event
+// is kept.
 #pragma once
 
 #include <fmt/format.h>
@@ -30,8 +32,8 @@ struct SmallWorld {
       apply(ledger, journal.back().first, journal.back().second);
     }
   }
-  // Proposes until nothing is proposed. Every proposal must be accepted, or the shell would go
-  // round for ever.
+  // Proposes until nothing is proposed. Every proposal must be accepted, or the shell would loop
+  // for ever.
   void settle() {
     for (int round = 0; round < 50; ++round) {
       const Proposal proposal = propose(ledger, presence, now, limits);

@@ -48,8 +48,8 @@ TEST(StartFailures, WhatIsNotThereAtTheFirstStartIsTheJobsOwn) {
   EXPECT_EQ(world.job("j1").phase, JobPhase::Failed);
 }
 
-// The code's file system was being mounted anew when a rank died: the job ended for good, with
-// restarts left.
+// Regression: the code's file system was being remounted when a rank died, and the job ended for
+// good, with restarts left.
 TEST(StartFailures, WhatWasThereForAnEarlierAttemptIsTheNodesTroubleOrTheMoments) {
   Failing world({"n0", "n1"});
   world.started("j1", 1, "n0");
@@ -90,7 +90,7 @@ TEST(StartFailures, APauseDoublesToItsLimitAndThenTheBudgetEnds) {
   EXPECT_EQ(world.job("j1").verdict->cls, FailureClass::Node);
 }
 
-// Twenty seconds on a clock that was set back for an hour would be an hour.
+// On a clock that was set back by an hour, twenty seconds would become an hour.
 TEST(StartFailures, AClockThatWasSetBackDoesNotMakeThePauseLonger) {
   Failing world({"n0"});
   world.fail_start(v1::START_FAILURE_DISK);
@@ -115,7 +115,7 @@ TEST(StartFailures, ANodeThatSaysItIsItsOwnTroubleIsNotTheJobsFault) {
   EXPECT_EQ(world.where(), "n1");
 }
 
-// n0, then n1, then both are avoided: the one whose pause is over first is asked first.
+// n0, then n1, then both are avoided: the one whose pause ends first is tried first.
 TEST(StartFailures, EveryOtherNodeComesBeforeThoseThatFailed) {
   Failing world({"n0", "n1"});
   world.fail_start(v1::START_FAILURE_DISK);
@@ -128,7 +128,7 @@ TEST(StartFailures, EveryOtherNodeComesBeforeThoseThatFailed) {
   EXPECT_EQ(world.where(), "n0");
 }
 
-// A job that waits for devices keeps its place in the queue, its pause or not.
+// A job that waits for devices keeps its position in the queue, whether it has a pause or not.
 TEST(StartFailures, WhoWaitsForDevicesIsNotPassed) {
   Failing world({"n0"});
   world.fail_start(v1::START_FAILURE_DISK);

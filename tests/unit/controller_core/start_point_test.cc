@@ -1,5 +1,5 @@
-// What a job starts with: told by its submission or by the end of a stage, below every checkpoint
-// of its own, and never taken for one.
+// A job's start point: known from its submission or from the end of a stage, second to every
+// checkpoint of the job itself, and never counted as one of these.
 #include "controller/core/start_point.h"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ v1::JobSpec from_elsewhere(v1::StartAs as, std::int64_t step) {
   what.mutable_start()->mutable_point()->set_path("/save/other/attempt-2/iter");
   return what;
 }
-// Of a stage it is known how many shards it had.
+// For a stage, the number of its shards is known.
 ResumePoint start_at(std::uint32_t attempt, std::int64_t step, const std::string& path,
                      std::uint32_t shards = 1) {
   return {.attempt = AttemptNo(attempt),
@@ -76,7 +76,7 @@ TEST(StartPoint, OfTheStepThatIsAskedFor) {
   EXPECT_EQ(missing.job("j2").phase, JobPhase::Cancelled);
   EXPECT_THAT(missing.reason("j2"),
               HasSubstr("has succeeded without a whole checkpoint of step 150; "));
-  // One that is asked for by its number is meant, though it was quarantined.
+  // A checkpoint that is named by its step is used, even if it was quarantined.
   StartWorld quarantined(v1::START_AS_RESUME, 200);
   quarantined.started("j1", 1, "n0");
   quarantined.checkpoint("j1", 1, 100);
@@ -120,8 +120,8 @@ TEST(StartPoint, WithoutACheckpointWhoAsksForOneEnds) {
   EXPECT_FALSE(scratch.job("j2").current()->resume);
 }
 
-// The journal's end is lost between the end of the stage and what it meant; the stage may be
-// archived by then.
+// The journal's end is lost between the end of the stage and its effect; the stage may be archived
+// by then.
 TEST(StartPoint, WhatACutJournalLeavesOpenIsMadeUpFor) {
   for (const bool saved : {true, false}) {
     SCOPED_TRACE(saved);
@@ -144,7 +144,7 @@ TEST(StartPoint, WhatACutJournalLeavesOpenIsMadeUpFor) {
     }
   }
   StartWorld world(v1::START_AS_RESUME);
-  Ledger gone = world.ledger;  // only a tombstone is left of it
+  Ledger gone = world.ledger;  // only its tombstone is left
   apply(gone, JournalIndex(99),
         Event{.at = world.now.wall,
               .body = JobArchived{.job = JobId("j1"),
@@ -185,7 +185,7 @@ TEST(StartPoint, OfAStageThatIsDoneTheSubmissionTellsItOrIsRefused) {
       refused.refusal->message,
       HasSubstr("job 'llama.pretrain' (a) has succeeded without a whole checkpoint of step 7"));
 
-  // What whoever submits has looked up needs no look here.
+  // What the submitting client has resolved is not checked again here.
   tune.mutable_start()->mutable_point()->set_step(7);
   EXPECT_FALSE(world.submit("j3", tune).refusal);
 }
@@ -224,8 +224,8 @@ TEST(StartPoint, EveryAttemptWithoutAnOwnCheckpointBeginsThere) {
   world.breaks("j", 1, -1, 9);
   ASSERT_EQ(world.job("j").attempts.size(), 2U);
   EXPECT_EQ(world.job("j").current()->resume, start);
-  // Attempt 2 of this job saves step 1000 as well: that is another checkpoint than the one that it
-  // began with, and wins.
+  // Attempt 2 of this job saves step 1000 as well: that is not the checkpoint with which it began,
+  // and it takes precedence.
   world.started("j", 2, "n0");
   world.checkpoint("j", 2, 1'000);
   world.exited("j", 2, "n0", 0, -1, 9);
@@ -278,8 +278,8 @@ TEST(StartPoint, IsNeverQuarantined) {
   EXPECT_TRUE(world.job("j").current()->resume->from_start);
 }
 
-// The attempt that wrote the start has the number and the step of one of this job's own, which is
-// sound: it is not that one which both went on from.
+// The attempt that wrote the start point has the number and the step of a sound checkpoint of this
+// job. It is not the checkpoint from which both attempts resumed.
 TEST(StartPoint, IsNotTakenForAnOwnCheckpointOfTheSameNumberAndStep) {
   JobRecord job;
   job.spec = from_elsewhere(v1::START_AS_RESUME, 200);
@@ -323,7 +323,7 @@ TEST(StartPoint, IsAnOlderOneToGoBackToWhereTheJobGoesOnFromIt) {
   }
 }
 
-// It begins at step 1000; that it is there is no progress.
+// It begins at step 1000; the existence of this step is no progress.
 TEST(StartPoint, ProgressIsWhatGoesBeyondIt) {
   StagesWorld world;
   world.submit("j", from_elsewhere(v1::START_AS_RESUME, 1'000));
@@ -338,7 +338,7 @@ TEST(StartPoint, ProgressIsWhatGoesBeyondIt) {
   }
   EXPECT_EQ(world.job("j").phase, JobPhase::Failed);
   EXPECT_THAT(world.reason("j"), HasSubstr("5 attempts in a row without a new best step"));
-  // With the weights alone it begins at step 0, and any step is one.
+  // With only the weights it begins at step 0, and any step is progress.
   StagesWorld fresh;
   fresh.submit("j", from_elsewhere(v1::START_AS_WEIGHTS, 1'000));
   EXPECT_EQ(step_to_beat(fresh.job("j")), -1);
@@ -369,8 +369,8 @@ TEST(StartPoint, CaughtUpIsNotBeforeTheStepThatItBeganAt) {
   EXPECT_TRUE(reported(1'001));
 }
 
-// "resumes from step 1000", and then "the incident is over", of a program that does not read
-// ${resume.dir} and had begun at step 0.
+// Regression: "resumes from step 1000", and then "the incident is over", was shown for a program
+// that does not read ${resume.dir} and had begun at step 0.
 TEST(StartPoint, AFirstStepThatIsNotBehindTheOneHandedOverIsReported) {
   for (const auto& [as, step, reported] :
        {std::tuple(v1::START_AS_RESUME, 2, true), std::tuple(v1::START_AS_RESUME, 1'000, true),
@@ -394,8 +394,8 @@ TEST(StartPoint, AFirstStepThatIsNotBehindTheOneHandedOverIsReported) {
   }
 }
 
-// success: last-step: the step of another training says nothing of this one, unless this one goes
-// on from there.
+// success: last-step: the step of another training does not count for this one, unless this one
+// resumes from there.
 TEST(StartPoint, TheStepOfTheWeightsIsNotOneOfThisTraining) {
   for (const v1::StartAs as : {v1::START_AS_RESUME, v1::START_AS_WEIGHTS}) {
     SCOPED_TRACE(as);

@@ -1,5 +1,5 @@
-// A job over two machines was told only by its first failure, an hour later, that its checkpoints
-// lay on disks of their own.
+// Regression: only the first failure of a job over two machines, an hour later, showed that its
+// checkpoints were on separate disks.
 #include "controller/core/submission_warnings.h"
 
 #include <gmock/gmock.h>
@@ -40,8 +40,8 @@ TEST(SubmissionWarnings, AnOutputThatSeveralMachinesMayNotShare) {
   EXPECT_THAT(warnings(), IsEmpty());
 }
 
-// Trained with --save ./ckpt, gone on from with --load ./ckpt: the second began with random
-// weights, for muster had redirected the first.
+// Regression: trained with --save ./ckpt, continued with --load ./ckpt: the second training began
+// with random weights, because muster had redirected the first.
 TEST(SubmissionWarnings, ADirectoryThatAnEarlierJobWouldHaveSavedIn) {
   SmallWorld world;
   world.node("n0", 1);

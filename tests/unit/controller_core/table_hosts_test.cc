@@ -1,4 +1,4 @@
-// resources.rank_table: a table of the user's own fixes nodes, devices and the order of ranks.
+// resources.rank_table: a table of the user fixes nodes, devices and the order of ranks.
 #include "controller/core/table_hosts.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ v1::JobSpec with_table(const std::vector<Listed>& servers) {
   return spec;
 }
 
-// Four cards in a container that sees 4 to 7 of its host, as 0 to 3.
+// Four cards in a container, which sees cards 4 to 7 of its host as 0 to 3.
 void add_host(SmallWorld& world, const std::string& name, const std::string& address,
               const std::string& type = "ascend910b") {
   v1::Inventory inventory = SmallWorld::inventory(4, address, type);
@@ -79,8 +79,8 @@ SmallWorld three_hosts() {
 
 TEST(OwnTable, GivesNodesDevicesAndOrder) {
   const SmallWorld world = three_hosts();
-  // In the file the last ranks come first; on n2 the second card has the lower rank. One is named
-  // by its address, one by its name, one by another address.
+  // In the file, the last ranks are first; on n2, the second card has the lower rank. The table
+  // names one server by its address, one by its name, and one by another address.
   const PlaceResult result = placed_by_table(world, with_table({{"10.0.0.1", {{5, 5}, {4, 4}}},
                                                                 {"n2", {{7, 1}, {6, 0}}},
                                                                 {"172.16.2.1", {{4, 3}, {6, 2}}}}));

@@ -1,5 +1,5 @@
-// Starts that are lost because a stranger has a port: which of them a job pays for, and what it is
-// told.
+// Starts that fail because another program uses a port: which of them are charged to a job, and
+// what is reported to its user.
 #include <gmock/gmock.h>
 
 #include "controller/core/start_failures.h"
@@ -30,7 +30,8 @@ struct Taken : SmallWorld {
   }
 };
 
-// A job of two ranks with max_restarts 0 ended because a browser had port 20000 at that moment.
+// Regression: a job of two ranks with max_restarts 0 ended because a browser used port 20000 at
+// that moment.
 TEST(TakenPorts, OfMustersOwnChoiceAreTriedAgainWithoutAChargeUpToALimit) {
   Taken world;
   const std::uint32_t most = world.limits.taken_ports_max;

@@ -1,5 +1,5 @@
-// Whose word that a checkpoint is torn quarantines it, and what is found when the journal has lost
-// its records; the stories are tests/scenarios/69 and 70.
+// Whose report that a checkpoint is torn quarantines it, and what is found when the journal has
+// lost its records; tests/scenarios/69 and 70 have the cases.
 #include <gmock/gmock.h>
 
 #include "controller/core/checkpoints.h"
@@ -12,8 +12,8 @@ namespace {
 using testing::EndsWith;
 using testing::HasSubstr;
 
-// Attempt 1 ran on two nodes of two ranks each and wrote steps 100 and 200; attempt 2 was to go on
-// from step 200.
+// Attempt 1 ran on two nodes with two ranks each and wrote steps 100 and 200; attempt 2 was to
+// resume from step 200.
 struct Torn {
   Torn() {
     job.spec = SmallWorld::spec("train", 2, 2);
@@ -113,7 +113,7 @@ TEST(TornCheckpoint, WhatIsNotThereIsGoneWhenAllWhoWroteItSeeTheSame) {
   EXPECT_EQ(moved.seen(), "nodes 'n0' and 'n1' have read it: it has 3 of its 4 shards");
 }
 
-// One missing mount, or a disk that gives no bytes, must not condemn a checkpoint.
+// One missing mount, or a disk that cannot be read, must not quarantine a checkpoint.
 TEST(TornCheckpoint, NoOtherFailureIsAWord) {
   for (const StartFailure why : {StartFailure::Node, StartFailure::Disk, StartFailure::Launch}) {
     Torn world;
@@ -139,8 +139,7 @@ TEST(TornCheckpoint, WithoutAnOlderOneItIsNotQuarantined) {
   EXPECT_FALSE(world.torn()) << "it is already";
 }
 
-// The start of a job that begins with another's checkpoint: that one is not the job's to
-// quarantined.
+// A job that begins with another job's checkpoint must not quarantine it.
 TEST(TornCheckpoint, NotWhatStartNames) {
   Torn world;
   world.says("n0", {"rank_0"});
@@ -150,7 +149,7 @@ TEST(TornCheckpoint, NotWhatStartNames) {
   EXPECT_FALSE(world.torn());
 }
 
-// --- in the life of a job ------------------------------------------------------------------------
+// --- in a job's history --------------------------------------------------------------------------
 
 struct TornWorld : StagesWorld {
   TornWorld() { submit("j", spec("train", 1, 1)); }
@@ -169,7 +168,7 @@ struct TornWorld : StagesWorld {
     reading.set_needed(1);
     return reading;
   }
-  // Attempt 1 has saved these and died.
+  // Attempt 1 has saved these steps and died.
   void saved(const std::vector<std::int64_t>& steps) {
     started("j", 1, "n0");
     for (const std::int64_t step : steps) checkpoint("j", 1, step);
@@ -178,7 +177,7 @@ struct TornWorld : StagesWorld {
   }
 };
 
-// Five torn ones in a row cost no attempt: there is a sixth, and it is whole.
+// Five torn checkpoints in a row cost no attempt: there is a sixth one, and it is whole.
 TEST(TornCheckpoints, AreQuarantinedOneAfterTheOtherWithoutACharge) {
   TornWorld world;
   world.saved({10, 20, 30, 40, 50, 60, 70});
@@ -219,8 +218,8 @@ TEST(TornCheckpoints, TheEventSaysBoth) {
             "step 10 of attempt 1");
 }
 
-// As a journal leaves it whose end was lost: attempt 1 and step 10 are there, attempts 2 and 3 and
-// what they saved are not.
+// What a journal contains whose end was lost: attempt 1 and step 10 are there; attempts 2 and 3,
+// and what they saved, are not.
 struct LostWorld : TornWorld {
   LostWorld() {
     accept({.events = {ControllerStarted{.epoch = Epoch(1)}}});

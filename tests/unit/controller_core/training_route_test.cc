@@ -1,5 +1,5 @@
 // Where a job's ranks meet when its spec names no interface: rank 0's address, and every other
-// node's interface and address by its routes.
+// node's interface and address, by its routes.
 #include "controller/core/training_route.h"
 
 #include <gmock/gmock.h>
@@ -96,7 +96,7 @@ Net rack(int rack, int host) {
           {.destination = "0.0.0.0/0", .interface = "ctl"}}};
 }
 
-// Two networks each, as tests/integration/netns_test.py has them: over the control network no node
+// Two networks each, as in tests/integration/netns_test.py: over the control network, no node
 // reaches the other.
 Net apart(int host, const char* training = "train") {
   const std::string control = fmt::format("10.77.0.{}", 4 * host + 2),
@@ -123,7 +123,8 @@ TEST(TrainingRoute, OneNetworkIsAsItWas) {
       << "one node asks nobody";
 }
 
-// The controller is behind n1's other interface; the master's address leads to the first.
+// The controller is reached through n1's other interface; the route to the master's address uses
+// the first.
 TEST(TrainingRoute, ANodeTakesTheInterfaceThatRoutesToTheFirstOnes) {
   Net second = rack(1, 2);
   second.address = "10.9.1.2";
@@ -205,8 +206,8 @@ TEST(TrainingRoute, TheLongestPrefixThenTheSmallestMetric) {
   }
 }
 
-// Of an overlay network, whose routes are in a table that a rule chooses; or of a host with more
-// routes than are told.
+// In an overlay network, a rule chooses the table with its routes; or a host has more routes than
+// an agent reports.
 TEST(TrainingRoute, WhereNotAllRoutesAreReportedAGatewayIsNotBelieved) {
   const auto node = [](int host) {
     const std::string lan = fmt::format("192.168.{}.2", host),
@@ -258,7 +259,7 @@ TEST(TrainingRoute, WhereNobodyGetsToTheFirstOnesAddressAnotherOfItsIsTaken) {
               ElementsAre("n0 10.78.0.1 train", "n1 10.78.0.2 train"));
   EXPECT_THAT(ways(place_on({apart(0, "a"), apart(1, "z")}, 2)),
               ElementsAre("n0 10.78.0.1 a", "n1 10.78.0.2 z"));
-  // All have a bridge for containers with one address, which leads to none of the others.
+  // All have a bridge for containers with one address, which reaches none of the others.
   std::vector<Net> bridged = {apart(0), apart(1), apart(2)};
   for (Net& net : bridged) {
     net.interfaces.insert(net.interfaces.begin(), {"br0", {"172.17.0.1"}});
@@ -269,7 +270,7 @@ TEST(TrainingRoute, WhereNobodyGetsToTheFirstOnesAddressAnotherOfItsIsTaken) {
   }
   EXPECT_THAT(ways(place_on(bridged, 3)),
               ElementsAre("n0 10.78.0.1 train", "n1 10.78.0.2 train", "n2 10.78.0.3 train"));
-  // By a gateway its own is good enough, and nothing else is tried.
+  // Through a gateway, the node's own address is good enough, and nothing else is tried.
   std::vector<Net> routed = {apart(0), apart(1)};
   for (Net& net : routed) net.routes.push_back({.destination = "0.0.0.0/0", .interface = "ctl"});
   EXPECT_THAT(ways(place_on(routed, 2)), ElementsAre("n0 10.77.0.2 ctl", "n1 10.77.0.6 ctl"));
@@ -312,7 +313,7 @@ TEST(TrainingRoute, NodesThatDoNotMeetAreRefusedWithWhatHelps) {
                    .refusal);
 }
 
-// Two sites, and one node that is nobody's neighbour: the first site has two, the second three.
+// Two sites, and one node without neighbors: the first site has two nodes, the second three.
 TEST(TrainingRoute, OfNetworksApartOneIsChosenThatIsLargeEnough) {
   const auto site = [](int number, int host) {
     const std::string own = fmt::format("10.{}.0.{}", number, host);
@@ -342,7 +343,7 @@ TEST(TrainingRoute, OfNetworksApartOneIsChosenThatIsLargeEnough) {
               ElementsAre("n5 10.2.0.3 eth0", "n4 10.2.0.2 eth0"))
       << "in the order of the spec";
   EXPECT_TRUE(placed_on(2, {"n0", "n5"}).never);
-  // The larger site is busy: the job waits, and does not take half of it.
+  // The larger site is busy: the job waits, and does not get half of it.
   world.submit("j1", SmallWorld::spec("busy", 3, 2));
   ASSERT_EQ(world.job("j1").current()->parts.at(0).placed.node, NodeName("n2"));
   const PlaceResult waits = placed_on(3);
@@ -356,8 +357,8 @@ TEST(TrainingRoute, OfNetworksApartOneIsChosenThatIsLargeEnough) {
             "with network.interface, or start their agents with --address");
 }
 
-// More than are tried: the job is refused, or it would wait for ever at the queue's head and hold
-// up all others.
+// More networks than are tried: the job is refused, or it would wait for ever at the head of the
+// queue and delay all others.
 TEST(TrainingRoute, OfVeryManyNetworksApartNoneIsFound) {
   SmallWorld world;
   for (int site = 0; site < 70; ++site) {
@@ -376,7 +377,7 @@ TEST(TrainingRoute, OfVeryManyNetworksApartNoneIsFound) {
                                     "10.0.0.1, the training address of 'n00'"));
 }
 
-// Two agents on one host: its own address never leaves it.
+// Two agents on one host: the traffic to its own address never leaves the host.
 TEST(TrainingRoute, AHostsOtherAgentHasItsAddress) {
   EXPECT_THAT(ways(place_on({rack(1, 1), rack(1, 1), rack(1, 2)}, 3)),
               ElementsAre("n0 10.7.1.1 ctl", "n1 10.7.1.1 ctl", "n2 10.7.1.2 ctl"));
@@ -393,8 +394,8 @@ TEST(TrainingRoute, AHostsOtherAgentHasItsAddress) {
   EXPECT_THAT(ways(place_on({local, local}, 2)), ElementsAre("n0 127.0.0.1 ", "n1 127.0.0.1 "));
 }
 
-// A job that took another address of rank 0's node holds its port on that node, whatever address
-// the next job has there.
+// A job that uses another address of rank 0's node keeps its port on that node, whichever address
+// the next job uses there.
 TEST(TrainingRoute, PortsAreTheHostsWhicheverAddressIsTaken) {
   SmallWorld world;
   for (int host = 0; host < 2; ++host) join(world, fmt::format("n{}", host), apart(host));

@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Two nodes, two ranks each, running.
+// Two nodes with two ranks each, running.
 struct Running : SmallWorld {
   Running() {
     node("n0", 2);
@@ -63,8 +63,8 @@ v1::RankExited saying(v1::RankExited exit, const std::string& evidence, v1::Evid
   return exit;
 }
 
-// Who failed first, of ranks that say why, ranks that only say that a peer is gone, and ranks of
-// which nobody knows what they say.
+// Which rank failed first, among ranks that log a cause, ranks that only log that a peer is gone,
+// and ranks whose log is unknown.
 TEST(Verdict, AConsequenceIsNeverTheFirstWhileAnotherHasACause) {
   struct ReportedExit {
     std::uint32_t rank;
@@ -153,7 +153,7 @@ TEST(Verdict, ConsequencesAloneEndNoJobByComingTwice) {
   EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
 }
 
-// There is nobody whose fault it could be a consequence of.
+// There is no other rank whose fault could have caused it.
 TEST(Verdict, OfOneRankAloneAConsequenceIsItsOwnError) {
   SmallWorld world;
   world.node("n0", 1);
@@ -170,7 +170,7 @@ TEST(Verdict, OfOneRankAloneAConsequenceIsItsOwnError) {
   EXPECT_EQ(world.job("j1").verdict->cls, FailureClass::UserError);
 }
 
-// A full disk twice was "the same user error twice in a row", and ended the job.
+// Regression: a full disk twice counted as "the same user error twice in a row", and ended the job.
 TEST(Verdict, AFullDiskIsNoErrorOfTheProgram) {
   for (const char* line : {"OSError: [Errno 28] No space left on device: '/out/ckpt/iter_100'",
                            "OSError: [Errno 122] Disk quota exceeded"}) {
@@ -193,7 +193,7 @@ TEST(Verdict, AFullDiskIsNoErrorOfTheProgram) {
   }
 }
 
-// What a newer agent says of its lines is not known here.
+// The meaning of a newer agent's evidence kind is not known here.
 TEST(Verdict, AKindOfANewerAgentIsUnknown) {
   Running world;
   world.fact_of_rank(0, saying(with(1), "x", static_cast<v1::EvidenceKind>(99)));
@@ -206,8 +206,8 @@ v1::RankExited stopped(v1::RankExited exit) {
   return exit;
 }
 
-// One of 23 kills of rank 0: rank 1 said "Connection reset by peer" and was seen to end first. The
-// verdict named rank 1, and rank 0 was said to have been stopped.
+// Regression, in one of 23 kills of rank 0: rank 1 logged "Connection reset by peer", and its end
+// was noticed first. The verdict named rank 1, and rank 0 counted as stopped.
 TEST(Verdict, AKillBeforeMustersOwnIsTheCauseOfConsequences) {
   const auto cause = v1::EVIDENCE_KIND_CAUSE, consequence = v1::EVIDENCE_KIND_CONSEQUENCE;
   v1::RankExited killed = stopped(with(0, 9));
@@ -238,8 +238,8 @@ TEST(Verdict, AKillBeforeMustersOwnIsTheCauseOfConsequences) {
   }
 }
 
-// n1's clock was 5 s behind: its rank, killed after n0's had died, was named, for by its own clock
-// it had died long before.
+// Regression: n1's clock was 5 s behind. Its rank, killed after n0's had died, was named, because
+// by its own clock it had died long before.
 struct Skewed : Running {
   void ended(std::uint32_t rank, v1::RankExited exit, milliseconds before_now) {
     v1::Fact what = fact("j1", 1, -before_now - (rank < 2 ? milliseconds(0) : milliseconds(5'000)));
@@ -254,7 +254,7 @@ struct Skewed : Running {
 TEST(Verdict, NodesWhoseClocksDifferAreComparedByAges) {
   Skewed world;
   world.ended(3, with(0, 9), milliseconds(1'000));
-  world.ended(0, with(0, 9), milliseconds(2'000));  // first, and heard of last
+  world.ended(0, with(0, 9), milliseconds(2'000));  // first, and reported last
   EXPECT_EQ(world.job("j1").current()->fault_time, world.now.wall - milliseconds(1'000))
       << "of the first word";
   const Verdict verdict = world.verdict();
@@ -280,7 +280,7 @@ TEST(Verdict, WithinTheDelayACauseGoesBeforeAConsequenceElseBothAreNamed) {
               "rank 0 on node 'n0' ended with status 3; rank 3 on node 'n1' ended with status 4 "
               "within 250ms: which was first cannot be told");
   }
-  {  // Of one node its own clock tells, however close they are.
+  {  // On one node, its own clock decides, however close they are.
     Skewed world;
     world.ended(1, with(3), milliseconds(1'001));
     world.ended(0, with(4), milliseconds(1'000));
@@ -288,8 +288,8 @@ TEST(Verdict, WithinTheDelayACauseGoesBeforeAConsequenceElseBothAreNamed) {
   }
 }
 
-// It decides whether the job is tried again: a port may be free the next time, a missing script is
-// not there then either.
+// It decides whether the job is tried again: a port may be free the next time, but a missing script
+// will still be missing.
 TEST(Verdict, OfNodesThatCouldNotStartTheFirstByAgesIsNamed) {
   SmallWorld world;
   world.node("n0", 1);
@@ -309,7 +309,7 @@ TEST(Verdict, OfNodesThatCouldNotStartTheFirstByAgesIsNamed) {
   EXPECT_EQ(world.job("j1").attempts.front().verdict->node, NodeName("n0"));
 }
 
-// Whatever an agent says: a year is the most, and nothing lies ahead.
+// Whatever an agent reports: a year is the maximum, and no age is negative.
 TEST(Verdict, AgesAreBounded) {
   for (const std::int64_t seconds : {std::int64_t{-5}, std::numeric_limits<std::int64_t>::max(),
                                      std::numeric_limits<std::int64_t>::min()}) {
@@ -325,12 +325,12 @@ TEST(Verdict, AgesAreBounded) {
   }
 }
 
-// Its worker had ended with everything, for it could record nothing any more.
+// Regression: its worker had ended with everything, because it could not record anything any more.
 TEST(Verdict, ANodeWhoseDiskRefusedWritesIsNamedAndNotItsWorker) {
   v1::RankExited lost = with(-1);
   lost.set_lost(true);
   {
-    Running world;  // n1 was asked to stop for what rank 0 had done
+    Running world;  // n1 was ordered to stop because of rank 0
     world.fact_of_rank(0, with(3));
     for (const std::uint32_t rank : {2, 3}) world.fact_of_rank(rank, stopped(lost));
     world.swept("j1", 1, "n1", "disk refused writes");
@@ -396,7 +396,8 @@ TEST(Verdict, OutOfMemoryIsItsOwnClass) {
   EXPECT_EQ(world.verdict().cls, FailureClass::Oom);
 }
 
-// "CUDA out of memory" was a user error like any other; only the kernel's killer made it the class.
+// Regression: "CUDA out of memory" was a user error like any other; only a kill by the kernel
+// counted as out of memory.
 TEST(Verdict, WhatTheProgramSaysItRanOutOfIsOutOfMemoryToo) {
   for (const auto& [line, signal, expected] :
        {std::tuple{"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB "
@@ -422,7 +423,7 @@ TEST(Verdict, WhatTheProgramSaysItRanOutOfIsOutOfMemoryToo) {
       << "somebody killed it, whatever it had said before";
 }
 
-// As before, when it was a user error: the program needs as much again.
+// As before, when it was a user error: the program needs as much memory again.
 TEST(Verdict, TheSameWantOfMemoryTwiceIsTheEnd) {
   SmallWorld world;
   world.node("n0", 1);
@@ -497,8 +498,8 @@ TEST(Verdict, AnOrphanedNodeIsTheCause) {
   EXPECT_EQ(world.job("j1").attempt(AttemptNo(1))->verdict->cls, FailureClass::Node);
 }
 
-// Two faults of the network look the same; an error of the program itself would have met it where
-// the last attempt was.
+// Two faults of the network have the same signature. An error of the program itself would have
+// occurred where the last attempt failed.
 TEST(Verdict, TheSameUserErrorEndsAJobOnlyWithoutProgressBetween) {
   for (const bool further : {false, true}) {
     Running world;

@@ -1,4 +1,4 @@
-// What a power loss leaves, and who is told so.
+// What survives a power loss, and what is reported about it.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -30,9 +30,10 @@ TEST_F(DurableTest, synced_is_reported_after_a_sync) {
   EXPECT_EQ(synced(), std::vector<LogKey>{key_}) << "opened again, nobody knows";
 }
 
-// A log passed for wholly here as soon as its end was: the node deleted the only other copy, and a
-// power cut of the controller's host in the next two seconds took bytes that nobody had any more.
-// The end mark itself may not be on the disk before the bytes: whoever reads it there, trusts it.
+// Regression: a log counted as complete here as soon as its end had arrived. The node deleted the
+// only other copy, and a power cut of the controller's host in the next two seconds lost bytes that
+// nobody had any more. The end mark may also not be on the disk before the bytes, because a reader
+// trusts it.
 TEST_F(DurableTest, a_log_is_durable_when_its_bytes_and_then_its_end_are_synced) {
   append(0, "abc");
   const LogState ended = store_->finish(key_, 3).value();
@@ -66,13 +67,13 @@ TEST_F(DurableTest, an_end_behind_synced_bytes_is_synced_as_well) {
   EXPECT_TRUE(store_->state(empty)->durable);
 }
 
-// The first log that could not be synced took all others of that round with it: unless more bytes
-// came, nobody ever synced them.
+// Regression: the first log that could not be synced made all others of that round fail. Nobody
+// ever synced them, unless more bytes arrived.
 TEST_F(DurableTest, one_log_that_cannot_be_synced_holds_up_no_other_and_is_tried_again) {
   const LogKey bad{JobId("a"), AttemptNo(1), RankNo(0)}, good{JobId("b"), AttemptNo(1), RankNo(0)};
   ASSERT_TRUE(store_->append(bad, 0, "abc", {}).has_value());
   ASSERT_TRUE(store_->append(good, 0, "abc", {}).has_value());
-  // So many others that its descriptor was closed; and now it cannot be opened.
+  // Opens so many other logs that its descriptor is closed; now it cannot be opened again.
   for (std::uint32_t rank = 0; rank < 300; ++rank)
     ASSERT_TRUE(store_->state({JobId("c"), AttemptNo(1), RankNo(rank)}).has_value());
   const std::filesystem::path log = root() / "a" / "1" / "rank-0.log";
@@ -89,8 +90,8 @@ TEST_F(DurableTest, one_log_that_cannot_be_synced_holds_up_no_other_and_is_tried
   EXPECT_EQ(store_->state(bad)->synced, 3u);
 }
 
-// One after the other, a thousand short jobs' logs were durable later than the next thousand ended:
-// nodes held more and more runs, and every look at them all cost more.
+// Regression: with one sync after the other, a thousand short jobs' logs became durable later than
+// the next thousand jobs ended. Nodes kept more and more runs, and every scan of them cost more.
 TEST_F(DurableTest, many_logs_are_synced_side_by_side) {
   constexpr std::uint32_t kMany = 64;
   std::mutex mutex;
@@ -125,7 +126,7 @@ TEST_F(DurableTest, many_logs_are_synced_side_by_side) {
   EXPECT_EQ(synced(), std::vector<LogKey>{});
 }
 
-// A disk whose syncs fail `left` times: all, or of files that end like this.
+// A disk whose syncs fail `left` times: all syncs, or those of files whose names end with `only`.
 class FailingDisk {
  public:
   SyncCalls calls() {
@@ -155,9 +156,9 @@ class FailingDisk {
   }
 };
 
-// The kernel tells of a write that the disk refused once an open file, and forgets the bytes. The
-// next sync of the same open file succeeded, the log counted as durable, and the node deleted the
-// only good copy.
+// The kernel reports a write that the disk refused once for each open file, and forgets the bytes.
+// Regression: the next sync of the same open file succeeded, the log counted as durable, and the
+// node deleted the only good copy.
 TEST_F(DurableTest, what_a_failed_sync_did_not_take_is_wanted_again) {
   FailingDisk disk;
   calls_ = disk.calls();
@@ -200,7 +201,7 @@ TEST_F(DurableTest, a_log_that_cannot_be_set_back_yet_takes_nothing) {
   calls_ = disk.calls();
   reopen();
   append(0, "abc");
-  disk.left = 2;  // the sync, and that of the shorter file
+  disk.left = 2;  // the sync, and the sync of the shorter file
   const Synced failed = store_->sync();
   EXPECT_TRUE(failed.error.has_value());
   EXPECT_TRUE(failed.set_back.empty());
@@ -216,7 +217,7 @@ TEST_F(DurableTest, a_log_that_cannot_be_set_back_yet_takes_nothing) {
   EXPECT_EQ(store_->state(key_)->synced, 3u);
 }
 
-// The same of the index: an end mark that the disk never took counted as there.
+// The same for the index. Regression: an end mark that never reached the disk counted as written.
 TEST_F(DurableTest, an_index_whose_sync_failed_is_written_anew) {
   FailingDisk disk;
   disk.only = ".index";
@@ -234,7 +235,7 @@ TEST_F(DurableTest, an_index_whose_sync_failed_is_written_anew) {
   ASSERT_TRUE(store_->finish(key_, 8).has_value());
   struct stat old{}, now{};
   ASSERT_EQ(::stat(file(".index").c_str(), &old), 0);
-  // so that its inode is not given out again
+  // so that its inode is not used again
   const io::UniqueFd kept(::open(file(".index").c_str(), O_RDONLY | O_CLOEXEC));
   disk.left = 1;
   EXPECT_TRUE(store_->sync().error.has_value());
@@ -248,7 +249,7 @@ TEST_F(DurableTest, an_index_whose_sync_failed_is_written_anew) {
   EXPECT_EQ(whole(), "abc<3-5 hard cap>xyz");
 }
 
-// A power cut took the folder's name, and with it all that was synced below.
+// A power cut removed the directory's name, and everything that was synced below it.
 TEST_F(DurableTest, the_names_of_the_store_are_synced_when_it_opens) {
   FailingDisk disk;
   calls_ = disk.calls();

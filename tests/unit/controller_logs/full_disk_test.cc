@@ -1,7 +1,7 @@
-// Ranks that wrote 15 MB/s filled the controller's disk of 400 MB: the quota (20 GB) was never
-// compared with it, what the journal's ballast freed was full of logs within a second, the
-// controller died, and no start of it had the room that evicting logs would have made. Logs leave
-// the journal its share of the disk.
+// Logs leave the journal its share of the disk. Regression: ranks that wrote 15 MB/s filled the
+// controller's disk of 400 MB. The quota (20 GB) was never compared with the disk's size, and logs
+// used what the journal's ballast freed within a second. The controller died, and no start had the
+// room that evicting logs would have made.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -20,7 +20,7 @@ constexpr std::uint64_t kShare = 16 * kMiB;
 
 class FullDiskTest : public LogStoreTest {
  protected:
-  // A disk of 64 MiB, of which 16 are the journal's. The quota is no bound.
+  // A disk of 64 MiB, of which 16 are the journal's. The quota is no limit here.
   void on_disk_of(const std::string& options) {
     store_.reset();
     disk_ = std::make_unique<test::SmallDisk>(root(), options);
@@ -48,7 +48,7 @@ class FullDiskTest : public LogStoreTest {
     const auto path = root() / job / "1" / "rank-0.log";
     return ::stat(path.c_str(), &now) == 0 ? static_cast<std::uint64_t>(now.st_blocks) * 512 : 0;
   }
-  // Somebody else's file, all but `leave` bytes.
+  // Another program's file takes all but `leave` bytes.
   void stranger_leaves(std::uint64_t leave) {
     std::ofstream(root() / ".stranger", std::ios::app).close();
     const std::uint64_t free = free_bytes(), has = std::filesystem::file_size(root() / ".stranger");
@@ -76,8 +76,8 @@ TEST_F(FullDiskTest, logs_leave_the_journal_its_share) {
   EXPECT_TRUE(store_->read(rank_of("runs"), 0, 1)->gap_before) << "the oldest went";
 }
 
-// Also what the ballast gives up when it is spent is not theirs: logs that are there keep their
-// room, and no more.
+// Logs may not use what the ballast frees when it is spent: existing logs keep their space, and get
+// no more.
 TEST_F(FullDiskTest, what_a_stranger_takes_is_not_taken_from_running_jobs_logs_all_at_once) {
   ASSERT_NO_FATAL_FAILURE(on_disk_of("size=64m"));
   if (IsSkipped()) return;
@@ -121,7 +121,8 @@ TEST_F(FullDiskTest, finished_jobs_logs_go_for_whoever_needs_the_room) {
   EXPECT_GE(free_bytes(), kShare);
 }
 
-// Which jobs had ended only the journal said, and that could not be read without room.
+// Regression: only the journal recorded which jobs had ended, and it could not be read without free
+// space.
 TEST_F(FullDiskTest, a_start_knows_finished_jobs_without_the_journal) {
   ASSERT_NO_FATAL_FAILURE(on_disk_of("size=64m"));
   if (IsSkipped()) return;
@@ -159,8 +160,8 @@ TEST_F(FullDiskTest, a_disk_without_inodes_takes_no_new_logs) {
   EXPECT_TRUE(add("runs", 10)) << "it has its own";
 }
 
-// The eleventh job of 48 ranks was refused for want of inodes, and so was each behind it until a
-// week after: bytes that went left their files.
+// Regression: the eleventh job of 48 ranks was refused because no inodes were left, and so was each
+// later job for a week: evicted logs left their files.
 TEST_F(FullDiskTest, finished_jobs_give_their_inodes) {
   ASSERT_NO_FATAL_FAILURE(on_disk_of("size=64m,nr_inodes=1000"));
   if (IsSkipped()) return;
@@ -181,7 +182,7 @@ TEST_F(FullDiskTest, finished_jobs_give_their_inodes) {
   EXPECT_TRUE(std::filesystem::exists(root() / "runs"));
 }
 
-// With 128 to 320 MiB free jobs were taken, and what they printed was not: "no log lines".
+// Regression: with 128 to 320 MiB free, jobs were accepted, but not their output: "no log lines".
 TEST_F(FullDiskTest, what_comes_is_taken_down_to_the_least_room) {
   ASSERT_NO_FATAL_FAILURE(on_disk_of("size=64m"));
   if (IsSkipped()) return;
@@ -210,7 +211,7 @@ TEST_F(FullDiskTest, marks_outlive_the_store_in_their_order) {
   EXPECT_GE(stored("c"), kMiB) << "it runs after all";
 }
 
-// A log that came when its job had ended made a folder without a mark.
+// Regression: a log that arrived after its job's end made a directory without a mark.
 TEST_F(FullDiskTest, a_late_log_is_marked_as_well) {
   store_->mark_finished(JobId("late"));
   ASSERT_TRUE(add("late", kMiB));

@@ -21,8 +21,8 @@ class LogIndexTest : public LogStoreTest {
   }
 };
 
-// 300 ranks with 256 open files: each append of each rank read its whole index, megabytes after a
-// day, to find where to go on.
+// Regression: with 300 ranks and 256 open files, each append of each rank read its whole index,
+// megabytes after a day, to find its end.
 TEST_F(LogIndexTest, an_index_that_is_opened_again_is_not_read_again) {
   const std::filesystem::path path = dir_.path() / "index";
   auto index = LogIndex::load(path);
@@ -30,7 +30,7 @@ TEST_F(LogIndexTest, an_index_that_is_opened_again_is_not_read_again) {
   ASSERT_TRUE(index->add_gap({4, 10, "hard cap", {}}).has_value());
   index->close();
   const std::string before = read(path);
-  write(path, std::string(before.size(), '\xff'));  // whoever reads it takes it for damaged
+  write(path, std::string(before.size(), '\xff'));  // a reader would find it damaged
   ASSERT_TRUE(index->add_gap({20, 30, "hard cap", {}}).has_value());
   const std::string after = read(path);
   ASSERT_GT(after.size(), before.size());
@@ -51,7 +51,8 @@ TEST_F(LogIndexTest, a_dead_writers_part_of_a_record_is_cut_off_before_the_next)
   EXPECT_EQ(LogIndex::load(path)->gaps().size(), 2u);
 }
 
-// A record a second: 2 MB a rank and day, read at each start of the controller.
+// Regression: a record each second made 2 MB for each rank and day, which each start of the
+// controller read.
 TEST_F(LogIndexTest, bytes_without_end_make_a_small_index) {
   const auto begin = std::chrono::steady_clock::now();
   const std::string piece(256 << 10, 'x');
@@ -63,9 +64,8 @@ TEST_F(LogIndexTest, bytes_without_end_make_a_small_index) {
   EXPECT_LE(records->frames.size(), 1u + static_cast<std::size_t>(took / kTimeStep));
 }
 
-// A power cut had turned the index's end to zeros. All of it was quarantined, the gaps with it:
-// every
-// offset behind them moved, and the agent sent bytes that were there already.
+// Regression: a power cut had turned the index's end to zeros. All of it was dropped, including the
+// gaps: every offset after them moved, and the agent sent bytes that were already stored.
 TEST_F(LogIndexTest, a_damaged_end_takes_nothing_that_stood_before_it) {
   append(0, "one\n");
   append(10, "two\n", Gap{4, 10, "hard cap", {}});
@@ -83,7 +83,7 @@ TEST_F(LogIndexTest, a_damaged_end_takes_nothing_that_stood_before_it) {
   EXPECT_EQ(whole(), "one\n<4-10 hard cap>two\n<14-20 hard cap>three\n");
 }
 
-// A sound frame that is no record: some other program's.
+// A sound frame that is no record: another program's.
 TEST_F(LogIndexTest, so_does_a_record_that_makes_no_sense) {
   append(0, "one\n");
   append(10, "two\n", Gap{4, 10, "hard cap", {}});

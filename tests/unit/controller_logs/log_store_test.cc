@@ -19,8 +19,8 @@ TEST_F(LogStoreTest, a_log_nobody_has_sent_anything_of_is_empty) {
   EXPECT_TRUE(store_->list(key_.job).empty());
 }
 
-// Each node has a setup of its own; a process of that name on another one, or rank 0, is somebody
-// else.
+// Each node has a setup of its own. A process of that name on another node, or rank 0, is a
+// different log.
 TEST_F(LogStoreTest, node_logs_have_their_nodes_name) {
   const LogKey a{key_.job, key_.attempt, RankNo(0), "setup", NodeName("node.1")},
       b{key_.job, key_.attempt, RankNo(0), "setup", NodeName("node-2")};
@@ -126,13 +126,13 @@ TEST_F(LogStoreTest, tail_counts_whole_lines_over_gaps) {
   EXPECT_EQ(store_->tail(key_, 100).value(), 0u);
 }
 
-// Progress bars have no newline: whoever asked for the last ten lines of such a log had all of it
-// read, backwards, while every rank's bytes waited.
+// Progress bars have no newline. Regression: a request for the last ten lines of such a log read
+// all of it, backwards, while every rank's bytes waited.
 TEST_F(LogStoreTest, tail_reads_no_further_back_than_64_kib_a_line) {
   append(0, "begin\n");
   store_.reset();
   constexpr std::uint64_t kSize = 1ull << 40;
-  std::filesystem::resize_file(file(".log"), kSize);  // a hole: it would be zeros for a long time
+  std::filesystem::resize_file(file(".log"), kSize);  // a hole: it would read as zeros for long
   reopen(UINT64_MAX);
   EXPECT_EQ(store_->tail(key_, 1).value(), kSize - (64 << 10));
   EXPECT_EQ(store_->tail(key_, 10).value(), kSize - (640 << 10));
@@ -146,8 +146,8 @@ TEST_F(LogStoreTest, followers_are_notified_and_may_read) {
   EXPECT_EQ(seen, "a\nb\n");
 }
 
-// A controller killed at any byte of any file: it opens to a state that it had, and what the agent
-// then sends again makes it whole.
+// A controller is killed at any byte of any file: the store opens to a state that it had, and the
+// bytes that the agent sends again complete it.
 TEST_F(LogStoreTest, killed_at_any_byte_of_the_index) {
   append(0, "one\n");
   append(10, "two\n", Gap{4, 10, "hard cap", {}});
@@ -166,8 +166,8 @@ TEST_F(LogStoreTest, killed_at_any_byte_of_the_index) {
     log.assign(std::istreambuf_iterator<char>(in), {});
   }
   ASSERT_EQ(log, "one\ntwo\nthree\n");
-  // An index record is written before the bytes that need it: at each cut of the index the log
-  // reaches at most to the next record's place.
+  // An index record is written before the bytes that need it: at each cut of the index, the log
+  // ends at most where the next record begins.
   for (std::size_t cut = 0; cut <= index.size(); ++cut) {
     std::ofstream(file(".index"), std::ios::binary | std::ios::trunc) << index.substr(0, cut);
     {
@@ -176,7 +176,7 @@ TEST_F(LogStoreTest, killed_at_any_byte_of_the_index) {
       reopen();
       const LogState state = store_->state(key_).value();
       EXPECT_FALSE(state.complete) << "an end that the bytes do not reach";
-      // The agent goes on from there.
+      // The agent continues from there.
       const std::string truth = "one\n......two\nthree\n";
       if (state.end < 4) append(state.end, truth.substr(state.end, 4 - state.end));
       if (state.end <= 4) append(10, "two\n", Gap{4, 10, "hard cap", {}});

@@ -1,5 +1,5 @@
-// What the store gives back: bytes by its quota, memory and descriptors of what has ended,
-// everything of a job that is forgotten.
+// What the store frees: bytes by its quota, memory and descriptors of what has ended, and
+// everything of a forgotten job.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -74,8 +74,8 @@ TEST_F(RoomTest, then_the_oldest_bytes_of_the_largest_log_go) {
   EXPECT_EQ(store_->state(key_)->end, truth.size());
 }
 
-// A job went on for attempt after attempt. Those that were over were no longer in memory, so the
-// quota did not see them, and took from the running one.
+// Regression: a job continued for attempt after attempt. Ended attempts were no longer in memory,
+// so the quota did not see them, and evicted bytes of the running one.
 TEST_F(RoomTest, an_earlier_attempts_complete_log_is_the_largest_like_any_other) {
   reopen(2 << 20);
   fill(key("job", 1), 3 << 19);
@@ -86,8 +86,8 @@ TEST_F(RoomTest, an_earlier_attempts_complete_log_is_the_largest_like_any_other)
   EXPECT_EQ(store_->read(key("job", 2), 0, 1)->data, "x") << "the smaller one";
 }
 
-// Logs come after their job's end. Those of a job that had been evicted by then were never evicted
-// again.
+// Logs may arrive after their job's end. Regression: if the job had already been evicted, these
+// were never evicted.
 TEST_F(RoomTest, what_comes_late_of_an_evicted_job_goes_before_a_running_jobs) {
   reopen(2 << 20);
   fill(key("done"), 1 << 20);
@@ -100,9 +100,8 @@ TEST_F(RoomTest, what_comes_late_of_an_evicted_job_goes_before_a_running_jobs) {
   EXPECT_EQ(store_->read(key("runs"), 0, 1)->data, "x");
 }
 
-// One descriptor leaked with each job: the last samples come a heartbeat after the end, and opened
-// the
-// series again for good.
+// Regression: one descriptor leaked with each job: the last samples arrive a heartbeat after the
+// end, and opened the series again for ever.
 TEST_F(RoomTest, the_series_of_a_finished_job_is_not_kept_open) {
   const auto point = [](std::int64_t step) { return SeriesPoint{{}, AttemptNo(1), step, 1, true}; };
   ASSERT_TRUE(store_->add_points(key_.job, {point(1)}).has_value());
@@ -114,8 +113,8 @@ TEST_F(RoomTest, the_series_of_a_finished_job_is_not_kept_open) {
   EXPECT_EQ(store_->series(key_.job)->size(), 2u);
 }
 
-// Each log that was ever written kept its place in memory, and up to 256 of them their descriptors,
-// for the controller's life.
+// Regression: each log that was ever written stayed in memory, and up to 256 of them kept their
+// descriptors, for the controller's whole incarnation.
 TEST_F(RoomTest, durable_logs_hold_no_descriptors) {
   for (std::uint32_t rank = 0; rank < 40; ++rank) fill(key("job", 1, rank), 10);
   EXPECT_EQ(open_below(root()).size(), 80u);
@@ -126,7 +125,7 @@ TEST_F(RoomTest, durable_logs_hold_no_descriptors) {
   EXPECT_EQ(store_->read(key("job", 1, 7), 0, 100)->data, std::string(10, 'x'));
 }
 
-// Of a dead node's logs nobody will ever hear the end.
+// The end of a dead node's logs will never arrive.
 TEST_F(RoomTest, a_finished_jobs_incomplete_logs_hold_no_descriptors) {
   for (std::uint32_t rank = 0; rank < 40; ++rank) fill(key("job", 1, rank), 10);
   EXPECT_EQ(synced().size(), 40u);
@@ -146,8 +145,8 @@ TEST_F(RoomTest, more_logs_than_descriptors_grow_side_by_side) {
     ASSERT_EQ(store_->state(key("job", 1, rank))->synced, 30u);
 }
 
-// Nothing ever called it: log folders stayed for ever, whatever the quota had taken of the bytes in
-// them.
+// Regression: nothing called remove(), so directories of logs stayed for ever, whatever the quota
+// had evicted from them.
 TEST_F(RoomTest, a_removed_job_leaves_nothing) {
   fill(key("old"), 100 << 10);
   fill(key("new"), 10);

@@ -48,7 +48,7 @@ TEST_F(SeriesTest, an_answer_is_spread_evenly_with_the_first_and_the_last) {
   }
 }
 
-// The file of a job grew with every step, outside of any quota.
+// Regression: a job's file grew with every step, outside of any quota.
 TEST_F(SeriesTest, the_file_is_thinned_and_keeps_its_ends) {
   constexpr std::uint64_t kMost = 64 << 10;
   {
@@ -73,7 +73,8 @@ TEST_F(SeriesTest, the_file_is_thinned_and_keeps_its_ends) {
   EXPECT_EQ(read().size(), points.size()) << "each attempt's last step is still known";
 }
 
-// "Series points were lost" was said of points that were there: only the thinning had failed.
+// Regression: "Series points were lost" was logged for points that were stored; only the thinning
+// had failed.
 TEST_F(SeriesTest, points_stay_where_thinning_fails) {
   SeriesFile file = SeriesFile::open(path_, 4 << 10).value();
   std::filesystem::create_directories(made() / "in its way");
@@ -90,7 +91,7 @@ TEST_F(SeriesTest, points_stay_where_thinning_fails) {
   EXPECT_EQ(read().back().step, step);
 }
 
-// One of an earlier release may have any length: once is enough.
+// A file of an earlier release may have any length: one thinning is enough.
 TEST_F(SeriesTest, a_file_that_is_far_too_long_is_thinned_at_once) {
   {
     ASSERT_TRUE(SeriesFile::open(path_)->add(steps(1, 1, 50'000)));
@@ -102,8 +103,8 @@ TEST_F(SeriesTest, a_file_that_is_far_too_long_is_thinned_at_once) {
   EXPECT_EQ(read().back().step, 50'001);
 }
 
-// What a kill leaves: before the rename the old file with any beginning of the new one beside it,
-// behind it the new one alone.
+// What a kill leaves: before the rename, the old file and any beginning of the new one; after it,
+// only the new one.
 TEST_F(SeriesTest, killed_at_any_moment_it_is_whole) {
   constexpr std::uint64_t kMost = 16 << 10;
   const std::filesystem::path old = dir_.path() / "old";
@@ -145,7 +146,7 @@ TEST_F(SeriesTest, a_reading_stays_what_it_was) {
   EXPECT_TRUE(read().empty());
 }
 
-// A list of many jobs asks for each one's last point.
+// A list of many jobs reads each one's last point.
 TEST_F(SeriesTest, the_last_point_is_found_at_the_end) {
   const auto last = [&] { return SeriesFile::Reading::of(path_)->last().value(); };
   EXPECT_FALSE(last());
@@ -179,7 +180,8 @@ TEST_F(SeriesTest, damage_ends_it_and_the_next_points_go_behind_what_is_sound) {
   EXPECT_EQ(read().size(), 4u);
 }
 
-// A folder in which a thinning was killed is a job's like any other: it goes with the job.
+// A directory in which a thinning was killed is a job's directory like any other: it is removed
+// with the job.
 TEST_F(LogStoreTest, a_killed_thinning_leaves_a_jobs_folder) {
   ASSERT_TRUE(store_->add_points(key_.job, {SeriesPoint{{}, AttemptNo(1), 1, 1, true}}));
   std::ofstream(root() / "job" / kSeriesNew) << "half";

@@ -1,4 +1,4 @@
-// --since: where what arrived at a time or later begins, by the sparse time index.
+// --since: where the bytes begin that arrived at a given time or later, by the sparse time index.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -80,8 +80,8 @@ TEST_F(SinceTest, ScansBackOnlyToAGap) {
   EXPECT_EQ(since(20), 105u);
 }
 
-// The clock was set back by an hour: whatever arrived at the time or later by either reading of the
-// clock is shown.
+// The clock was set back by an hour: everything is shown that arrived at the time or later by
+// either setting of the clock.
 TEST_F(SinceTest, AClockThatWasSetBackHidesNothing) {
   append("one\n", 0);
   append("two\n", 3600);
@@ -106,8 +106,8 @@ TEST_F(SinceTest, WithoutAnIndexAllIsShown) {
 
 TEST_F(SinceTest, OfAnEmptyLogNothing) { EXPECT_EQ(since(0), 0u); }
 
-// A power cut took the end of the log but not of the index: the bytes that are sent again arrive
-// later than the points say.
+// A power cut removed the end of the log but not of the index: the bytes that are sent again arrive
+// later than the points record.
 TEST_F(SinceTest, BytesSentAgainAfterAPowerCutAreNotHidden) {
   append("one\n", 0);
   append("two\n", 10);
@@ -121,7 +121,7 @@ TEST_F(SinceTest, BytesSentAgainAfterAPowerCutAreNotHidden) {
   EXPECT_EQ(text_since(30), "two\nthree\n");
 }
 
-// An end mark beyond the bytes makes the index be written anew; the times of what is still there
+// An end mark beyond the bytes causes a rewrite of the index; the times of the remaining bytes
 // stay.
 TEST_F(SinceTest, AnIndexThatIsWrittenAnewKeepsItsTimes) {
   append("one\n", 0);

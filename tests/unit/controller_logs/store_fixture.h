@@ -1,4 +1,5 @@
-// A LogStore over a folder of the test's own.
+// A LogStore in a temporary directory of a test. gtest creates the fixture for each test. It runs
+// on the test's thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +28,7 @@ class LogStoreTest : public testing::Test {
   [[nodiscard]] std::filesystem::path file(const std::string& extension) const {
     return root() / "job" / "1" / ("rank-0" + extension);
   }
-  // What of the files below `folder` this process has open.
+  // Which of the files below `folder` this process has open.
   static std::vector<std::string> open_below(const std::filesystem::path& folder) {
     std::vector<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -49,7 +50,7 @@ class LogStoreTest : public testing::Test {
     EXPECT_TRUE(state.has_value()) << state.error().message;
     return state.value_or(LogState{});
   }
-  // All of it, gaps as "<from-to reason>".
+  // The whole log, with gaps as "<from-to reason>".
   std::string whole(std::size_t most = 1000) {
     std::string text;
     for (std::uint64_t at = 0;;) {
@@ -64,7 +65,7 @@ class LogStoreTest : public testing::Test {
     }
   }
   test::TempDir dir_;
-  SyncCalls calls_;  // of the next reopen()
+  SyncCalls calls_;  // for the next reopen()
   const LogKey key_{JobId("job"), AttemptNo(1), RankNo(0)};
   std::unique_ptr<LogStore> store_;
 };

@@ -1,4 +1,4 @@
-// SHA-256 against the examples of its standard (FIPS 180-4, the NIST's example values).
+// SHA-256 against the examples of its standard (FIPS 180-4, NIST's example values).
 #include "common/digest/sha256.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// code.patches: every path of the code is one of the node's copy, and the order says how that is
-// made.
+// code.patches: every path of the code is a path of the node's copy, and the order describes how to
+// make the copy.
 #include "common/engine/code_place.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Specs and placements that the tests of the engines' launches share.
+// Specs and placements that the tests of the engines' launches share. Pure.
 #pragma once
 
 #include <string>
@@ -60,7 +60,7 @@ inline std::string env(const RankPlan& rank, const std::string& name) {
   return found == rank.env.end() ? "(unset)" : found->second.text;
 }
 
-// "key: message", one a line.
+// "key: message", one problem a line.
 inline std::string problem_text(const v1::JobSpec& spec) {
   std::string text;
   for (const KeyedProblem& problem : check_launch(spec))

@@ -76,7 +76,7 @@ TEST(EvidenceKinds, NameTheTroubleAndTheCode) {
       {"run.sh: line 12:  4711 Killed                  python3 x.py", Trouble::Killed, ""},
       {"Traceback (most recent call last):", Trouble::TracebackHead, ""},
       {"错误：找不到数据集 /data/wiki", Trouble::Complaint,
-       ""},  // a line that said so in Chinese was none
+       ""},  // Regression: an error in Chinese was not recognized.
       {"[错误] 显存不足", Trouble::Complaint, ""},
       {"2025-03-02 加载权重失败: 文件已损坏", Trouble::Complaint, ""},
       {"发生异常：维度不一致", Trouble::Complaint, ""},
@@ -107,8 +107,8 @@ TEST(EvidenceKinds, WhatResemblesAnExceptionIsNone) {
     EXPECT_EQ(evidence_in(line).rank, 0) << line;
 }
 
-// A message of MindSpore's own that points to CANN's stands below every code of CANN's, and above
-// nothing at all.
+// A message of MindSpore that points to CANN's messages ranks below every code of CANN, and above
+// no evidence.
 TEST(EvidenceKinds, APointerStandsBelowWhatItPointsTo) {
   const int pointer = evidence_in(
                           "RuntimeError: Ascend kernel runtime initialization failed. The details "

@@ -1,4 +1,4 @@
-// checkpoint.storage: local: which directories of other nodes each node's start brings.
+// checkpoint.storage: local: which directories of other nodes each node's start fetches.
 #include "common/engine/fetches.h"
 
 #include <gmock/gmock.h>

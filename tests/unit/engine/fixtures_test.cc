@@ -1,5 +1,5 @@
-// tests/fixtures/logs: lines of every release, and what they say. MUSTER_REWRITE=1 writes the
-// golden files anew: read the difference before keeping it.
+// tests/fixtures/logs: lines of every release, and what the grammars find in them. MUSTER_REWRITE=1
+// writes the golden files anew; read the difference before you keep it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ std::vector<std::string> cut(std::string_view text) {
   return lines;
 }
 
-// Every log there is, and its grammar.
+// Every log in the fixtures, and its grammar.
 std::map<std::string, std::string> logs() {
   std::map<std::string, std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator(kLogs)) {
@@ -68,7 +68,7 @@ TEST(Fixtures, SayWhatTheirGoldenFilesSay) {
       text_read += name.starts_with("failures")
                        ? fmt::format("{}\n    {}\n", line, evidence_text(evidence))
                        : fmt::format("{}\n    {}\n", line, text);
-      // `auto` knows every row's lines; what is no engine's line is no evidence of a death either.
+      // `auto` knows every engine's lines; a line of no engine is no evidence of a death either.
       EXPECT_EQ(line_text(automatic->read(line)), text) << name << ": " << line;
       if (!name.starts_with("failures") && !line.starts_with("ValueError")) {
         EXPECT_EQ(evidence.rank, 0) << name << ": " << line;
@@ -81,7 +81,7 @@ TEST(Fixtures, SayWhatTheirGoldenFilesSay) {
   }
 }
 
-// Step lines of one engine are no lines of another's grammar.
+// Another engine's grammar finds no step lines in them.
 TEST(Fixtures, OtherGrammarsReadNothingOfThem) {
   for (const auto& [name, own] : logs()) {
     for (const std::string other : {"mindformers", "megatron"}) {
@@ -99,7 +99,7 @@ std::string everything() {
   return corpus;
 }
 
-// All that is said of a stream, cut into pieces of these sizes (over and over).
+// Everything that is found in a stream, cut into pieces of these sizes (again and again).
 std::string read_in_pieces(std::string_view text, const Grammar& grammar,
                            const std::vector<std::size_t>& pieces) {
   std::string text_read;
@@ -144,7 +144,7 @@ TEST(Fixtures, CutIntoAnyPiecesTheySayTheSame) {
   }
 }
 
-// \r, \n and \r\n end a line; nothing that a line says depends on which.
+// \r, \n and \r\n end a line; the result of a line does not depend on which.
 TEST(Fixtures, AnyEndOfLineSaysTheSame) {
   const auto grammar = row("auto");
   const std::string corpus = everything();

@@ -35,7 +35,7 @@ TEST(Megatron, ReadsEveryReleasesLine) {
       {" [2026-02-20 08:11:09.123456] iteration     1000/    2000 | elapsed time per iteration "
        "(ms): 2.0 | lm loss: 1.0E+00 |",
        1000, 2000, 1.0, 0.002},
-      // the sample's own
+      // the sample's own line
       {" [2026-01-02 03:04:05] iteration        5/     300 | consumed samples:           80 | "
        "elapsed time per iteration (ms): 11.2 | learning rate: 7.500000E-04 | global batch "
        "size:    16 | lm loss: 5.414131E+00 | loss scale: 1.0 | grad norm: 1.234 |",
@@ -180,7 +180,7 @@ TEST(Custom, UsesTheSpecsPatterns) {
   EXPECT_FALSE(make_grammar(watching));
 }
 
-// A pattern that takes a backtracking matcher until tomorrow.
+// A pattern for which a backtracking matcher would take very long.
 TEST(Custom, NoPatternTakesLongOnAnyLine) {
   v1::Watching watching;
   watching.set_grammar("custom");
@@ -229,7 +229,7 @@ TEST(Evidence, CausesStandAboveConsequences) {
       "Traceback (most recent call last):",
   };
   for (std::size_t i = 0; i + 1 < std::size(best_first); ++i) {
-    if (i == 3) continue;  // an exception and a taken port stand side by side
+    if (i == 3) continue;  // an exception and a taken port have the same rank
     EXPECT_GT(evidence_rank(best_first[i]), evidence_rank(best_first[i + 1]))
         << best_first[i] << "\n"
         << best_first[i + 1];
@@ -350,7 +350,8 @@ TEST(MindFormers, RatesTellWhatRemains) {
     EXPECT_EQ(grammar->read(line).kind, LineKind::Nothing) << line;
 }
 
-// In sink mode the callback runs once a sink: what a line covers, the end of the sink tells.
+// In sink mode the callback runs once for each sink: the end of the sink shows how many steps a
+// line covers.
 TEST(MindFormers, ASinksEndTellsHowManyStepsItCovers) {
   const auto grammar = row("mindformers");
   const LogLine sink = grammar->read(
@@ -424,7 +425,7 @@ TEST(Auto, AnEnginesOwnWordsComeBeforeCommonOnes) {
   EXPECT_FALSE(grammar->step(std::string(500, '.') + " iteration 5/ 10 | lm loss: 2.0E+00 |"));
 }
 
-// A megabyte of anything costs time by its length alone, and is no step.
+// A megabyte of anything costs only time proportional to its length, and is no step.
 TEST(Grammar, HostileLinesAreRead) {
   for (const char* name : {"auto", "megatron", "mindspeed-mm", "mindformers"}) {
     const auto grammar = row(name);

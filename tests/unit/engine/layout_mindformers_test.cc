@@ -1,5 +1,5 @@
-// MindFormers' checkpoints: rank folders, both file formats, names, counters, torn files; and the
-// formats' own ends.
+// MindFormers' checkpoints: rank directories, both file formats, names, counters, torn files; and
+// the ends of the formats.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,8 +49,8 @@ TEST(CkptEnd, AChecksumClosesAFile) {
   EXPECT_FALSE(end_of(file.substr(0, file.size() - 1)).framed);
 }
 
-// A writer in place is killed anywhere: no shorter file passes, but for the batch size behind the
-// last counter.
+// A writer that writes in place is killed anywhere: no shorter file passes, except without the
+// batch size after the last counter.
 TEST(CkptEnd, NoTornFileIsClosed) {
   for (const std::size_t weights : {40ul, 70'000ul}) {
     const std::string file = ckpt(3, 1234, weights);
@@ -135,7 +135,7 @@ class MindFormersTree : public testing::Test {
     return "/s/checkpoint/rank_" + std::to_string(rank) + "/llama_7b_rank_" + std::to_string(rank) +
            middle + "-" + std::to_string(epoch) + "_" + std::to_string(step) + "." + ending;
   }
-  // `global`: the step that the files say.
+  // `global` is the step in the files.
   void save(int epoch, int step, int global, std::vector<int> ranks = {0, 1}) {
     for (const int rank : ranks) view.files[name(rank, epoch, step)] = ckpt(epoch, global);
   }
@@ -176,7 +176,7 @@ TEST_F(MindFormersTree, IsCompleteWhenEveryRanksFileIs) {
   EXPECT_TRUE(complete(scan()[0]));
   EXPECT_EQ(scan()[0].shards[1].name, "rank_1");
   EXPECT_EQ(scan()[0].shards[1].bytes, ckpt(1, 10).size());
-  // The save directory may also be the one that holds the rank folders.
+  // The save directory may also be the directory that contains the rank directories.
   EXPECT_EQ(layout->scan(view, "/s/checkpoint", 2).size(), 1u);
 }
 
@@ -189,7 +189,7 @@ TEST_F(MindFormersTree, WithoutAWorldSizeTheFoldersTell) {
   EXPECT_TRUE(complete(scan()[0]));
 }
 
-// A node tells of its own ranks; the controller puts them together.
+// A node reports its own ranks; the controller combines the reports.
 TEST_F(MindFormersTree, ANodeMayReadItsOwnRanksAlone) {
   use({.world_size = 4, .first_rank = 2, .rank_count = 2});
   save(1, 10, 10, {0, 1, 2, 3});
@@ -201,11 +201,11 @@ TEST_F(MindFormersTree, ANodeMayReadItsOwnRanksAlone) {
   EXPECT_EQ(found[0].shards[0].name, "rank_2");
 }
 
-// In sink mode E counts sinks: "-20_2" of sinks of 2 is step 40.
+// In sink mode, E counts sinks: "-20_2" with sinks of 2 is step 40.
 TEST_F(MindFormersTree, SinkModeCountsSinks) {
   for (const int sink : {18, 19, 20}) save(sink, 2, 2 * sink);
   EXPECT_THAT(steps(), ElementsAre(40, 38, 36));
-  // files without a count of their own: every name has the same step
+  // Files without a counter: every name has the same step.
   for (auto& [path, content] : view.files) content = ckpt(1, 0);
   EXPECT_THAT(steps(), ElementsAre(40, 38, 36));
   use({.world_size = 2, .steps_per_epoch = 100});
@@ -218,18 +218,19 @@ TEST_F(MindFormersTree, EpochsAreAsLongAsTheFilesSay) {
   save(2, 500, 2375);  // 1875 steps an epoch
   save(3, 250, 4000);
   EXPECT_THAT(steps(), ElementsAre(4000, 2375, 1000));
-  // One whole file of a later epoch is enough to place all.
+  // One whole file of a later epoch is enough to compute the steps of all.
   for (const int rank : {0, 1}) view.files[name(rank, 3, 250)].resize(200);
   EXPECT_THAT(steps(), ElementsAre(4000, 2375, 1000));
   EXPECT_FALSE(complete(scan()[0]));
   EXPECT_TRUE(complete(scan()[1]));
-  // None, and names that fit no sink: the step cannot be told, and a wrong one would be worse.
+  // Without any such file, and with names that fit no sink, the step is unknown, and a wrong step
+  // would be worse.
   for (const int rank : {0, 1}) view.files[name(rank, 2, 500)].resize(200);
   EXPECT_THAT(steps(), ElementsAre(1000));
 }
 
 TEST_F(MindFormersTree, RenamedPrefixesCount) {
-  view.files[name(0, 3, 2)] = ckpt(3, 6).substr(0, 100);  // an older run's, torn
+  view.files[name(0, 3, 2)] = ckpt(3, 6).substr(0, 100);  // of an older run, torn
   view.files[name(0, 3, 2, "_1")] = ckpt(3, 6);
   view.files[name(1, 3, 2, "_12")] = ckpt(3, 6);
   const auto found = scan();
@@ -269,7 +270,7 @@ TEST_F(MindFormersTree, NamesThatAreOthersAreLeftAlone) {
   EXPECT_THAT(layout->resume_links(view, "/s", 6).links, IsEmpty());
 }
 
-// MindSpore up to 2.2: in place, under the final name, then chmod 0400.
+// MindSpore up to 2.2 writes in place, under the final name, and then runs chmod 0400.
 TEST_F(MindFormersTree, NoPrefixOfASaveInPlaceIsComplete) {
   save(1, 10, 10);
   save(2, 10, 20);
@@ -289,7 +290,7 @@ TEST_F(MindFormersTree, NoPrefixOfASaveInPlaceIsComplete) {
   EXPECT_TRUE(complete(scan()[0]));
 }
 
-// r0.3's files have no counters behind the weights: only the mode tells that the writer came to its
+// r0.3's files have no counters after the weights: only the mode shows that the writer reached its
 // end.
 TEST_F(MindFormersTree, AFileThatEndsWithAWeightNeedsItsWritersMark) {
   for (const int rank : {0, 1}) view.files[name(rank, 1, 10)] = ckpt(1, 10, 300, false);
@@ -298,11 +299,11 @@ TEST_F(MindFormersTree, AFileThatEndsWithAWeightNeedsItsWritersMark) {
   EXPECT_FALSE(complete(scan()[0]));
   for (const int rank : {0, 1}) view.modes[name(rank, 1, 10)] = 0400;
   EXPECT_TRUE(complete(scan()[0]));
-  // no value's start is in what is looked at
+  // No value begins in the part that is read.
   for (const int rank : {0, 1}) view.files[name(rank, 1, 10)] = ckpt(1, 10, 200'000, false);
   view.files[name(0, 1, 10)].append("x");
   EXPECT_TRUE(complete(scan()[0]));
-  // a host that crashed: the size is there, the blocks are not
+  // A host that crashed: the size is right, but the blocks are missing.
   view.files[name(0, 1, 10)].append(100'000, '\0');
   EXPECT_FALSE(complete(scan()[0]));
 }
@@ -330,8 +331,8 @@ TEST_F(MindFormersTree, BothFormatsAreRead) {
   }
 }
 
-// A header beyond what head() gives is read in parts; a view that cannot do that leaves the
-// writer's mark.
+// A header longer than what head() returns is read in parts. With a view that cannot do this, only
+// the writer's mark decides.
 TEST_F(MindFormersTree, LargeHeadersAreReadInParts) {
   for (const int rank : {0, 1})
     view.files[name(rank, 1, 10, "", "safetensors")] = safetensors(1, 10, 300, 3 << 20);
@@ -363,7 +364,7 @@ TEST_F(MindFormersTree, LinksHoldOneStepInEveryRank) {
   EXPECT_THAT(layout->resume_links(view, "/s", 3).links, IsEmpty());
   EXPECT_THAT(layout->links("/s", 2).links, IsEmpty())
       << "names of files are not known from the step alone";
-  // Links are for all ranks that can be seen, whoever makes them.
+  // The links are for all visible ranks, whichever node makes them.
   use({.world_size = 2, .first_rank = 1, .rank_count = 1});
   EXPECT_EQ(layout->resume_links(view, "/s", 2).links.size(), 2u);
 }
@@ -453,7 +454,7 @@ TEST(ResumeProblem, WeightsAloneAreNoSource) {
   EXPECT_NE(resume_problem("/ckpt/release/"), "");
 }
 
-// What this layout does not know, it says of no other: each row finds nothing in another's tree.
+// A layout reports nothing about trees of other layouts: each row finds nothing in another's tree.
 TEST(Layouts, FindNothingInEachOthersTrees) {
   MemoryView view;
   view.files["/s/iter_0000020/mp_rank_00/model_optim_rng.pt"] = zip(1);

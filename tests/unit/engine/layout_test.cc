@@ -103,14 +103,14 @@ TEST_F(MegatronTree, TheTrackerAloneIsNeverTruth) {
     for (const FoundCheckpoint& found : scan())
       EXPECT_FALSE(found.sealed) << "tracker '" << text << "'";
   }
-  tracker("20");  // behind
+  tracker("20");  // older
   auto found = scan();
   EXPECT_EQ(found[0].step, 40);
   EXPECT_FALSE(found[0].sealed);
   EXPECT_EQ(found[0].expected, 1u);
   EXPECT_TRUE(complete(found[1]));
   tracker("40\n");
-  // reached, and damaged since
+  // complete before, and damaged since
   view.files["/s/iter_0000040/mp_rank_00/model_optim_rng.pt"].resize(90);
   found = scan();
   EXPECT_TRUE(found[0].sealed);
@@ -127,12 +127,12 @@ TEST_F(MegatronTree, EveryShardOfAnEarlierStepIsExpected) {
   EXPECT_EQ(found[0].expected, 4u);
   EXPECT_FALSE(complete(found[0]));
   EXPECT_TRUE(complete(scan(2)[1]));
-  tracker("40");  // the tracker says so, but half of it is gone
+  tracker("40");  // the tracker names it, but half of it is gone
   EXPECT_FALSE(complete(scan(1)[0]));
 }
 
-// A directory that no rank could write was missing in every step, so that each looked whole beside
-// its neighbours.
+// Regression: a directory that no rank could write was missing in every step, so that each step
+// seemed whole compared with its neighbors.
 TEST_F(MegatronTree, AsManyShardsAsTheJobSays) {
   layout = std::move(make_layout("megatron", {.shards = 2}).value());
   for (const int step : {20, 40}) save(step, {"mp_rank_00"});
@@ -154,8 +154,8 @@ TEST_F(MegatronTree, ADistributedOptimizersFileIsNeededOnceAnyShardHasOne) {
   EXPECT_FALSE(complete(scan()[0]));
 }
 
-// Killed at any byte of any file of a save, in the order Megatron writes: never complete before the
-// tracker.
+// Killed at any byte of any file of a save, in the order in which Megatron writes: never complete
+// before the tracker.
 TEST_F(MegatronTree, NoPrefixOfASaveIsComplete) {
   save(20, {"mp_rank_00", "mp_rank_01"}, true);
   tracker("20");
@@ -185,7 +185,7 @@ TEST_F(MegatronTree, NoPrefixOfASaveIsComplete) {
 
 TEST_F(MegatronTree, NewestFirstAndNoMoreThanAsked) {
   for (int step = 10; step <= 100; step += 10) save(step, {"mp_rank_00"});
-  save(12345678, {"mp_rank_00"});  // past seven digits
+  save(12345678, {"mp_rank_00"});  // more than seven digits
   tracker("12345678");
   std::vector<std::int64_t> steps;
   for (const FoundCheckpoint& found : scan(3)) steps.push_back(found.step);
@@ -213,8 +213,8 @@ TEST_F(MegatronTree, TorchDistIsSealedByItsMetadata) {
   EXPECT_FALSE(complete(scan()[0]));
 }
 
-// Other ranks' files may be there before rank 0's common.pt. The two looks gave the shard two
-// names; the first was never finished, and so neither was the checkpoint.
+// Other ranks' files may exist before rank 0's common.pt. Regression: the two scans gave the shard
+// two names; the first name was never finished, and so neither was the checkpoint.
 TEST_F(MegatronTree, TorchDistHasTheSameShardFromItsFirstFileOn) {
   const std::string dir = "/s/iter_0000020/";
   view.files[dir + "__3_0.distcp"] = "data";
@@ -231,7 +231,7 @@ TEST_F(MegatronTree, TorchDistHasTheSameShardFromItsFirstFileOn) {
   EXPECT_EQ(last.shards[0].name, first.shards[0].name);
 }
 
-// The job's own parallel product, where it is known, decides before any checkpoint was whole.
+// If the job's own parallel product is known, it decides, even before any checkpoint was whole.
 TEST_F(MegatronTree, TheJobMayTellHowManyShardsThereWillBe) {
   layout = std::move(make_layout("megatron", {.shards = 4}).value());
   save(20, {"mp_rank_00_000", "mp_rank_00_001"});
@@ -240,7 +240,7 @@ TEST_F(MegatronTree, TheJobMayTellHowManyShardsThereWillBe) {
   EXPECT_FALSE(complete(scan()[0]));
   save(20, {"mp_rank_01_000", "mp_rank_01_001"});
   EXPECT_TRUE(complete(scan()[0]));
-  // The formats that lie in one directory have one shard, whatever the product is.
+  // The formats that use one directory have one shard, whatever the product is.
   view.files["/s/iter_0000040/.metadata"] = "pickle";
   view.files["/s/iter_0000040/__0_0.distcp"] = "data";
   tracker("40");
@@ -265,8 +265,8 @@ TEST_F(MegatronTree, TorchDcpIsSealedByItsMetadataAndTheTracker) {
   EXPECT_FALSE(complete(scan()[0]));
 }
 
-// MindSpeed-MM, FSDP2: extra_state of every rank first, then the shards, then .metadata, then the
-// tracker; an asynchronous save writes the tracker at once.
+// MindSpeed-MM, FSDP2: first extra_state of every rank, then the shards, then .metadata, then the
+// tracker. An asynchronous save writes the tracker at once.
 TEST_F(MegatronTree, Fsdp2NeedsEveryRanksExtraState) {
   layout = std::move(make_layout("mindspeed-mm").value());
   const std::string dir = "/s/iter_0000500/";
@@ -295,8 +295,8 @@ TEST_F(MegatronTree, LinksNameTheOneStep) {
                               "latest_checkpointed_iteration.txt", "20")));
 }
 
-// What a program saves that no layout knows: nothing was said, and its next attempt began at step
-// 0.
+// Regression: a program saved what no layout knows. Nothing was reported, and its next attempt
+// began at step 0.
 TEST(Layouts, AFileThatSeemsSavedAndIsNoCheckpointIsNamed) {
   const auto unknown = [](const char* layout, const std::map<std::string, std::string>& files) {
     MemoryView view;

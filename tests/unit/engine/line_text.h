@@ -1,5 +1,5 @@
-// What a grammar and the evidence say of a line, as text: for golden files and for comparing ways
-// of cutting.
+// What a grammar and the evidence find in a line, as text: for golden files, and to compare
+// different cuts of the same bytes. Pure.
 #pragma once
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ inline const char* kind_text(LineKind kind) {
   return "?";
 }
 
-// Only what the line says: no zeros.
+// Only what the line contains: no zeros.
 inline std::string line_text(const LogLine& line) {
   std::string text = kind_text(line.kind);
   const StepLine& step = line.step;

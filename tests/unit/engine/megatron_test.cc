@@ -1,4 +1,4 @@
-// Megatron-LM's and MindSpeed-MM's launches: each row a trap.
+// The launches of Megatron-LM and MindSpeed-MM: each row is a known pitfall.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ using testing::ElementsAreArray;
 using testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-// The arguments behind `python3 -u SCRIPT`.
+// The arguments after `python3 -u SCRIPT`.
 Words arguments(const char* engine, const Words& given, bool resumes,
                 const Words& resume_args = {}) {
   auto spec = spec_of(engine, given);
@@ -25,8 +25,8 @@ Words arguments(const char* engine, const Words& given, bool resumes,
   return {plan->ranks[0].argv.begin() + 3, plan->ranks[0].argv.end()};
 }
 
-// Nobody told how many directories a checkpoint has: one that was missing in all of them was not
-// missed.
+// Regression: nothing specified how many directories a checkpoint has. A directory that was missing
+// in all steps was not noticed.
 TEST(Megatron, TellsHowManyShardsACheckpointHas) {
   const auto shards = [](const Words& given) {
     auto spec = spec_of("megatron", given);
@@ -234,7 +234,7 @@ TEST(Megatron, SizesAreRefusedWhereItWouldRefuseThem) {
   struct Row {
     Words given;
     std::uint32_t nodes, devices;
-    const char* problem_text;  // a part; empty = nothing
+    const char* problem_text;  // a part of the text; empty = no problem
   };
   const std::vector<Row> rows = {
       {{"--tensor-model-parallel-size", "8", "--pipeline-model-parallel-size", "2"}, 2, 8, ""},
@@ -251,7 +251,7 @@ TEST(Megatron, SizesAreRefusedWhereItWouldRefuseThem) {
        1,
        8,
        "experts cannot be spread over 8 of 8 ranks"},
-      // core_r0.9 and later take it
+      // core_r0.9 and later accept it
       {{"--context-parallel-size", "2", "--expert-model-parallel-size", "8"}, 1, 8, ""},
       {{"--tensor-model-parallel-size", "0"}, 1, 8, "must be at least 1"},
       {{"--tensor-model-parallel-size", "${devices}"}, 1, 8, ""},

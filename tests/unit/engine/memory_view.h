@@ -1,4 +1,5 @@
-// A file view in memory, and files as the engines' savers write them, for tests of layouts.
+// A file view in memory, and files as the engines' savers write them, for tests of layouts. A test
+// owns the view. It runs on the test's thread.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace muster::engine {
 class MemoryView final : public FileView {
  public:
   std::map<std::string, std::string> files;
-  std::map<std::string, std::uint32_t> modes;  // of those whose mode the view can tell
+  std::map<std::string, std::uint32_t> modes;  // of the files whose mode the view knows
   bool parts = true;                           // it can read from the middle of a file
 
   [[nodiscard]] std::vector<Entry> list(const std::string& dir) const override {
@@ -64,7 +65,8 @@ inline void little(std::string& to, std::uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i) to.push_back(static_cast<char>(value >> (8 * i) & 0xff));
 }
 
-// An archive of one stored file, as torch.save writes it; zip64 as its writer does for large ones.
+// An archive of one stored file, as torch.save writes it; with zip64 as its writer does for large
+// files.
 inline std::string zip(std::size_t payload, bool zip64 = false) {
   std::string text;
   little(text, 0x04034b50, 4);
@@ -133,7 +135,7 @@ inline std::string ckpt(std::int64_t epoch, std::int64_t step, std::size_t weigh
   text += ckpt_value("global_batch_size", "Int64", scalar(64, 8), 0);
   return text;
 }
-// Two weights and MindFormers' counters; `pad`: blanks behind the JSON.
+// Two weights and MindFormers' counters; `pad` is the number of blanks after the JSON.
 inline std::string safetensors(std::int64_t epoch, std::int64_t step, std::size_t weights = 300,
                                std::size_t pad = 0) {
   const auto entry = [](std::string_view name, std::string_view type, std::size_t from,

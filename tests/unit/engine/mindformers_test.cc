@@ -1,5 +1,5 @@
-// MindFormers' launches: rank table, msrun, one rank, and what is refused. What each rank gets as a
-// whole: tests/unit/spec/plans/mindformers.txt.
+// MindFormers' launches: rank table, msrun, one rank, and what is refused.
+// tests/unit/spec/plans/mindformers.txt has everything that each rank gets.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,8 +52,7 @@ std::string refusal(const LaunchRequest& request) {
   return plan ? "planned" : plan.error().message;
 }
 
-// The one thing that must hold on every node: what a rank is told by its environment is what HCCL
-// reads in the table.
+// This must hold on every node: a rank's environment agrees with what HCCL reads in the table.
 TEST(RankTableLaunch, EnvironmentAndTableAgreeOnEveryNode) {
   const auto spec = mindformers({}, 2, 4);
   auto request = request_of(spec, 2, {0, 1, 2, 3});
@@ -80,8 +79,8 @@ TEST(RankTableLaunch, EnvironmentAndTableAgreeOnEveryNode) {
   }
 }
 
-// In a container that got cards 4 and 5, programs count them from 0; HCCL compares the table with
-// the numbers of the host.
+// In a container with cards 4 and 5, programs number them from 0; HCCL compares the table with the
+// numbers of the host.
 TEST(RankTableLaunch, ATableHasPhysicalNumbersAndItsRanksLogicalOnes) {
   const auto spec = mindformers();
   auto request = request_of(spec);
@@ -98,7 +97,7 @@ TEST(RankTableLaunch, ATableHasPhysicalNumbersAndItsRanksLogicalOnes) {
                                           "see that `hccn_tool -i 4 -ip -g` answers"));
 }
 
-// Pinned with the placement, when there is no plan of the whole yet.
+// It is pinned with the placement, before there is a plan of the whole.
 TEST(RankTableLaunch, ATableAloneIsThatOfThePlan) {
   const auto spec = mindformers();
   auto request = request_of(spec);
@@ -118,8 +117,8 @@ TEST(RankTableLaunch, ATableAloneIsThatOfThePlan) {
   EXPECT_EQ(*plan_table(request_of(msrun)), nullptr);
 }
 
-// The table is not there yet: places in it would tell nobody anything. One line, as a verdict has
-// to be.
+// The table does not exist yet, so positions in it would not help anybody. One line, as a verdict
+// must be.
 TEST(RankTableLaunch, WhatHcclWouldRefuseIsReportedOfNodesAndDevices) {
   const auto spec = mindformers({}, 2, 4);
   auto request = request_of(spec, 2, {4, 5, 6, 7});
@@ -134,7 +133,7 @@ TEST(RankTableLaunch, WhatHcclWouldRefuseIsReportedOfNodesAndDevices) {
   EXPECT_THAT(problem_text, Not(HasSubstr("server_list")));
 }
 
-// Where the node does not say which model it has, the type that it says is as good.
+// If the node does not report its model, the reported type is as good.
 TEST(RankTableLaunch, TheRulesOfTheChipAreThoseOfTheDevicesType) {
   const auto spec = mindformers({}, 1, 3);
   auto request = request_of(spec, 1, {0, 1, 2});
@@ -243,7 +242,7 @@ TEST(RankTableLaunch, ServersOfASuperPodGetVersion12) {
   for (std::size_t i = 0; i < 2; ++i) {
     request.nodes[i].super_pod_id = "0";
     request.nodes[i].super_device_ids = {std::to_string(2 * i), std::to_string(2 * i + 1)};
-    request.nodes[i].device_ips.clear();  // one pod needs none
+    request.nodes[i].device_ips.clear();  // one super-pod needs none
   }
   auto plan = plan_launch(request);
   ASSERT_TRUE(plan) << plan.error().message;
@@ -253,8 +252,8 @@ TEST(RankTableLaunch, ServersOfASuperPodGetVersion12) {
   EXPECT_THAT(refusal(request), HasSubstr("needs the address of every card's network port"));
 }
 
-// A placement that is only imagined (muster plan without nodes, the bounds of an order) has no
-// addresses to refuse it for.
+// A placement that does not exist (muster plan without nodes, the bounds of an order) has no
+// addresses, and is not refused for that.
 TEST(RankTableLaunch, AnImaginedPlacementHasATableOfTheRightSize) {
   const auto spec = mindformers({}, 64, 8);
   LaunchRequest request = request_of(spec, 64, {0, 1, 2, 3, 4, 5, 6, 7});
@@ -379,7 +378,7 @@ TEST(Mindformers, ModesAndWhatResumingChanges) {
   struct Row {
     const char* what;
     v1::LaunchMode mode;
-    Words given, resumed;  // behind the script
+    Words given, resumed;  // after the script
   };
   const Words head = {"--config", "/srv/a.yaml", "--run_mode"},
               tail = {"--use_parallel", "True", "--output_dir", save2};
@@ -427,8 +426,7 @@ TEST(Mindformers, ModesAndWhatResumingChanges) {
   }
 }
 
-// A command that is not known is run as it stands, from the code tree on: what it names may be
-// relative.
+// An unknown command is run unchanged, in the code tree, because it may contain relative paths.
 TEST(Mindformers, AnotherCommandStaysAsItIs) {
   auto spec = mindformers();
   spec.mutable_launch()->clear_script();

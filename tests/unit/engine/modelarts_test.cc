@@ -1,5 +1,5 @@
-// compat: modelarts: the platform's variables and its directory with a rank table, and nothing of
-// them without it.
+// compat: modelarts: the platform's variables, and its directory with a rank table; without the
+// key, none of these.
 #include "common/engine/modelarts.h"
 
 #include <gmock/gmock.h>
@@ -83,7 +83,7 @@ TEST(ModelArts, WithoutItThereIsNothingOfIt) {
   }
 }
 
-// check_in_modelarts(): it would import the cloud's client library and write to /cache.
+// check_in_modelarts() would import the cloud's client library and write to /cache.
 TEST(ModelArts, MindFormersDoesNotLearnThatItIsInside) {
   const v1::JobSpec spec = modelarts_spec("mindformers");
   const LaunchPlan plan = planned_whole(request_of(spec));
@@ -130,7 +130,7 @@ TEST(ModelArts, ACommandFindsItsRankTableInADirectory) {
   EXPECT_EQ(table->servers.at(1).devices.at(1).rank_id, 3U);
 }
 
-// A rank is the script then, and the table's ranks are the devices'.
+// Here a rank is the script, and the table's ranks are those of the devices.
 TEST(ModelArts, AScriptANodeHasATableOfAllDevices) {
   v1::JobSpec spec = modelarts_spec("command");
   spec.mutable_launch()->set_per(v1::LAUNCH_PER_NODE);

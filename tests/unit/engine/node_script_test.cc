@@ -1,4 +1,4 @@
-// launch.per: node: what a script a node is told, and what it hands over to the launcher shim.
+// launch.per: node: what a node's script is given, and what it passes to the launcher shim.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -138,7 +138,7 @@ TEST(NodeScript, WhatEarlierJobsHaveSavedIsPassedToTheLauncher) {
             "/data/ckpt\tj1\t20\t/out/j1/iter_0000020\n/data/none\tj3\t0\t\n");
   EXPECT_EQ(env(plan->ranks[0], "MUSTER_SHIM_LINKS"),
             request.out_dir + "/resume/attempt-1.earlier");
-  // What muster itself gives as the beginning is not answered a second time.
+  // A start that muster itself sets is not replaced by the shim a second time.
   request.start_dir = "/out/start";
   EXPECT_THAT(env(plan_launch(request)->ranks[0], "MUSTER_SHIM_EDITS"), Not(HasSubstr("loads")));
 }

@@ -1,5 +1,5 @@
 // observe.profile and observe.dump: command lines, copies, the dump's file, and what is refused.
-// What a configuration must not say.
+// And what a configuration must not contain.
 #include "common/engine/observing.h"
 
 #include <gmock/gmock.h>
@@ -80,7 +80,7 @@ TEST(Profile, MegatronSaysNothingOfAPlaceWhereItHasNone) {
   EXPECT_THAT(profile_words(observed_plan(request_of(spec))),
               ElementsAre("--profile", "--profile-step-start", "5", "--profile-step-end", "8",
                           "--profile-ranks", "0", "3"));
-  // PyTorch's own profiler writes to TensorBoard's directory, and does not start without one.
+  // PyTorch's own profiler writes to TensorBoard's directory, and does not start without it.
   spec.mutable_launch()->add_args("--use-pytorch-profiler");
   auto request = request_of(spec);
   request.attempt = 3;
@@ -286,7 +286,7 @@ TEST(Dump, WhatMindSporeWouldNotStartWithIsRefused) {
           "runtime.env.MINDSPORE_DUMP_CONFIG: names the dump's file, and so does observe.dump"));
 }
 
-// --- what a configuration must not say
+// --- what a configuration must not contain
 
 v1::JobSpec configured(const Words& args = {}) {
   auto spec = spec_of("mindformers", args);
@@ -294,7 +294,7 @@ v1::JobSpec configured(const Words& args = {}) {
   return spec;
 }
 
-// What is looked up in the configuration of a node.
+// The keys that are read in a node's configuration.
 Words read_values(const v1::JobSpec& spec) {
   Words result;
   for (const PatchPlan& file : observed_plan(request_of(spec)).patched)
@@ -338,7 +338,7 @@ TEST(ConfigChecks, APatchOfThePlaceIsItsAnswer) {
   add_change(spec, "runner_config.sink_mode", "True");
   EXPECT_THAT(read_values(spec), IsEmpty());
   EXPECT_EQ(problem_text(spec), "");
-  add_change(spec, "runner_config.sink_mode", "False");  // the last one counts
+  add_change(spec, "runner_config.sink_mode", "False");  // the last change counts
   EXPECT_THAT(problem_text(spec),
               HasSubstr("launch.patch[2][0]: without sink mode a later attempt cannot "
                         "load the ranks' parts of a checkpoint"));

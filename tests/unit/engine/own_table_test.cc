@@ -60,8 +60,8 @@ TEST(OwnTable, GoesWithMsrunToo) {
   EXPECT_EQ(env(plan_of(without).ranks[2], "RANK_TABLE_FILE"), "(unset)");
 }
 
-// Elsewhere a variable that HCCL reads would change how the ranks find each other: it is the user's
-// to set.
+// For other engines, a variable that HCCL reads would change how the ranks find each other, so only
+// the user sets it.
 TEST(OwnTable, OfOtherEnginesIsAFileThatATemplateNames) {
   for (const char* engine : {"torch", "megatron", "command"}) {
     v1::JobSpec spec = with_own_table(engine);

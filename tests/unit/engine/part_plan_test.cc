@@ -1,5 +1,5 @@
-// A plan of some ranks is the same as those ranks of the whole plan: what a node is sent does not
-// depend on how much was planned with it.
+// A plan of some ranks equals those ranks of the whole plan: what a node is sent does not depend on
+// how much was planned with it.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// launch.patch, launch.vars and what resume says over them: copies, the words that name them, what
-// is left out on a resume.
+// launch.patch, launch.vars, and the keys of resume that override them: copies, the words that name
+// them, and what is left out on a resume.
 #include "common/engine/patch_plan.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ void change(google::protobuf::RepeatedPtrField<v1::ConfigPatch>& files, const st
   }
 }
 
-// behind python -u SCRIPT
+// after python -u SCRIPT
 Words words(const RankPlan& rank) { return {rank.argv.begin() + 3, rank.argv.end()}; }
 
 LaunchPlan patched(const LaunchRequest& request) {
@@ -97,7 +97,7 @@ TEST(PatchPlan, OfMindFormersTheConfigurationIsTheCopy) {
   EXPECT_EQ(problem_text(spec), "");
 }
 
-// What is not there is then said by its key.
+// If it is missing, its key is then reported.
 TEST(PatchPlan, AScriptOfEachRanksOwnHasToBeThere) {
   auto spec = spec_of("torch", {});
   spec.mutable_launch()->set_script("train_${rank}.py");
@@ -205,7 +205,7 @@ TEST(FilePatches, AreThoseOfAFirstAttempt) {
   EXPECT_THAT(files[0].items, ElementsAre(std::pair("x", "${save.dir}")));
 }
 
-// A whole -c string was taken for the script's name because of its end.
+// Regression: because of its end, a whole -c string was taken for the script's name.
 TEST(PatchPlan, CommandsInAStringAreNoScript) {
   auto spec = spec_of("torch", {});
   spec.mutable_launch()->clear_script();

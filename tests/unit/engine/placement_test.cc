@@ -1,5 +1,5 @@
-// What a node is and has been given, as its ranks are told: kinds of device, interfaces, ports for
-// HCCL, what an agent must be able to do.
+// What a node is and what it has been given, as its ranks see it: kinds of device, interfaces,
+// ports for HCCL, and what an agent must be able to do.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,8 +45,8 @@ TEST(DeviceType, EveryKindOfAscendHasItsVariables) {
   }
 }
 
-// CUDA counts the fastest first, nvidia-smi and the agent by bus: with two models in a node the
-// numbers are not the same cards.
+// CUDA numbers the fastest card first, nvidia-smi and the agent number by bus: with two models in a
+// node, the numbers mean different cards.
 TEST(DeviceType, CudaCountsAsTheInventoryDoes) {
   auto spec = spec_of("torch", {});
   spec.mutable_resources()->set_type("nvidia");
@@ -137,8 +137,8 @@ TEST(Features, AreWhatTheLaunchNeeds) {
   EXPECT_THAT(features_needed(spec_of("torch", {})), IsEmpty());
 }
 
-// And what vendors' scripts export of one process, or a shell holds of another launch, is taken out
-// at its end.
+// What vendors' scripts export about one process, or what a shell has from another launch, is
+// removed at its end.
 TEST(Setup, GoesToEveryNodeAsItStands) {
   auto spec = spec_of("torch", {});
   EXPECT_FALSE(node_launch(request_of(spec), planned(request_of(spec)), 0).has_setup());

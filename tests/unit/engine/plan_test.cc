@@ -80,7 +80,7 @@ TEST(Plan, TorchGivesEveryRankTorchrunsVariables) {
   EXPECT_THAT(rank.devices, ElementsAre(3u));
 }
 
-// With "True" rank 0 starts no store and every rank waits as a client for ever.
+// With "True", rank 0 starts no store, and every rank waits as a client for ever.
 TEST(Plan, AgentStoreIsNeverClaimed) {
   auto spec = torch_spec();
   (*spec.mutable_runtime()->mutable_env())["TORCHELASTIC_USE_AGENT_STORE"] = "True";
@@ -214,7 +214,7 @@ TEST(Plan, EveryTemplateHasAValue) {
   ASSERT_TRUE(plan) << plan.error().message;
   for (std::size_t i = 0; i < want.size(); ++i)
     EXPECT_EQ(plan->ranks[2].argv[i + 3], want[i].second) << want[i].first;
-  // the last three: start_test.cc
+  // start_test.cc tests the last three
   const std::set<std::string_view> elsewhere = {"rank_table", "env:X", "start.dir", "stages.S.out",
                                                 "inputs.X"};
   for (const std::string_view name : known_templates())

@@ -1,4 +1,4 @@
-// observe.plog and the binding of cores: who gets them, and who does it himself.
+// observe.plog and the binding of cores: which jobs get them, and which programs do it themselves.
 #include "common/engine/plog.h"
 
 #include <gmock/gmock.h>

@@ -149,7 +149,7 @@ TEST_F(Reshard, a_model_that_is_not_split_has_no_strategy) {
       ElementsAre("", "${stages.strategy.out}/checkpoints", "16", "${out}/resharded", "directory"));
 }
 
-// Attempt 1 of the new job would write into attempt 1 of the old one.
+// Otherwise attempt 1 of the new job would write into attempt 1 of the old one.
 TEST_F(Reshard, a_checkpoint_directory_of_its_own) {
   of("mindformers", {});
   before_.mutable_checkpoint()->set_dir("/data/ckpt");
@@ -203,11 +203,11 @@ TEST_F(Reshard, what_the_engine_cuts_itself_is_one_job) {
 TEST_F(Reshard, megatrons_parts_fit_one_tensor_and_pipeline_size) {
   of("megatron", {"--tensor-model-parallel-size", "4", "--ckpt-format", "torch"});
   nodes(1);
-  EXPECT_EQ(planned().size(), 1U);  // another number of data-parallel ranks alone
+  EXPECT_EQ(planned().size(), 1U);  // only another number of data-parallel ranks
   ask_.after.mutable_launch()->set_args(1, "2");
   EXPECT_THAT(refused(), AllOf(HasSubstr("--tensor-model-parallel-size 2 in place of 4"),
                                HasSubstr("tools/checkpoint/convert.py")));
-  // Older releases have no --ckpt-format, and are known by their files.
+  // Older releases have no --ckpt-format, and are recognized by their files.
   of("megatron", {"--tensor-model-parallel-size", "4"});
   ask_.after.mutable_launch()->add_args("--pipeline-model-parallel-size");
   ask_.after.mutable_launch()->add_args("2");

@@ -1,4 +1,4 @@
-// What a job begins with that it did not make: weights and checkpoints of others (start), their
+// What a job begins with that it did not make: weights and checkpoints of other jobs (start), their
 // files (inputs), directories of other stages.
 #include "common/engine/start.h"
 
@@ -26,8 +26,8 @@ v1::JobSpec starting(const char* engine, const Words& given, v1::StartAs as = v1
   return spec;
 }
 
-// With the weights of the start; with a checkpoint of its own; with the start's checkpoint to go on
-// from.
+// With the weights of the start; with a checkpoint of its own; or resuming from the start's
+// checkpoint.
 enum class Begins : std::uint8_t { Weights, Own, StartPoint };
 LaunchRequest begun(const v1::JobSpec& spec, Begins how) {
   auto request = request_of(spec);
@@ -42,7 +42,7 @@ LaunchRequest begun(const v1::JobSpec& spec, Begins how) {
   return request;
 }
 
-// Behind `python3 -u SCRIPT`.
+// The arguments after `python3 -u SCRIPT`.
 Words arguments(const v1::JobSpec& spec, Begins how, Words* sources = nullptr) {
   const auto plan = plan_launch(begun(spec, how));
   EXPECT_TRUE(plan) << plan.error().message;
@@ -120,7 +120,7 @@ TEST(Start, MindFormersLoadsWeightsWithoutResuming) {
               HasSubstr("launch.args[2]: goes on from a checkpoint, and start.as: weights"));
 }
 
-// One that names the directory itself is left alone.
+// A spec that names the directory itself is not changed.
 TEST(Start, OfOtherProgramsTheTemplateAloneSaysWhere) {
   for (const char* engine : {"torch", "command"}) {
     const auto unnamed = starting(engine, {"--lr", "1"});
@@ -172,8 +172,8 @@ TEST(Start, TheTemplateHasAPlaceAndAKind) {
               HasSubstr("launch.args[0]: '${start.dir}' is for start.as: weights"));
 }
 
-// The links are made as well where the step is known: a tracker that says something else is not
-// asked.
+// The links are made even if the step is known, because a tracker that names another step is not
+// trusted.
 TEST(Start, ANodeMakesTheLinksOfWeights) {
   const auto spec = starting("megatron", {"--save", "/x"}, v1::START_AS_WEIGHTS, "job:base");
   auto request = request_of(spec);

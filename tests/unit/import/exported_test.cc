@@ -58,7 +58,7 @@ TEST(Exported, IsWhatTheScriptHasChanged) {
   EXPECT_THAT(path.kept, ElementsAre(Pair("PATH", "/opt/x/bin:/usr/bin:/bin")));
 }
 
-// X=$PATH, PYTHON=$(which python3): the stand-ins' directory is gone when the job runs.
+// X=$PATH, PYTHON=$(which python3): the directory of the stand-ins is gone when the job runs.
 TEST(Exported, NothingOfTheStandInsStays) {
   const Variables after = {{"TOOLS", "/opt/x:/tmp/i/bin:/usr/bin"},
                            {"PYTHON", "/tmp/i/bin/python3"},
@@ -67,14 +67,14 @@ TEST(Exported, NothingOfTheStandInsStays) {
   EXPECT_THAT(found.kept, UnorderedElementsAre(Pair("TOOLS", "/opt/x:/usr/bin"),
                                                Pair("LIBRARIES", ":/opt/lib:")));
   EXPECT_THAT(found.unusable, ElementsAre("PYTHON"));
-  // An empty part of a list is the current directory, and no change of the script's.
+  // An empty part of a list is the current directory, and not a change by the script.
   EXPECT_THAT(
       exported({{"PATH", ":/usr/bin"}}, {{"PATH", "/tmp/i/bin::/usr/bin"}}, "torch", "/tmp/i/bin")
           .kept,
       IsEmpty());
 }
 
-// A variable that tells an engine it is in a cloud would be refused.
+// A variable from which an engine concludes that it is in a cloud would be refused.
 TEST(Exported, IsLessWhatTheEngineDoesNotTake) {
   const Variables after = {{"MA_JOB_DIR", "/x"}, {"MS_WORKER_NUM", "8"}};
   EXPECT_THAT(exported({}, after, "mindformers", "").kept, IsEmpty());

@@ -1,4 +1,4 @@
-// What was captured of a script, and the spec that comes of it.
+// What was captured from a script, and the spec that is made from it.
 #include "client/import/imported.h"
 
 #include <gmock/gmock.h>
@@ -297,7 +297,7 @@ TEST(Scripts, VariablesThatTheSpecReplacesAreMusters) {
   EXPECT_THAT(computed_warnings(script, {"NNODES"}), IsEmpty());
 }
 
-// `launch.vars: {GBS: 64}` had answered it, and it was warned of all the same.
+// Regression: `launch.vars: {GBS: 64}` had replaced the value, and there was still a warning.
 TEST(Scripts, AComputedValueThatTheSpecReplacesIsNotWarnedOf) {
   const ShellScript script{
       .name = "run.sh", .text = "NNODES=1\nGBS=$((NNODES * 8))\nexport STEPS=$((NNODES * 100))\n"};
@@ -307,7 +307,7 @@ TEST(Scripts, AComputedValueThatTheSpecReplacesIsNotWarnedOf) {
   EXPECT_THAT(computed_warnings(script, {"GBS", "STEPS"}), IsEmpty());
 }
 
-// The multimodal tutorials' words, in a string that is put together before the launch.
+// The words of the multimodal tutorials, in a string that is built before the launch.
 TEST(Scripts, WeightsAloneAreWarnedOf) {
   const ShellScript script{.name = "run.sh",
                            .text =

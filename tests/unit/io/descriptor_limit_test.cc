@@ -6,8 +6,8 @@
 namespace muster::io {
 namespace {
 
-// A controller with 1,024 descriptors answered "Too many open files" to the agents of a cluster
-// that it could serve well: nobody had raised the soft limit.
+// Regression: a controller with 1,024 descriptors answered "Too many open files" to the agents of a
+// cluster that it could serve well, because nothing had raised the soft limit.
 TEST(DescriptorLimit, the_soft_limit_goes_up_to_the_hard_one) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);

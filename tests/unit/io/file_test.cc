@@ -50,7 +50,7 @@ TEST_F(Files, ReadHasABoundAndSaysWhatIsMissing) {
 
 TEST_F(Files, APipeInTheFilesPlaceIsAnErrorAtOnce) {
   ASSERT_EQ(::mkfifo((dir_ / "x").c_str(), 0600), 0);
-  // of read_file() nobody would ever hear again
+  // read_file() would block for ever
   const auto read = read_regular_file(dir_ / "x", 100);
   ASSERT_FALSE(read);
   EXPECT_NE(read.error().message.find("it is no regular file"), std::string::npos)
@@ -78,7 +78,7 @@ TEST_F(Files, OfManyCreatorsOneWinsAndNobodyReadsAPart) {
             winner = i;
             ++winners;
           } else if (created) {
-            // who lost can already read all of it
+            // a loser can already read all of it
             EXPECT_EQ(read_file(path, 10000)->size(), 5000U);
           }
         });

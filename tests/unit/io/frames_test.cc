@@ -43,7 +43,7 @@ TEST_F(Frames, ComeBackAsTheyWereWritten) {
 }
 
 TEST_F(Frames, LayoutOnDiskIsLittleEndianWithZlibsCrc) {
-  // The format is for ever: these bytes were computed by hand (crc32 of "abc" is 0x352441c2).
+  // The format never changes: these bytes were computed by hand (crc32 of "abc" is 0x352441c2).
   EXPECT_EQ(encode_frame("abc"), std::string("\x03\0\0\0\xc2\x41\x24\x35"
                                              "abc",
                                              11));
@@ -108,7 +108,7 @@ TEST_F(Frames, ReaderOfTenThousandInSmallBites) {
   std::vector<std::string> seen;
   std::uint64_t offset = 0;
   for (bool more = true; more;) {
-    // many frames are longer than this: a whole one comes all the same
+    // Many frames are longer than this, and are returned whole all the same.
     const auto read = read_frames(file(), offset, 50);
     ASSERT_TRUE(read);
     ASSERT_EQ(read->tail, Tail::Clean);
@@ -142,7 +142,7 @@ TEST_F(Frames, FullDiskLeavesNoPartAndTheNextAppendWorks) {
   auto writer = FrameWriter::open(file());
   ASSERT_TRUE(writer);
   ASSERT_TRUE(writer->append("first"));
-  // A limit on the file's size is a disk that is full after 5 more bytes.
+  // A limit on the file's size acts like a disk that is full after 5 more bytes.
   const auto old_action = ::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);

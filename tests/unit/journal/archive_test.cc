@@ -115,7 +115,7 @@ TEST(Archive, ListsTheNewestFirstByPages) {
               ElementsAre("n19", "n18", "n17", "n16", "n15", "n14", "n13", "n12", "n11", "n10"));
 }
 
-// Finished jobs stayed for ever, and the database only grew.
+// Regression: finished jobs stayed for ever, and the database only grew.
 TEST(Archive, WhatIsOldGoesAFewAtATime) {
   TempDir dir;
   SqliteOptions options = options_for(dir.path());
@@ -138,7 +138,7 @@ TEST(Archive, WhatIsOldGoesAFewAtATime) {
   finish("j7");
   EXPECT_THAT(left(), SizeIs(7));
   opened.journal.reset();
-  options.archive_keep = Duration::zero();  // the samples' events are of years ago
+  options.archive_keep = Duration::zero();  // the samples' events are years old
   opened = open_journal(options);
   finish("j8");
   EXPECT_THAT(left(), ElementsAre("j8", "j7", "j6", "j5"));
@@ -165,7 +165,7 @@ TEST(Archive, ADamagedEntryHurtsNobodyElse) {
   EXPECT_THAT((*jobs)[1].rows, IsEmpty());
   EXPECT_EQ((*jobs)[0].damage, "");
   EXPECT_THAT((*jobs)[2].rows, SizeIs(2));
-  // An accepted loss keeps what is sound of the archive and counts the rest.
+  // An accepted loss keeps the sound part of the archive and counts the rest.
   opened.journal.reset();
   sql(dir.path(), "UPDATE rows SET chain=zeroblob(16) WHERE idx=(SELECT max(idx) FROM rows)");
   opened = open_journal(dir.path(), true);
@@ -174,8 +174,8 @@ TEST(Archive, ADamagedEntryHurtsNobodyElse) {
   EXPECT_THAT(*opened.journal->archived({}, 10), SizeIs(2));
 }
 
-// Whoever reads the archive has a connection of his own, and holds neither an append nor the WAL's
-// beginning anew.
+// A reader of the archive has a connection of its own, and delays neither an append nor a new start
+// of the WAL.
 TEST(Archive, IsReadDuringAppends) {
   TempDir dir;
   Opened opened = open_journal(dir.path());
@@ -217,8 +217,8 @@ TEST(Archive, IsReadDuringAppends) {
   reader.join();
   EXPECT_THAT(wrong, IsEmpty());
   EXPECT_GT(pages, 0U);
-  // 1,000 pages of 4 KiB, as SQLite begins the WAL anew where nobody reads, and what came while one
-  // page was read.
+  // 1,000 pages of 4 KiB, after which SQLite starts the WAL anew if nobody reads, and what arrived
+  // while one page was read.
   EXPECT_LT(std::filesystem::file_size(dir.path() / "journal.db-wal"), 24U << 20);
   opened.journal.reset();
   opened = open_journal(dir.path());
@@ -274,8 +274,8 @@ TEST(Archive, DamageToABridgeIsSeen) {
   }
 }
 
-// Many jobs at once, in and out in any order, with restarts: both implementations give what a plain
-// model gives, and what is left to load stays in proportion to what lives.
+// Many jobs at once, in and out in any order, with restarts: both implementations give the same as
+// a simple model. The rows that are left to load stay in proportion to the live jobs.
 TEST(Archive, AgreesWithAModelOverRandomHistories) {
   for (std::uint32_t seed = 1; seed <= 4; ++seed) {
     TempDir dir;
@@ -317,7 +317,7 @@ TEST(Archive, AgreesWithAModelOverRandomHistories) {
         job->second.push_back(add(exited(job->first, static_cast<std::uint32_t>(step), 0)));
       }
       if (!chance(60)) continue;
-      // the second time without what the first one's load dropped
+      // the second time without what the first load dropped
       for (int twice = 0; twice < 2; ++twice) {
         opened.journal.reset();
         opened = open_journal(dir.path());

@@ -1,5 +1,5 @@
-// A full disk: the ballast goes, facts still flow, new jobs are to be refused; it comes back with
-// the room.
+// A full disk: the ballast is spent, facts are still accepted, and new jobs must be refused. When
+// there is room, the ballast is made again.
 #include "controller/journal/ballast.h"
 
 #include <gmock/gmock.h>
@@ -19,8 +19,8 @@ constexpr std::uint64_t kMiB = 1 << 20;
 
 bool low(const SqliteJournal& journal) { return !journal.shortage().empty(); }
 
-// The mark was a new file, for which there was no room: the next start went on from a copy that was
-// known to be one.
+// Regression: the mark was a new file, for which there was no room. The next start continued from a
+// directory that was known to be an old copy.
 TEST(Ballast, AFullDiskTakesTheMark) {
   for (const std::uint64_t ballast : {4 * kMiB, std::uint64_t{0}}) {
     TempDir dir;
@@ -68,8 +68,8 @@ TEST(Ballast, LetsFactsFlowOnAFullDisk) {
   EXPECT_FALSE(std::filesystem::exists(at / "ballast"));
   EXPECT_TRUE(low(*opened.journal));
 
-  // Killed on the full disk, started on the full disk: it still loads, and says that there is no
-  // room for the ballast.
+  // Killed on the full disk, and started on the full disk: it still loads, and reports that there
+  // is no room for the ballast.
   opened.journal.reset();
   fill(dir.path() / "disk" / "other");
   std::filesystem::resize_file(
@@ -124,8 +124,9 @@ TEST(Ballast, SpentAndStillFullIsAFinalError) {
   EXPECT_EQ(open_journal(options).rows, written);
 }
 
-// After a full disk submissions stayed refused though there was room, until something was appended;
-// and while nothing runs, nothing is. The ballast is made again without an append as well.
+// Regression: after a full disk, submissions stayed refused although there was room, until the next
+// append; while nothing runs, there is no append. The ballast is made again without an append as
+// well.
 TEST(Ballast, AShortageIsOverWithTheFullDisk) {
   TempDir dir;
   SmallDisk disk(dir.path() / "disk", "size=16m");
@@ -154,8 +155,8 @@ TEST(Ballast, AShortageIsOverWithTheFullDisk) {
   EXPECT_EQ(std::filesystem::file_size(at / "ballast"), 4 * kMiB);
 }
 
-// Bytes were all that was looked at: a disk whose inodes are used up took jobs whose logs it could
-// not take, and no start could replace the journal's head.
+// Regression: only bytes were checked. A disk without free inodes accepted jobs whose logs it could
+// not store, and no start could replace the journal's head.
 TEST(Ballast, ADiskWithoutInodesIsFull) {
   TempDir dir;
   SmallDisk disk(dir.path() / "disk", "size=16m,nr_inodes=400");
@@ -177,7 +178,7 @@ TEST(Ballast, ADiskWithoutInodesIsFull) {
   EXPECT_EQ(opened.journal->shortage(), "");
 }
 
-// A ballast that could not be made for want of an inode ended the start.
+// Regression: a ballast that could not be made because no inode was left ended the start.
 TEST(Ballast, AStartGoesOnWithoutABallastForWantOfAnInode) {
   TempDir dir;
   SmallDisk disk(dir.path() / "disk", "size=16m,nr_inodes=64");
@@ -190,7 +191,7 @@ TEST(Ballast, AStartGoesOnWithoutABallastForWantOfAnInode) {
   EXPECT_EQ(refused.error().code, ErrorCode::ResourceExhausted) << refused.error().message;
 }
 
-// A file system of which nobody could tell how full it is counted as one without end.
+// Regression: a file system whose free space was unknown counted as one with unlimited space.
 TEST(Ballast, RoomThatNobodyCanTellIsNone) {
   TempDir dir;
   Ballast ballast(dir.path() / "gone", kMiB, kMiB);
@@ -201,8 +202,8 @@ TEST(Ballast, RoomThatNobodyCanTellIsNone) {
   EXPECT_EQ(refused.error().code, ErrorCode::ResourceExhausted) << "a start goes on without it";
 }
 
-// Nothing of the disk was free, and 64 MiB of it lay in the ballast: the start ended at the
-// journal's head, before it looked at the ballast.
+// Regression: nothing of the disk was free, and 64 MiB of it were in the ballast. The start ended
+// at the journal's head, before it checked the ballast.
 TEST(Ballast, AStartOnAFullDiskSpendsIt) {
   TempDir dir;
   SmallDisk disk(dir.path() / "disk", "size=16m");

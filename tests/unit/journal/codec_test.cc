@@ -14,8 +14,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// Every field of a kind as a tuple. A new field breaks this build: then the codec, the record and
-// sample_events.cc get it, too.
+// Every field of a kind as a tuple. A new field breaks this build; then add it to the codec, the
+// record and sample_events.cc.
 #define FIELDS(type, ...)                \
   auto fields(const core::type& whole) { \
     const auto& [__VA_ARGS__] = whole;   \
@@ -124,7 +124,7 @@ TEST(Codec, WhatIsAbsentStaysAbsent) {
            .job = JobId("j"), .outcome = core::Outcome::Succeeded, .verdict = core::Verdict{}}}));
   ASSERT_TRUE(ended);
   ASSERT_TRUE(std::get<core::JobEnded>(ended->body).verdict);
-  // no rank: not rank 0
+  // no rank, which is not rank 0
   EXPECT_EQ(*std::get<core::JobEnded>(ended->body).verdict, core::Verdict{});
 }
 
@@ -149,7 +149,7 @@ TEST(Codec, EveryKindOfEvidenceComesBackAsItWent) {
   }
 }
 
-// A record of before the field: nobody wrote down when the first word came.
+// A record from before the field existed: nobody recorded when the first report arrived.
 TEST(Codec, AnOlderBreakHasNoArrival) {
   v1::Record record;
   record.mutable_attempt_broke()->set_job("j");
@@ -160,7 +160,8 @@ TEST(Codec, AnOlderBreakHasNoArrival) {
   EXPECT_EQ(std::get<core::AttemptBroke>(back->body).detected_at, WallTime{});
 }
 
-// Records of before the fields: nobody started from another's checkpoint, and no job was a stage.
+// Records from before the fields existed: nobody started from another job's checkpoint, and no job
+// was a stage.
 TEST(Codec, OlderRecordsKnowOfNoStartAndNoChain) {
   v1::Record placed;
   placed.mutable_attempt_placed()->set_job("j");
@@ -189,8 +190,7 @@ TEST(Codec, OlderRecordsKnowOfNoStartAndNoChain) {
   EXPECT_EQ(std::get<core::JobArchived>(back->body).chain_name, "");
 }
 
-// The other way round: what has neither is written as it always was, so an older muster still reads
-// it.
+// The reverse: a job with neither is written as before, so an older muster still reads it.
 TEST(Codec, AJobOfNoChainIsWrittenAsBefore) {
   v1::Record archived;
   ASSERT_TRUE(archived.ParseFromString(
@@ -203,8 +203,8 @@ TEST(Codec, AJobOfNoChainIsWrittenAsBefore) {
 }
 
 TEST(Codec, TypeNumbersAreForEver) {
-  // The numbers of released kinds. Add at the end; a changed line here is a journal that no longer
-  // replays.
+  // The numbers of released kinds. Add at the end; after a change of a line here, existing journals
+  // no longer replay.
   const std::vector<std::pair<std::uint32_t, std::string_view>> released = {
       {10, "controller_started"},
       {11, "node_registered"},

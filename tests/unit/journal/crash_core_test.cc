@@ -1,7 +1,7 @@
 // A scripted history through the real core on the real journal, stopped before and after each sync.
-// After each stop: a new life folds the journal, its clients and agents say again what was not
-// acknowledged (and all that they still hold), and the script goes on. Phases, attempts, exits and
-// charges come out as in the run that nothing stopped.
+// After each stop, a new incarnation folds the journal. Its clients and agents send again what was
+// not acknowledged (and all that they still have), and the script continues. Phases, attempts,
+// exits and charges are the same as in an undisturbed run.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -18,7 +18,7 @@ namespace {
 
 using core::Input;
 
-// --- the script: what clients and agents say, a batch a line -------------------------------------
+// --- the script: what clients and agents send, one batch a line ----------------------------------
 Input node(const std::string& name) {
   v1::Inventory inventory;
   inventory.set_address(name);
@@ -42,7 +42,7 @@ Input submit(const std::string& id, std::uint32_t devices) {
   return core::SubmitJob{
       .job = JobId(id), .request_id = RequestId("r-" + id), .spec = spec, .spec_hash = "h"};
 }
-// Of two: the second waits for the first, and starts with a checkpoint of somebody else's.
+// A chain of two: the second waits for the first, and starts with a checkpoint of another job.
 Input chain(const std::string& first, const std::string& second) {
   auto made = std::get<core::SubmitJob>(submit(first, 1));
   core::ChainedJob behind{.job = JobId(second),
@@ -113,7 +113,7 @@ std::vector<std::vector<Input>> script() {
       {swept("j1", 2, "n01"), swept("j1", 2, "n02")},
       // the same user error again
       {up("j2", 2, "n01"), up("j2", 2, "n02"), over("j2", 2, "n01", 0, 3)},
-      // nothing more to come of j1: archived
+      // nothing more will arrive of j1: archived
       {logs("j1", 2, "n01"), logs("j1", 2, "n02")},
       // j2 fails for good
       {over("j2", 2, "n02", 1, -1, 15), swept("j2", 2, "n01"), swept("j2", 2, "n02")},
@@ -126,7 +126,7 @@ std::vector<std::vector<Input>> script() {
   };
 }
 
-// --- one life of a controller: the shell's batch, without its loop -------------------------------
+// --- one incarnation of a controller: the shell's batch, without its loop ------------------------
 class Incarnation {
  public:
   explicit Incarnation(const std::filesystem::path& dir) {
@@ -143,8 +143,8 @@ class Incarnation {
     make_durable();
   }
 
-  // Decide, apply, propose to the fixed point, append and sync once, archive. On return everything
-  // of it may be released.
+  // Decide, apply, propose to the fixed point, append and sync once, archive. When it returns,
+  // everything of the batch may be released.
   void batch(const std::vector<Input>& inputs) {
     now_.wall += std::chrono::milliseconds(1);
     now_.boot += std::chrono::milliseconds(1);
@@ -308,7 +308,7 @@ TEST(CrashOfTheCore, AtAnySyncEndsAsIfNothingHadHappened) {
     for (const auto& batch : batches) incarnation.batch(batch);
     undisturbed = incarnation.projection();
   }
-  // The script does what it says.
+  // The script really does this.
   for (const char* expected :
        {"j1 archived 'name-j1' r-j1 succeeded", "j2 failed", "j3 archived 'name-j3' r-j3 cancelled",
         "attempt 2", "charged true", "rank 1 code -1 signal 9", "chain k1: k1 k2",
@@ -322,8 +322,8 @@ TEST(CrashOfTheCore, AtAnySyncEndsAsIfNothingHadHappened) {
       TempDir dir;
       const Stopped stopped = run_until_sync(dir.path() / "journal", batches, die_at, before);
       Incarnation incarnation(dir.path() / "journal");
-      // Agents report all that they hold, clients repeat what was not answered: here, everything
-      // from the beginning, known or not.
+      // Agents report all that they have, and clients repeat what was not answered: here,
+      // everything from the beginning, known or not.
       for (const auto& batch : batches) incarnation.batch(batch);
       ASSERT_EQ(incarnation.projection(), undisturbed)
           << "stopped " << (before ? "before" : "after") << " sync " << die_at << ", "

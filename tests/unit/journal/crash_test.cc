@@ -1,5 +1,5 @@
-// The process dies, or the power goes, at any point of the journal's writing: what was released is
-// there, and what is there is a prefix of what was asked for, batches whole.
+// The process dies, or the power fails, at any point of the journal's writes. What was released is
+// stored, and what is stored is a prefix of what was appended, with whole batches.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -13,8 +13,8 @@
 namespace muster::journal {
 namespace {
 
-// Batches that a reopened journal shows row by row (one start and one registration a node: nothing
-// is superseded).
+// Batches that a reopened journal shows row by row (one start, and one registration for each node:
+// nothing is superseded).
 std::vector<std::vector<core::Event>> script() {
   std::vector<std::vector<core::Event>> batches = {{started(1), registered("n01", "b1")},
                                                    {submitted("j1", "one")},
@@ -30,7 +30,7 @@ std::vector<std::vector<core::Event>> script() {
 }
 constexpr std::size_t kArchiveAfter = 5;  // the batch with JobArchived
 
-// Texts of every row of the script, and where each batch ends among them.
+// Texts of every row of the script, and where each batch ends in them.
 struct Expected {
   std::vector<std::string> rows;
   std::vector<std::size_t> ends = {0};
@@ -62,7 +62,7 @@ std::vector<std::string> everything(const std::filesystem::path& dir) {
 }
 
 // Runs the script in a child that dies at sync number `die_at`, before or after it. Returns how
-// many batches had been released; the number of syncs it came to when it did not die.
+// many batches had been released, and the number of syncs if it did not die.
 struct Ran {
   std::size_t released = 0;
   bool died = false;
@@ -145,8 +145,8 @@ TEST(Crash, AtTheSeamsOfABatch) {
   }
 }
 
-// The power goes while a batch's sync is under way: the WAL has some of it, and the head of before.
-// What is torn was not released.
+// The power fails during a batch's sync: the WAL has some of it, and the head is the one from
+// before. What is torn was not released.
 TEST(Crash, ATornWalIsTheBatchBeforeOrTheWholeBatch) {
   TempDir dir;
   const auto live = dir.path() / "live", torn = dir.path() / "torn";
@@ -176,8 +176,8 @@ TEST(Crash, ATornWalIsTheBatchBeforeOrTheWholeBatch) {
         ASSERT_TRUE(std::equal(after.rows.begin(), after.rows.end(), expected.rows.begin()));
         ++(rows == expected.ends[i] ? without : whole);
         after.journal.reset();
-        // The same WAL under the head of after: that batch was durable and released, so its loss is
-        // not an ordinary crash.
+        // The same WAL with the head from after: that batch was durable and released, so its loss
+        // is not an ordinary crash.
         if (rows == expected.ends[i]) {
           copy_dir(live, torn);
           write_all(torn / "journal.db-wal", wal.substr(0, cut) + tail);

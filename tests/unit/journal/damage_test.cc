@@ -1,5 +1,5 @@
-// What a damaged, cut or old journal gets: a refusal that names the row and the remedy, or nothing
-// worse than what was promised.
+// What happens to a damaged, cut or old journal: a refusal that names the row and the remedy, or
+// nothing worse than the promises allow.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// Twelve rows in six batches, closed in good order: all of it in journal.db.
+// Twelve rows in six batches, closed in good order: all of it is in journal.db.
 std::vector<std::string> small_history(const std::filesystem::path& dir) {
   Opened opened = open_journal(dir);
   std::vector<std::string> written;
@@ -128,18 +128,18 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-// A flipped bit anywhere in the file: the same rows, or a refusal; and what --accept-loss then
-// gives is a prefix. Never other rows, never a crash.
+// A flipped bit anywhere in the file leads to the same rows, or to a refusal; and what
+// --accept-loss then gives is a prefix. Never other rows, never a crash.
 TEST(DamagedFile, AFlippedBitNeverGoesUnseen) {
   TempDir dir;
   const auto written = small_history(dir.path() / "good");
-  // closed in good order: all is in the database
+  // closed in good order: everything is in the database
   std::filesystem::remove(dir.path() / "good" / "journal.db-wal");
   std::filesystem::remove(dir.path() / "good" / "journal.db-shm");
   const std::string good = read_all(dir.path() / "good" / "journal.db");
   std::size_t refused = 0, unharmed = 0;
   for (std::size_t at = 0; at < good.size(); ++at) {
-    // One byte in thirteen of what is used, one in 97 of the empty space between.
+    // One byte in thirteen of the used space, one in 97 of the empty space between.
     const bool empty = good.compare(at, 16, std::string(16, '\0')) == 0;
     if (empty ? at % 97 != 0 : at % 13 != 0) continue;
     copy_dir(dir.path() / "good", dir.path() / "bad");
@@ -156,7 +156,7 @@ TEST(DamagedFile, AFlippedBitNeverGoesUnseen) {
     ASSERT_TRUE(opened.error->code == ErrorCode::DataLoss ||
                 opened.error->code == ErrorCode::Unsupported)
         << "at byte " << at << ": " << opened.error->message;
-    // the version number itself: a newer muster's journal, for all we can tell
+    // The version number itself: it looks like a newer muster's journal.
     if (opened.error->code == ErrorCode::Unsupported) continue;
     const Opened accepted = open_journal(dir.path() / "bad", true);
     ASSERT_FALSE(accepted.error) << "at byte " << at << ": " << accepted.error->message;
@@ -231,12 +231,12 @@ TEST(OldDatabase, UnderANewerHeadIsRefused) {
   EXPECT_THAT(opened.error->message,
               AllOf(HasSubstr("ends at row 2, but row 4 was durable"),
                     HasSubstr("rows 3 to 4 would be lost"), HasSubstr("--accept-loss")));
-  // The whole directory, head and all, is what can be put back.
+  // The whole directory, including its head, can be restored.
   EXPECT_FALSE(open_journal(dir.path() / "backup").error);
 }
 
 TEST(OldDatabase, WithANewerWalIsSoundOrRefused) {
-  // Somebody puts only journal.db back, and leaves the WAL of a killed controller beside it.
+  // Somebody restores only journal.db, and leaves the WAL of a killed controller next to it.
   TempDir dir;
   Opened opened = open_journal(dir.path() / "journal");
   append(*opened.journal, {started(1)});
@@ -288,7 +288,7 @@ TEST(Head, ATornSlotLeavesTheOther) {
   opened.journal.reset();
   const std::string head = read_all(dir.path() / "head");
   ASSERT_EQ(head.size(), 1024u);
-  EXPECT_THAT(head, HasSubstr(" c-1 "));  // a person can read it
+  EXPECT_THAT(head, HasSubstr(" c-1 "));  // people can read it
   for (const std::size_t slot : {0u, 512u}) {
     std::string torn = head;
     torn.replace(slot + 60, 200, 200, '#');
@@ -328,9 +328,8 @@ TEST(Head, GoneOrWhollyDamagedIsRefused) {
       << "the database was sound: it stays";
 }
 
-// Without a head that is its own nobody can tell what came after the database's last row. Neither
-// an index nor an epoch that somebody may have seen is used again, and the loss is called what it
-// is: not known. Not "none".
+// Without a head of its own, nobody knows what came after the database's last row. No index and no
+// epoch that anybody may have seen is used again. The loss is reported as unknown, not as none.
 TEST(Head, WithoutItTheLossIsUnknown) {
   TempDir dir;
   for (const char* name :
@@ -401,8 +400,8 @@ TEST(Head, OfAnotherJournalIsRefused) {
 }
 
 TEST(Head, OfAnotherBranchIsRefused) {
-  // Two controllers went on from copies of one directory: each is sound, their heads are not each
-  // other's.
+  // Two controllers continued from copies of one directory: each is sound, but their heads do not
+  // fit each other.
   TempDir dir;
   {
     append(*open_journal(dir.path() / "a").journal, {started(1)});
@@ -421,7 +420,7 @@ TEST(Head, OfAnotherBranchIsRefused) {
               HasSubstr("row 2 is not the one that the head file was written for"));
 }
 
-// Put back with its head from before, a copy is sound, and nothing says that it is one.
+// If a copy was restored together with its head, it is sound, and nothing shows that it is a copy.
 TEST(WholeCopy, OnceAcceptedItsLossIsUnknown) {
   TempDir dir;
   {
@@ -430,7 +429,7 @@ TEST(WholeCopy, OnceAcceptedItsLossIsUnknown) {
   std::uint64_t last = 2;
   for (std::uint64_t round = 1; round <= 2; ++round) {  // accepting once more does no harm
     last += kRowsUnknown;
-    // It dies before it has written its own epoch: the next start knows no less, and one that
+    // It dies before it has written its own epoch: the next start knows the same, and a start that
     // accepts again adds nothing.
     for (const bool accept_loss : {true, false, true}) {
       const Opened opened = open_journal(dir.path(), accept_loss);
@@ -462,8 +461,8 @@ TEST(WholeCopy, ANewJournalHasNothingToLose) {
   EXPECT_EQ(opened.journal->last(), JournalIndex(0));
 }
 
-// Its own rows would soon cover what gave it away: so the mark is durable, and every start only
-// reads.
+// The journal's own rows would soon cover what showed that it is a copy. So the mark is durable,
+// and every start only reads.
 TEST(WholeCopy, OnceKnownItIsOnlyRead) {
   const std::string why = "node 'n1' was told up to row 9";
   for (const std::string_view way_out : {"accepted", "put back", "a false alarm"}) {
@@ -508,8 +507,8 @@ TEST(WholeCopy, OnceKnownItIsOnlyRead) {
   }
 }
 
-// A supervisor that starts it with the flag each time uses up indexes and attempts' numbers: there
-// is an end to it, and a way on.
+// A supervisor that always starts it with the flag uses up indexes and attempt numbers. So the
+// number of losses is bounded, and there is a way to continue.
 TEST(WholeCopy, IsNotAcceptedWithoutEnd) {
   TempDir dir;
   {
@@ -534,7 +533,7 @@ TEST(WholeCopy, IsNotAcceptedWithoutEnd) {
   EXPECT_FALSE(open_journal(dir.path()).error);
 }
 
-// A crash anywhere between the steps of an accepted loss ends, after the next start, in the same
+// A crash anywhere between the steps of an accepted loss leads, after the next start, to the same
 // journal.
 TEST(Salvage, IsFinishedByTheNextStart) {
   TempDir dir;
@@ -542,8 +541,8 @@ TEST(Salvage, IsFinishedByTheNextStart) {
   sql(dir.path() / "damaged", "DELETE FROM rows WHERE idx=9");
   copy_dir(dir.path() / "damaged", dir.path() / "done");
   ASSERT_FALSE(open_journal(dir.path() / "done", true).error);
-  // As it stands right after the commit point: the old files in place, the new one complete beside
-  // them. Then one step further each time.
+  // The state right after the commit point: the old files under their names, and the complete new
+  // one next to them. Then one step further each time.
   for (int step = 0; step < 3; ++step) {
     const auto stopped = dir.path() / ("stopped-" + std::to_string(step));
     copy_dir(dir.path() / "damaged", stopped);
@@ -553,7 +552,8 @@ TEST(Salvage, IsFinishedByTheNextStart) {
       std::filesystem::rename(stopped / "journal.db-wal", stopped / "journal.damaged-1.db-wal");
     if (step >= 2)
       std::filesystem::rename(stopped / "journal.db", stopped / "journal.damaged-1.db");
-    const Opened opened = open_journal(stopped);  // no --accept-loss: it was accepted
+    // No --accept-loss, because it was already accepted.
+    const Opened opened = open_journal(stopped);
     ASSERT_FALSE(opened.error) << opened.error->message;
     EXPECT_EQ(opened.rows, (std::vector<std::string>{written.begin(), written.begin() + 8}));
     EXPECT_EQ(opened.journal->last(), JournalIndex(12));

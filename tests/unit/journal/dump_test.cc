@@ -1,7 +1,6 @@
-// Journals of released versions replay for ever: tests/dumps/journal/VERSION holds one, and, as
-// text, the rows it must give.
-// A new version adds a folder: MUSTER_WRITE_DUMP=DIR makes this test write one there
-// (docs/journal.md).
+// Journals of released versions replay for ever. tests/dumps/journal/VERSION has one journal, and,
+// as text, the rows that it must give. A new version adds a directory: MUSTER_WRITE_DUMP=DIR makes
+// this test write one there (docs/journal.md).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -53,7 +52,7 @@ void write_dump(const std::filesystem::path& dir) {
   std::filesystem::create_directories(dir);
   for (const char* file : {"journal.db", "head"})
     write_all(dir / file, read_all(temporary.path() / file));
-  // last: this load drops rows that say nothing
+  // Last, because this load drops rows that have no effect.
   write_all(dir / "rows.txt", everything_in(open_journal(temporary.path())));
 }
 
@@ -64,7 +63,7 @@ TEST(Dump, OfEveryReleasedVersionReplays) {
        std::filesystem::directory_iterator(test::checkout("tests/dumps/journal"))) {
     SCOPED_TRACE(version.path().filename().native());
     TempDir dir;
-    copy_dir(version.path(), dir.path() / "journal");  // a checkout is not ours to write in
+    copy_dir(version.path(), dir.path() / "journal");  // a test must not write into the checkout
     const Opened opened = open_journal(dir.path() / "journal");
     ASSERT_FALSE(opened.error) << opened.error->message;
     EXPECT_EQ(everything_in(opened), read_all(version.path() / "rows.txt"));

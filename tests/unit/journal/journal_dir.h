@@ -1,4 +1,5 @@
-// A directory that goes with the test, and journals in it.
+// A temporary directory of a test, and journals in it. A test owns them. They run on the test's
+// thread.
 #pragma once
 
 #include <sqlite3.h>
@@ -21,8 +22,8 @@ namespace muster::journal {
 class TempDir {
  public:
   TempDir() {
-    // In memory where that is to be had: thousands of small copies are made and removed, and no
-    // test here needs the disk itself.
+    // In memory where that is possible: thousands of small copies are made and removed, and no test
+    // here needs the disk itself.
     const std::filesystem::path memory = "/dev/shm";
     const bool usable = ::access(memory.c_str(), W_OK | X_OK) == 0;
     std::string pattern =
@@ -47,11 +48,11 @@ inline SqliteOptions options_for(const std::filesystem::path& dir) {
   return {.dir = dir, .ballast_bytes = 0, .low_space_bytes = 0};
 }
 
-// An opened and loaded journal, with what load said.
+// An opened and loaded journal, with the rows that load() passed on.
 struct Opened {
   std::unique_ptr<SqliteJournal> journal;
   std::vector<std::string> rows;
-  std::optional<Error> error;  // of open or load
+  std::optional<Error> error;  // of open() or load()
 };
 inline Opened open_journal(SqliteOptions options) {
   Opened opened;
@@ -74,7 +75,7 @@ inline Opened open_journal(const std::filesystem::path& dir, bool accept_loss = 
   return open_journal(std::move(options));
 }
 
-// Appends the events as one batch; the rows' texts.
+// Appends the events as one batch. Returns the texts of the rows.
 inline std::vector<std::string> append(Journal& journal, const std::vector<core::Event>& events) {
   std::vector<Row> batch;
   std::vector<std::string> texts;
@@ -87,7 +88,7 @@ inline std::vector<std::string> append(Journal& journal, const std::vector<core:
   return texts;
 }
 
-// Whatever SQL, behind the journal's back.
+// Runs any SQL on the database, without the journal.
 inline void sql(const std::filesystem::path& dir, const std::string& text) {
   sqlite3* handle = nullptr;
   char* message = nullptr;
@@ -123,7 +124,7 @@ inline void write_all(const std::filesystem::path& file, const std::string& cont
   out << content;
   if (!out.flush()) throw std::runtime_error("writing " + file.native());
 }
-// The directory as it stands: what a killed process leaves.
+// Copies the directory as it is: this is what a killed process leaves.
 inline void copy_dir(const std::filesystem::path& from, const std::filesystem::path& to) {
   std::filesystem::remove_all(to);
   std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);

@@ -1,4 +1,4 @@
-// Which rows a replay still needs. Archived jobs and their tombstones: archive_test.cc.
+// Which rows a replay still needs. archive_test.cc tests archived jobs and their tombstones.
 #include "controller/journal/live_rows.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ std::vector<std::uint64_t> gone(const std::vector<core::Event>& events) {
   return numbers;
 }
 
-// What goes may go: the rows that are left fold into the same ledger.
+// Dropped rows are not needed: the remaining rows fold into the same ledger.
 void expect_same_ledger(const std::vector<core::Event>& events) {
   const std::vector<std::uint64_t> superseded = gone(events);
   core::Ledger whole, left;
@@ -67,7 +67,7 @@ TEST(LiveRows, TheStartsAroundALossStay) {
   expect_same_ledger(events);
 }
 
-// Starts between the first and the last are gone already: what is left of them must not look like a
+// Starts between the first and the last are already gone: the remaining ones must not look like a
 // loss.
 TEST(LiveRows, ManyStartsAreNoLoss) {
   std::vector<core::Event> events = {started(1), submitted("j1", "one")};

@@ -1,4 +1,4 @@
-// That it agrees with the real one: archive_test.cc. Here: its faults.
+// The faults of the MemoryJournal. archive_test.cc tests that it agrees with the real journal.
 #include "controller/journal/memory_journal.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// Somebody looks into a journal: what he is shown is what a start would find, and after it the
-// directory is what it was, to the byte. That a look took the ballast away, or moved what the WAL
-// held, was found by the disk that filled up next.
+// A person inspects a journal. The result is what a start would find, and afterwards the directory
+// is unchanged, to the byte. Regression: an inspection removed the ballast, or moved the content of
+// the WAL; the next full disk revealed this.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Every file with what a change would change: its bytes, its length on the disk, its place, its
+// Every file with what a change would change: its bytes, its length on the disk, its inode, its
 // times.
 std::map<std::string, std::string> everything_of(const std::filesystem::path& dir) {
   std::map<std::string, std::string> found;
@@ -110,7 +110,7 @@ TEST(ReadOnly, OfABackupOfTheDatabaseAndItsHeadAlone) {
   EXPECT_EQ(names_in(backup), (std::vector<std::string>{"head", "journal.db"}));
 }
 
-// The new database is complete and not in its place yet.
+// The new database is complete and not renamed yet.
 TEST(ReadOnly, OfAnAcceptedLossThatNoStartHasFinished) {
   TempDir dir;
   Written written(dir.path() / "journal");

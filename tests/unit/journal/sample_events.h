@@ -1,5 +1,5 @@
-// One event of every kind with every field set to something that is not its default; and histories
-// made of them.
+// One event of every kind, with every field set to a value that is not its default; and histories
+// made of such events. Pure.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace muster::journal {
 
 std::vector<core::Event> one_of_every_kind();
 
-// Events as a small cluster would make them; times count up from one second.
+// Events as a small cluster would make them; their times increase from one second.
 core::Event started(std::uint64_t epoch);
 core::Event registered(const std::string& node, const std::string& boot);
 core::Event submitted(const std::string& job, const std::string& name);
@@ -20,7 +20,7 @@ core::Event ended(const std::string& job);
 core::Event archived(const std::string& job, const std::string& name);
 core::Event tombstone_dropped(const std::string& job);
 
-// "3 job_submitted j1": index, kind and, in hexadecimal, all of the record's bytes. Equal texts are
+// "3 job_submitted j1": index, kind and, in hexadecimal, all bytes of the record. Equal texts mean
 // equal rows.
 std::string text_of(const Row& row);
 

@@ -38,7 +38,7 @@ TEST(SqliteJournal, GivesBackWhatWasAppended) {
       if (std::holds_alternative<core::ControllerStarted>(event.body) ||
           std::holds_alternative<core::NodeRegistered>(event.body))
         continue;
-      // twice the same: live_rows_test.cc
+      // live_rows_test.cc tests two of the same
       if (std::holds_alternative<core::NodeDeclaredDead>(event.body)) continue;
       const auto texts = append(*opened.journal, {event, event});
       written.insert(written.end(), texts.begin(), texts.end());
@@ -126,8 +126,8 @@ TEST(SqliteJournal, SyncsOnceABatchBetweenItsSeams) {
   }
 }
 
-// SQLite goes on writing into files that have no name any more; what was acknowledged then was lost
-// with the process.
+// Regression: SQLite continues to write into files that no longer have a name. What was
+// acknowledged then was lost with the process.
 TEST(SqliteJournal, AcknowledgesNothingOnceItsFilesAreGoneOrOthers) {
   for (const char* file : {"journal.db", "journal.db-wal"}) {
     for (const bool replaced : {false, true}) {

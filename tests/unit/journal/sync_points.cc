@@ -22,7 +22,7 @@ void on_sync(std::function<void(bool)> at) { seam = std::move(at); }
 
 }  // namespace muster::journal
 
-// In front of libc's, for every library of this program.
+// These override the functions of libc, for every library of this program.
 extern "C" {
 int fsync(int) { return muster::journal::counted(); }
 int fdatasync(int) { return muster::journal::counted(); }

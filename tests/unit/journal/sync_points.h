@@ -1,6 +1,8 @@
-// Every fsync and fdatasync of this test program, SQLite's too: counted, and a place to die at.
-// They do nothing else: no test here cuts the power of the machine, and on a busy disk thousands of
-// them would take minutes.
+// Replaces every fsync and fdatasync of this test program, also SQLite's, so that a test can count
+// them or die at them. It belongs to the whole program. One thread at a time sets the hook.
+//
+// The replacements do nothing else. No test here cuts the power of the machine, and on a busy disk
+// thousands of syncs would take minutes.
 #pragma once
 
 #include <cstdint>

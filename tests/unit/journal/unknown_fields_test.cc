@@ -1,6 +1,7 @@
-// A client one release newer submitted a job with a key that this version does not know. protobuf
-// keeps such a field, so it was journaled with the spec; at the next start the row was one that "a
-// newer muster wrote", and the controller refused its own journal for ever, --accept-loss or not.
+// Regression: a client that was one release newer submitted a job with a key that this version does
+// not know. protobuf keeps such a field, so it was journaled with the spec. At the next start the
+// row was one that "a newer muster wrote", and the controller refused its own journal for ever,
+// also with --accept-loss.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,8 +21,8 @@ void add_unknown(google::protobuf::Message& message) {
                                                                               "of a newer muster");
 }
 
-// Every event of the samples that holds a message of the wire, each with a field of a newer version
-// as deep as it goes.
+// Every event of the samples that contains a message of the protocol, each with a field of a newer
+// version at every depth.
 std::vector<core::Event> with_unknown_fields() {
   std::vector<core::Event> events;
   for (core::Event event : one_of_every_kind()) {
@@ -71,8 +72,8 @@ TEST(UnknownFields, DoNotKeepAJournalFromBeingLoadedOrTidied) {
   EXPECT_EQ((*job)->name, "one");
 }
 
-// A row that cannot be read here is one job's trouble: it kept the rows of all others from leaving
-// the replay.
+// A row that cannot be read here concerns only one job. Regression: it kept the rows of all other
+// jobs in the replay.
 TEST(Archive, TakesARowThatOnlyANewerVersionCanRead) {
   TempDir dir;
   auto database = Database::open(dir.path() / "archive.db", Database::Mode::Write);

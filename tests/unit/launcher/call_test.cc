@@ -1,5 +1,5 @@
-// Launchers' command lines as scripts have them. calls.txt holds one call a paragraph and what is
-// read of it.
+// Launchers' command lines as scripts contain them. calls.txt has one call in each paragraph, and
+// what is read from it.
 #include "common/launcher/call.h"
 #include "tests/support/checkout.h"
 

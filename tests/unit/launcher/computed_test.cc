@@ -1,5 +1,5 @@
-// What a script computes from values that muster replaces. computed.txt holds scripts and what is
-// told of each.
+// What a script computes from values that muster replaces. computed.txt has scripts, and what is
+// reported about each.
 #include "common/launcher/computed.h"
 
 #include <gtest/gtest.h>

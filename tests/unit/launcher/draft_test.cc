@@ -1,5 +1,5 @@
-// What a launcher's command line becomes. drafts.txt holds one command a paragraph and the spec
-// that it gives.
+// What a launcher's command line becomes. drafts.txt has one command in each paragraph, and the
+// spec that it gives.
 #include "common/launcher/draft.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ TEST(Drafts, ADollarOfTheProgramsOwnBeginsNoTemplate) {
             (std::vector<std::string>{"$${save.dir}", "a b"}));
 }
 
-// Whatever a value holds, it stays one, and a remark stays one.
+// Whatever a value contains, it stays one value, and a remark stays one remark.
 TEST(Drafts, HostileTextsStayTexts) {
   Draft draft;
   draft.name = "x";

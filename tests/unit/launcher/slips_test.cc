@@ -1,6 +1,6 @@
-// The story: a tutorial's script was pasted with a blank behind a '\'. The shell started training
-// without the arguments below that line, and "--lr: command not found" stood in the log after the
-// run; muster plan had shown nothing.
+// Regression: a tutorial's script was pasted with a blank after a '\'. The shell started the
+// training without the arguments below that line. "--lr: command not found" was in the log after
+// the run, but muster plan had shown nothing.
 #include "common/launcher/slips.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Files of one node for the start of another: who may ask, for what, and what is said where they
-// cannot be had.
+// Files of one node for the start of another: which node may ask, for which files, and what is
+// answered if they are not available.
 #include "tests/unit/links/hub_fixture.h"
 
 namespace muster::controller {
@@ -9,7 +9,7 @@ using testing::HasSubstr;
 
 class FetchFiles : public HubTest {
  protected:
-  // Goes on from a checkpoint whose shards n2 has; it is placed on n1.
+  // A job that resumes from a checkpoint whose shards n2 has; it is placed on n1.
   static v1::JobSpec going_on(const std::string& name) {
     v1::JobSpec spec = command(name, 1);
     spec.mutable_launch()->set_per(v1::LAUNCH_PER_ONCE);

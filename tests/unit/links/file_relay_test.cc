@@ -1,5 +1,5 @@
-// Two agents' streams joined by the controller: what of a transfer arrives, and what the asking
-// side hears of one that does not.
+// Two agents' streams joined by the controller: which parts of a transfer arrive, and what the
+// asking agent gets when a transfer fails.
 #include "controller/links/file_relay.h"
 
 #include <grpcpp/server_builder.h>
@@ -48,7 +48,7 @@ class Relay : public testing::Test {
     request.set_number(number);
     reader_ = taker_->FetchFiles(&asking_, request);
   }
-  // A sender that has shown its ticket.
+  // A sender that has sent its ticket.
   void send(const std::string& node = "n1") {
     writer_ = giver_->SendFiles(&sending_, &response_);
     v1::SendFilesRequest request;
@@ -71,7 +71,7 @@ class Relay : public testing::Test {
     writer_->WritesDone();
     return writer_->Finish();
   }
-  // All bytes that come, and how it ends.
+  // Returns all bytes that arrive, and how the stream ends.
   std::string come() {
     std::string bytes;
     v1::FetchFilesResponse response;

@@ -34,8 +34,8 @@ TEST(Hello, AnAgentThatFitsIsTaken) {
   EXPECT_EQ(judged(one).status.error_code(), grpc::StatusCode::OK);
 }
 
-// An older copy of the whole directory is sound; only its agents know better. What it has written
-// since hides nothing.
+// An older copy of the whole directory is sound; only its agents know more. What the controller has
+// written since hides nothing.
 TEST(Hello, WhoKnowsMoreThanTheJournalHasGivesItAway) {
   struct Case {
     std::uint64_t epoch, acked;
@@ -43,10 +43,11 @@ TEST(Hello, WhoKnowsMoreThanTheJournalHasGivesItAway) {
   };
   constexpr Case kCases[] = {
       {.epoch = 2, .acked = 8, .welcomed = false, .behind = false},
-      // row 9 is of this epoch: the one that it was told of was another
+      // row 9 is of this epoch; the agent was sent another row 9
       {.epoch = 2, .acked = 9, .welcomed = false, .behind = true},
       {.epoch = 2, .acked = 11, .welcomed = false, .behind = true},
-      {.epoch = 3, .acked = 10, .welcomed = true, .behind = false},  // it was here a moment ago
+      // It was connected a moment ago.
+      {.epoch = 3, .acked = 10, .welcomed = true, .behind = false},
       {.epoch = 3, .acked = 11, .welcomed = true, .behind = true},
       {.epoch = 3, .acked = 8, .welcomed = false, .behind = true},  // there was another epoch 3
       {.epoch = 4, .acked = 0, .welcomed = false, .behind = true},
@@ -71,7 +72,7 @@ TEST(Hello, WhoKnowsMoreThanTheJournalHasGivesItAway) {
                                 " and controller epoch " + std::to_string(one.epoch)),
               std::string::npos)
         << found.behind;
-    // Of another cluster, or of none, it proves nothing.
+    // From an agent of another cluster, or of none, it proves nothing.
     says.set_cluster_id("d");
     const Judged stranger = judged(says, one.welcomed);
     EXPECT_EQ(stranger.status.error_code(), grpc::StatusCode::PERMISSION_DENIED)
@@ -80,7 +81,7 @@ TEST(Hello, WhoKnowsMoreThanTheJournalHasGivesItAway) {
   }
 }
 
-// One Hello of whoever has the token ended the controller, for every start to come.
+// Regression: one Hello of anybody with the token ended the controller, at every start.
 TEST(Hello, WhoIsNotKnownHereEndsNothing) {
   v1::Hello says = hello();
   says.set_cluster_id("c");
@@ -100,7 +101,7 @@ TEST(Hello, WhoIsNotKnownHereEndsNothing) {
   }
 }
 
-// No accepted loss goes so far: the agent would end every start.
+// No accepted loss reaches so far: otherwise the agent would end every start.
 TEST(Hello, WhatNoControllerCanHaveReachedIsNotBelieved) {
   const auto says = [](std::uint64_t epoch, std::uint64_t acked) {
     v1::Hello one = hello();
@@ -122,7 +123,7 @@ TEST(Hello, WhatNoControllerCanHaveReachedIsNotBelieved) {
   EXPECT_NE(says(3 + core::kReachBeyondMost, 0).behind, "");
 }
 
-// It is kept for good, and every answer that shows the node has it.
+// It is kept for ever, and every answer that shows the node contains it.
 TEST(Hello, AnInventoryHasBounds) {
   const auto refused = [](auto change) {
     v1::Hello one = hello();
@@ -186,7 +187,7 @@ struct TouchedNodes : testing::Test {
   const std::vector<NodeName> both = {NodeName("a"), NodeName("b")};
 };
 
-// Facts of one node concern that node; everything else about a job concerns all its nodes.
+// Facts of one node concern only that node; everything else about a job concerns all its nodes.
 TEST_F(TouchedNodes, AreThoseWhoseOrdersMayChange) {
   EXPECT_TRUE(touched_nodes(row(core::JobSubmitted{.job = job}), folded).empty());
   EXPECT_EQ(touched_nodes(

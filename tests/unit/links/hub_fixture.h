@@ -1,6 +1,8 @@
-// A hub on a unix socket with a real shell, a journal on disk and a clock that can be set ahead;
-// and an agent's half of the stream, driven by hand. The controller can be started again over the
-// same journal.
+// A hub on a unix socket, and an agent's half of the stream, driven by hand. gtest creates the
+// fixture for each test. Tests run on their own thread; the controller has its usual threads.
+//
+// The shell is real, the journal is on disk, and the clock can be set ahead. The controller can be
+// restarted over the same journal.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -43,7 +45,7 @@ class NoLogs final : public Hub::PushLogsReactor {
   void OnDone() override { delete this; }
 };
 
-// One agent stream, blocking.
+// One agent's stream; its calls block.
 class HandAgent {
  public:
   explicit HandAgent(const std::string& address)
@@ -70,7 +72,7 @@ class HandAgent {
     }
     return hello;
   }
-  // True: welcomed.
+  // Returns true if it is welcomed.
   bool connect(const v1::Hello& hello) {
     v1::ConnectRequest request;
     *request.mutable_hello() = hello;
@@ -88,7 +90,7 @@ class HandAgent {
     *request.mutable_heartbeat() = std::move(heartbeat);
     stream_->Write(request);
   }
-  // The next message that has orders; acknowledgements are passed over. Nothing: the stream ended.
+  // The next message that has orders; acknowledgements are skipped. Nothing: the stream ended.
   std::optional<v1::Orders> orders() {
     v1::ConnectResponse response;
     while (stream_->Read(&response)) {
@@ -113,7 +115,7 @@ class HandAgent {
     }
     return std::nullopt;
   }
-  // Nothing else is read on the way: orders are passed over.
+  // Reads until the acknowledgement; orders are skipped.
   bool heartbeat_acknowledged() {
     v1::Heartbeat one;
     one.set_number(++heartbeats_);
@@ -150,7 +152,7 @@ class HandAgent {
 
 class HubTest : public testing::Test {
  protected:
-  // A controller's life over the fixture's directory.
+  // A controller's incarnation over the fixture's directory.
   struct Controller {
     Controller(const std::filesystem::path& dir, const Clock& clock, const std::string& address,
                std::size_t inbox_max, bool accept_loss) {
@@ -216,8 +218,8 @@ class HubTest : public testing::Test {
   };
 
   HubTest() {
-    // Without its last server and channel gRPC shuts down as a whole, and waits up to 10 s for a
-    // poller that it keeps for blocked writes.
+    // When its last server and channel are gone, gRPC shuts down as a whole. Then it waits up to 10
+    // s for a poller that it keeps for blocked writes.
     static const bool kept = (grpc_init(), true);
     EXPECT_TRUE(kept);
     std::string pattern = (std::filesystem::temp_directory_path() / "muster-hub-XXXXXX").string();
@@ -253,15 +255,15 @@ class HubTest : public testing::Test {
     spec.mutable_recovery()->mutable_orphan_grace()->set_seconds(1'800);
     return spec;
   }
-  // Past the door that clients come through; its id is its name. Until it is durable; then it is
-  // placed as well, if there is room.
+  // Submits without the clients' services; the job's id is its name. Returns when it is durable;
+  // then it is placed as well, if there is room.
   void submit(v1::JobSpec spec) {
     const JobId job(spec.name());
     EXPECT_EQ(decided(core::SubmitJob{
                   .job = job, .request_id = {}, .spec = std::move(spec), .spec_hash = "h"}),
               "");
   }
-  // What it was refused for.
+  // Returns why the input was refused; empty: it was not.
   std::string decided(core::Input input) {
     std::promise<std::string> refusal;
     const bool taken = controller_->shell->submit(
@@ -271,7 +273,7 @@ class HubTest : public testing::Test {
     if (!taken) return "overloaded";
     return refusal.get_future().get();
   }
-  // What `query` makes of a moment at which all is durable.
+  // Returns what `query` makes of a moment at which all is durable.
   template <class Query>
   auto seen(Query query) {
     std::promise<decltype(query(std::declval<const View&>()))> made;
@@ -281,7 +283,7 @@ class HubTest : public testing::Test {
 
   std::filesystem::path dir_;
   std::string address_;
-  std::size_t inbox_max_ = 100'000;  // of clients; of the next start, as the next
+  std::size_t inbox_max_ = 100'000;  // of clients; this field and the next are for the next start
   bool accept_loss_ = false;
   SetAheadClock clock_;
   std::unique_ptr<Controller> controller_;

@@ -23,8 +23,8 @@ bool has_unknown(google::protobuf::Message& message) {
   return message.ByteSizeLong() != size;
 }
 
-// An agent one release newer said what this controller has no name for. It was kept in the journal,
-// which no later start could read.
+// Regression: an agent that was one release newer sent fields that this controller does not know.
+// They were kept in the journal, which no later start could read.
 TEST_F(HubTest, WhatANewerAgentSaysGoesNoFurther) {
   v1::Hello hello = HandAgent::hello(1);
   add_unknown(*hello.mutable_inventory());
@@ -62,8 +62,8 @@ TEST_F(HubTest, WhatANewerAgentSaysGoesNoFurther) {
       << "nothing of the node has changed, and nothing is registered anew";
 }
 
-// Declared dead while its connection had stalled, a node stayed connected and dead: only a Hello
-// takes a node back, and its agent had no reason to say one.
+// Regression: a node that was declared dead while its connection had stalled stayed connected and
+// dead. Only a Hello takes a node back, and its agent had no reason to send one.
 TEST_F(HubTest, TheStreamOfANodeDeclaredDeadIsEnded) {
   HandAgent agent(address_);
   ASSERT_TRUE(agent.connect(HandAgent::hello(1)));
@@ -86,8 +86,8 @@ TEST_F(HubTest, TheStreamOfANodeDeclaredDeadIsEnded) {
   EXPECT_TRUE(again.order("one", v1::Order::kRun)) << "it is placed on again";
 }
 
-// Two attempts whose command lines together are longer than a message: the stream broke at its
-// Orders, at every connection.
+// Regression: the command lines of two attempts together were longer than a message, and the stream
+// broke at its Orders, at every connection.
 TEST_F(HubTest, LaunchesThatDoNotFitOneMessageTogetherAllArrive) {
   const auto wide = [](const std::string& name) {
     v1::JobSpec spec = command(name, 8);
@@ -105,7 +105,7 @@ TEST_F(HubTest, LaunchesThatDoNotFitOneMessageTogetherAllArrive) {
     EXPECT_EQ(one->run().ranks_size(), 8);
     EXPECT_TRUE(agent.order("two", v1::Order::kRun));
     first = *one;
-    // Stopped by a message that has no launch in it.
+    // Stopped by a message that contains no launch.
     EXPECT_EQ(decided(core::CancelJob{.job = JobId("two"), .reason = ""}), "");
     const auto stop = agent.orders();
     ASSERT_TRUE(stop);
@@ -113,8 +113,8 @@ TEST_F(HubTest, LaunchesThatDoNotFitOneMessageTogetherAllArrive) {
     EXPECT_TRUE(stop->orders(0).has_stop());
     EXPECT_EQ(stop->orders(0).job_id(), "two");
   }
-  // On another stream, and from another life of the controller, it is the same launch, and the stop
-  // is in front of it.
+  // On another stream, and from another incarnation of the controller, it is the same launch, and
+  // the stop is before it.
   restart();
   HandAgent again(address_);
   ASSERT_TRUE(again.connect(HandAgent::hello(16)));
@@ -149,8 +149,9 @@ TEST_F(HubTest, WhatItsHelloHoldsIsNotOrderedAgain) {
   EXPECT_TRUE(again.order("one", v1::Order::kStop)) << "it is stopped all the same";
 }
 
-// The agent's state directory was put back from before the job, or a copy's agent came first after
-// a restart: attempt 1 was started a second time, beside its living ranks.
+// Regression: the agent's state directory was restored from before the job, or a copy's agent
+// connected first after a restart. Attempt 1 was started a second time, in parallel with its living
+// ranks.
 TEST_F(HubTest, WhatWasStartedIsNeverOrderedAgain) {
   for (const bool restarted : {false, true}) {
     SCOPED_TRACE(restarted ? "the controller was started again" : "on another stream");
@@ -204,7 +205,7 @@ TEST_F(HubTest, WhatWasStartedIsNeverOrderedAgain) {
   }
 }
 
-// One Hello of anybody with the token, and nobody was welcomed any more.
+// Regression: after one Hello of anybody with the token, nobody was welcomed any more.
 TEST_F(HubTest, AStrangerWhoKnowsMoreIsRefusedAlone) {
   v1::Hello stranger = HandAgent::hello(1, "stranger");
   stranger.set_cluster_id("cluster");
@@ -219,8 +220,8 @@ TEST_F(HubTest, AStrangerWhoKnowsMoreIsRefusedAlone) {
   EXPECT_TRUE(agent.connect(HandAgent::hello(1)));
 }
 
-// Every rank had ended well, and only the sweep was missing: nothing is started again to come to
-// it.
+// Every rank had ended with success, and only the sweep was missing: nothing is started again to
+// get it.
 TEST_F(HubTest, WhatHasEndedWellIsSweptWhereItsDirectoryIsGone) {
   v1::Fact fact;
   fact.set_job_id("one");
@@ -246,8 +247,8 @@ TEST_F(HubTest, WhatHasEndedWellIsSweptWhereItsDirectoryIsGone) {
             core::JobPhase::Succeeded);
 }
 
-// What cannot be launched was a line in the controller's log and, a minute later, "did not start
-// its part within 1m".
+// Regression: a launch that is impossible was a line in the controller's log and, a minute later,
+// "did not start its part within 1m".
 TEST_F(HubTest, WhatCannotBeLaunchedBreaksAtOnceAndSaysWhy) {
   HandAgent agent(address_);
   ASSERT_TRUE(agent.connect(HandAgent::hello(1)));
@@ -278,15 +279,15 @@ TEST_F(HubTest, WhatCannotBeLaunchedBreaksAtOnceAndSaysWhy) {
   EXPECT_THAT(verdict->reason, HasSubstr("'${env:NOWHERE}' has no value"));
 }
 
-// A burst of short jobs: their nodes were told to forget the newest of them only, and kept the run
-// directories of the others for ever. And none of them may be ordered before its logs are welcome:
-// they come as soon as it has started, and were refused.
+// Regression: in a burst of short jobs, nodes were ordered to forget only the newest ones, and kept
+// the run directories of the others for ever. None of them may be ordered before its logs are
+// accepted: the logs arrive as soon as it has started, and were refused.
 TEST_F(HubTest, WhatNoOrderMentionsAnyMoreIsForgottenWhenItIsStillThere) {
   HandAgent agent(address_);
   ASSERT_TRUE(agent.connect(HandAgent::hello(1)));
   for (std::size_t number = 0; number <= core::kForgetListMax; ++number) {
     const std::string job = "job-" + std::to_string(number);
-    agent.heartbeat(v1::Heartbeat());  // all of it may take longer than a node may be silent
+    agent.heartbeat(v1::Heartbeat());  // the whole test may take longer than a node may be silent
     submit(command(job, 1));
     ASSERT_TRUE(agent.order(job, v1::Order::kRun)) << job;
     ASSERT_TRUE(controller_->collected->known(JobId(job)));
@@ -325,7 +326,7 @@ TEST_F(HubTest, WhatNoOrderMentionsAnyMoreIsForgottenWhenItIsStillThere) {
       << "what the ledger does not know is not judged";
 }
 
-// Of a journal from before the bound at submission.
+// In a journal from before the bound at submission.
 TEST_F(HubTest, ALaunchLongerThanAMessageBreaksItsAttemptNotTheStream) {
   HandAgent agent(address_);
   ASSERT_TRUE(agent.connect(HandAgent::hello(17)));
@@ -341,10 +342,9 @@ TEST_F(HubTest, ALaunchLongerThanAMessageBreaksItsAttemptNotTheStream) {
   EXPECT_TRUE(agent.order("two", v1::Order::kRun));
 }
 
-// A hub that forgets that it acknowledged heartbeats passed every test, and with real processes two
-// attempts of a job ran at once: the agent counts its grace from a heartbeat that was acknowledged,
-// and
-// the controller counted from the Welcome.
+// Regression: a hub that forgot that it had acknowledged heartbeats passed every test, and with
+// real processes two attempts of a job ran at once. The agent counts its grace from an acknowledged
+// heartbeat, and the controller counted from the Welcome.
 TEST_F(HubTest, TheGraceCountsFromTheLastHeartbeatThatWasAcknowledged) {
   const auto start = [this](HandAgent& agent, const std::string& job, std::int64_t grace) {
     v1::JobSpec spec = command(job, 1);
@@ -374,7 +374,7 @@ TEST_F(HubTest, TheGraceCountsFromTheLastHeartbeatThatWasAcknowledged) {
   other.reset();
   HandAgent spare(address_);
   ASSERT_TRUE(spare.connect(HandAgent::hello(2, "n3")));
-  // It is heard all the time; until that job has an attempt there.
+  // The agent sends heartbeats all the time, until that job has a second attempt.
   const auto replaced = [&](const std::string& job) {
     const auto until = std::chrono::steady_clock::now() + kPatience;
     while (attempts(job) < 2 && std::chrono::steady_clock::now() < until &&
@@ -390,8 +390,8 @@ TEST_F(HubTest, TheGraceCountsFromTheLastHeartbeatThatWasAcknowledged) {
   EXPECT_TRUE(replaced("long"));
 }
 
-// Clients had filled the inbox: an agent that came back was refused, again and again, while its
-// node's grace ran out.
+// Regression: clients had filled the inbox. An agent that came back was refused again and again,
+// while its node's grace ended.
 TEST_F(HubTest, AgentsGetInHoweverManyClientsWait) {
   inbox_max_ = 0;
   restart();
@@ -400,7 +400,7 @@ TEST_F(HubTest, AgentsGetInHoweverManyClientsWait) {
   EXPECT_TRUE(agent.connect(HandAgent::hello(1)));
 }
 
-// A Hello is kept whole, and what it holds is looked through each time its node is told anything.
+// A Hello is kept whole, and all of it is checked each time its node is sent orders.
 TEST_F(HubTest, AHelloHasABound) {
   v1::Hello many = HandAgent::hello(1);
   for (int i = 0; i < 16'385; ++i) many.add_present()->set_job_id(std::to_string(i));
@@ -418,8 +418,8 @@ TEST_F(HubTest, AHelloHasABound) {
   EXPECT_FALSE(third.connect(longer));
 }
 
-// One made-up Hello ended the controller, and every start of it. It pauses, durably: what is
-// connected stays so, nothing is accepted, and everything can be read.
+// Regression: one invented Hello ended the controller, and every start of it. Now it pauses,
+// durably: connected agents stay connected, nothing is accepted, and everything can be read.
 TEST_F(HubTest, AControllerThatIsBehindPauses) {
   HandAgent agent(address_);
   ASSERT_TRUE(agent.connect(HandAgent::hello(2)));
@@ -457,7 +457,7 @@ TEST_F(HubTest, AControllerThatIsBehindPauses) {
   EXPECT_EQ(late.status().error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(controller_->shell->durable(), before);
 
-  // The mark stays: as a supervisor would, without a person.
+  // The mark stays over restarts by a supervisor, without a person.
   for (int start = 0; start < 2; ++start) {
     restart();
     EXPECT_THAT(paused(), HasSubstr("is older than what node 'n2' was told"));
@@ -472,7 +472,7 @@ TEST_F(HubTest, AControllerThatIsBehindPauses) {
   EXPECT_EQ(paused(), "");
   HandAgent again(address_);
   ASSERT_TRUE(again.connect(HandAgent::hello(2)));
-  // The fact that nobody took is told again, and taken.
+  // The fact that was not accepted is sent again, and accepted.
   again.say(fact);
   EXPECT_TRUE(again.acknowledged());
   accept_loss_ = false;

@@ -1,6 +1,6 @@
-// What a node is sent is a function of the placement. The devices' type was looked up in the node's
-// inventory of the moment: an agent that came back and reported other devices changed what an
-// attempt placed before was given, and of an archived job nobody could say any more.
+// What a node is sent is a function of the placement. Regression: the devices' type was read from
+// the node's current inventory. An agent that came back and reported other devices changed what an
+// earlier attempt was given, and for an archived job nobody could answer any more.
 #include "controller/launch/launch.h"
 
 #include <gtest/gtest.h>
@@ -84,7 +84,7 @@ TEST_F(LaunchTest, AnOlderRecordHasTheTypeThatTheNodeReportsNow) {
   EXPECT_EQ(launch(core::Ledger()).env().count("ASCEND_RT_VISIBLE_DEVICES"), 0u);
 }
 
-// The placement itself writes down what the launch needs.
+// The placement itself records what the launch needs.
 TEST_F(LaunchTest, APlacementNamesTheTypeOfItsDevices) {
   registered({{0, "cpu"}, {1, "nvidia"}, {2, "cpu"}});
   core::Presence presence;

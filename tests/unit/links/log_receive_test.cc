@@ -56,8 +56,8 @@ class LogReceiveTest : public testing::Test {
     server_->Wait();
     std::filesystem::remove_all(dir_);
   }
-  // Opens the log and sends "abc" and its end. True: the controller says that it is complete.
-  // False: the stream ended, with `status_`.
+  // Opens the log and sends "abc" and its end. Returns true if the controller answers that it is
+  // complete, and false if the stream ended with `status_`.
   bool ship() {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kPatience);
@@ -101,8 +101,8 @@ class LogReceiveTest : public testing::Test {
   grpc::Status status_;
 };
 
-// The disk refused the bytes once; the next sync of the same file succeeded, the log was called
-// complete, and its agent deleted the only good copy.
+// Regression: the disk refused the bytes once, and the next sync of the same file succeeded. The
+// log counted as complete, and its agent deleted the only good copy.
 TEST_F(LogReceiveTest, AnAgentBeginsAgainWhenTheDiskDidNotTakeItsBytes) {
   failures_ = 1;
   EXPECT_FALSE(ship());
@@ -112,7 +112,7 @@ TEST_F(LogReceiveTest, AnAgentBeginsAgainWhenTheDiskDidNotTakeItsBytes) {
   EXPECT_TRUE(store_->state({JobId("job"), AttemptNo(1), RankNo(0)})->durable);
 }
 
-// One of a node's processes beside the ranks: under the name that the stream said hello with.
+// A log of an auxiliary process, under the node name of the stream's LogHello.
 TEST_F(LogReceiveTest, ALogOfNoRankIsItsNodes) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kPatience);
@@ -144,7 +144,8 @@ TEST_F(LogReceiveTest, ALogOfNoRankIsItsNodes) {
   EXPECT_EQ(store_->list(JobId("job")).size(), 1u) << "and not rank 0's";
 }
 
-// What cannot be a file's name, and more of them than any run has, are left; the stream goes on.
+// A name that cannot be a file name, and more logs than any run has, are answered `unknown`; the
+// stream continues.
 TEST_F(LogReceiveTest, HostileNamesAreLeft) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kPatience);
@@ -173,8 +174,8 @@ TEST_F(LogReceiveTest, HostileNamesAreLeft) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-// Messages without bytes counted as nothing: a stream of them was taken in without end while the
-// disk hung.
+// Regression: messages without bytes cost nothing, so a stream of them was received without end
+// while the disk hung.
 TEST(LogQueue, AMessageWithoutBytesCosts) {
   v1::PushLogsRequest open, end, gap, bytes;
   open.mutable_open()->set_job_id("job");

@@ -1,6 +1,6 @@
-// One agent stream over a real server, with a hub that answers when it is told to. An agent that
-// said Hello and ended its half of the stream at once got OK instead of the reason why it was
-// refused: the end of its half overtook the hub's answer.
+// One agent stream over a real server, with a hub that answers when a test orders it. Regression:
+// an agent sent Hello and ended its half of the stream at once. It got OK instead of the reason for
+// its refusal, because the end of its half overtook the hub's answer.
 #include "controller/links/session.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ class SlowHub final : public v1::AgentService::CallbackService, public SessionOw
     ++gone_;
     changed_.notify_all();
   }
-  // The session whose Hello came, once its agent has ended its half; null: that never happened.
+  // The session whose Hello arrived, once its agent has ended its half; null: that never happened.
   SessionPtr half_closed() {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, kPatience, [&] { return asked_ != nullptr; })) return nullptr;
@@ -59,7 +59,7 @@ class SlowHub final : public v1::AgentService::CallbackService, public SessionOw
       std::this_thread::yield();
     return session->half_closed() ? session : nullptr;
   }
-  // The session whose Hello came; null: none did.
+  // The session whose Hello arrived; null: none did.
   SessionPtr asked() {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kPatience, [&] { return asked_ != nullptr; }) ? asked_ : nullptr;
@@ -136,7 +136,7 @@ class SessionTest : public testing::Test {
     say_hello();
     ASSERT_TRUE(stream_->WritesDone());
   }
-  // Welcomed; nothing but the Welcome is read yet.
+  // Welcomed; only the Welcome is read yet.
   SessionPtr accepted() {
     say_hello();
     const SessionPtr session = hub_.asked();
@@ -235,8 +235,8 @@ std::set<std::pair<JobId, AttemptNo>> running(const std::vector<std::string>& jo
   return keys;
 }
 
-// All that a node was to do went in one message. Two long command lines did not fit one, which
-// ended the stream at each connection, and the stop that was in the same message never came.
+// Regression: all orders of a node were in one message. Two long command lines did not fit it,
+// which ended the stream at each connection, and the stop in the same message never arrived.
 TEST_F(SessionTest, StopsGoFirstAndEachLaunchInAMessageOfItsOwn) {
   const SessionPtr session = accepted();
   ASSERT_NE(session, nullptr);
@@ -259,8 +259,8 @@ TEST_F(SessionTest, NothingToStopIsSentWithTheLaunchOrByItself) {
   EXPECT_EQ(next_orders(), std::vector<std::string>{"run a"});
 }
 
-// The first launch is longer than what is sent ahead of a reader, so the second still waits when it
-// is no longer wanted.
+// The first launch is longer than what is sent before a reader reads, so the second one still waits
+// when it is no longer wanted.
 TEST_F(SessionTest, ALaunchThatIsNoLongerWantedIsNotWritten) {
   const SessionPtr session = accepted();
   ASSERT_NE(session, nullptr);
@@ -278,7 +278,7 @@ TEST_F(SessionTest, ALaunchThatIsNoLongerWantedIsNotWritten) {
   EXPECT_EQ(runs, (std::vector<std::string>{"run a", "run c", "run d"}));
 }
 
-// An agent's grace is renewed by acknowledgements: they do not wait for a queue of launches.
+// Acknowledgements renew an agent's grace: they do not wait for a queue of launches.
 TEST_F(SessionTest, AcknowledgementsPassBetweenLaunches) {
   const SessionPtr session = accepted();
   ASSERT_NE(session, nullptr);
@@ -298,8 +298,8 @@ TEST_F(SessionTest, AcknowledgementsPassBetweenLaunches) {
   EXPECT_EQ(texts, expected);
 }
 
-// What an agent reports is read as fast as it comes, and waits here for the disk: one that reports
-// without end took all memory.
+// Facts are read as fast as they arrive, and wait here for the disk. Regression: an agent that
+// reported without end used all memory.
 TEST_F(SessionTest, FactsThatAreNotDurableYetHaveABound) {
   const SessionPtr session = accepted();
   ASSERT_NE(session, nullptr);

@@ -1,5 +1,5 @@
-// The rank table of a launch on its way to the nodes: made once an attempt, the one that was
-// pinned, and the same bytes when it is sent again.
+// The rank table of a launch: made once for an attempt, equal to the pinned one, and the same bytes
+// when it is sent again.
 #include <gmock/gmock.h>
 #include <google/protobuf/util/message_differencer.h>
 
@@ -109,7 +109,7 @@ TEST_F(TableTest, OnlyThePinnedOneIsSent) {
   EXPECT_EQ(request.table, nullptr);
 }
 
-// The agent looks whether they are free before anything starts.
+// The agent checks whether they are free before anything starts.
 TEST_F(TableTest, ThePortsOfHcclAreTheNodesToProbe) {
   core::JobRecord one = job();
   engine::LaunchRequest request = launch_request(one, one.attempts[0], ledger_, "/out");
@@ -135,8 +135,8 @@ v1::Hello hello(const std::string& node, const std::string& address) {
 
 class TableHubTest : public HubTest {};
 
-// A controller that is started again says an order again to an agent that does not have it: were
-// its table another one, two nodes would disagree.
+// A restarted controller sends an order again to an agent that does not have it: if its table were
+// different, two nodes would disagree.
 TEST_F(TableHubTest, SentAgainAfterARestartItIsTheSameBytes) {
   std::map<std::string, v1::Order> before;
   {
@@ -164,7 +164,7 @@ TEST_F(TableHubTest, SentAgainAfterARestartItIsTheSameBytes) {
             pinned);
   HandAgent second(address_);
   v1::Hello changed = hello("n2", "10.0.0.2");
-  // what it says now changes nothing that was placed
+  // what the agent reports now does not change what was placed
   changed.mutable_inventory()->mutable_devices(0)->set_addresses(0, "192.168.77.7");
   ASSERT_TRUE(second.connect(changed));
   const auto again = second.order("one", v1::Order::kRun);

@@ -1,5 +1,5 @@
-// The log's file is turned over, and what anybody writes to stderr follows it. The process has one
-// logger, so each case runs in a child.
+// The log's file is rotated, and everything that is written to stderr goes to the new file. The
+// process has one logger, so each case runs in a child.
 #include "common/log/log.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ class LogFile : public testing::Test {
  protected:
   void SetUp() override {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
-    // The child of a threadsafe death test runs SetUp again: the name has to be the same there.
+    // The child of a threadsafe death test runs SetUp again, so the name must be the same there.
     dir_ =
         fs::temp_directory_path() / ("muster-log-test-" + std::to_string(::getpgrp()) + "-" +
                                      testing::UnitTest::GetInstance()->current_test_info()->name());

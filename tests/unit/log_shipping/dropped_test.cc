@@ -1,4 +1,4 @@
-// What a stream keeps of logs that its source is done with.
+// What a stream keeps of logs that its source has finished.
 #include "agent/link/log_push.h"
 #include "tests/unit/log_shipping/shipping.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 const agent::LogName kLog{{JobId("job"), AttemptNo(1)}, RankNo(0)};
 
-// Names one log while it is told to.
+// Names one log while the test asks for it.
 class OneLog final : public agent::LogSource {
  public:
   std::vector<agent::LogStatus> logs() override {
@@ -24,7 +24,7 @@ class OneLog final : public agent::LogSource {
     const std::scoped_lock lock(mutex_);
     wake_ = std::move(wake);
   }
-  // Until it has been asked after that.
+  // Waits until the source has been asked again.
   bool name_it(bool named) {
     std::function<void()> wake;
     std::unique_lock lock(mutex_);
@@ -84,8 +84,8 @@ class CountsOpens final : public v1::AgentService::Service {
   int opens_ = 0, streams_ = 0;
 };
 
-// A stream lives for as long as the controller; what it kept of every log of every job grew with
-// each.
+// Regression: a stream lives as long as the controller, and what it kept of every log of every job
+// grew with each log.
 TEST(DroppedLogs, AStreamForgetsALogThatItsSourceIsDoneWith) {
   const TempDir dir;
   const std::string address = "unix:" + (dir.path() / "s").string();
@@ -103,7 +103,7 @@ TEST(DroppedLogs, AStreamForgetsALogThatItsSourceIsDoneWith) {
       source);
   ASSERT_TRUE(service.wait_for_opens(1));
   ASSERT_TRUE(source.name_it(false));
-  ASSERT_TRUE(source.name_it(false));  // the look before has been worked off
+  ASSERT_TRUE(source.name_it(false));  // the earlier check is done
   ASSERT_TRUE(source.name_it(true));
   EXPECT_TRUE(service.wait_for_opens(2)) << "what is forgotten is opened anew";
   EXPECT_EQ(service.streams(), 1);

@@ -59,8 +59,8 @@ class LogsCollectedTest : public testing::Test {
   std::unique_ptr<LogsCollected> collected_;
 };
 
-// The last trace of a job left the ledger after a week; its log folders stayed for the life of the
-// disk.
+// Regression: the last trace of a job left the ledger after a week; its log directories stayed for
+// ever.
 TEST_F(LogsCollectedTest, a_forgotten_jobs_logs_are_removed) {
   store_log("old");
   store_log("new");
@@ -76,9 +76,9 @@ TEST_F(LogsCollectedTest, a_forgotten_jobs_logs_are_removed) {
   EXPECT_EQ(stored(), std::vector<JobId>{JobId("new")});
 }
 
-// Killed between the tombstone's record and the removal: nobody would come back to it. But a job
-// that is unknown because its submission was lost with the end of a damaged journal may be what
-// somebody looks for.
+// Killed between the tombstone's record and the removal: otherwise nothing would remove it later.
+// But a job that is unknown because its submission was lost with the end of a damaged journal may
+// be what a user searches for.
 TEST_F(LogsCollectedTest, what_a_kill_left_of_forgotten_jobs_goes_at_the_next_start_and_only_that) {
   for (const char* job : {"forgotten", "lost", "known"}) store_log(job);
   age("forgotten", std::chrono::hours(24 * 7 + 1));

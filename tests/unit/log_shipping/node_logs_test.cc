@@ -1,4 +1,4 @@
-// The logs of processes beside the ranks, from a node's files to the controller's.
+// The logs of auxiliary processes, from a node's files to the controller's.
 #include <random>
 
 #include "tests/unit/log_shipping/shipping.h"
@@ -6,7 +6,8 @@
 namespace muster::test {
 namespace {
 
-// Training was over, the run directory gone, and with it what the setup and the scheduler had said.
+// Regression: the training was over, the run directory gone, and with it what the setup and the
+// scheduler had logged.
 TEST(NodeLogs, TheyArriveUnderTheirNodesName) {
   Shipping both(2, {"setup", "scheduler"});
   both.start_controller();
@@ -24,7 +25,7 @@ TEST(NodeLogs, TheyArriveUnderTheirNodesName) {
   EXPECT_EQ(both.store_->list(both.run().first).size(), 4u);
 }
 
-// The directory goes when the controller has the ends of all ranks.
+// The directory is removed when the controller has the ends of all ranks.
 TEST(NodeLogs, NoRankIsCompleteBeforeThem) {
   Shipping both(1, {"setup", "scheduler"});
   both.chunk_ = 1000;
@@ -49,7 +50,7 @@ TEST(NodeLogs, NoRankIsCompleteBeforeThem) {
   EXPECT_TRUE(both.store_->state(both.key("scheduler"))->durable);
 }
 
-// A controller of before would take their bytes for rank 0's, and forgets the run without them.
+// An older controller would take their bytes for rank 0's, and it forgets the run without them.
 TEST(NodeLogs, ToAControllerThatDoesNotTakeThemNothingIsSent) {
   Shipping both(1, {"setup"});
   both.takes_auxiliaries_ = false;
@@ -61,15 +62,15 @@ TEST(NodeLogs, ToAControllerThatDoesNotTakeThemNothingIsSent) {
   ASSERT_TRUE(both.eventually([&] { return both.complete(0); }));
   EXPECT_EQ(both.kept(0), "step 1\n");
   EXPECT_EQ(both.store_->list(both.run().first), std::vector{both.key(0)});
-  // It was upgraded.
+  // The controller was upgraded.
   both.takes_auxiliaries_ = true;
   both.push_->check_again();
   ASSERT_TRUE(both.eventually([&] { return both.watch_->logs_complete(both.run()); }));
   EXPECT_EQ(both.kept(both.key("setup")), "hidden\n");
 }
 
-// The word of the control stream may be older than the connection: whoever does not answer with the
-// log's own name gets no byte of it.
+// The information from the control stream may be older than the connection: a controller that does
+// not answer with the log's own name gets no byte of it.
 class OldController final : public v1::AgentService::Service {
  public:
   grpc::Status PushLogs(
@@ -118,7 +119,7 @@ TEST(NodeLogs, TheirBytesNeverBecomeRankZeros) {
   both.watch_->run_swept(both.run());
   ASSERT_TRUE(both.eventually(
       [&] { return std::ranges::all_of(both.watch_->logs(), &agent::LogStatus::ended); }));
-  both.takes_auxiliaries_ = false;  // the control stream is there, too, now
+  both.takes_auxiliaries_ = false;  // now the control stream is connected, too
   both.push_->check_again();
   EXPECT_EQ(service.bytes_at_the_end(), "rank\n");
   both.stop_agent();
@@ -162,7 +163,7 @@ TEST(NodeLogs, NoByteIsLostOrDoubledByCuts) {
   }
 }
 
-// A setup that fills the disk gives its oldest lines up first, as a rank does, and a gap says so.
+// A setup that fills the disk loses its oldest lines first, as a rank does, and a gap records this.
 TEST(NodeLogs, TheHardCapTakesTheirOldestBytes) {
   Shipping both(1, {"setup"});
   const Appender setup(both.node_log("setup"));
@@ -171,7 +172,7 @@ TEST(NodeLogs, TheHardCapTakesTheirOldestBytes) {
   agent::WatchOptions options;
   options.blind_scan = std::chrono::milliseconds(20);
   options.free_bytes = [](const std::filesystem::path&) { return (256ull << 20) - (400 << 10); };
-  both.start_agent(options);  // nobody takes the bytes in
+  both.start_agent(options);  // nobody receives the bytes
   ASSERT_TRUE(both.eventually([&] {
     const std::scoped_lock lock(both.mutex_);
     return !both.troubles_.empty();
@@ -188,7 +189,7 @@ TEST(NodeLogs, TheHardCapTakesTheirOldestBytes) {
   EXPECT_TRUE(kept.ends_with(recent.substr(0, 64 << 10))) << "the newest stay";
 }
 
-// One that the controller does not want holds nothing up.
+// A log that the controller does not want delays nothing.
 TEST(NodeLogs, ANameThatIsNoneIsLeft) {
   Shipping both(1, {"setup"}, "no node");
   both.start_controller();

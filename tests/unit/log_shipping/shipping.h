@@ -1,6 +1,9 @@
-// Both ends of log shipping in one process: a Watch and a LogPush over real files, a LogReceiver
-// and a LogStore behind a real gRPC server on a unix socket. Either end can be cut off and made
-// anew over the same files, as after a kill -9: nothing but the disk is handed over.
+// Both ends of log shipping in one process. A test owns it. Tests run on their own thread; both
+// ends have their usual threads.
+//
+// The agent's end is a Watch and a LogPush over real files. The controller's end is a LogReceiver
+// and a LogStore behind a real gRPC server on a unix socket. A test may end either one and make it
+// anew over the same files, as after a kill -9: only the disk survives.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -77,7 +80,7 @@ class TestStore final : public logs::LogStore {
   logs::Synced sync() override {
     ++syncs_;
     {
-      const std::scoped_lock lock(disk_);  // whoever holds it is the slow disk
+      const std::scoped_lock lock(disk_);  // while a test keeps this locked, the disk is slow
     }
     if (failures_ > 0) {
       --failures_;
@@ -215,7 +218,7 @@ class Shipping {
     const std::scoped_lock lock(mutex_);
     changed_.notify_all();
   }
-  // The controller's bytes, gaps left out; how many gaps there were.
+  // The bytes that the controller has, gaps left out; and how many gaps there are.
   std::string kept(std::uint32_t rank, int* gaps = nullptr) { return kept(key(rank), gaps); }
   std::string kept(const logs::LogKey& log, int* gaps = nullptr) {
     std::string text;

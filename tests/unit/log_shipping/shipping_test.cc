@@ -6,7 +6,7 @@
 namespace muster::test {
 namespace {
 
-// MUSTER_SEEDS=100 for a longer run, MUSTER_SEED=17 to see one again.
+// MUSTER_SEEDS=100 for a longer run, MUSTER_SEED=17 to repeat one.
 unsigned from_environment(const char* name, unsigned otherwise) {
   const char* text = std::getenv(name);
   return text ? static_cast<unsigned>(std::stoul(text)) : otherwise;
@@ -55,8 +55,8 @@ TEST(LogShipping, a_log_that_is_complete_is_not_sent_again_by_an_agent_that_was_
   EXPECT_EQ(both.kept(0), "all\n");
 }
 
-// The word "complete" went out when the bytes were in the page cache: the node deleted its own, and
-// a power cut of the controller's host took the last two seconds of a log for good.
+// Regression: "complete" was sent when the bytes were in the page cache. The node deleted its own
+// copy, and a power cut of the controller's host removed the last two seconds of a log for ever.
 TEST(LogShipping, a_log_is_complete_when_the_disk_has_it) {
   Shipping both(1);
   both.start_controller();
@@ -65,7 +65,7 @@ TEST(LogShipping, a_log_is_complete_when_the_disk_has_it) {
   Appender(both.log(0)).write("all\n");
   both.watch_->run_swept(both.run());
   ASSERT_TRUE(both.eventually([&] { return both.store_->state(both.key(0))->complete; }));
-  // The sync begins when all that can be answered without it has been answered.
+  // The sync begins when everything that needs no sync has been answered.
   ASSERT_TRUE(both.eventually([&] { return both.store_->syncs_ > 0; }));
   EXPECT_EQ(both.kept(0), "all\n") << "who follows it has it all the same";
   EXPECT_FALSE(both.complete(0));
@@ -75,7 +75,7 @@ TEST(LogShipping, a_log_is_complete_when_the_disk_has_it) {
       both.eventually([&] { return both.complete(0) && both.watch_->logs_complete(both.run()); }));
 }
 
-// A sync that failed was tried again with the next bytes; behind an end none come.
+// Regression: a failed sync was retried with the next bytes; after an end there are none.
 TEST(LogShipping, a_sync_that_fails_is_tried_again) {
   Shipping both(1);
   both.start_controller();
@@ -98,8 +98,8 @@ TEST(LogShipping, a_sync_that_fails_is_tried_again) {
       1);
 }
 
-// Both sides are told of a durable log at once; what the agent had sent by then is no breach of the
-// order.
+// Both sides are notified of a durable log at the same time; what the agent had sent by then is no
+// violation of the order.
 TEST(LogShipping, the_end_of_a_durable_log_may_be_reported_again) {
   Shipping both(1);
   both.start_controller();
@@ -193,8 +193,8 @@ TEST(LogShipping, a_stream_that_does_not_keep_the_order_is_refused) {
   EXPECT_EQ(refused({hello, open, chunk}), grpc::StatusCode::ABORTED);
 }
 
-// Ranks write all the while; agent and controller are cut off at any moment and made anew over what
-// is on the disk. In the end the controller's bytes are the ranks'.
+// Ranks write all the time. Agent and controller are cut off at any moment and made anew over what
+// is on the disk. In the end, the controller's bytes equal the ranks'.
 TEST(LogShipping, no_byte_is_lost_or_doubled_by_cuts) {
   for (unsigned seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
     SCOPED_TRACE(seed);
@@ -224,7 +224,7 @@ TEST(LogShipping, no_byte_is_lost_or_doubled_by_cuts) {
           both.start_controller();
           break;
         case 2: {
-          // Until something has moved, whatever it is.
+          // Waits until something has progressed, whatever it is.
           const std::size_t before = both.kept(0).size();
           (void)both.eventually([&] { return both.kept(0).size() > before; },
                                 std::chrono::seconds(1));
@@ -240,8 +240,8 @@ TEST(LogShipping, no_byte_is_lost_or_doubled_by_cuts) {
   }
 }
 
-// With truncations by the program in between: what arrives is in order and whole; what does not was
-// taken by a truncation, and a gap says so.
+// The program truncates its file in between. What arrives is in order and whole; what does not was
+// removed by a truncation, and a gap records this.
 TEST(LogShipping, truncations_and_cuts) {
   for (unsigned seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
     SCOPED_TRACE(seed);
@@ -251,7 +251,7 @@ TEST(LogShipping, truncations_and_cuts) {
     const Appender rank(both.log(0));
     int next = 0;
     int truncations = 0;
-    int kept_from = 0;  // first line of the present segment
+    int kept_from = 0;  // first line of the current segment
     both.start_controller();
     both.start_agent();
     for (int round = 0; round < 20; ++round) {
@@ -285,7 +285,7 @@ TEST(LogShipping, truncations_and_cuts) {
         default: break;
       }
     }
-    // so that a line cut by the last truncation has one behind it
+    // So that a line that the last truncation cut is followed by another one.
     rank.write(lines(next, 5, random));
     both.watch_->run_swept(both.run());
     ASSERT_TRUE(both.eventually([&] { return both.complete(0); }));
@@ -297,13 +297,13 @@ TEST(LogShipping, truncations_and_cuts) {
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t stop = text.find('\n', at);
       ASSERT_NE(stop, std::string::npos);
-      // A truncation may have cut a line: its piece stands before the next one.
+      // A truncation may have cut a line: its part is before the next line.
       const std::string line = text.substr(at, stop - at);
       ASSERT_NE(line.rfind('['), std::string::npos);
       const int number = std::stoi(line.substr(line.rfind('[') + 1));
       ASSERT_GT(number, last) << "doubled or out of order";
-      // What was written and truncated before any agent looked at the file leaves no trace; what is
-      // missing between lines that were seen does.
+      // What was written and truncated before any agent read the file leaves no trace; what is
+      // missing between lines that arrived does.
       if (last >= 0) missing += number - last - 1;
       last = number;
       seen.insert(number);

@@ -1,5 +1,5 @@
-// Not a test: figures, printed on request (--gtest_also_run_disabled_tests
-// --gtest_filter=*Throughput*). MUSTER_MIB chooses how much.
+// Not a test: it measures, on request (--gtest_also_run_disabled_tests
+// --gtest_filter=*Throughput*). MUSTER_MIB sets the amount.
 #include <sys/resource.h>
 
 #include <cstdio>
@@ -17,7 +17,7 @@ double cpu_seconds() {
          static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-// Ten lines of chatter for one of progress.
+// Ten lines without progress for each line with progress.
 std::string sample(std::size_t bytes) {
   std::string text;
   for (int step = 1; text.size() < bytes; ++step) {

@@ -1,4 +1,4 @@
-// tests/unit/patch/cases.txt: files, changes, and what becomes of them.
+// tests/unit/patch/cases.txt: files, changes, and the results.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -78,7 +78,7 @@ TEST(PatchCases, BecomeWhatIsWritten) {
   if (std::getenv("MUSTER_REWRITE") != nullptr) std::ofstream(kPath) << rewritten;
 }
 
-// A copy of a copy is the copy: nothing creeps in by being written.
+// A copy of a copy is the copy: writing adds nothing.
 TEST(PatchCases, ACopyIsWrittenAsItWasRead) {
   for (const Case& one : read_cases().cases) {
     const auto changed = changed_file(one.name, one.file, {});

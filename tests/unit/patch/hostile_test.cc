@@ -18,7 +18,7 @@ std::string repeated(std::string_view text, std::size_t times) {
   return out;
 }
 
-// The classic: nine lines that stand for a billion words. What is shared stays shared.
+// The classic: nine lines that expand to a billion words. Shared parts stay shared.
 TEST(HostileFiles, ManyLaughsStayAFewLines) {
   std::string text = "a: &a [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]\n";
   for (char c = 'b'; c <= 'z'; ++c)
@@ -31,7 +31,7 @@ TEST(HostileFiles, ManyLaughsStayAFewLines) {
   EXPECT_NE(changed->find("a: &a\n  - 2\n"), std::string::npos);
 }
 
-// As JSON such a value would have to be written out.
+// In JSON, such a value would have to be expanded.
 TEST(HostileFiles, ManyLaughsAsAValueOfJsonAreRefused) {
   std::string value = "{a: &a [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]";
   for (char c = 'b'; c <= 'z'; ++c)
@@ -41,7 +41,7 @@ TEST(HostileFiles, ManyLaughsAsAValueOfJsonAreRefused) {
   EXPECT_EQ(why(changed), "changing 'a.json': the result is too deep or too long");
 }
 
-// A map that merges the one before it twice, sixty times over: each is looked at once.
+// A map that merges the one before it twice, sixty times: each is visited once.
 TEST(HostileFiles, MergesOfMergesAreVisitedOnce) {
   std::string text = "m0: &m0 {deep: {x: 1}}\n";
   for (int i = 1; i <= 60; ++i)
@@ -95,8 +95,8 @@ TEST(HostileFiles, BoundsAreReported) {
             std::string::npos);
 }
 
-// A value may be as deep as a file, at the bottom of one; what is deeper than can be read back is
-// not written.
+// A value may be as deep as a file, at the bottom of one. What is too deep to be read again is not
+// written.
 TEST(HostileFiles, DepthAddsUpToABound) {
   std::string text = "a: 1\n", at = "a", value = std::string(60, '[') + std::string(60, ']');
   std::vector<Change> changes;

@@ -1,4 +1,4 @@
-// The story: `launch.patch: {a.yaml: {parallel_config.model_paralel: 2}}` added a key that nobody
+// Regression: `launch.patch: {a.yaml: {parallel_config.model_paralel: 2}}` added a key that nothing
 // reads, and the job trained with the old size.
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-// Assignments of scripts as tutorials write them.
+// Assignments in scripts as tutorials write them.
 #include "common/patch/shell_vars.h"
 
 #include <gtest/gtest.h>
@@ -63,8 +63,8 @@ TEST(ShellVariables, AreReplacedWhereAShellAssignsThem) {
     EXPECT_EQ(replaced(row.script, row.values), row.becomes) << row.script;
 }
 
-// A quote in a comment took all up to the next one with it, and an assignment in between was left
-// alone.
+// Regression: a quote in a comment hid everything up to the next quote, and an assignment in
+// between was not replaced.
 TEST(ShellVariables, WhatStandsInBracketsIsPassedOverAsAShellDoes) {
   const Row rows[] = {
       {"OPTS=(\n --epochs $E   # the model's length\n)\nA=1\n",

@@ -28,7 +28,7 @@ std::string stub() {
   return (fs::read_symlink("/proc/self/exe").parent_path() / "stub_trainer").string();
 }
 
-// One of a kind for each test: tests of other builds may run beside this one.
+// Unique for each test: tests of other builds may run in parallel.
 std::string unique_value(const char* test) {
   return std::string(test) + "/" + std::to_string(::getpid());
 }
@@ -54,7 +54,7 @@ TEST(ProcessTagScanOf, FindsTheWholeValueOnly) {
   const pid_t right = start(value);
   const pid_t longer = start(value + "0");
   const pid_t other = start("x" + value);
-  // One that is in the middle of its exec says so, and is looked at again.
+  // A process in the middle of its exec counts as unsettled, and the scan is repeated.
   auto scan = scan_process_tag(kName, value);
   while (scan && scan->found.empty() && scan->unsettled > 0) scan = scan_process_tag(kName, value);
   ASSERT_TRUE(scan);
@@ -87,7 +87,8 @@ TEST(ProcessTagScanOf, AZombieIsNotThere) {
 }
 
 TEST(ProcessTagScanOf, AProcessThatExecsWithoutEndIsNeverTakenForClean) {
-  // In the middle of an exec the environment reads empty. A scan that falls there must say so.
+  // In the middle of an exec, the environment reads as empty. A scan at that moment must report
+  // this.
   std::string pattern = (fs::temp_directory_path() / "process_tag.XXXXXX").string();
   const fs::path dir = ::mkdtemp(pattern.data());
   std::ofstream(dir / "again") << "#!/bin/sh\nexec \"$0\"\n";
@@ -110,8 +111,8 @@ TEST(ProcessTagScanOf, AProcessThatExecsWithoutEndIsNeverTakenForClean) {
   fs::remove_all(dir);
 }
 
-// A rank of a job with a low limit of descriptors, or an agent that had used up its own, said
-// "swept" of a run whose processes lived on.
+// Regression: a job had a low limit of descriptors, or an agent had used up its own. Then a run was
+// reported as swept although its processes lived on.
 TEST(ProcessTagScanOf, WithoutDescriptorsNothingIsKnownAndNothingIsClean) {
   const auto value = unique_value("descriptors");
   const pid_t pid = start(value);
@@ -157,8 +158,8 @@ TEST(ProcessTagScanOf, WhatIsOlderThanTheProcessTagKeepsNobodyWaiting) {
 TEST(Sweep, KillsWhatLeftSessionGroupAndParent) {
   const auto value = unique_value("daemons");
   const pid_t pid = start(value, {"--children", "3"});
-  // They are there when a scan finds the stub and three in sessions of their own, and of those who
-  // made the sessions nobody any more.
+  // They are complete when a scan finds the stub and three processes in sessions of their own. The
+  // processes that made the sessions must be gone.
   const auto all_there = [&] {
     const auto scan = scan_process_tag(kName, value);
     return scan && scan->found.size() == 4 && scan->sessions.size() == 4 &&
@@ -176,7 +177,8 @@ TEST(Sweep, KillsWhatLeftSessionGroupAndParent) {
 }
 
 TEST(Sweep, EndsAGrowingFamily) {
-  // Each generation starts the next in a session of its own and ends: the pids run ahead of a scan.
+  // Each generation starts the next in a session of its own and ends: the pids stay ahead of a
+  // scan.
   const auto value = unique_value("family");
   const auto pid = spawn(
       {.path = "/bin/sh",
@@ -233,8 +235,8 @@ TEST(Sweep, WhatThrewItsEnvironmentAwayGoesByTheSessionOfItsRank) {
   ::waitpid(*leader, nullptr, 0);
 }
 
-// The leader of a session has gone and was reaped; two members are left: one with this environment,
-// one with none (env -i).
+// The leader of a session has ended and was reaped. Two members are left: one with this
+// environment, one with none (env -i).
 struct LeaderlessSession {
   ProcessId leader, carrier, emptied;
 };
@@ -283,8 +285,8 @@ void end(const ProcessId& process) {
   EXPECT_EQ(::poll(&gone, 1, kPatienceMs), 1);
 }
 
-// A rank's number was given anew, to the leader of a stranger's session, and that one is gone, too:
-// the daemon that it left is the stranger's.
+// A rank's pid was reused for the leader of another program's session, and that leader is gone,
+// too: the daemon that it left belongs to the other program.
 TEST(Sweep, ASessionWithoutItsLeaderMayBeAStrangers) {
   const auto session = leaderless("STRANGER=1");
   EXPECT_TRUE(swept(unique_value("leaderless"), session, 0));
@@ -306,7 +308,7 @@ TEST(Sweep, ASessionWithACarrierIsTheRuns) {
 TEST(Sweep, NothingThereIsDoneAtOnce) {
   auto sweep = ProcessTagSweep::start(kName, unique_value("nothing"));
   ASSERT_TRUE(sweep);
-  for (int i = 0; i < 100; ++i) {  // somebody else's exec may make it look again
+  for (int i = 0; i < 100; ++i) {  // another process's exec may cause another scan
     const auto progress = sweep->step();
     ASSERT_TRUE(progress);
     if (*progress == ProcessTagSweep::Progress::Done) return;

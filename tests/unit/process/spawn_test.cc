@@ -16,7 +16,7 @@ struct Outcome {
   int status = -1;
 };
 
-// Runs a shell line with the request's settings, its output through a pipe.
+// Runs a shell line with the request's settings, and reads its output through a pipe.
 Outcome run(const std::string& line, SpawnRequest request) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return {};

@@ -1,6 +1,8 @@
-// A process of nobody's whose environment reads empty although it was given one, for as long as
-// this object lives: as of one that hangs in its exit. What it carried cannot be told, so whoever
-// looks for a process tag must either wait for it or know that it is too old to matter.
+// A process that belongs to nobody, and whose environment reads as empty although it had one. A
+// test owns it; the process lives as long as the object. It runs on the test's thread.
+//
+// A process that hangs in its exit looks like this. Its process tag is unknown. So a scan for a
+// process tag must wait for it, or know that it is too old to matter.
 #pragma once
 
 #include <fcntl.h>
@@ -20,7 +22,7 @@ namespace muster::process {
 
 class Stranger {
  public:
-  // What is started after this is younger, also by the kernel's clock ticks.
+  // A process that is started after this is younger, also by the kernel's clock ticks.
   Stranger() {
     const auto own = read_stat(::getpid());
     EXPECT_TRUE(own && own->env_end > own->env_start);
@@ -65,12 +67,12 @@ class Stranger {
   pid_t pid_ = -1;
 };
 
-// This process may open `free` descriptors more, for as long as this object lives.
+// Limits this process to `free` more descriptors, as long as the object lives.
 class FewDescriptors {
  public:
   explicit FewDescriptors(rlim_t free) {
     EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
-    // Holes below the highest one count as free ones, too.
+    // Unused numbers below the highest descriptor count as free, too.
     rlim_t top = 0;
     for (rlim_t found = 0; found < free; ++top)
       found += ::fcntl(static_cast<int>(top), F_GETFD) < 0 ? 1 : 0;

@@ -1,5 +1,5 @@
 // Processes that close their environment to other processes of their user (PR_SET_DUMPABLE,
-// set-user-id programs). Root looks into them all the same: here an ordinary user sweeps, in a
+// set-user-id programs). Root can read it all the same, so here an ordinary user sweeps, in a
 // process of its own.
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ void be_ordinary() {
   if (::geteuid() == 0 && ::setresuid(kNobody, kNobody, kNobody) != 0) ::_exit(99);
 }
 
-// Closed to its user, in a session of its own, until it is killed. A signal for it is one for all
-// it has started.
+// A process that is closed to its user, in a session of its own, until it is killed. A signal for
+// it is a signal for all that it has started.
 class Closed {
  public:
   Closed() {
@@ -66,8 +66,8 @@ struct Outcome {
   bool waits_for_it = false;
 };
 
-// How an ordinary user's sweep goes: to its end, or until it says that it waits for `process`. Both
-// are of a child's own.
+// How an ordinary user's sweep proceeds: to its end, or until it reports that it waits for
+// `process`. Both run in a child.
 Outcome sweep_as_ordinary_user(const Family& family, pid_t process) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -97,8 +97,8 @@ Outcome sweep_as_ordinary_user(const Family& family, pid_t process) {
           .waits_for_it = WIFEXITED(status) && WEXITSTATUS(status) == 2};
 }
 
-// A rank that closed its environment was taken for another user's: the run was swept, and the rank
-// lived.
+// Regression: a rank that closed its environment counted as another user's process. The run was
+// swept, and the rank lived on.
 TEST(ClosedProcess, OfASessionOfTheRunIsKilled) {
   const Closed rank;
   const auto outcome = sweep_as_ordinary_user(
@@ -123,7 +123,7 @@ TEST(ClosedProcess, OfAnotherSessionWithTheSameNumberIsNotKilled) {
   EXPECT_FALSE(one.killed());
 }
 
-// A user's own login or key agent must not hold his jobs up.
+// A user's own login or key agent must not delay his jobs.
 TEST(ClosedProcess, OlderThanTheRunIsAStranger) {
   const Closed stranger;
   EXPECT_TRUE(sweep_as_ordinary_user({.leaders = {}, .since = stranger.id().start_time + 1},

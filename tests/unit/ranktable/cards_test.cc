@@ -1,5 +1,5 @@
-// The rule of cards, and the choice by it: whatever is chosen is taken, and something is chosen
-// whenever anything could be.
+// The rule of cards, and the choice by it: every choice is accepted by the rule, and there is a
+// choice whenever one is possible.
 #include "common/engine/ranktable/cards.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The reader's rules, one by one: a sound table, one change, and what is said.
+// The reader's rules, one by one: a sound table, one change, and the message.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -56,7 +56,7 @@ TEST(Check, RanksAreDense) {
   EXPECT_EQ(
       problem_text_of(sample(2, 1), [](RankTable& t) { t.servers[1].devices[0].rank_id = 2; }),
       "server_list[1].device[0].rank_id: '2': the table has 2 ranks, so they are 0 to 1");
-  // The order in the file means nothing.
+  // The order in the file has no meaning.
   EXPECT_EQ(problem_text_of(sample(2, 1),
                             [](RankTable& t) {
                               std::swap(t.servers[0].devices[0].rank_id,
@@ -143,7 +143,7 @@ TEST(Check, HostAddressesAreAllOrNone) {
                               t.servers[1].host_ip = "n2";
                             }),
             "server_list[1].host_ip: 'n2' is not an IPv4 or IPv6 address\n" + note);
-  // With the hosts' network the cards may have no address.
+  // With the hosts' network, the cards may have no address.
   EXPECT_EQ(problem_text_of(sample(2, 1, Version::SuperPods),
                             [](RankTable& t) {
                               for (Server& server : t.servers) server.host_ip = "10.0.0.1";

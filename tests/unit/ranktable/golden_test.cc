@@ -1,5 +1,5 @@
 // Tables that the vendor's own tools made (golden/, with the inputs in cases.json): made again byte
-// for byte, and read back.
+// for byte, and read again.
 #include <gtest/gtest.h>
 
 #include "common/engine/ranktable/device_range.h"
@@ -20,7 +20,7 @@ struct Made {
   std::string file_name;
 };
 
-// As `generate` makes it of one host's inputs.
+// As `generate` makes it from one host's inputs.
 Made generated(const Json& host) {
   const auto range = parse_device_range(
       text(host, "device_range"), *parse_number(text(host, "device_num_per_node")), std::nullopt);
@@ -78,7 +78,8 @@ TEST(Golden, EveryTableIsMadeAgainByteForByteAndReadBack) {
   EXPECT_EQ(seen, 3u);
 }
 
-// What the controller makes of an attempt's nodes is the same file, with its hash: sha256sum of it.
+// What the controller makes from an attempt's nodes is the same file, with the hash that sha256sum
+// gives.
 TEST(Golden, AnAttemptsTableIsTheMergedFile) {
   const std::string expected = file_bytes(golden_path("hccl_2s_16p.json"));
   auto table = load_table(expected);

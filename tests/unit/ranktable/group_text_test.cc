@@ -1,5 +1,5 @@
-// Tables as a cloud's jobstart_hccl.json has them: what its launcher makes of them is the table
-// that they were made of.
+// Tables in the form of a cloud's jobstart_hccl.json: what the cloud's launcher makes from them is
+// the original table.
 #include "common/engine/ranktable/group_text.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST(GroupText, TheLaunchersTableIsTheOneThatItWasMadeOf) {
   for (const auto& [servers, devices] :
        {std::pair(1, 1), std::pair(1, 8), std::pair(2, 8), std::pair(13, 4)}) {
     RankTable table = sample(static_cast<std::size_t>(servers), static_cast<std::size_t>(devices));
-    // nobody reads it, and the form has no place for it
+    // nobody reads it, and the form has no field for it
     for (Server& server : table.servers) server.host_nic_ip.clear();
     const auto text = group_list_text(table, "ma-job-1-worker");
     ASSERT_TRUE(text) << text.error().message;
@@ -73,7 +73,7 @@ TEST(GroupText, IsWhatTheCloudWrites) {
 })");
 }
 
-// The launcher numbers by place, a table by rank ids.
+// The launcher numbers by position, a table by rank ids.
 TEST(GroupText, FollowsTheRanksAndNotTheFile) {
   RankTable table = sample(3, 4);
   const auto expected = group_list_text(table, "p");

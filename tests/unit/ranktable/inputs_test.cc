@@ -1,4 +1,4 @@
-// What tables are made of: device ranges, lists of visible devices, addresses of cards, group
+// What tables are made from: device ranges, lists of visible devices, addresses of cards, group
 // lists.
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ TEST(DeviceRange, WhatIsNone) {
   EXPECT_EQ(range("[0,9)"),
             "device range '[0,9)': ends behind device 7, the last of 8 a server; "
             "--device-num-per-node says otherwise");
-  // The vendor's tool takes this and writes a table without devices, which HCCL refuses.
+  // The vendor's tool accepts this and writes a table without devices, which HCCL refuses.
   EXPECT_EQ(range("[3,3)"),
             "device range '[3,3)': has no device in it: the end is not part of it; [3,4) is device "
             "3 alone");
@@ -91,7 +91,7 @@ TEST(VisibleDevices, TheRangeIsOfLogicNumbers) {
   ASSERT_EQ(picked->size(), 2u);
   EXPECT_EQ((*picked)[1].logic, 1u);
   EXPECT_EQ((*picked)[1].physical, 7u);
-  // The vendor's tool compares only how many there are, and then reads behind the end.
+  // The vendor's tool compares only the numbers, and then reads beyond the end.
   EXPECT_EQ(pick_devices({.first = 2, .end = 4}, {6, 7}).error().message,
             "device range [2,4): only 2 devices are visible; --visible-devices lists the physical "
             "device of every logic number from 0 on");
@@ -131,8 +131,8 @@ GroupList cloud() {
   return list;
 }
 
-// By pod number and not by text; devices as they stand; two pods of one server are one server,
-// where the first of them is.
+// By pod number, and not by text; devices keep their order. Two pods of one server are one server,
+// at the position of the first.
 TEST(GroupList, TheLaunchersOrder) {
   const auto table = as_launcher_reads(cloud());
   ASSERT_TRUE(table) << table.error().message;

@@ -1,4 +1,4 @@
-// What holds for every table, over many random ones.
+// Properties of every table, over many random ones.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ constexpr int kRounds = 200;
 
 std::size_t below(std::mt19937& random, std::size_t bound) { return random() % bound; }
 
-// Any table that check() takes: uneven servers, devices in any order, ranks in any order, keys that
-// nobody knows, names with odd letters.
+// Any table that check() accepts: uneven servers, devices in any order, ranks in any order, unknown
+// keys, names with odd letters.
 RankTable any_table(std::mt19937& random, bool ranks_in_file_order) {
   const Version version = below(random, 2) == 0 ? Version::Servers : Version::SuperPods;
   RankTable table =
@@ -114,7 +114,8 @@ TEST(Properties, MergingInSeveralGoesIsMergingAtOnce) {
   }
 }
 
-// Whatever order an input has, ranks are dense, those of an input stay together and in their order.
+// Whatever order an input has, ranks are dense, and those of an input stay adjacent and in their
+// order.
 TEST(Properties, RenumberingIsDenseAndKeepsTheOrderOfEachInput) {
   std::mt19937 random(kSeed);
   for (int round = 0; round < kRounds; ++round) {
@@ -135,8 +136,8 @@ TEST(Properties, RenumberingIsDenseAndKeepsTheOrderOfEachInput) {
   }
 }
 
-// A group list made of a table in the launcher's order converts to that table, whatever order its
-// pods stand in.
+// A group list that is made from a table in the launcher's order converts to that table, whatever
+// the order of its pods.
 TEST(Properties, ConvertingAGroupListFindsTheLaunchersOrder) {
   std::mt19937 random(kSeed);
   for (int round = 0; round < kRounds; ++round) {
@@ -182,8 +183,8 @@ TEST(Properties, TheHashIsOfTheBytes) {
   EXPECT_EQ(sha256_hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
-// Whatever a file holds, it is answered: no crash, no endless list, and what is acceptable can be
-// written again.
+// Whatever a file contains, there is an answer: no crash, no endless list, and an acceptable table
+// can be written again.
 TEST(Properties, MutatedFilesAreAnswered) {
   const std::string seeds[] = {
       file_bytes(golden_path("hccl_2p_01_10.20.0.11.json")),

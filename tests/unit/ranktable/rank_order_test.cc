@@ -11,7 +11,7 @@ using testing::ElementsAre;
 
 TEST(RankOrder, IsThatOfTheIdsAndNotOfTheFile) {
   RankTable table = sample(3, 2);
-  // Written as c, a, b; on b the second card comes first.
+  // Written as c, a, b; on b the second card is first.
   const auto ranks = [&](std::size_t server, std::uint32_t first, std::uint32_t second) {
     table.servers[server].devices[0].rank_id = first;
     table.servers[server].devices[1].rank_id = second;

@@ -1,4 +1,4 @@
-// What the reader says about files: JSON itself, types, counts, versions, status.
+// What the reader reports about files: JSON itself, types, counts, versions, status.
 #include <gtest/gtest.h>
 
 #include "common/engine/ranktable/json_tree.h"
@@ -96,7 +96,7 @@ TEST(Read, CountsAndMissingKeys) {
       "rejected\nserver_list: is an object; it must be a list of objects");
 }
 
-// Every problem at once, those of types and those of rules.
+// Every problem at once, problems of types and problems of rules.
 TEST(Read, AllProblemsAreNamed) {
   std::string text = with(kSound, R"("rank_id":"0")", R"("rank_id":"7")");
   text = with(text, R"("device_ip":"1.1.1.2")", R"("device_ip":2)");
@@ -144,7 +144,7 @@ TEST(Read, Versions) {
       "acceptable\nnote: super_pod_list: is missing: the table is then read without super-pods");
 }
 
-// Readers look at the status before anything else, and at nothing else until it is "completed".
+// Readers check the status first, and nothing else until it is "completed".
 TEST(Read, NotCompletedYet) {
   EXPECT_EQ(changed(R"("status":"completed")", R"("status":"initializing")"), "not completed");
   EXPECT_EQ(
@@ -235,7 +235,7 @@ TEST(Json, WritesAsPythonDoes) {
             "1.50,\n        true,\n        null,\n        \"x\"\n    ]\n}");
 }
 
-// HCCL looks for the first ".json" of a path, and it has to be the end.
+// HCCL searches for the first ".json" in a path, and it must be the end.
 TEST(Words, Paths) {
   EXPECT_EQ(path_problem("/a/hccl_2s_16p.json"), "");
   EXPECT_EQ(path_problem("/a/hccl.txt"), "HCCL opens only files whose name ends in '.json'");

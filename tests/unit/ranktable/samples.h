@@ -1,4 +1,4 @@
-// Rank tables to test with, and what was said about one.
+// Rank tables for tests, and the findings about a table as text. Pure.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ inline std::string file_bytes(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Ranks numbered. Version 1.2: two servers a super-pod.
+// The ranks are numbered. Version 1.2 has two servers in each super-pod.
 inline RankTable sample(std::size_t servers, std::size_t devices,
                         Version version = Version::Servers) {
   RankTable table{.version = version};

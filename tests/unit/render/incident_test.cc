@@ -14,12 +14,12 @@ google::protobuf::Timestamp at(int milliseconds) {
   return stamp;
 }
 
-// A rank's first step came before the last node had told that it had started: the line of the start
-// stood above it with the later time.
+// Regression: a rank's first step arrived before the last node had reported its start. The line of
+// the start was above it, with the later time.
 TEST(Incident, IsInTheOrderOfTime) {
   v1::Incident incident;
   *incident.mutable_detected() = at(100);
-  *incident.mutable_decided() = at(90);  // another machine's clock
+  *incident.mutable_decided() = at(90);  // by another machine's clock
   *incident.mutable_swept() = at(110);
   *incident.mutable_started() = at(193);
   *incident.mutable_first_step() = at(182);

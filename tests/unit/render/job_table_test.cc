@@ -1,6 +1,6 @@
-// The story: one job with a name of sixty characters pushed phase, step and loss of every job over
-// the edge of an 80-column terminal; and every row began with the eight characters that all ids of
-// a day have.
+// Regression: one job with a name of sixty characters pushed phase, step and loss of every job over
+// the edge of an 80-column terminal. Every row began with the eight characters that all ids of a
+// day share.
 #include "client/render/job_table.h"
 
 #include <gmock/gmock.h>
@@ -99,7 +99,8 @@ TEST(JobTable, WhyAJobWaitsStandsBehindIt) {
       << "no column of nothing";
 }
 
-// A training that hung for an hour stood there with its time left, as if it went on.
+// Regression: a training that had hung for an hour was shown with its remaining time, as if it
+// still advanced.
 TEST(JobTable, HowLongNothingHasSteppedIsShown) {
   v1::Job one = running("runs", "01kd0000000gh");
   one.mutable_progress()->set_step_seconds(0.5);
@@ -125,7 +126,7 @@ TEST(JobTable, WideShowsWholeIdsLabelsAndDescription) {
   EXPECT_THAT(shown, HasSubstr("phase=sft,team=llm  a sentence"));
 }
 
-// What a rank or a submitter wrote is no command to the terminal.
+// What a rank or a submitter wrote must not control the terminal.
 TEST(JobTable, HostileTextsAreHarmless) {
   v1::Job one = job("waits", "01kd0000000ab", v1::JOB_PHASE_QUEUED);
   one.set_waits_for("\x1b[2J");

@@ -1,6 +1,6 @@
-// Documents for programs. The story: a job without a verdict's class had "class": "unspecified",
-// one that had not stepped "step": -1, and unlimited memlock was 18446744073709551615, which a
-// reader of doubles makes another number of.
+// Documents for programs. Regression: a job without a verdict's class had "class": "unspecified"; a
+// job without steps had "step": -1; and an unlimited memlock was 18446744073709551615, which
+// readers that use doubles change to another number.
 #include "client/render/json_text.h"
 
 #include <gtest/gtest.h>
@@ -58,8 +58,8 @@ TEST(JsonText, NothingIsUnspecified) {
   EXPECT_FALSE(json["attempts"][0]["exits"][1].contains("signal"));
 }
 
-// A job had "evidence": "", "tableSha256": "" and "checkpoint": {"dir": ""}; a node's CPU devices a
-// busId "" and memoryMib 0.
+// Regression: a job had "evidence": "", "tableSha256": "" and "checkpoint": {"dir": ""}; a node's
+// CPU devices had a busId "" and memoryMib 0.
 TEST(JsonText, NoTextIsEmptyAndNoZeroMeansNone) {
   v1::Job job;
   job.mutable_verdict()->set_reason("x");
@@ -88,8 +88,8 @@ TEST(JsonText, NoTextIsEmptyAndNoZeroMeansNone) {
   EXPECT_EQ(json["id"], 0);
 }
 
-// In a list and in a map an empty text is one of several; and a variable may be set to nothing,
-// which `muster env` has to say.
+// In a list and in a map, an empty text is one element among others. A variable may be set to
+// nothing, and `muster env` must show this.
 TEST(JsonText, AnEmptyTextThatSaysSomethingStays) {
   v1::JobSpec spec;
   spec.mutable_launch()->add_args("--name");

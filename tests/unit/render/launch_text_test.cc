@@ -69,7 +69,7 @@ TEST(LaunchText, OneSourceIsNotShown) {
   v1::RankLaunch launch = answer().launch();
   for (std::string& source : *launch.mutable_argv_sources()) source = "launch.run[7]";
   EXPECT_EQ(launch_text(launch, Style()).find("# launch.run"), std::string::npos);
-  launch.clear_argv_sources();  // of a controller of an earlier release
+  launch.clear_argv_sources();  // from a controller of an earlier release
   EXPECT_TRUE(launch_text(launch, Style())
                   .ends_with("# engine x\n/usr/bin/python3 -u a.py --lr '1 e' --save\n"));
 }
@@ -99,7 +99,7 @@ TEST(LaunchText, SetupIsShownAsItStands) {
             "then\n  b\nfi\n");
 }
 
-// The launch's own keys stay where programs look for them.
+// The launch's own keys stay where programs expect them.
 TEST(LaunchText, TheDocumentHasAllOfIt) {
   const auto document = nlohmann::json::parse(launch_document(answer(), Format::Json));
   EXPECT_EQ(document["kind"], "RankLaunch");

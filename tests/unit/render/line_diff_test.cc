@@ -1,4 +1,4 @@
-// Differences of texts as `diff -u` has them.
+// Differences of texts in the form of `diff -u`.
 #include "client/render/line_diff.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ TEST(LineDiff, AsDiffWritesIt) {
   EXPECT_EQ(diff("1\n", "1\n2\n"), "--- a\n+++ b\n@@ -1 +1,2 @@\n 1\n+2\n");
   EXPECT_EQ(diff("1\n2\n", "2\n"), "--- a\n+++ b\n@@ -1,2 +1 @@\n-1\n 2\n");
   EXPECT_EQ(diff("", "1\n"), "--- a\n+++ b\n@@ -0,0 +1 @@\n+1\n");
-  // Two places that are far apart are two blocks; near ones are one.
+  // Two distant changes are two blocks; close ones are one.
   EXPECT_EQ(
       diff("a\n1\n2\n3\n4\n5\n6\n7\nb\n", "A\n1\n2\n3\n4\n5\n6\n7\nB\n"),
       "--- a\n+++ b\n@@ -1,4 +1,4 @@\n-a\n+A\n 1\n 2\n 3\n@@ -6,4 +6,4 @@\n 5\n 6\n 7\n-b\n+B\n");
@@ -29,8 +29,8 @@ TEST(LineDiff, AsDiffWritesIt) {
             "--- a\n+++ b\n@@ -1,6 +1,6 @@\n-a\n+A\n 1\n 2\n 3\n 4\n-b\n+B\n");
 }
 
-// The lines of the old text that a difference keeps and leaves are the old text, those that it
-// keeps and brings the new one.
+// The lines that a difference keeps and removes are the old text; those that it keeps and adds are
+// the new text.
 TEST(LineDiff, HoldsBothTexts) {
   std::mt19937 random(7);
   for (int round = 0; round < 300; ++round) {
@@ -45,8 +45,8 @@ TEST(LineDiff, HoldsBothTexts) {
       EXPECT_EQ(from, to);
       continue;
     }
-    // Twelve lines and three of context: where only one block is shown, what is around it stands in
-    // both.
+    // Twelve lines and three of context: if only one block is shown, what is around it is in both
+    // texts.
     std::string old_shown, new_shown;
     for (std::size_t at = text.find("@@"); at < text.size();) {
       const std::size_t end = text.find('\n', at);
@@ -56,7 +56,7 @@ TEST(LineDiff, HoldsBothTexts) {
       if (line[0] != '+') old_shown += line.substr(1);
       if (line[0] != '-') new_shown += line.substr(1);
     }
-    // more blocks than one
+    // more than one block
     if (text.find("@@ ", text.find("@@ ") + 4) != std::string::npos &&
         from.find(old_shown) == std::string::npos)
       continue;

@@ -85,8 +85,8 @@ TEST_F(LiveViewTest, SaysHowItStands) {
   check_widths(72500ms);
 }
 
-// The step, the rate and the time left of the broken attempt went on to stand there while nothing
-// ran.
+// Regression: the step, the rate and the remaining time of the broken attempt stayed on the screen
+// while nothing ran.
 TEST_F(LiveViewTest, ARestartTakesThePlaceOfStaleNumbers) {
   view_.set_job(job_in(v1::JOB_PHASE_RUNNING, 1));
   view_.set_progress(reading_of(1, 20, 4.0), kSubmitted + 10s);
@@ -111,7 +111,7 @@ TEST_F(LiveViewTest, ARestartTakesThePlaceOfStaleNumbers) {
   *placed.mutable_incidents(0)->mutable_placed() = stamp_at(22s);
   placed.mutable_incidents(0)->set_resumed_from(20);
   view_.set_job(placed);
-  view_.set_progress(reading_of(1, 36, 2.9), kSubmitted + 22s);  // a late word
+  view_.set_progress(reading_of(1, 36, 2.9), kSubmitted + 22s);  // a late report
   EXPECT_EQ(rows(24s)[1], "restarting, from step 20, 3.0s");
   EXPECT_EQ(rows(24s).size(), 3) << "nor how long ago its last step was";
   check_widths(24s);
@@ -148,7 +148,8 @@ TEST_F(LiveViewTest, ALossThatIsNoNumber) {
   EXPECT_TRUE(rows(12s)[2].starts_with("loss NaN  ")) << rows(12s)[2];
 }
 
-// Who begins to watch a job that has stood for an hour is not told that it made a step just now.
+// A user who begins to watch a job that has not stepped for an hour must not see that it stepped
+// just now.
 TEST_F(LiveViewTest, TheFirstReadingMayBeOld) {
   view_.set_job(job_in(v1::JOB_PHASE_RUNNING, 1));
   v1::Progress old = reading_of(1, 35, 3.0);

@@ -1,5 +1,5 @@
-// What programs print reaches a terminal as text and nothing else: a log line could otherwise move
-// the cursor, or show what it does not say.
+// What programs print reaches a terminal only as text. Otherwise a log line could move the cursor,
+// or show what it does not contain.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -24,7 +24,7 @@ TEST(Printable, WhatATerminalObeysIsAQuestionMark) {
       << "right-to-left override, isolate, mark";
 }
 
-// A program's colours came out as "?[31m" on a terminal.
+// Regression: on a terminal, a program's colors were printed as "?[31m".
 TEST(Printable, ALogLineKeepsItsColoursWhereThereIsColour) {
   const Style colours{.colour = true};
   EXPECT_EQ(coloured("a\x1b[1;38;5;9mred\x1b[0m b", colours), "a\x1b[1;38;5;9mred\x1b[0m b\x1b[0m");
@@ -38,8 +38,8 @@ TEST(Printable, ALogLineKeepsItsColoursWhereThereIsColour) {
             "?[" + std::string(1000, '1') + "m");
 }
 
-// `muster show` printed the output directory, and `muster node show` the host's name, as a
-// submitter or a node had written them.
+// Regression: `muster show` printed the output directory, and `muster node show` the host's name,
+// exactly as a submitter or a node had written them.
 TEST(Printable, AFieldAndACellShowWhatTheyHold) {
   const std::string hostile = "/out\x1b]0;title\a\u009b2J\n\x1b[5m";
   EXPECT_EQ(field_line({}, "output", hostile), "output       /out?]0;title??2J??[5m\n");
@@ -57,7 +57,7 @@ TEST(Printable, AFieldAndACellShowWhatTheyHold) {
   EXPECT_EQ(printable_lines("a\nb\x1b[2J\tc\r\n"), "a\nb?[2J\tc?\n");
 }
 
-// JSON escapes C0 alone by itself.
+// By itself, JSON escapes only C0.
 TEST(Printable, DocumentsHoldItEscaped) {
   v1::Checkpoint checkpoint;
   checkpoint.set_path("a\x1b]0;\x7f\u009b2J\xe2\x80\xae");

@@ -9,7 +9,8 @@ const std::string kReason =
     "launch.run: there is no 'no-such-program' on PATH '/usr/local/bin:/usr/bin:/bin'; install it "
     "on this node, or set PATH in runtime.env";
 
-// `muster run` of a program that is not there told all of it six times, in a dozen lines.
+// Regression: `muster run` of a program that does not exist printed the whole reason six times, in
+// a dozen lines.
 TEST(PrintedReasons, ALongReasonIsPrintedOnce) {
   PrintedReasons reported;
   EXPECT_EQ(reported.once("node 'n0' could not start (launch): " + kReason),
@@ -38,7 +39,7 @@ TEST(PrintedReasons, WhatIsShortOrFarAboveIsPrintedAgain) {
   EXPECT_EQ(reported.once("z: " + kReason), "z: " + kReason);
 }
 
-// "attempt 2 broke: as above" stood under the reason of attempt 1.
+// Regression: "attempt 2 broke: as above" was below the reason of attempt 1.
 TEST(PrintedReasons, OfTwoReasonsByTurnsEachIsPrinted) {
   PrintedReasons reported;
   const std::string other = "runtime.python: " + std::string(100, 'p');

@@ -1,5 +1,5 @@
-// A training that hung for an hour was shown with its rate and its time left, and a loss that was
-// no number as none at all.
+// Regression: a training that had hung for an hour was shown with its rate and its remaining time.
+// A loss that was not a number was not shown at all.
 #include "client/render/progress_text.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ google::protobuf::Timestamp second(std::int64_t seconds) {
 }
 WallTime moment(std::int64_t seconds) { return WallTime(std::chrono::seconds(seconds)); }
 
-// Attempt 1 runs since 1000; step 20 of 40, at 1100, half a second a step.
+// Attempt 1 runs since 1000; step 20 of 40, at 1100, half a second for each step.
 v1::Job stepping_job() {
   v1::Job job;
   job.set_phase(v1::JOB_PHASE_RUNNING);

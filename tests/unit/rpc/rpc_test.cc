@@ -35,7 +35,7 @@ TEST(Status, EveryCodeComesBackAsItWent) {
   }
 }
 
-// "received initial metadata size exceeds limit" was all that came of a longer one.
+// Regression: of a longer text, only "received initial metadata size exceeds limit" arrived.
 TEST(Status, OfALongTextTheBeginningArrives) {
   const auto arrived = [](const std::string& text) {
     return to_error(to_status({.code = ErrorCode::InvalidArgument, .message = text})).message;
@@ -72,13 +72,14 @@ TEST(Backoff, DoublesBetweenItsBoundsWithJitterAndStartsAnew) {
   EXPECT_EQ(backoff.next(), milliseconds(50));
 }
 
-// After an outage of five seconds agents waited up to 2 s: a controller that was back had its nodes
-// 1.8 s later. 64 agents and 2,000, losing it together, in virtual time.
+// Regression: after an outage of five seconds, agents waited up to 2 s: a returned controller had
+// its nodes 1.8 s later. The test has 64 agents and 2,000, which lose the controller at the same
+// time, in virtual time.
 TEST(Backoff, EveryAgentTriesWithinHalfASecondOfTheReturnAndNeverAllAtOnce) {
   using std::chrono::milliseconds;
   for (const std::uint64_t agents : {64U, 2'000U}) {
     for (const int outage_ms : {10, 200, 1'000, 5'000, 60'000}) {
-      // 50 ms each, of the last two seconds of the outage
+      // counted in windows of 50 ms, over the last two seconds of the outage
       std::map<std::int64_t, std::uint64_t> tries_in;
       std::map<std::int64_t, std::uint64_t> returns_in;
       Duration last{};
@@ -93,7 +94,7 @@ TEST(Backoff, EveryAgentTriesWithinHalfASecondOfTheReturnAndNeverAllAtOnce) {
       }
       EXPECT_LE(last, milliseconds(500)) << agents << " agents, " << outage_ms << " ms";
       if (outage_ms < 5'000) continue;
-      // 2.7 tries a second and agent are 0.13 in 50 ms; twice that is no crowd.
+      // 2.7 tries a second for each agent are 0.13 in 50 ms; twice that is no crowd.
       for (const auto& [when, tries] : tries_in)
         EXPECT_LE(tries, agents * 27 / 100 + 5)
             << agents << " agents, " << outage_ms << " ms, window " << when;
@@ -104,7 +105,7 @@ TEST(Backoff, EveryAgentTriesWithinHalfASecondOfTheReturnAndNeverAllAtOnce) {
   }
 }
 
-// A channel that lives on (a client's) must not be the slower one.
+// A long-lived channel (a client's) must not be slower.
 TEST(Channel, ComesBackByItselfAsQuicklyAsABackoff) {
   const grpc::ChannelArguments made = channel_arguments();
   const grpc_channel_args arguments = made.c_channel_args();

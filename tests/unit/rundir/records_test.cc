@@ -128,7 +128,8 @@ TEST_F(RunDir, TheFirstClaimStays) {
 }
 
 TEST_F(RunDir, ANeverClaimStillIsARecord) {
-  // proto3 writes nothing for defaults, and a frame must not be empty: pid 0 comes with a boot id.
+  // proto3 writes nothing for defaults, and a frame must not be empty: pid 0 is written with a boot
+  // id.
   v1::Claim never;
   EXPECT_EQ(write_claim(run(), never).error().code, ErrorCode::InvalidArgument);
   never.set_boot_id("b");
@@ -192,7 +193,7 @@ TEST_F(RunDir, MarksAreKept) {
       stamped_mark({.now = {.wall = WallTime(Duration(5)), .boot = {}}, .boot = BootId("b")});
   mark.mutable_refused()->set_text("port 29500 is taken");
   ASSERT_TRUE(writer->append(mark));
-  writer = MarkWriter::open(run().mark());  // the agent's next life
+  writer = MarkWriter::open(run().mark());  // the agent's next incarnation
   ASSERT_TRUE(writer);
   mark.mutable_swept()->set_reason("worker died");
   ASSERT_TRUE(writer->append(mark));

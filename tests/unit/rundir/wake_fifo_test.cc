@@ -1,7 +1,6 @@
-// An agent had an inotify instance for its run directories, and a user has 128 of them: with 64
-// agents on one machine the next one did not start. Exits are heard by a wake FIFO in the run
-// directory,
-// of which there are as many as runs.
+// Regression: an agent used an inotify instance for its run directories, and a user has 128 of
+// them. With 64 agents on one machine, the next one did not start. Now a wake FIFO in each run
+// directory announces exits; there are as many FIFOs as runs.
 #include "common/rundir/wake_fifo.h"
 
 #include <gtest/gtest.h>
@@ -45,8 +44,8 @@ TEST_F(WakeFifoTest, IsHeardOnceHoweverOftenItWasRung) {
   EXPECT_FALSE(rung(*agent));
 }
 
-// A worker rings while no agent lives; the next agent must look at once, and a worker that is gone
-// must not look like one that rings.
+// A worker rings while no agent lives: the next agent must read the run at once. A worker that is
+// gone must not look like one that rings.
 TEST_F(WakeFifoTest, RingsWaitForTheNextAgentAndNobodysDeathRings) {
   {
     const auto worker = WakeFifo::open(*run_);

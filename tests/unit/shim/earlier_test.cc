@@ -1,5 +1,5 @@
-// "Train with --save ./ckpt, then continue with --load ./ckpt": the first had been redirected, so
-// that the second found nothing, and began with random weights without a word.
+// Regression: "Train with --save ./ckpt, then continue with --load ./ckpt": the first directory had
+// been redirected, so the second training found nothing, and silently began with random weights.
 #include "worker/shim/earlier.h"
 
 #include <gmock/gmock.h>

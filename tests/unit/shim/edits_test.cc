@@ -84,7 +84,7 @@ TEST(Edits, WhatIsNoneIsRefused) {
   EXPECT_TRUE(edit_arguments("put --load /r", none)) << "nothing to change";
 }
 
-// A tutorial's line ends in `\ ` and the next is a command of its own.
+// A tutorial's line ends in `\ `, and the next line is a command of its own.
 TEST(Edits, ABlankArgumentIsFound) {
   EXPECT_EQ(blank_argument({"t.py", "--lr", " "}), 2U);
   EXPECT_EQ(blank_argument({" ", "", "--lr"}), 0U);

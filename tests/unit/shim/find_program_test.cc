@@ -1,4 +1,4 @@
-// The next program of a name on PATH, past whatever stands for this binary.
+// The next program of a name on PATH, skipping every file that is this binary.
 #include "worker/shim/find_program.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ class FindProgram : public testing::Test {
   fs::path dir_;
 };
 
-// A link to the shim, a link to that, a hard link: none of them is found, so that no shim ever
+// A link to the shim, a link to that link, a hard link: none of them is found, so that no shim ever
 // executes a shim.
 TEST_F(FindProgram, NeverFindsItself) {
   const fs::path self = fs::read_symlink("/proc/self/exe");

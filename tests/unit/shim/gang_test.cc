@@ -1,4 +1,4 @@
-// Ranks as children of a process that is the shim in all but its name.
+// Ranks as children of a process that acts exactly as the shim.
 #include "worker/shim/gang.h"
 
 #include <fcntl.h>
@@ -41,8 +41,8 @@ class Gangs : public testing::Test {
     for (const int fd : {pids_[0], pids_[1], answer_[0], answer_[1]}) ::close(fd);
     fs::remove_all(dir_);
   }
-  // Each of them tells its pid, and ends when it is told to. By a fifo: bash may miss a signal that
-  // it gets on the way into a `read`.
+  // Each rank reports its pid, and ends when the test orders it. The order uses a FIFO, because
+  // bash may miss a signal that it gets right before a `read`.
   void start(unsigned ranks) {
     std::vector<Process> processes;
     for (unsigned rank = 0; rank < ranks; ++rank) {
@@ -82,7 +82,7 @@ class Gangs : public testing::Test {
     return known_[rank];
   }
   void give_up(unsigned rank) { ASSERT_EQ(::write(go_[rank].get(), "\n", 1), 1); }
-  // Until it has ended, reaped or not.
+  // Waits until it has ended, reaped or not.
   static bool ends(const io::UniqueFd& pidfd) {
     pollfd wait{.fd = pidfd.get(), .events = POLLIN, .revents = 0};
     return ::poll(&wait, 1, 60'000) == 1;
@@ -96,7 +96,7 @@ class Gangs : public testing::Test {
   }
   fs::path dir_;
   std::array<int, 2> pids_{}, answer_{};  // pipes
-  std::vector<io::UniqueFd> go_;          // a rank's each
+  std::vector<io::UniqueFd> go_;          // one for each rank
   std::map<unsigned, pid_t> known_;
   pid_t shim_ = 0;
 };
@@ -105,8 +105,8 @@ io::UniqueFd open_pid(pid_t pid) {
   return io::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 
-// On a loaded machine the shim saw both at once, and the neighbour's status 1 hid the rank that was
-// killed.
+// Regression: on a loaded machine, the shim noticed both ends at once, and the neighbor's status 1
+// hid the rank that was killed.
 TEST_F(Gangs, ARankThatWasKilledComesBeforeANeighbourThatGaveUp) {
   start(2);
   const pid_t first = pid_of(0), second = pid_of(1);

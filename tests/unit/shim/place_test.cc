@@ -97,8 +97,7 @@ TEST(Torchrun, ModulesAndProgramsThatAreNoPython) {
               ElementsAre("./one.sh", "a"));
 }
 
-// --local_rank stands in front of the program's own arguments; since PyTorch 2.0 it is
-// --local-rank.
+// --local_rank is before the program's own arguments; since PyTorch 2.0 it is --local-rank.
 TEST(TorchLaunch, GivesTheLocalRankAsAnArgument) {
   EXPECT_THAT(planned(call_of(Launcher::TorchLaunch, {"t.py", "x"}))[1].argv,
               ElementsAre("/venv/bin/python3", "-u", "t.py", "--local_rank=1", "x"));
@@ -108,7 +107,7 @@ TEST(TorchLaunch, GivesTheLocalRankAsAnArgument) {
               ElementsAre("/venv/bin/python3", "-u", "t.py", "x"));
 }
 
-// One node of several that works for itself: tokenising, say.
+// One node of several that works alone: for example, it tokenizes.
 TEST(Torchrun, StandaloneIsThisNodeAlone) {
   const auto ranks = planned(call_of(Launcher::Torchrun, {"--standalone", "t.py"}));
   ASSERT_EQ(ranks.size(), 2U);
@@ -159,8 +158,8 @@ TEST(Notice, SaysWhatWasReplacedAndNothingElse) {
               Not(HasSubstr("replaced")));
 }
 
-// A script may do anything to its environment: nonsense is no placement, and the real launcher is
-// called then.
+// A script may change its environment arbitrarily: nonsense is no placement, and then the real
+// launcher is called.
 TEST(Place, NonsenseIsNoPlace) {
   for (const auto& [name, value] :
        std::vector<std::pair<std::string, std::string>>{{"MUSTER_SHIM_WORLD_SIZE", ""},

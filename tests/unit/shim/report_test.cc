@@ -1,4 +1,4 @@
-// What a launch tells of itself and of those before it.
+// What a launch reports about itself and about those before it.
 #include "worker/shim/report.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,8 @@ class Reports : public testing::Test {
   fs::path dir_;
 };
 
-// One was killed and reaped, one is a zombie, one lives: the last may still end well or badly.
+// One was killed and reaped, one is a zombie, one lives: the last one may still end with success or
+// failure.
 TEST_F(Reports, NamesThoseThatAreGoneWithoutAnEnd) {
   const auto spawned =
       process::spawn({.path = "/bin/sleep", .argv = {"sleep", "1000"}, .env = {}, .cwd = {}});

@@ -1,5 +1,5 @@
-// code.patches: read from files beside the spec, checked before anything is sent, and checked again
-// of what came over the API.
+// code.patches: read from files in the directory of the spec, checked before anything is sent, and
+// checked again in a spec from the API.
 #include <gtest/gtest.h>
 
 #include <map>

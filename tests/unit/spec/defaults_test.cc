@@ -1,4 +1,4 @@
-// What auto becomes of the keys that go by the engine and by what the spec says elsewhere.
+// The meaning of `auto` for keys that depend on the engine and on other keys of the spec.
 #include <gtest/gtest.h>
 
 #include "common/spec/parse.h"
@@ -12,7 +12,7 @@ v1::JobSpec spec_from(std::string_view text) {
   return parsed.spec;
 }
 
-// The fence's short cut for gangs in lockstep is for those that save where muster says.
+// The fence's shortcut for gangs in lockstep is only for jobs that save where muster directs them.
 TEST(Defaults, LockstepIsForTrainingsThatSaveApart) {
   const auto lockstep = [](std::string_view rest) {
     return spec_from("name: x\n" + std::string(rest)).launch().lockstep();
@@ -83,8 +83,8 @@ TEST(Defaults, SuccessOfATrainingIsItsLastStep) {
         << mode;
 }
 
-// A prediction by a model's own script prints no steps: it was declared failed though it had
-// finished.
+// Regression: a prediction by a model's own script prints no steps, and was declared failed
+// although it had finished.
 TEST(Defaults, ARunModeThatIsNoTrainingHasNoLastStep) {
   const auto means = [](std::string_view launch) {
     return spec_from("name: x\nengine: mindformers\nlaunch: " + std::string(launch))

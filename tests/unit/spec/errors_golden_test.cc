@@ -1,7 +1,7 @@
 // tests/golden/spec-errors.txt: every message that a wrong spec can get, reviewed as text. A case
-// is a title, the spec (or what is put over the base spec: lines that start with "--set " or "--env
-// "), and what is said. MUSTER_REWRITE=1 writes what is said now: read the difference before
-// keeping it.
+// is a title, the spec (or what overrides the base spec: lines that start with "--set " or "--env
+// "), and the messages. MUSTER_REWRITE=1 writes the current messages; read the difference before
+// you keep it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -119,8 +119,8 @@ TEST(SpecErrors, TenMistakesGetTenMessagesWithPlaces) {
       "notify: [me]\n");                // 10
 }
 
-// A section that is misspelt was passed over whole: its mistakes came to light one `muster run`
-// later.
+// Regression: a section with a misspelled name was skipped as a whole: its mistakes were found one
+// `muster run` later.
 TEST(SpecErrors, TenMistakesBelowMisspeltKeysGetTenMessages) {
   expect_ten(
       "nam: Bad Name\n"  // 1, 2

@@ -1,5 +1,5 @@
-// Broken, hostile and merely odd specs: parse_yaml answers, in bounded time, and what it calls
-// sound can be planned.
+// Broken, hostile and merely odd specs: parse_yaml answers in bounded time, and a spec that it
+// accepts can be planned.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -36,7 +36,7 @@ const std::vector<std::string>& seeds() {
   return all;
 }
 
-// What the controller finds out of a chain's stages, and of what they take from each other.
+// What the controller finds out about a chain's stages, and about what they take from each other.
 void resolve(v1::JobSpec& spec, const std::vector<v1::JobSpec>& stages) {
   for (const v1::JobSpec& stage : stages) {
     v1::StageDir& dir = *spec.mutable_stage()->add_dirs();
@@ -141,8 +141,8 @@ std::string many_stages(const std::string& top, const std::string& each) {
   return text;
 }
 
-// A mebibyte of what parsers choke on. The bound is far above what it takes, and far below what
-// quadratic work would.
+// A mebibyte of what is hard for parsers. The bound is far above the needed time, and far below the
+// time of quadratic work.
 TEST(Fuzz, HostileSpecsAreBounded) {
   const auto many = [](std::string_view piece) {
     std::string text;

@@ -36,7 +36,7 @@ TEST(KeyTable, IsSound) {
   }
 }
 
-// The list of design: a key that is dropped from the table would be "unknown" to people who read
+// The list of the design: a key that is dropped from the table would be "unknown" to users who read
 // about it.
 TEST(KeyTable, KnowsEveryKeyOfTheDesign) {
   for (const char* key : {"name",
@@ -122,8 +122,8 @@ TEST(KeyTable, KnowsEveryKeyOfTheDesign) {
     EXPECT_NE(find_key(key), nullptr) << key;
 }
 
-// An alias that is a key of ours in the same section would never be reached; one of two rows would
-// be a guess.
+// An alias that is also a key of the same section would never be reached; an alias in two rows
+// would be a guess.
 TEST(KeyTable, AliasesAreUniqueAndNoKeysOfTheirSection) {
   std::set<std::string> met;
   for (const KeyRow& row : key_table()) {
@@ -142,7 +142,7 @@ TEST(KeyTable, AliasesAreUniqueAndNoKeysOfTheirSection) {
   EXPECT_EQ(find_alias("", "tensorflow"), nullptr);
 }
 
-// "What is not here yet" named three features of twenty keys.
+// Regression: "What is not here yet" named three features of twenty keys.
 TEST(KeyTable, TheReadmeNamesWhatIsNotInThisRelease) {
   std::ifstream file(test::checkout("README.md"));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -181,8 +181,8 @@ TEST(Explain, HasWordsForEveryKey) {
             "explaining 'quite another thing': no such key; `muster explain` lists them");
 }
 
-// Every misspelt key is told the right one: a letter dropped, doubled or exchanged with its
-// neighbour.
+// The message for a misspelled key names the right one: a letter dropped, doubled, or exchanged
+// with its neighbor.
 TEST(KeyTable, AMisspeltKeyGetsTheRightOne) {
   int asked = 0, corrected = 0;
   for (const KeyRow& row : key_table()) {
@@ -229,8 +229,8 @@ TEST(Docs, JobSpecHasEveryKey) {
     }
 }
 
-// What stands there to be copied must work: every example is put over a sound spec and read. How
-// many there were.
+// Examples are there to be copied, so they must work: every example is put over a sound spec and
+// read. Returns how many there are.
 int read_examples(const std::string& page) {
   std::ifstream file(test::checkout("docs/") + page);
   std::string example;

@@ -1,6 +1,6 @@
-// A spec that came over the API (no YAML reader has bounded it) with a byte 0 in each of its
-// 300,000 arguments: every problem was compared with all before it, and the controller's answer
-// took minutes. What is reported is bounded, and so is the time.
+// Regression: a spec from the API (no YAML reader has bounded it) had a byte 0 in each of its
+// 300,000 arguments. Every problem was compared with all before it, and the controller's answer
+// took minutes. Now the reported problems are bounded, and so is the time.
 #include <gtest/gtest.h>
 
 #include "common/spec/parse.h"

@@ -90,7 +90,7 @@ TEST(Parse, MindFormersHasDefaultsOfItsOwn) {
                   : "")
         << word;
   }
-  // The engines that there were before keep the bytes, and so the hash, of their specs.
+  // For the older engines, the bytes of a spec stay the same, and so does its hash.
   const v1::JobSpec torch = sound(
       "name: x\nengine: torch\nlaunch: {script: a.py, config: null, mode: train, launcher: auto}");
   EXPECT_EQ(torch.launch().mode(), v1::LAUNCH_MODE_UNSPECIFIED);
@@ -145,7 +145,7 @@ TEST(Parse, PlacesCode) {
   EXPECT_EQ(sound(minimal("code: {at: /opt/x}")).code().at(), "/opt/x");
 }
 
-// Of the two a spec has one; what is set over the file takes the other one's place.
+// A spec has one of the two; an override of one replaces the other.
 TEST(Parse, CodeIsSetOverTheFilesOwn) {
   for (const char* file : {"code: {from: .}", "code: {from: sub}", "code: {at: /opt/y}"})
     EXPECT_EQ(sound(minimal(file), {.base_dir = "/home/ada/exp", .set = {{"code.at", "/opt/x"}}})
@@ -218,7 +218,7 @@ TEST(Parse, TheSampleIsSound) {
   EXPECT_EQ(sound(text).engine(), "torch");
 }
 
-// What the client makes of a file, the controller must find nothing to change in.
+// The controller must find nothing to change in what the client makes from a file.
 TEST(Complete, ChangesNothingInACompleteSpec) {
   for (const std::string& text :
        {minimal(), minimal("resources: {devices: [1,2]}\nsuccess: {file: done}"),
@@ -347,7 +347,7 @@ TEST(Complete, ChecksWhatComesOverTheApi) {
               testing::HasSubstr("the spec has 2000"));
 }
 
-// For a shell to read: words, quotes and ${...} are its own.
+// For a shell to read: words, quotes and ${...} are the shell's own.
 TEST(Parse, SetupHasThreeForms) {
   const auto setup = [](const std::string& given) {
     return sound(minimal() + "runtime: {setup: " + given + "}\n").runtime();
@@ -396,7 +396,7 @@ TEST(Parse, MountsHaveTwoForms) {
     EXPECT_EQ(sound(minimal() + "runtime: {image: '" + name + "'}\n").runtime().image(), name);
 }
 
-// Found by its fuzzer: a variable's name may hold any byte, and is the end of a key.
+// Found by the fuzzer: a variable's name may contain any byte, and is the end of a key.
 TEST(Parse, AProblemIsPrintedWithoutControlBytes) {
   const std::vector<Problem> problems = {{.line = 3,
                                           .column = 3,
@@ -416,7 +416,7 @@ TEST(SpecHash, DependsOnTheSpecAlone) {
   EXPECT_NE(spec_hash(a), spec_hash(b));
 }
 
-// What complete() lets through, plan_launch must be able to plan, on any placement.
+// What complete() accepts, plan_launch must be able to plan, on any placement.
 TEST(Complete, WhatPassesCanBePlanned) {
   const v1::JobSpec spec = sound(
       minimal("runtime: {env: {A: '${rank}'}}\nresume: {args: '${resume.step} ${env:A}'}\nsuccess: "

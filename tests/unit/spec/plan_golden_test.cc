@@ -1,10 +1,10 @@
-// tests/unit/spec/plans/*.txt: what every rank of a spec gets, written out. A case: its title, the
-// spec, where it is placed, the plan.
+// tests/unit/spec/plans/*.txt: what every rank of a spec gets, in full. A case has its title, the
+// spec, its placement, and the plan.
 //
 //   -- placed ascend 0-7 0-7        kind of the devices, then those of each node
-//   -- placed ascend 4-7 resume 40  an attempt 2 that goes on from step 40 of attempt 1
+//   -- placed ascend 4-7 resume 40  an attempt 2 that resumes from step 40 of attempt 1
 //
-// MUSTER_REWRITE=1 writes what is planned now: read the difference before keeping it.
+// MUSTER_REWRITE=1 writes the current plans; read the difference before you keep it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -56,8 +56,7 @@ Golden read_golden(const std::string& path) {
   return golden;
 }
 
-// Nodes as the vendor's sample tables have them: 10.20.0.11, .12 with cards 192.1.11.10,
-// 192.2.11.17 ...
+// Nodes as in the vendor's sample tables: 10.20.0.11, .12 with cards 192.1.11.10, 192.2.11.17 ...
 engine::NodeSlot slot(std::size_t index, const std::string& kind, const std::string& devices) {
   const auto dash = devices.find('-');
   const unsigned first = static_cast<unsigned>(std::stoul(devices)),
@@ -122,7 +121,7 @@ void render_process(std::string& text, const std::vector<std::string>& argv,
         fmt::format("  {:<48} {}\n", shown_word(argv[i]), i < sources.size() ? sources[i] : "?");
 }
 
-// A table's devices, a line each: its bytes are PlanTable's.
+// A table's devices, one a line; the test PlanTable checks its bytes.
 void render_table(std::string& text, const std::string& json) {
   std::istringstream lines(json);
   std::string server, device;
@@ -156,7 +155,7 @@ std::string render(const engine::LaunchRequest& request, const engine::LaunchPla
   }
   for (const std::string& dir : order.make_dirs())
     text += fmt::format("directory on node 0: {}\n", dir);
-  // A variable that all ranks have alike is said once.
+  // A variable that is equal for all ranks is written once.
   Environment common = plan.ranks.front().env;
   std::erase_if(common, [&](const auto& variable) {
     return !std::ranges::all_of(plan.ranks, [&](const engine::RankPlan& rank) {

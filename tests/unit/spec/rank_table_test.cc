@@ -1,4 +1,5 @@
-// resources.rank_table: a file of the user's own, read with the spec; what it has to agree with.
+// resources.rank_table: a file of the user, read with the spec; and the keys with which it must
+// agree.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -90,7 +91,7 @@ TEST(OwnTable, EveryProblemHasItsPlace) {
       }};
   struct Wrong {
     const char* resources;
-    const char* problem_text;  // begins so
+    const char* problem_text;  // the beginning of the text
     const char* head = kHead;
   };
   for (const Wrong& one : {

@@ -1,5 +1,5 @@
-// Chains: what a stage inherits, in which order stages come, what they are told of each other. What
-// is refused: tests/golden/spec-errors.txt.
+// Chains: what a stage inherits, the order of stages, and what stages know of each other.
+// tests/golden/spec-errors.txt has what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

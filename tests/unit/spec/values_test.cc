@@ -65,7 +65,7 @@ TEST(Shown, IsShortAndPlain) {
       << "no half character";
 }
 
-// A terminal obeys U+009B as it does ESC [, and the name of a file may have it.
+// A terminal obeys U+009B as it obeys ESC [, and the name of a file may contain it.
 TEST(Shown, LeavesNothingThatATerminalObeys) {
   EXPECT_EQ(shown("a\u009b2J\xe2\x80\xae"), "a?2J?");
   EXPECT_EQ(readable("a\u009b2J\n\x1b\xff\t"), "a?2J\n???");
@@ -73,8 +73,8 @@ TEST(Shown, LeavesNothingThatATerminalObeys) {
       << "cut within it";
 }
 
-// output_dir of a submitter was printed by everybody's `muster show`: it could set the title of
-// their terminals.
+// Regression: every user's `muster show` printed the output_dir of a submitter, which could set the
+// title of their terminals.
 TEST(Lines, PathsAndNamesHaveNoControlCharacters) {
   v1::JobSpec spec;
   EXPECT_TRUE(lines_with_controls(spec).empty());

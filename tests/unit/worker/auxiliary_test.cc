@@ -1,4 +1,4 @@
-// Processes beside the ranks (MindSpore's scheduler): started before them, stopped with them, and
+// Auxiliary processes (MindSpore's scheduler): started before the ranks, stopped with them, and
 // what their end means.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -135,7 +135,7 @@ TEST_F(Auxiliary, AStopEndsIt) {
             StopRequested::WHY_ASKED);
 }
 
-// Its ranks are done: it ends itself a moment later, as MindSpore's scheduler does.
+// Its ranks are done: it ends by itself a moment later, as MindSpore's scheduler does.
 TEST_F(Auxiliary, EndsItselfAfterTheRanks) {
   fifo("done");
   auxiliary("read line < done; exit 0");
@@ -151,8 +151,8 @@ TEST_F(Auxiliary, EndsItselfAfterTheRanks) {
   EXPECT_EQ(ended()->auxiliary_exited().code(), 0);
 }
 
-// Ranks of other nodes may need it yet: only the controller knows when the last of them has ended,
-// and asks for the stop.
+// Ranks of other nodes may still need it: only the controller knows when the last of them has
+// ended, and orders the stop.
 TEST_F(Auxiliary, OutlivesTheRanksOfItsNodeUntilTheStop) {
   test_.launch.set_stop_grace_ms(50);
   const std::string up = (test_.dir / "up").string();

@@ -1,6 +1,6 @@
-// Ranks are made inside their cgroup. A rank that joins it on the way to its exec can have forked,
-// or been counted, before; and where clone3 or the group are not to be had, a start must go on as
-// it did without them.
+// Ranks are created inside their cgroup. A rank that joins it before its exec may have forked, or
+// been counted, before that. If clone3 or the group are not available, a start must work without
+// them.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ class CgroupStart : public testing::Test {
   void write(const std::string& file, const std::string& word) const {
     std::ofstream(group_ / file) << word << std::flush;
   }
-  // Until every process in the group stands still.
+  // Waits until every process in the group is frozen.
   [[nodiscard]] bool wait_frozen() const {
     const io::UniqueFd events(::open((group_ / "cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
     for (;;) {
@@ -66,8 +66,8 @@ class CgroupStart : public testing::Test {
   fs::path group_;
 };
 
-// In a group that stands still, a process that is made inside does not come to its first
-// instruction; one that joins by itself has done a few things before.
+// In a frozen group, a process that is created inside does not reach its first instruction; a
+// process that joins by itself has executed some before.
 TEST_F(CgroupStart, ARankIsInItsGroupFromItsFirstInstruction) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "under ThreadSanitizer ranks are forked and join: its runtime must see the fork";
@@ -128,7 +128,7 @@ TEST_F(CgroupStart, WithoutClone3RanksJoinTheGroup) {
   EXPECT_FALSE(fs::exists(test_.run.worker_log()));
 }
 
-// Somebody removes it between the worker's making it and the first fork.
+// Somebody removes the group after the worker has made it and before the first fork.
 TEST_F(CgroupStart, AGroupThatIsGoneDoesNotFailTheStart) {
   const auto cgroup = process::Cgroup::make(group_);
   ASSERT_TRUE(cgroup);
@@ -159,10 +159,9 @@ TEST_F(CgroupStart, AGroupThatIsGoneDoesNotFailTheStart) {
   EXPECT_EQ(test_.log(0), "here\n");
 }
 
-// A group that ranks may not join is another matter: they would run without the bounds that it
-// sets.
+// A group that ranks may not join is different: they would run without its limits.
 TEST_F(CgroupStart, AGroupThatRefusesRanksIsAStartFailureWithItsSentence) {
-  // What lies below a threaded group takes no process at all.
+  // A group below a threaded group accepts no process at all.
   write("cgroup.type", "threaded");
   const fs::path below = group_ / "below";
   test_.launch.set_cgroup(below.string());
@@ -179,8 +178,8 @@ TEST_F(CgroupStart, AGroupThatRefusesRanksIsAStartFailureWithItsSentence) {
   EXPECT_EQ(test_.carriers(), 0U);
 }
 
-// Removed under a running rank, that somebody moved elsewhere. The worker asked the removed group
-// for ever whether it was empty, and never said "swept".
+// Regression: the group was removed under a running rank that somebody had moved elsewhere. The
+// worker checked for ever whether the removed group was empty, and never reported "swept".
 TEST_F(CgroupStart, AGroupThatIsRemovedLaterIsSweptByTheProcessTag) {
   const std::string stub = RunUnderTest::program("stub_trainer").string();
   test_.shell("setsid --wait sh -c '" + stub + " --block & exit'; : > ready; exec " + stub +

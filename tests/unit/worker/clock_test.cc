@@ -1,5 +1,5 @@
-// Somebody sets the clock while ranks run: time synchronisation after a boot, an operator, a
-// virtual machine that was resumed. A worker that waited by it would kill at once or never.
+// Somebody sets the clock while ranks run: time synchronization after a boot, an operator, a
+// resumed virtual machine. A worker that used this clock for its waits would kill at once or never.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,7 +17,7 @@ using rundir::v1::Event;
 using rundir::v1::StopRequested;
 using std::chrono::milliseconds;
 
-// The wall clock is another by a day or a year at each reading.
+// At each reading, the wall clock differs by a day or a year.
 class SetClock final : public Clock {
  public:
   [[nodiscard]] Now now() const override {
@@ -32,7 +32,7 @@ class SetClock final : public Clock {
   mutable std::uint64_t readings_ = 0;
 };
 
-// A worker in a child of this process, for it needs a clock of ours.
+// A worker in a child of this process, because it needs the test's clock.
 pid_t supervise(const RunUnderTest& test) {
   EXPECT_TRUE(rundir::write_launch(test.run, test.launch));
   const pid_t pid = ::fork();  // tidy: allow (the worker is single-threaded, and so is this test)

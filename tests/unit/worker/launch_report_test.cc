@@ -1,4 +1,4 @@
-// What the launches inside a script have told.
+// What the launches inside a script have reported.
 #include "worker/launch_report.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ TEST(LaunchReport, ALauncherWithoutAnEndWasKilled) {
   EXPECT_FALSE(parse_launch_report("").launched);
 }
 
-// A launcher was killed by hand, and the script's own loop has started it again.
+// A launcher was killed by hand, and the script's own loop has restarted it.
 TEST(LaunchReport, AKilledLauncherThatTheNextOneFoundGoneCountsNoMore) {
   EXPECT_FALSE(parse_launch_report("begin 7 100\ngone 7\nbegin 8 200\nend 8 0 0 \n").bad());
   EXPECT_EQ(parse_launch_report("begin 7 100\nbegin 8 200\nend 8 0 0 \n").signal, SIGKILL)

@@ -35,7 +35,7 @@ fs::path RunUnderTest::program(const std::string& name) {
 }
 
 RunUnderTest::RunUnderTest() : dir(new_directory()), run(dir / "job.1"), boot(*process::boot_id()) {
-  // what a killed worker leaves is reaped here, whatever init this machine has
+  // This process reaps what a killed worker leaves, whatever init this machine has.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   EXPECT_TRUE(rundir::make_run(run));
   launch.set_version(rundir::kVersion);

@@ -1,5 +1,5 @@
-// The ranks that a node's script starts itself: each is told once, with the file that its output
-// goes to.
+// The ranks that a node's script starts itself: each is reported once, with the file that receives
+// its output.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -42,8 +42,8 @@ class ScriptRanksSeen : public testing::Test {
   [[nodiscard]] std::string path(const std::string& name) const {
     return (fs::canonical(test_.dir) / name).string();
   }
-  // In the script's directory: who writes into it waits for who reads. A rank reads: a shell that
-  // writes has the file for its output meanwhile.
+  // Makes a FIFO in the script's directory: its writer waits for its reader. A rank reads, because
+  // a shell that writes has the file as its output in the meantime.
   void make_fifo(const char* name) const {
     EXPECT_EQ(::mkfifo((test_.dir / name).c_str(), 0600), 0);
   }
@@ -82,7 +82,7 @@ TEST_F(ScriptRanksSeen, WhenTheScriptHasEnded) {
   end();
 }
 
-// A preparation of its own may come first, and take its time.
+// A script may do its own preparation first, and that may take long.
 TEST_F(ScriptRanksSeen, LongAfterTheScriptsStart) {
   make_fifo("gate");
   start("RANK=1 sleep 1000 > first & read x < gate; RANK=2 sleep 1000 > second & wait");
@@ -93,7 +93,7 @@ TEST_F(ScriptRanksSeen, LongAfterTheScriptsStart) {
   end();
 }
 
-// Its output is the rank's, what it starts has the rank's environment, and may write anywhere.
+// Its output is the rank's; what it starts has the rank's environment, and may write anywhere.
 TEST_F(ScriptRanksSeen, TheOutermostProcessIsTheRank) {
   make_fifo("up");
   start(
@@ -114,7 +114,7 @@ TEST_F(ScriptRanksSeen, WithoutAFileOfItsOwnThereIsNone) {
   end();
 }
 
-// All that it starts has its environment: that makes no ranks of them.
+// All processes that it starts have its environment, but this does not make them ranks.
 TEST_F(ScriptRanksSeen, TheScriptsOwnRankIsNobodyElses) {
   test_.launch.add_env("RANK=0");
   start("sleep 1000 > helper & RANK=1 sleep 1000 > rank1.log & wait");
@@ -123,10 +123,10 @@ TEST_F(ScriptRanksSeen, TheScriptsOwnRankIsNobodyElses) {
   end();
 }
 
-// It waits for them and gives up: their files tell why.
+// The script waits for them and gives up: their files show why.
 TEST_F(ScriptRanksSeen, ThoseThatEndWithTheScriptAreReportedBeforeItsEnd) {
   make_fifo("up");
-  // no exec behind "up": in the middle of one a process has no environment to be read
+  // No exec after "up", because a process in the middle of an exec has no readable environment.
   make_fifo("never");
   start("RANK=5 sh -c 'read x < up; read x < never' > log5 & echo > up; exit 3");
   EXPECT_EQ(test_.wait_worker(), 0);

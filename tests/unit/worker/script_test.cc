@@ -37,7 +37,7 @@ class Script : public testing::Test {
     events_ = test_.events();
     return exit_of(events_, 0);
   }
-  // What it has started belongs to the worker then.
+  // What it has started then belongs to the worker.
   [[nodiscard]] bool script_gone() const {
     if (!test_.wait_for(Event::kStarted)) return false;
     const auto pidfd = process::Pidfd::open_child(pid_of(test_.events(), 0));
@@ -48,7 +48,7 @@ class Script : public testing::Test {
   RunUnderTest::Events events_;
 };
 
-// The tutorials' loop: every rank in the background, its log elsewhere, and the script is done.
+// The tutorials' loop: every rank in the background, its log elsewhere, and the script ends.
 TEST_F(Script, EndsWithItsLastDescendant) {
   for (int i = 0; i < 3; ++i) fifo("gate" + std::to_string(i));
   start("for i in 0 1 2; do (read x < gate$i; : > done$i) > log$i 2>&1 & done; : > away; exit 0");
@@ -91,7 +91,7 @@ TEST(Descendant, IsNamedByItsEnvironment) {
     const auto pid = process::spawn(
         {.path = "/bin/sleep", .argv = {"sleep", "1000"}, .env = environment, .cwd = {}});
     EXPECT_TRUE(pid);
-    // Until the new program's memory is there: a spawn returns a moment before that.
+    // Waits until the new program's memory exists: a spawn returns a moment before that.
     const auto command = "/proc/" + std::to_string(*pid) + "/cmdline";
     for (auto text = io::read_file(command, 4096); text && text->empty();
          text = io::read_file(command, 4096)) {
@@ -107,8 +107,8 @@ TEST(Descendant, IsNamedByItsEnvironment) {
   EXPECT_EQ(rank_of_process(0), "");
 }
 
-// A daemon of the script's failed hours ago, with nobody to ask for it; the script has gone on and
-// ended well.
+// A daemon of the script failed hours ago, and nothing waited for it; the script continued and
+// ended with success.
 TEST_F(Script, AnOrphansEndBeforeTheScriptsOwnIsNobodysBusiness) {
   start(
       "(sh -c 'echo $$ > pid; exit 1' &) ; until [ -s pid ]; do sleep 0.01; done; while kill -0 "
@@ -119,8 +119,8 @@ TEST_F(Script, AnOrphansEndBeforeTheScriptsOwnIsNobodysBusiness) {
   EXPECT_EQ(ended()->signal(), 0);
 }
 
-// What a launcher inside says of itself goes on to the agent: where it would have saved, where its
-// ranks' logs are, and which of them ended the script.
+// What a launcher inside reports about itself is sent on to the agent: where it would have saved,
+// where its ranks' logs are, and which of them ended the script.
 TEST_F(Script, WhatALaunchInsideSaysIsReported) {
   const std::string report = test_.run.shim_report().string();
   start(
@@ -179,7 +179,7 @@ TEST_F(Script, AStopGivesDescendantsTheirGrace) {
   EXPECT_TRUE(ended()->stop_requested());
 }
 
-// bash dies of the SIGTERM at once; the rank behind it saves what it has first.
+// bash dies of the SIGTERM at once; the rank that it waited for first saves its state.
 TEST_F(Script, AStopWaitsForWhatTheScriptWaitedFor) {
   start("sh -c 'trap \": > saved; exit 0\" TERM; : > ready; while :; do sleep 0.05; done'; exit 0");
   ASSERT_TRUE(test_.wait_for_file(test_.dir / "ready"));
@@ -211,7 +211,7 @@ TEST_F(Script, TheLaunchersReportCountsForAScriptThatEndsWell) {
 }
 
 // `torchrun ... &` and `exit 3`: the worker itself kills the launcher with the script's group,
-// before it can tell anything.
+// before it can report anything.
 TEST_F(Script, ALauncherThatWasKilledWithTheScriptIsNotItsReason) {
   start("echo 'begin 7 1' > job.1/launches; exit 3");
   EXPECT_EQ(test_.wait_worker(), 0);
@@ -229,8 +229,8 @@ TEST_F(Script, ALauncherThatWasKilledIsReportedAsThat) {
             "muster: the script ended with status 0, and the launcher inside was killed\n");
 }
 
-// A rank that its launcher puts into a session of its own (torchrun's do), or the shell into a
-// group of its own (set -m), saves what it has, too.
+// A rank that its launcher puts into a session of its own (as torchrun does), or the shell into a
+// group of its own (set -m), saves its state, too.
 TEST_F(Script, AStopReachesOtherSessionsAndGroups) {
   const std::string rank =
       "sh -c 'trap \": > saved$1; exit 0\" TERM; : > ready$1; while :; do sleep 0.05; done' rank ";
@@ -244,8 +244,8 @@ TEST_F(Script, AStopReachesOtherSessionsAndGroups) {
     EXPECT_TRUE(fs::exists(test_.dir / saved)) << saved;
 }
 
-// What bash has as $! of `torchrun ... &` is the subshell that the function runs in. The function
-// is that of agent/host/shim_dir.cc.
+// For `torchrun ... &`, bash's $! is the subshell in which the function runs. The function is that
+// of agent/host/shim_dir.cc.
 TEST_F(Script, KillingALaunchInTheBackgroundReachesItsRanks) {
   fs::create_directory(test_.dir / "shim");
   fs::create_symlink(RunUnderTest::program("muster-worker"), test_.dir / "shim/torchrun");
@@ -287,7 +287,7 @@ TEST_F(Script, WhoCalledALauncherGetsNoOutput) {
   EXPECT_EQ(test_.log(0), "");
 }
 
-// Only a script's descendants are waited for: what a rank of the other kind leaves is killed.
+// Only a script's descendants are waited for: what an ordinary rank leaves is killed.
 TEST_F(Script, AnOrdinaryRanksDescendantsAreNot) {
   test_.launch.set_scripts(false);
   start("sleep 1000 & exit 0");

@@ -1,5 +1,5 @@
 // runtime.setup: one shell before everything else, whose environment everything inherits; how it
-// fails, how it is stopped.
+// fails, and how it is stopped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 namespace fs = std::filesystem;
 
-// What the agent puts before the first command.
+// What the agent writes before the first command.
 const std::string kNames =
     R"(trap '[ $? = 0 ] || [ -z "${BASH_COMMAND-}" ] || [ -z "${MUSTER_SETUP_ENV-}" ] || printf %s "$BASH_COMMAND" >| "$MUSTER_SETUP_ENV" || :' EXIT; )";
 
@@ -49,7 +49,7 @@ class Setup : public testing::Test {
     const auto text = io::read_file(test_.run.setup_log(), 1U << 20U);
     return text ? *text : "(" + text.error().message + ")";
   }
-  // What went wrong, after a run that did.
+  // What went wrong, after a run that failed.
   std::string failure() {
     events_ = test_.events();
     const auto* failed = first(events_, Event::kStartFailed);
@@ -115,7 +115,7 @@ TEST_F(Setup, AProgramThatIsNotOnThatPathIsASentence) {
             "that runtime.setup left");
 }
 
-// "it ended with status 3", of a dozen commands.
+// Regression: only "it ended with status 3" was reported, for a setup of a dozen commands.
 TEST_F(Setup, TheCommandThatEndedItIsNamed) {
   for (const auto& [commands, expected] :
        {std::pair{"echo looking; [ -d /nowhere ]",
@@ -163,8 +163,8 @@ TEST_F(Setup, TheFirstCommandThatFailsEndsIt) {
   EXPECT_THAT(setup_log(), StartsWith("one\n"));
 }
 
-// By a person, or for want of memory: of the node, and another start may do better. What a command
-// says itself is the job's.
+// A command that a person kills, or the kernel for lack of memory, is the node's fault, and another
+// start may succeed. An error that a command itself reports is the job's.
 TEST_F(Setup, ACommandThatIsKilledIsNotTheJobsFault) {
   setup("sh -c 'kill -9 $$'");
   test_.stub({"--block"});
@@ -174,7 +174,7 @@ TEST_F(Setup, ACommandThatIsKilledIsNotTheJobsFault) {
   EXPECT_EQ(first(events_, Event::kStartFailed)->start_failed().error(), EAGAIN);
 }
 
-// The job was ended for it, as for a mistake in its commands.
+// Regression: the job ended because of it, as because of a mistake in its commands.
 TEST_F(Setup, ACommandThatMeetsAFullDiskIsNotTheJobsFault) {
   setup("{ echo 'pip: [Errno 28] No space left on device: x' >&2; exit 1; }");
   test_.stub({"--block"});

@@ -27,8 +27,8 @@ class ShimLaunch : public testing::Test {
       fs::create_symlink(RunUnderTest::program("muster-worker"), dir_ / name);
   }
   ~ShimLaunch() override { fs::remove_all(dir_); }
-  // The second node of two with a device each. Its status, as waitpid gives it; -1: it does not
-  // end.
+  // Launches as the second node of two, with one device each. Returns its status, as waitpid gives
+  // it; -1: it does not end.
   int launch(const std::string& launcher, std::vector<std::string> words) const {
     words.insert(words.begin(), launcher);
     const auto pid =
@@ -51,9 +51,9 @@ class ShimLaunch : public testing::Test {
   fs::path dir_;
 };
 
-// A DataLoader's workers, Python's resource tracker: in the rank's group, alive when it ends, and
-// killed with that group. The worker would take their signal 9 for the end of something that the
-// script had left.
+// A DataLoader's workers, or Python's resource tracker, are in the rank's group, live when it ends,
+// and are killed with that group. The worker would take their signal 9 for the end of something
+// that the script had left.
 TEST_F(ShimLaunch, ReapsWhatWasKilledWithARank) {
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
   EXPECT_EQ(
@@ -63,8 +63,8 @@ TEST_F(ShimLaunch, ReapsWhatWasKilledWithARank) {
   EXPECT_EQ(errno, ECHILD);
 }
 
-// The second launch finds the first, which was killed, gone: a script that tries again has the last
-// word.
+// The second launch finds that the first one, which was killed, is gone: for a script that tries
+// again, the last launch counts.
 TEST_F(ShimLaunch, TellsOfALaunchThatIsGone) {
   std::ofstream(dir_ / "launches") << "begin 999999999 1\n";
   EXPECT_EQ(launch("torchrun", {"--no_python", "/bin/true"}), 0);
@@ -74,7 +74,7 @@ TEST_F(ShimLaunch, TellsOfALaunchThatIsGone) {
   EXPECT_TRUE(text->ends_with(" 0 0 \n")) << *text;
 }
 
-// The worker learns of what is inside of a script from this file alone.
+// The worker learns what is inside of a script only from this file.
 TEST_F(ShimLaunch, TellsWhereItsRanksLogsAre) {
   EXPECT_EQ(launch("torchrun", {"--no_python", "/bin/true"}), 0);
   const auto text = io::read_file(dir_ / "launches", 65536);

@@ -1,4 +1,4 @@
-// How ranks begin, and who may begin them.
+// How ranks begin, and who may start them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -93,8 +93,8 @@ TEST(Start, ARankRunsOnItsOwnProcessorsAndKnowsThem) {
   RunUnderTest test;
   test.shell(tell).set_cpus(last);
   test.shell(tell);
-  test.shell(tell).set_cpus("8191");  // not here: the cpuset has changed since
-  test.shell(tell).set_cpus("0-x");   // a record of nobody's
+  test.shell(tell).set_cpus("8191");  // these CPUs do not exist here: the cpuset has changed since
+  test.shell(tell).set_cpus("0-x");   // an invalid record
   auto& bound = test.shell(tell);
   bound.set_cpus(last);
   bound.add_env("CPU_AFFINITY_CONF=1");  // as the setup may have left it
@@ -273,8 +273,8 @@ TEST(StartFailed, LaunchRecordMissingOrDamaged) {
 }
 
 TEST(Start, ARankMayEndBeforeAnotherHasBeenExecd) {
-  // Rank 1 hangs in opening its log, a FIFO that nobody reads: the worker must neither hang with it
-  // nor call the attempt started.
+  // Rank 1 hangs while it opens its log, a FIFO that nobody reads. The worker must neither hang
+  // with it nor report that the attempt started.
   RunUnderTest test;
   test.shell("exit 7");
   const auto fifo = (test.dir / "fifo").string();
@@ -311,8 +311,8 @@ TEST(Start, LimitsAreTheRanks) {
   EXPECT_EQ(test.log(0), "77\n");
 }
 
-// A worker with as few descriptors as its job asked for could not look for what its ranks leave
-// behind.
+// Regression: a worker with as few descriptors as its job asked for could not scan for what its
+// ranks leave.
 TEST(Start, FewDescriptorsAreTheRanksAndNotTheWorkers) {
   RunUnderTest test;
   test.launch.set_nofile(4);
@@ -347,7 +347,7 @@ TEST(Start, AnotherUser) {
   ASSERT_TRUE(test.wait_for_file(test.dir / "started"));
   EXPECT_THAT(test.log(0), testing::MatchesRegex(
                                "65534\n65533\n65533 65532\nCapEff:\t0000000000000000\nagain\n"));
-  // A change of user disarms the parent-death signal; it must have been armed again.
+  // A change of user disables the parent-death signal, so it must have been set again.
   const auto rank = process::Pidfd::open(*process::identify(pid_of(test.events(), 0)));
   ASSERT_TRUE(rank);
   test.signal(SIGKILL);

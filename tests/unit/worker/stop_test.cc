@@ -84,8 +84,9 @@ TEST(Stop, WhoIgnoresTermIsKilledAfterTheGrace) {
   EXPECT_GE(between(*first(events, Event::kStopRequested), events.back()), milliseconds(300));
 }
 
-// Rank 0 was killed from outside, and a peer that fell over it was seen first: the stop that
-// followed was taken for the reason of rank 0's end, 360 ms into a grace of 10 s.
+// Regression: rank 0 was killed from outside, and the end of a peer that failed because of it was
+// noticed first. The stop that followed counted as the reason of rank 0's end, 360 ms into a grace
+// of 10 s.
 TEST(Stop, AKillThatIsNotMustersIsDistinguished) {
   RunUnderTest test;
   test.launch.set_stop_grace_ms(3000);
@@ -162,11 +163,11 @@ TEST(Exit, TheGroupEndsWithItsLeader) {
   test.shell(stub_path() + " --block & exit 0");
   test.stub({"--block"});
   test.start();
-  // rank 1 has its environment then, which may be after rank 0's end
+  // Rank 1 has its environment by then, which may be after rank 0's end.
   ASSERT_TRUE(test.wait_for(Event::kStarted));
   ASSERT_TRUE(test.wait_for(Event::kExited));
-  // The group got SIGKILL before its leader was reaped; a member's death is not an event, so wait
-  // for the member itself.
+  // The group got SIGKILL before its leader was reaped. A member's death is not an event, so this
+  // waits for the member itself.
   for (const auto& process : test.living()) {
     if (process.pid == pid_of(test.events(), 1)) continue;
     const auto pidfd = process::Pidfd::open(process);
@@ -186,9 +187,9 @@ void expect_daemons_swept(RunUnderTest& test, std::uint32_t daemons) {
   EXPECT_EQ(test.carriers(), 0U);
 }
 
-// Daemons that left session, group and parent: `setsid sh -c '... &'`, and only then "ready", by
-// the shell itself: a program that makes the file may still be there when the stop comes, and is
-// one more that is killed.
+// Daemons that left session, group and parent: `setsid sh -c '... &'`. Then the shell itself
+// reports "ready": a separate program that makes the file may still run when the stop arrives, and
+// would be one more process that is killed.
 const std::string kTwoDaemons = "for i in 1 2; do setsid --wait sh -c '" + stub_path() +
                                 " --block & exit'; done; : > ready; exec " + stub_path() +
                                 " --block";
@@ -225,7 +226,7 @@ TEST(Sweep, AlsoWhenRanksEndByThemselves) {
 }
 
 TEST(Sweep, WhatCarriesTheProcessTagButDescendsFromNobodyHere) {
-  // As when a rank asked some daemon to start it.
+  // As when a rank asked a daemon to start it.
   RunUnderTest test;
   const auto stranger = process::spawn({.path = stub_path(),
                                         .argv = {"stub", "--block"},
@@ -246,7 +247,7 @@ TEST(Sweep, OrdinaryUserWithoutCgroup) {
   RunUnderTest test;
   test.shell(kTwoDaemons);
   test.lease_for(std::chrono::minutes(1));
-  // The programs may stand below a directory that nobody may enter: copies.
+  // The programs may be below a directory that nobody may enter, so these are copies.
   for (const char* name : {"muster-worker", "stub_trainer"})
     fs::copy_file(RunUnderTest::program(name), test.dir / name);
   const auto line = "chown -R 65534:65534 " + test.dir.string() +
@@ -296,7 +297,7 @@ TEST(Sweep, AMissingCgroupIsReportedAndDoneWithout) {
   EXPECT_TRUE(fs::exists(test.run.worker_log()));
 }
 
-// A worker whose lease is over before it has started its ranks starts none.
+// A worker whose lease ends before it has started its ranks starts none.
 constexpr milliseconds kLongerThanAStart(1500);
 
 TEST(Lease, ExpiryEndsTheRanks) {
@@ -380,8 +381,8 @@ TEST(WorkerKilled, RanksDieWithItAndTheRestIsFoundByTheProcessTag) {
   EXPECT_EQ(*swept, 2U);
 }
 
-// A process that hung in its exit, of somebody else and older than the run, kept every sweep on the
-// node waiting for ever.
+// Regression: a process that hung in its exit, that belonged to another user, and that was older
+// than the run, blocked every sweep on the node for ever.
 TEST(Sweep, AStrangerWhoIsOlderHoldsNothingUp) {
   RunUnderTest test;
   {
@@ -393,7 +394,7 @@ TEST(Sweep, AStrangerWhoIsOlderHoldsNothingUp) {
   EXPECT_EQ(test.wait_worker(), 0);
 }
 
-// A worker that could not look said that nothing was left.
+// Regression: a worker that could not scan reported that nothing was left.
 TEST(Sweep, WithoutDescriptorsIsTriedUntilItCanBeTrue) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the sanitizer's own look at a virtual table opens a pipe, and takes having no "
@@ -431,7 +432,7 @@ TEST(Sweep, WithoutDescriptorsIsTriedUntilItCanBeTrue) {
 }
 
 TEST(WorkerKilled, AtAnyMomentOfTheStartNoRankIsLeft) {
-  // Killed while it forks: a child between fork and exec must see that its parent is gone.
+  // Killed while it forks: a child between fork and exec must notice that its parent is gone.
   for (int round = 0; round < 30; ++round) {
     RunUnderTest test;
     for (int i = 0; i < 16; ++i) test.stub({"--block"});
@@ -444,8 +445,7 @@ TEST(WorkerKilled, AtAnyMomentOfTheStartNoRankIsLeft) {
     }
     test.signal(SIGKILL);
     EXPECT_TRUE(WIFSIGNALED(test.wait_worker()));
-    // Nobody kills here: they must be gone by themselves. Those that are still dying are waited
-    // for.
+    // Nobody kills here: they must end by themselves. This waits for those that are still dying.
     for (const auto& process : test.living()) {
       const auto pidfd = process::Pidfd::open(process);
       EXPECT_TRUE(!pidfd || wait_end(*pidfd)) << process.pid;
@@ -466,8 +466,8 @@ std::uint64_t processor_ticks(pid_t pid) {
   return user + system;
 }
 
-// A worker that had swept and could not say so turned at 97 % of a processor: what the sweep had
-// waited for was ready in its epoll for ever.
+// Regression: a worker that had swept and could not report it used 97 % of a processor: what the
+// sweep had waited for stayed ready in its epoll for ever.
 TEST(DiskFull, AWorkerThatWaitsForRoomDoesNotSpin) {
   RunUnderTest test;
   for (int i = 0; i < 2; ++i)
@@ -496,7 +496,7 @@ TEST(DiskFull, NoExitIsLost) {
   test.start();
   ASSERT_TRUE(test.wait_for(Event::kStarted));
   const auto before = test.events();
-  // A limit on the worker's file size is a disk that is full.
+  // A limit on the worker's file size acts like a full disk.
   rlimit old{};
   const rlimit full{.rlim_cur = fs::file_size(test.run.events()) + 10, .rlim_max = RLIM_INFINITY};
   ASSERT_EQ(::prlimit(test.workers().back(), RLIMIT_FSIZE, &full, &old), 0);
