@@ -1,5 +1,7 @@
 # One target a folder. muster_library(NAME DEPS ...) takes every .cc of the calling folder but main.cc;
 # muster_binary(NAME DEPS ...) is that folder's main.cc. tests/tidy checks that includes follow the DEPS.
+# A large target may have rooms: ROOMS FOLDER or "FOLDER: OTHER...", where the files of a subfolder may include those of the rooms named behind the
+# colon. The target's own folder may include all of them, and they include nothing of it. They share one target, so that they share a PCH and unity files.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_program(CCACHE ccache)
@@ -97,8 +99,11 @@ function(muster_unity target)
 endfunction()
 
 function(muster_library name)
-  cmake_parse_arguments(arg "" "" "DEPS;PCH;ALONE" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  cmake_parse_arguments(arg "" "" "DEPS;PCH;ALONE;ROOMS" ${ARGN})
+  list(TRANSFORM arg_ROOMS REPLACE ":.*" "/*.cc" OUTPUT_VARIABLE rooms)
+  list(TRANSFORM rooms REPLACE "^([^/]+)$" "\\1/*.cc")
+  list(TRANSFORM rooms PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc ${rooms})
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
   if(sources)
     add_library(${name} STATIC ${sources})
