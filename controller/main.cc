@@ -19,7 +19,7 @@
 #include "controller/api/job_service.h"
 #include "controller/api/node_service.h"
 #include "controller/config.h"
-#include "controller/core/lost_end.h"
+#include "controller/core/journal_end/lost_end.h"
 #include "controller/dump.h"
 #include "controller/journal/sqlite_journal.h"
 #include "controller/links/hub.h"

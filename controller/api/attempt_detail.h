@@ -11,7 +11,7 @@
 
 #include <cstddef>
 
-#include "controller/core/ledger.h"
+#include "controller/core/model/ledger.h"
 #include "muster/v1/job.pb.h"
 
 namespace muster::controller {

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "controller/core/ledger.h"
+#include "controller/core/model/ledger.h"
 #include "muster/v1/job_service.pb.h"
 
 namespace muster::controller {

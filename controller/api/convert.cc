@@ -8,8 +8,8 @@
 #include "common/engine/engine.h"
 #include "controller/api/attempt_detail.h"
 #include "controller/api/bounded.h"
-#include "controller/core/checkpoints.h"
-#include "controller/core/last_step.h"
+#include "controller/core/recovery/checkpoints.h"
+#include "controller/core/recovery/last_step.h"
 
 namespace muster::controller {
 namespace {

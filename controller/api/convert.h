@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "controller/core/ledger.h"
-#include "controller/core/presence.h"
+#include "controller/core/model/ledger.h"
+#include "controller/core/model/presence.h"
 #include "muster/v1/job.pb.h"
 #include "muster/v1/job_service.pb.h"
 #include "muster/v1/node.pb.h"

@@ -4,8 +4,8 @@
 
 #include "controller/api/bounded.h"
 #include "controller/api/convert.h"
-#include "controller/core/checkpoints.h"
-#include "controller/core/text.h"
+#include "controller/core/model/text.h"
+#include "controller/core/recovery/checkpoints.h"
 #include "controller/shell/event_fields.h"
 
 namespace muster::controller {

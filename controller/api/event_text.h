@@ -3,7 +3,7 @@
 // Add types, never rename one: scripts wait for them.
 #pragma once
 
-#include "controller/core/ledger.h"
+#include "controller/core/model/ledger.h"
 #include "controller/journal/journal.h"
 #include "muster/v1/event.pb.h"
 

@@ -9,7 +9,7 @@
 
 #include "controller/api/chain_view.h"
 #include "controller/api/job_id.h"
-#include "controller/core/chains.h"
+#include "controller/core/chains/chains.h"
 
 namespace muster::controller {
 namespace {

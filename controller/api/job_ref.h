@@ -32,7 +32,7 @@
 #include <string>
 
 #include "common/base/error.h"
-#include "controller/core/ledger.h"
+#include "controller/core/model/ledger.h"
 
 namespace muster::controller {
 

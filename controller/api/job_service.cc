@@ -17,7 +17,7 @@
 #include "controller/api/job_page.h"
 #include "controller/api/last_loss.h"
 #include "controller/api/plan.h"
-#include "controller/core/chains.h"
+#include "controller/core/chains/chains.h"
 #include "controller/core/queue_why.h"
 #include "controller/core/submission_warnings.h"
 

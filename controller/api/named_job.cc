@@ -9,7 +9,7 @@
 #include "common/engine/engine.h"
 #include "controller/api/archive_read.h"
 #include "controller/api/job_ref.h"
-#include "controller/core/start_point.h"
+#include "controller/core/chains/start_point.h"
 
 namespace muster::controller {
 namespace {

@@ -17,10 +17,10 @@
 #include "controller/api/convert.h"
 #include "controller/api/resolve_chain.h"
 #include "controller/api/show_launch.h"
-#include "controller/core/predecessors.h"
-#include "controller/core/start_point.h"
+#include "controller/core/chains/predecessors.h"
+#include "controller/core/chains/start_point.h"
+#include "controller/core/placement/table_hosts.h"
 #include "controller/core/submission_warnings.h"
-#include "controller/core/table_hosts.h"
 #include "controller/launch/launch.h"
 
 namespace muster::controller {

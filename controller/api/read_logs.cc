@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "controller/api/archive_read.h"
-#include "controller/core/reported_time.h"
+#include "controller/core/recovery/reported_time.h"
 
 namespace muster::controller {
 

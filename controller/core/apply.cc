@@ -6,15 +6,15 @@
 
 #include "common/base/assert.h"
 #include "common/engine/named_dirs.h"
-#include "controller/core/chains.h"
-#include "controller/core/checkpoints.h"
+#include "controller/core/chains/chains.h"
+#include "controller/core/chains/predecessors.h"
+#include "controller/core/chains/start_point.h"
 #include "controller/core/core.h"
-#include "controller/core/lost_end.h"
-#include "controller/core/predecessors.h"
-#include "controller/core/queue.h"
-#include "controller/core/start_point.h"
-#include "controller/core/table_hosts.h"
-#include "controller/core/text.h"
+#include "controller/core/journal_end/lost_end.h"
+#include "controller/core/model/queue.h"
+#include "controller/core/model/text.h"
+#include "controller/core/placement/table_hosts.h"
+#include "controller/core/recovery/checkpoints.h"
 
 namespace muster::core {
 namespace {

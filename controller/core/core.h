@@ -22,52 +22,15 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "controller/core/event.h"
-#include "controller/core/input.h"
-#include "controller/core/ledger.h"
-#include "controller/core/presence.h"
+#include "controller/core/model/decision.h"
+#include "controller/core/model/event.h"
+#include "controller/core/model/input.h"
+#include "controller/core/model/ledger.h"
+#include "controller/core/model/limits.h"
+#include "controller/core/model/presence.h"
+#include "controller/core/placement/place.h"
 
 namespace muster::core {
-
-struct Limits {
-  std::uint32_t queued_jobs_max = 100'000;
-  std::uint16_t port_first = 20'000, port_last = 29'999;
-  // Without any message from a node; heartbeats come each second.
-  Duration silent_after = std::chrono::milliseconds(3'200);
-  // Added to orphan_grace before the fence trusts it.
-  Duration grace_margin = std::chrono::seconds(5);
-  // From the placement to NodeStarted of a connected node.
-  Duration start_timeout = std::chrono::seconds(60);
-  // After a start, nothing is placed until all known nodes were heard. The wait is at most this
-  // long.
-  Duration hear_first{};
-  // The verdict waits this long for exits on silent nodes.
-  Duration exit_bound = std::chrono::seconds(2);
-  // How long a finished job stays in the ledger; 0 in tests.
-  Duration archive_after = std::chrono::minutes(10);
-  Duration tombstone_keep = std::chrono::hours(24 * 7);
-  // If there are more, the oldest are dropped earlier. A tombstone takes about 1 KiB of memory. The
-  // number is enough for a job every 2.5 seconds during a week.
-  std::size_t tombstones_max = 250'000;
-  std::uint32_t attempts_without_progress_max = 5;
-  // The job avoids a node that could not start its part. It does so for this long after the first
-  // failure, and twice as long after each further failure in a row.
-  Duration start_pause = std::chrono::seconds(10), start_pause_max = std::chrono::minutes(5);
-  // This many starts of a job in a row may fail because of ports that muster chose. Later ones are
-  // charged.
-  std::uint32_t taken_ports_max = 8;
-  // Two equal failures in a row quarantine the checkpoint that both attempts resumed from, if they
-  // came within this many steps of it.
-  std::int64_t suspect_steps = 5;
-};
-
-struct Decision {
-  std::vector<EventBody> events;  // may be empty: already known
-  std::optional<Error> refusal;   // then events is empty
-  // For a submission: the job that it made, or the earlier job with the same request id.
-  std::optional<JobId> job;
-  bool repeated = false;
-};
 
 Decision decide(const Ledger& ledger, const Presence& presence, const Input& input, Now now,
                 const Limits& limits);
@@ -128,21 +91,5 @@ bool may_forget(const Ledger& ledger, const NodeName& node, const JobId& job, At
 // --- why a job waits, as a value -----------------------------------------------------------------
 std::vector<std::string> explain(const Ledger& ledger, const Presence& presence,
                                  const JobRecord& job, Now now, const Limits& limits);
-
-// Placement alone: all or nothing. decide (for a refusal), propose, explain and PlanJob use it.
-//
-// - `why` is set if the job does not fit now.
-// - `never` is set if the registered nodes could not hold the job even if they were idle. It is not
-//   set if no node is registered.
-// - `retry_at` is set if the job waits only for the pause of a node that could not start it.
-struct PlaceResult {
-  std::vector<PlacedNode> nodes;  // empty: does not fit
-  std::uint16_t master_port = 0;
-  std::string why;
-  bool never = false;
-  std::optional<BootTime> retry_at;
-};
-PlaceResult place(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now,
-                  const Limits& limits);
 
 }  // namespace muster::core

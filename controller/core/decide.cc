@@ -1,6 +1,6 @@
 #include "controller/core/decide.h"
 
-#include "controller/core/predecessors.h"
+#include "controller/core/chains/predecessors.h"
 
 namespace muster::core {
 

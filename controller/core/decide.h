@@ -23,9 +23,8 @@ Decision decide_one(const Deciding& in, const DeclareNodeDead& input);
 Decision decide_one(const Deciding& in, const RegisterNode& input);
 Decision decide_one(const Deciding& in, const ReportFact& input);
 Decision decide_one(const Deciding& in, const ReportLogsCollected& input);
-// predecessors.cc
-Decision decide_one(const Deciding& in, const ProposeSettle& input);
 // decide_proposal.cc
+Decision decide_one(const Deciding& in, const ProposeSettle& input);
 Decision decide_one(const Deciding& in, const ProposePlacement& input);
 Decision decide_one(const Deciding& in, const ProposeCheckpoint& input);
 Decision decide_one(const Deciding& in, const ProposeBreak& input);

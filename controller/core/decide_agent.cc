@@ -5,14 +5,14 @@
 #include <set>
 
 #include "common/base/utf8.h"
-#include "controller/core/checkpoints.h"
+#include "controller/core/chains/saved_before.h"
 #include "controller/core/decide.h"
-#include "controller/core/fence.h"
-#include "controller/core/lost_end.h"
-#include "controller/core/node_fit.h"
-#include "controller/core/reported_time.h"
-#include "controller/core/saved_before.h"
-#include "controller/core/text.h"
+#include "controller/core/journal_end/lost_end.h"
+#include "controller/core/model/text.h"
+#include "controller/core/placement/node_fit.h"
+#include "controller/core/recovery/checkpoints.h"
+#include "controller/core/recovery/fence.h"
+#include "controller/core/recovery/reported_time.h"
 
 namespace muster::core {
 namespace {

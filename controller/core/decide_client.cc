@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "controller/core/chains.h"
+#include "controller/core/chains/chains.h"
+#include "controller/core/chains/predecessors.h"
+#include "controller/core/chains/start_point.h"
 #include "controller/core/decide.h"
-#include "controller/core/predecessors.h"
-#include "controller/core/start_point.h"
 
 namespace muster::core {
 

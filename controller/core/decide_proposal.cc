@@ -2,18 +2,19 @@
 
 #include <algorithm>
 
-#include "controller/core/checkpoints.h"
+#include "controller/core/chains/predecessors.h"
+#include "controller/core/chains/saved_before.h"
 #include "controller/core/decide.h"
-#include "controller/core/fence.h"
-#include "controller/core/last_step.h"
-#include "controller/core/lost_end.h"
-#include "controller/core/notes.h"
-#include "controller/core/placed_table.h"
-#include "controller/core/rank_files.h"
-#include "controller/core/saved_before.h"
-#include "controller/core/spec_view.h"
-#include "controller/core/start_failures.h"
-#include "controller/core/verdict.h"
+#include "controller/core/journal_end/lost_end.h"
+#include "controller/core/model/spec_view.h"
+#include "controller/core/placement/placed_table.h"
+#include "controller/core/placement/rank_files.h"
+#include "controller/core/recovery/checkpoints.h"
+#include "controller/core/recovery/fence.h"
+#include "controller/core/recovery/last_step.h"
+#include "controller/core/recovery/notes.h"
+#include "controller/core/recovery/start_failures.h"
+#include "controller/core/recovery/verdict.h"
 
 namespace muster::core {
 namespace {
@@ -298,6 +299,10 @@ Decision decide_one(const Deciding& in, const ProposeArchive& input) {
 Decision decide_one(const Deciding& in, const ProposeDropTombstone& input) {
   if (!in.ledger.tombstones.contains(input.job)) return nothing();
   return accept(TombstoneDropped{.job = input.job});
+}
+
+Decision decide_one(const Deciding& in, const ProposeSettle& input) {
+  return settle(in.ledger, input.predecessor);
 }
 
 }  // namespace muster::core

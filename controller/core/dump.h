@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "controller/core/ledger.h"
+#include "controller/core/model/ledger.h"
 
 namespace muster::core {
 

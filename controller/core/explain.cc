@@ -3,14 +3,14 @@
 
 #include <algorithm>
 
-#include "controller/core/checkpoints.h"
+#include "controller/core/chains/predecessors.h"
 #include "controller/core/core.h"
-#include "controller/core/fence.h"
-#include "controller/core/lost_end.h"
-#include "controller/core/predecessors.h"
-#include "controller/core/queue.h"
-#include "controller/core/spec_view.h"
-#include "controller/core/text.h"
+#include "controller/core/journal_end/lost_end.h"
+#include "controller/core/model/spec_view.h"
+#include "controller/core/model/text.h"
+#include "controller/core/placement/fitting_jobs.h"
+#include "controller/core/recovery/checkpoints.h"
+#include "controller/core/recovery/fence.h"
 
 namespace muster::core {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "controller/core/job_phase.h"
+#include "controller/core/model/job_phase.h"
 
 namespace muster::core {
 namespace {
@@ -52,7 +52,7 @@ std::string_view cause(JobStep step) {
 std::string lifecycle_page() {
   std::string page =
       "# The life of a job\n\n"
-      "Generated from `kJobMoves` in `controller/core/job_phase.h`; a test compares the two. "
+      "Generated from `kJobMoves` in `controller/core/model/job_phase.h`; a test compares the two. "
       "`MUSTER_REWRITE=1 unit_controller_core` writes it anew.\n\n"
       "| Phase | What it means |\n|---|---|\n";
   for (const JobPhase phase : kJobPhases)

@@ -3,9 +3,9 @@
 
 #include "common/base/controls.h"
 #include "common/base/utf8.h"
-#include "controller/core/checkpoints.h"
-#include "controller/core/lost_end.h"
-#include "controller/core/notes.h"
+#include "controller/core/journal_end/lost_end.h"
+#include "controller/core/recovery/checkpoints.h"
+#include "controller/core/recovery/notes.h"
 
 namespace muster::core {
 namespace {

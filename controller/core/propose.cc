@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
-#include "controller/core/checkpoints.h"
-#include "controller/core/fence.h"
-#include "controller/core/lost_end.h"
-#include "controller/core/notes.h"
-#include "controller/core/placing.h"
-#include "controller/core/queue.h"
-#include "controller/core/spec_view.h"
-#include "controller/core/text.h"
+#include "controller/core/journal_end/lost_end.h"
+#include "controller/core/model/spec_view.h"
+#include "controller/core/model/text.h"
+#include "controller/core/placement/fitting_jobs.h"
+#include "controller/core/placement/placing.h"
+#include "controller/core/recovery/checkpoints.h"
+#include "controller/core/recovery/fence.h"
+#include "controller/core/recovery/notes.h"
 
 namespace muster::core {
 namespace {

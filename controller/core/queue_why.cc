@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "controller/core/lost_end.h"
-#include "controller/core/predecessors.h"
-#include "controller/core/queue.h"
+#include "controller/core/chains/predecessors.h"
+#include "controller/core/journal_end/lost_end.h"
+#include "controller/core/placement/fitting_jobs.h"
 
 namespace muster::core {
 namespace {

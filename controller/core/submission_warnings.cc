@@ -5,8 +5,8 @@
 #include <set>
 
 #include "common/engine/named_dirs.h"
-#include "controller/core/saved_before.h"
-#include "controller/core/spec_view.h"
+#include "controller/core/chains/saved_before.h"
+#include "controller/core/model/spec_view.h"
 
 namespace muster::core {
 namespace {

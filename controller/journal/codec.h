@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "common/base/error.h"
-#include "controller/core/event.h"
+#include "controller/core/model/event.h"
 
 namespace muster::journal {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "controller/core/event.h"
+#include "controller/core/model/event.h"
 
 namespace muster::journal {
 

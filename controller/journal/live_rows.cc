@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "controller/core/lost_end.h"
+#include "controller/core/journal_end/lost_end.h"
 #include "controller/journal/codec.h"
 
 namespace muster::journal {

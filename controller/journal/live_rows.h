@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "controller/core/event.h"
+#include "controller/core/model/event.h"
 
 namespace muster::journal {
 

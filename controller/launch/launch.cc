@@ -7,10 +7,10 @@
 #include "common/engine/host_network.h"
 #include "common/engine/ranktable/table_text.h"
 #include "common/engine/start.h"
-#include "controller/core/lost_end.h"
-#include "controller/core/placed_table.h"
-#include "controller/core/spec_view.h"
-#include "controller/core/start_point.h"
+#include "controller/core/chains/start_point.h"
+#include "controller/core/journal_end/lost_end.h"
+#include "controller/core/model/spec_view.h"
+#include "controller/core/placement/placed_table.h"
 #include "controller/launch/bounds.h"
 
 namespace muster::controller {

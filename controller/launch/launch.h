@@ -11,7 +11,7 @@
 
 #include "common/base/error.h"
 #include "common/engine/engine.h"
-#include "controller/core/ledger.h"
+#include "controller/core/model/ledger.h"
 
 namespace muster::controller {
 

@@ -21,8 +21,8 @@
 #include <string>
 #include <vector>
 
-#include "controller/core/event.h"
-#include "controller/core/ledger.h"
+#include "controller/core/model/event.h"
+#include "controller/core/model/ledger.h"
 #include "muster/v1/agent_service.pb.h"
 
 namespace muster::controller {

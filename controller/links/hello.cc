@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "controller/core/lost_end.h"
+#include "controller/core/journal_end/lost_end.h"
 
 namespace muster::controller {
 namespace {

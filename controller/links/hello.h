@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "controller/core/ledger.h"
+#include "controller/core/model/ledger.h"
 #include "muster/v1/agent_service.pb.h"
 
 namespace muster::controller {

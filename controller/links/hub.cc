@@ -9,7 +9,7 @@
 #include "common/engine/fetches.h"
 #include "common/log/log.h"
 #include "common/rpc/status.h"
-#include "controller/core/reported_time.h"
+#include "controller/core/recovery/reported_time.h"
 #include "controller/launch/launch.h"
 
 namespace muster::controller {

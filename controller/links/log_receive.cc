@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "common/base/time.h"
-#include "controller/core/reported_time.h"
+#include "controller/core/recovery/reported_time.h"
 #include "controller/links/log_stream.h"
 
 namespace muster::links {

@@ -3,7 +3,7 @@
 
 #include <variant>
 
-#include "controller/core/event.h"
+#include "controller/core/model/event.h"
 
 namespace muster::controller {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "controller/core/checkpoints.h"
+#include "controller/core/recovery/checkpoints.h"
 #include "controller/shell/event_fields.h"
 
 namespace muster::controller {

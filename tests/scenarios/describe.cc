@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "controller/core/text.h"
+#include "controller/core/model/text.h"
 
 namespace muster::scenarios {
 namespace {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "controller/core/dump.h"
-#include "controller/core/lost_end.h"
+#include "controller/core/journal_end/lost_end.h"
 #include "controller/journal/live_rows.h"
 #include "tests/scenarios/describe.h"
 

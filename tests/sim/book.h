@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/core/event.h"
+#include "controller/core/model/event.h"
 #include "tests/sim/machine.h"
 
 namespace muster::sim {

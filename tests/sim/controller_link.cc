@@ -1,8 +1,8 @@
 // The second half of ControllerModel: the connections to agents, and the mutants that break them.
 #include <fmt/format.h>
 
-#include "controller/core/lost_end.h"
-#include "controller/core/spec_view.h"
+#include "controller/core/journal_end/lost_end.h"
+#include "controller/core/model/spec_view.h"
 #include "tests/sim/agent_model.h"
 #include "tests/sim/controller_model.h"
 #include "tests/sim/world.h"

@@ -4,7 +4,7 @@
 
 #include "common/base/assert.h"
 #include "controller/core/dump.h"
-#include "controller/core/lost_end.h"
+#include "controller/core/journal_end/lost_end.h"
 #include "controller/journal/codec.h"
 #include "tests/sim/agent_model.h"
 #include "tests/sim/event_text.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "controller/core/job_phase.h"
+#include "controller/core/model/job_phase.h"
 
 namespace muster::sim {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "controller/core/text.h"
+#include "controller/core/model/text.h"
 
 namespace muster::sim {
 namespace {

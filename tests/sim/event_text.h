@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "controller/core/event.h"
+#include "controller/core/model/event.h"
 
 namespace muster::sim {
 std::string text_of(const core::EventBody& body);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "controller/core/spec_view.h"
+#include "controller/core/model/spec_view.h"
 #include "tests/sim/invariant.h"
 #include "tests/sim/world.h"
 

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "controller/api/event_text.h"
-#include "controller/core/lost_end.h"
+#include "controller/core/journal_end/lost_end.h"
 #include "controller/journal/memory_journal.h"
 
 namespace muster::controller {

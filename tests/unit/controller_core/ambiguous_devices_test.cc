@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "common/engine/ranktable/cards.h"
-#include "controller/core/node_fit.h"
+#include "controller/core/placement/node_fit.h"
 #include "tests/unit/controller_core/small_world.h"
 
 namespace muster::core {

@@ -2,9 +2,9 @@
 // for a rank table, super-pods.
 #include <gmock/gmock.h>
 
-#include "controller/core/card_choice.h"
-#include "controller/core/placed_table.h"
-#include "controller/core/placing.h"
+#include "controller/core/placement/card_choice.h"
+#include "controller/core/placement/placed_table.h"
+#include "controller/core/placement/placing.h"
 #include "tests/unit/controller_core/small_world.h"
 
 namespace muster::core {

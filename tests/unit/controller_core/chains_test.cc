@@ -1,6 +1,6 @@
 // Chains: accepted all or none, named, cancelled as one, and remembered as long as any of their
 // jobs is.
-#include "controller/core/chains.h"
+#include "controller/core/chains/chains.h"
 
 #include <gmock/gmock.h>
 

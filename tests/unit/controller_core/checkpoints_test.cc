@@ -1,9 +1,9 @@
 // When a checkpoint is quarantined; tests/scenarios/27 has the cases.
-#include "controller/core/checkpoints.h"
+#include "controller/core/recovery/checkpoints.h"
 
 #include <gtest/gtest.h>
 
-#include "controller/core/text.h"
+#include "controller/core/model/text.h"
 #include "tests/unit/controller_core/small_world.h"
 
 namespace muster::core {

@@ -1,4 +1,4 @@
-#include "controller/core/device_health.h"
+#include "controller/core/placement/device_health.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "controller/core/last_step.h"
+#include "controller/core/recovery/last_step.h"
 
 #include <gmock/gmock.h>
 

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "controller/core/job_phase.h"
+#include "controller/core/model/job_phase.h"
 #include "tests/support/checkout.h"
 
 namespace muster::core {

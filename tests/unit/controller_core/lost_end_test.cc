@@ -1,6 +1,6 @@
 // The journal's end was lost, and the loss accepted: attempts that it named may run, and their
 // numbers are used. Scenarios 34, 38 and 39 have the cases.
-#include "controller/core/lost_end.h"
+#include "controller/core/journal_end/lost_end.h"
 
 #include <gmock/gmock.h>
 

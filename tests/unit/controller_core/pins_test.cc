@@ -5,9 +5,10 @@
 
 #include "common/digest/sha256.h"
 #include "common/engine/ranktable/table_text.h"
-#include "controller/core/placed_table.h"
-#include "controller/core/placing.h"
-#include "controller/core/spec_view.h"
+#include "controller/core/model/requirements.h"
+#include "controller/core/model/spec_view.h"
+#include "controller/core/placement/placed_table.h"
+#include "controller/core/placement/placing.h"
 #include "tests/unit/controller_core/small_world.h"
 
 namespace muster::core {

@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "controller/core/placing.h"
+#include "controller/core/placement/placing.h"
 #include "tests/unit/controller_core/small_world.h"
 
 namespace muster::core {

@@ -1,4 +1,4 @@
-#include "controller/core/pod_plan.h"
+#include "controller/core/placement/pod_plan.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Jobs that wait for others: what each end means for the jobs that wait, what is left of a cut
 // journal, and what a long chain costs.
-#include "controller/core/predecessors.h"
+#include "controller/core/chains/predecessors.h"
 
 #include <chrono>
 

@@ -1,4 +1,4 @@
-#include "controller/core/rank_files.h"
+#include "controller/core/placement/rank_files.h"
 
 #include <gtest/gtest.h>
 

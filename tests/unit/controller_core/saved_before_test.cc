@@ -2,11 +2,11 @@
 // counted as resume points, and the training silently continued without its optimizer. And "train
 // with --save ./ckpt, then continue with --load ./ckpt" silently began with random weights, because
 // muster had redirected the first directory.
-#include "controller/core/saved_before.h"
+#include "controller/core/chains/saved_before.h"
 
 #include <gmock/gmock.h>
 
-#include "controller/core/checkpoints.h"
+#include "controller/core/recovery/checkpoints.h"
 #include "tests/unit/controller_core/small_world.h"
 
 namespace muster::core {

@@ -1,8 +1,8 @@
-#include "controller/core/start_failures.h"
+#include "controller/core/recovery/start_failures.h"
 
 #include <gmock/gmock.h>
 
-#include "controller/core/text.h"
+#include "controller/core/model/text.h"
 #include "tests/unit/controller_core/small_world.h"
 
 namespace muster::core {

@@ -1,12 +1,12 @@
 // A job's start point: known from its submission or from the end of a stage, second to every
 // checkpoint of the job itself, and never counted as one of these.
-#include "controller/core/start_point.h"
+#include "controller/core/chains/start_point.h"
 
 #include <gmock/gmock.h>
 
-#include "controller/core/checkpoints.h"
-#include "controller/core/last_step.h"
-#include "controller/core/verdict.h"
+#include "controller/core/recovery/checkpoints.h"
+#include "controller/core/recovery/last_step.h"
+#include "controller/core/recovery/verdict.h"
 #include "tests/unit/controller_core/chain_world.h"
 
 namespace muster::core {

@@ -1,9 +1,10 @@
 // resources.rank_table: a table of the user fixes nodes, devices and the order of ranks.
-#include "controller/core/table_hosts.h"
+#include "controller/core/placement/table_hosts.h"
 
 #include <gmock/gmock.h>
 
-#include "controller/core/placing.h"
+#include "controller/core/model/requirements.h"
+#include "controller/core/placement/placing.h"
 #include "tests/unit/controller_core/small_world.h"
 
 namespace muster::core {

@@ -2,7 +2,7 @@
 // what is reported to its user.
 #include <gmock/gmock.h>
 
-#include "controller/core/start_failures.h"
+#include "controller/core/recovery/start_failures.h"
 #include "tests/unit/controller_core/small_world.h"
 
 namespace muster::core {

@@ -2,8 +2,8 @@
 // lost its records; tests/scenarios/69 and 70 have the cases.
 #include <gmock/gmock.h>
 
-#include "controller/core/checkpoints.h"
-#include "controller/core/lost_end.h"
+#include "controller/core/journal_end/lost_end.h"
+#include "controller/core/recovery/checkpoints.h"
 #include "tests/unit/controller_core/chain_world.h"
 
 namespace muster::core {

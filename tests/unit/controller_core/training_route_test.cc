@@ -1,10 +1,10 @@
 // Where a job's ranks meet when its spec names no interface: rank 0's address, and every other
 // node's interface and address, by its routes.
-#include "controller/core/training_route.h"
+#include "controller/core/placement/training_route.h"
 
 #include <gmock/gmock.h>
 
-#include "controller/core/placing.h"
+#include "controller/core/placement/placing.h"
 #include "tests/unit/controller_core/small_world.h"
 
 namespace muster::core {

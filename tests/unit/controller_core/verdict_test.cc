@@ -1,4 +1,4 @@
-#include "controller/core/verdict.h"
+#include "controller/core/recovery/verdict.h"
 
 #include <gmock/gmock.h>
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "controller/core/lost_end.h"
+#include "controller/core/journal_end/lost_end.h"
 #include "controller/links/hub.h"
 
 namespace muster::controller {

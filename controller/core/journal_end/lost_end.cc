@@ -1,0 +1,68 @@
+#include "controller/core/journal_end/lost_end.h"
+
+#include <algorithm>
+
+#include "controller/core/model/spec_view.h"
+#include "controller/core/recovery/start_failures.h"
+
+namespace muster::core {
+
+AttemptNo next_attempt(const JobRecord& job, const Presence& presence) {
+  std::uint32_t last = job.attempts.empty() ? 0 : job.attempts.back().number.value;
+  last += job.attempts_lost;
+  if (const auto reported = presence.numbers_reported.find(job.id);
+      reported != presence.numbers_reported.end())
+    last = std::max(last, reported->second.value);
+  return AttemptNo(last + 1);
+}
+
+bool scans_first(const JobRecord& job, const AttemptRecord& attempt) {
+  if (!resumes(job.spec)) return false;
+  bool left_out = false;
+  std::uint32_t before = 0;
+  for (const AttemptRecord& one : job.attempts) {
+    left_out = left_out || one.number.value > before + 1;
+    if (one.number == attempt.number) break;
+    const auto scanned = [](const NodePart& part) {
+      return !part.idle() &&
+             (part.started || (part.start_failed && found_newer(*part.start_failed)));
+    };
+    if (std::ranges::any_of(one.parts, scanned)) left_out = false;
+    before = one.number.value;
+  }
+  return left_out;
+}
+
+std::optional<Unheard> unheard_since_start(const Ledger& ledger, const Presence& presence,
+                                           const JobRecord& job, Now now, const Limits& limits) {
+  const Duration wait =
+      job.attempts_lost == 0
+          ? limits.hear_first
+          : std::max(limits.hear_first, outlives_contact(job.spec) + limits.grace_margin);
+  Unheard unheard{.nodes = {}, .until = presence.listening_since + wait};
+  if (now.boot >= unheard.until) return std::nullopt;
+  for (const auto& [name, node] : ledger.nodes) {
+    const auto seen = presence.nodes.find(name);
+    if (!node.dead && (seen == presence.nodes.end() || !seen->second.heard))
+      unheard.nodes.push_back(name);
+  }
+  if (unheard.nodes.empty()) return std::nullopt;
+  return unheard;
+}
+
+bool believable_reach(const AgentReach& reported, const Reach& reach) {
+  return reported.epoch.value <= reach.epoch.value + kReachBeyondMost &&
+         reported.acked.value <= reach.last.value + kReachBeyondMost;
+}
+
+// Epochs are used once. An agent that has seen this epoch has either been connected to this
+// incarnation, or another incarnation started from the same copy. For an earlier epoch, everything
+// that was acknowledged was in the journal when this incarnation began. The journal's growth since
+// then explains nothing.
+bool reaches_beyond(const AgentReach& reported, const Reach& reach) {
+  if (reported.epoch > reach.epoch || (reported.epoch == reach.epoch && !reported.welcomed))
+    return true;
+  return reported.acked > (reported.epoch == reach.epoch ? reach.last : reach.loaded);
+}
+
+}  // namespace muster::core

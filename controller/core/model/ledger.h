@@ -1,0 +1,231 @@
+// The Ledger holds the durable facts as plain values, rebuilt only by folding the journal through
+// apply(). The Shell owns it. Only the shell's strand uses it; other strands get copies.
+//
+// Nothing here is visible to others before its events are durable.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "controller/core/model/event.h"
+#include "controller/core/model/job_phase.h"
+
+namespace muster::core {
+
+struct OwnTable;  // table_hosts.h
+
+struct NodeRecord {
+  NodeName name;
+  InstanceId instance;
+  BootId boot_id;
+  v1::Inventory inventory;
+  std::string version;
+  bool dead = false;
+  WallTime registered_at{};
+};
+
+inline constexpr std::size_t kAuxiliariesMax = 16;  // of a part; no engine has more than two
+inline constexpr std::size_t kAuxiliaryNameMax = 64;
+
+// One node's part of one attempt.
+struct NodePart {
+  PlacedNode placed;
+  bool started = false;
+  std::optional<NodeStartFailed> start_failed;
+  bool swept = false;
+  std::string swept_reason;
+  bool logs_collected = false;
+  std::map<RankNo, RankExited> exits;  // of this node's ranks
+  // Processes that ended badly before a stop was requested; at most kAuxiliariesMax.
+  std::map<std::string, AuxiliaryExited> auxiliaries;
+  std::vector<std::uint64_t> pids;  // by local rank
+  v1::NodeResolved resolved;        // what the node added to the plan
+
+  // A node of a `launch.per: once` job that lends its devices and runs nothing. It gets no orders,
+  // and it is free when the other nodes are swept.
+  [[nodiscard]] bool idle() const { return placed.rank_count == 0; }
+  [[nodiscard]] bool closed() const { return swept && logs_collected; }
+};
+
+// It ended with status 0, and muster had not asked it to stop.
+inline bool ended_well(const RankExited& exit) {
+  return exit.code == 0 && exit.signal == 0 && !exit.lost && !exit.oom && !exit.stop_requested;
+}
+
+enum class AttemptState : std::uint8_t { Live, Stopping, Ended };
+
+struct AttemptRecord {
+  AttemptNo number;
+  AttemptState state = AttemptState::Live;
+  std::vector<NodePart> parts;  // rank order
+  std::uint16_t master_port = 0;
+  std::optional<ResumePoint> resume;
+  std::string table_sha256;        // of the rank table; empty: no table
+  std::vector<SavedBefore> saved;  // as in AttemptPlaced
+  WallTime placed_at{};
+  std::optional<WallTime> running_at, first_step_at, broke_at, ended_at, caught_up_at;
+  std::optional<WallTime> fault_time;   // as in AttemptBroke
+  std::optional<WallTime> detected_at;  // when the first message about the fault arrived
+  // When the last rank's exit arrived. From then on the evidence for the verdict is complete.
+  std::optional<WallTime> exits_known_at;
+  std::string broke_cause;
+  std::optional<std::int64_t> first_step;
+  std::optional<ScriptLaunched> script_launch;
+  std::optional<Verdict> verdict;
+  bool charged = false;
+  std::int64_t best_step = -1;
+  std::map<Note, AttemptNoted> notes;
+  std::string fence;  // the rule that let the next attempt start
+  bool completed = false;
+  bool cancelled = false;  // broken by a cancel, not by a fault
+  // apply() alone computes these, so that a fact of a gang with thousands of ranks needs no loop
+  // over it.
+  std::map<NodeName, std::size_t> part_index;
+  std::size_t parts_started = 0, parts_swept = 0;
+  std::int64_t best_saved = -1;  // highest step of its checkpoints
+  std::uint32_t ranks_well = 0, ranks_exited = 0;
+
+  [[nodiscard]] std::uint32_t world_size() const;
+  [[nodiscard]] bool all_swept() const { return parts_swept == parts.size(); }
+  // When the verdict was settled: at the last rank's exit, or at the end of the attempt without it.
+  // Nothing: not yet, or the attempt did not break.
+  [[nodiscard]] std::optional<WallTime> decided_at() const;
+  [[nodiscard]] NodePart* part(const NodeName& node);
+  [[nodiscard]] const NodePart* part(const NodeName& node) const;
+  // The part that runs the rank; nullptr: none.
+  [[nodiscard]] const NodePart* part_of(RankNo rank) const;
+};
+
+inline constexpr std::size_t kCheckpointsMax = 1'024;  // of a job
+
+struct CheckpointRecord {
+  AttemptNo attempt;
+  std::int64_t step = 0;
+  std::string path;
+  std::uint64_t bytes = 0;
+  std::uint32_t shards = 0;
+  WallTime at{};
+  bool quarantined = false;
+  bool weights_alone = false;  // the reason why it is quarantined
+};
+
+struct JobRecord {
+  JobId id;
+  RequestId request_id;
+  v1::JobSpec spec;  // immutable
+  std::string spec_hash;
+  JobPhase phase = JobPhase::Queued;
+  WallTime submitted_at{};
+  std::optional<WallTime> ended_at;
+  bool cancel_requested = false;
+  std::string cancel_reason;
+  // By number, from 1. Without gaps, unless the journal's end was lost (lost_end.h).
+  std::vector<AttemptRecord> attempts;
+  // At most this many attempts were placed after the last one here, in a lost end of the journal.
+  // 0: none was lost.
+  std::uint32_t attempts_lost = 0;
+  // In order of acceptance: the latest kCheckpointsMax, and always the one to resume from.
+  std::vector<CheckpointRecord> checkpoints;
+  std::optional<Verdict> verdict;  // final
+  std::int64_t best_step = -1;     // over all ended attempts
+  std::uint32_t attempts_without_progress = 0;
+  JournalIndex last_index;  // of its last event
+  // Derived: the parts of all attempts that are not swept, or whose logs are not all at the
+  // controller.
+  std::size_t open_parts = 0;
+  std::int64_t queue_place = 0;  // derived, while queued: the smaller place is ahead
+  // Derived: the checkpoint that spec.start names, once it is known. It is known from the
+  // submission on, or from the end of the stage that spec.start names.
+  std::optional<ResumePoint> start;
+  // Derived: where the files of the jobs are that it waited for (checkpoint.storage: local).
+  std::map<JobId, OwnedShards> owned;
+  // Derived, while queued: the jobs of spec.schedule.after that have not succeeded yet.
+  std::set<JobId> waits_for;
+  std::shared_ptr<const OwnTable> own_table;  // derived: the spec's resources.rank_table, read once
+
+  [[nodiscard]] AttemptRecord* current() { return attempts.empty() ? nullptr : &attempts.back(); }
+  [[nodiscard]] const AttemptRecord* current() const {
+    return attempts.empty() ? nullptr : &attempts.back();
+  }
+  // Nullptr: it is the first.
+  [[nodiscard]] const AttemptRecord* before(const AttemptRecord& attempt) const;
+  [[nodiscard]] AttemptRecord* attempt(AttemptNo number);
+  [[nodiscard]] const AttemptRecord* attempt(AttemptNo number) const;
+};
+
+// What is left of an archived job. It is enough to keep names, ids and request ids unique.
+struct Tombstone {
+  JobId id;
+  std::string name;
+  RequestId request_id;
+  JobPhase phase = JobPhase::Succeeded;
+  WallTime ended_at{};
+  JobId chain = {};  // for a stage: spec.stage's
+  std::string chain_name = {};
+  std::vector<SavedBefore> saved = {};
+};
+
+using AttemptKey = std::pair<JobId, AttemptNo>;
+
+// The attempts that a node is concerned with.
+struct NodeParts {
+  std::set<AttemptKey> unswept;   // these have orders: Run or Stop
+  std::set<AttemptKey> open;      // not swept, or logs not all at the controller
+  std::deque<AttemptKey> closed;  // newest last, at most kForgetListMax: these get Forget
+};
+inline constexpr std::size_t kForgetListMax = 128;
+
+struct Ledger {
+  ClusterId cluster;
+  Epoch epoch;
+  std::string version;
+  JournalIndex index;  // of the last event that was folded
+  std::map<NodeName, NodeRecord> nodes;
+  std::map<JobId, JobRecord> jobs;  // live ones, and finished ones that are not archived yet
+  std::map<JobId, Tombstone> tombstones;
+  // apply() alone computes the members below, so that lookups are cheap. The journal does not hold
+  // them.
+  std::unordered_map<RequestId, JobId> request_ids;  // of jobs and tombstones
+  std::unordered_map<std::string, JobId> live_names;
+  // Queued jobs by queue_place: first in, first out. A job that returns goes to the front.
+  std::map<std::int64_t, JobId> queue;
+  // The queued jobs that wait for no other job, by what they require of nodes (queue.h), each line
+  // by queue_place. Whether the registered nodes could hold a job is one check for a whole line.
+  std::map<std::string, std::map<std::int64_t, JobId>> queue_lines;
+  // Which jobs wait for which (predecessors.h). The key is the job that is waited for.
+  std::map<JobId, std::set<JobId>> dependents;
+  // Chains (chains.h), of jobs and tombstones: the jobs of each chain in order, by the chain's id,
+  // and the newest chain of each name.
+  std::map<JobId, std::vector<JobId>> chains;
+  std::unordered_map<std::string, JobId> chain_names;
+  // All chains, by name.
+  std::set<std::pair<std::string, JobId>> chains_named;
+  // The keys of `dependents` that have ended or do not exist.
+  std::set<JobId> unsettled;
+  // Reserved until the attempt has ended and the node is swept.
+  std::map<NodeName, std::map<std::uint32_t, std::pair<JobId, AttemptNo>>> device_holders;
+  // (address, master port) -> its attempt, until the attempt has ended and rank 0's node is swept.
+  std::map<std::pair<std::string, std::uint16_t>, AttemptKey> ports_reserved;
+  // Address -> the port that was given last. A hint: the next search starts behind it.
+  std::map<std::string, std::uint16_t> port_cursor;
+  // Launching, Running, Draining, Completing: the only jobs that propose() must visit.
+  std::set<JobId> live;
+  std::set<AttemptKey> lingering;  // ended, but not swept everywhere
+  std::map<NodeName, NodeParts> node_parts;
+  std::set<NodeName> dead_nodes;
+  std::set<std::pair<WallTime, JobId>> archivable;  // final, every part closed; by the end
+  std::set<std::pair<WallTime, JobId>> tombstone_ages;
+  // Jobs and tombstones whose scripts named a save directory (saved_before.h).
+  std::set<JobId> savers;
+};
+
+}  // namespace muster::core

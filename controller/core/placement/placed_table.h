@@ -1,0 +1,20 @@
+// Turns a placement into the form of common/engine, and into the rank table that follows from it
+// alone. Pure.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "common/engine/engine.h"
+#include "controller/core/model/event.h"
+
+namespace muster::core {
+
+engine::NodeSlot slot_of(const PlacedNode& placed);
+
+// The content hash of the launch's rank table, to be pinned with the placement. Empty: the launch
+// has no table, or these nodes allow none. In the latter case the launch fails with a sentence.
+std::string table_sha256(const v1::JobSpec& spec, AttemptNo attempt,
+                         std::span<const PlacedNode> nodes);
+
+}  // namespace muster::core

@@ -1,0 +1,28 @@
+#include "controller/core/placement/rank_files.h"
+
+#include <fmt/format.h>
+
+namespace muster::core {
+
+std::string rank_file_missing(const JobRecord& job, const AttemptRecord& attempt) {
+  constexpr std::string_view kRank = "${rank}", kSaveDir = "${save.dir}/";
+  for (const NodePart& part : attempt.parts) {
+    for (const auto& [rank, exit] : part.exits) {
+      if (exit.success_seen) continue;
+      std::string file = job.spec.success().rank_file();
+      for (std::size_t at = file.find(kRank); at != std::string::npos; at = file.find(kRank))
+        file.replace(at, kRank.size(), std::to_string(rank.value));
+      const bool saved = file.starts_with(kSaveDir);  // that directory is not known here
+      return fmt::format(
+          "every rank ended with status 0, but rank {} on node '{}' has not written '{}'{}",
+          rank.value, part.placed.node.str(), saved ? file.substr(kSaveDir.size()) : file,
+          saved ? fmt::format(
+                      " below its save directory (MUSTER_SAVE_DIR of `muster env {} --rank {}`)",
+                      job.spec.name(), rank.value)
+                : "");
+    }
+  }
+  return {};
+}
+
+}  // namespace muster::core
