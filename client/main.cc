@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
-#include "client/commands/commands.h"
-#include "client/commands/out.h"
-#include "client/commands/usage.h"
+#include "client/commands/call/commands.h"
+#include "client/commands/call/out.h"
+#include "client/commands/call/usage.h"
 #include "client/import/stand_in.h"
 #include "common/base/version.h"
 

@@ -1,5 +1,5 @@
 // A LiveView formats what `muster run` and `muster watch` draw on a terminal: a block of a few
-// lines that is redrawn in place. The Follower of client/commands/follow.cc owns one. It only
+// lines that is redrawn in place. The Follower of client/commands/follow/follow.cc owns one. It only
 // formats values, on that command's thread; the command owns the terminal, the clock and the
 // streams.
 //

@@ -1,5 +1,5 @@
 // PrintedReasons shortens repeated reasons in printed text. The Follower of
-// client/commands/follow.cc owns one. One thread.
+// client/commands/follow/follow.cc owns one. One thread.
 //
 // A long reason that is also in the last line with a reason becomes "as above". Without this, one
 // missing program was reported six times in a dozen rows, each time with its whole PATH. If two

@@ -1,4 +1,4 @@
-#include "client/commands/follow_chain.h"
+#include "client/commands/follow/follow_chain.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // `muster ps` of a cluster with a thousand finished jobs: which of them it shows, and in which
 // order. Regression: labels were "for people and filters", but no filter used them.
-#include "client/commands/job_filter.h"
+#include "client/commands/job/job_filter.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "client/commands/line_cutter.h"
+#include "client/commands/follow/line_cutter.h"
 
 #include <gtest/gtest.h>
 

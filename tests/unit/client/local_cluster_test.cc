@@ -1,4 +1,4 @@
-#include "client/commands/local_cluster.h"
+#include "client/commands/local/local_cluster.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -7,7 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "client/commands/local_paths.h"
+#include "client/commands/call/local_paths.h"
 #include "common/io/file.h"
 #include "common/process/identity.h"
 #include "common/process/spawn.h"

@@ -1,4 +1,4 @@
-#include "client/commands/options.h"
+#include "client/commands/call/options.h"
 
 #include <gtest/gtest.h>
 

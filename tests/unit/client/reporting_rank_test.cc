@@ -1,4 +1,4 @@
-#include "client/commands/reporting_rank.h"
+#include "client/commands/follow/reporting_rank.h"
 
 #include <gtest/gtest.h>
 

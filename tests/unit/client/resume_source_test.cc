@@ -1,6 +1,6 @@
 // What `muster resume` begins with: which checkpoint it uses, what it prints where there is none,
 // and the name of the new job.
-#include "client/commands/resume_source.h"
+#include "client/commands/job/resume_source.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

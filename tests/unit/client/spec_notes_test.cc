@@ -1,7 +1,7 @@
 // What `run`, `plan` and `validate` print about a sound spec that may not be what its user meant.
 // Regression: `devices: [0,4]`, as a tutorial wrote it for cards 0 to 3, trained on two cards; and
 // every node had to find out that a script did not exist.
-#include "client/commands/spec_notes.h"
+#include "client/commands/job/spec_notes.h"
 
 #include <gmock/gmock.h>
 #include <cstdlib>

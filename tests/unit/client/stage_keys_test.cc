@@ -1,4 +1,4 @@
-#include "client/commands/stage_keys.h"
+#include "client/commands/chain/stage_keys.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,8 +5,8 @@
 #include <mutex>
 #include <vector>
 
-#include "client/commands/interrupt.h"
-#include "client/commands/submit.h"
+#include "client/commands/call/interrupt.h"
+#include "client/commands/job/submit.h"
 
 namespace muster::client {
 namespace {

@@ -9,8 +9,8 @@
 #include <memory>
 #include <thread>
 
-#include "client/commands/interrupt.h"
-#include "client/commands/news_queue.h"
+#include "client/commands/call/interrupt.h"
+#include "client/commands/follow/news_queue.h"
 
 namespace muster::client {
 namespace {

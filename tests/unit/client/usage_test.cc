@@ -1,7 +1,7 @@
 // Regression: `muster frob --help` printed muster's own help and ended with 0, so a script with a
 // mistyped command continued. `muster list` printed the list of twenty commands, not the command
 // that was meant.
-#include "client/commands/usage.h"
+#include "client/commands/call/usage.h"
 
 #include <gmock/gmock.h>
 

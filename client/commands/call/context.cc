@@ -1,0 +1,148 @@
+#include "client/commands/call/context.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <string_view>
+
+#include "client/commands/call/local_paths.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/endpoint_file.h"
+#include "common/rpc/status.h"
+
+namespace muster::client {
+
+int exit_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::InvalidArgument:
+    case ErrorCode::Unsupported: return kUsage;
+    case ErrorCode::Unsatisfiable: return kUnsatisfiable;
+    case ErrorCode::NotFound: return kNotFound;
+    case ErrorCode::NotAllowed: return kNotAllowed;
+    case ErrorCode::Conflict: return kConflict;
+    case ErrorCode::Unreachable: return kUnreachable;
+    case ErrorCode::TimedOut: return kTimedOut;
+    case ErrorCode::ResourceExhausted:
+    case ErrorCode::DataLoss:
+    case ErrorCode::Io:
+    case ErrorCode::Internal: return kInternal;
+  }
+  return kInternal;
+}
+
+int exit_code(v1::JobPhase phase) {
+  switch (static_cast<int>(phase)) {
+    case v1::JOB_PHASE_SUCCEEDED: return kOk;
+    case v1::JOB_PHASE_FAILED: return kJobFailed;
+    case v1::JOB_PHASE_CANCELLED: return kCancelled;
+    default: return kInternal;
+  }
+}
+
+void Session::prepare(grpc::ClientContext& context,
+                      std::optional<std::chrono::milliseconds> deadline) const {
+  rpc::authorize(context, token);
+  if (deadline) context.set_deadline(std::chrono::system_clock::now() + *deadline);
+}
+
+namespace {
+
+// gRPC reports an error in layers ("failed to connect to all addresses; last error: UNKNOWN:
+// unix:/x: Permission denied"). The innermost layer is the cause.
+std::string innermost(const std::string& message) {
+  constexpr std::string_view kMark = "last error: ";
+  if (message.find(kMark) == std::string::npos) return message;
+  const std::size_t at = message.rfind(": ");
+  return at == std::string::npos ? message : message.substr(at + 2);
+}
+
+}  // namespace
+
+Result<Session> Context::connect() const {
+  rpc::Endpoint endpoint;
+  const bool is_address = controller.starts_with("unix:") ||
+                          (!controller.empty() && controller.find('/') == std::string::npos &&
+                           controller.find(':') != std::string::npos);
+  if (is_address) {
+    if (auto sound = rpc::check_address(controller); !sound) return fail(std::move(sound.error()));
+    endpoint.address = controller;
+    if (!token_file.empty()) {
+      auto token = rpc::read_token_file(token_file);
+      if (!token) return fail(std::move(token.error()));
+      endpoint.token = *token;
+    }
+  } else {
+    const std::string path =
+        controller.empty() ? local_endpoint(default_local_dir()).string() : controller;
+    auto loaded = rpc::load_endpoint(path);
+    if (!loaded) {
+      if (loaded.error().code == ErrorCode::NotFound) {
+        return fail(
+            ErrorCode::Unreachable,
+            fmt::format("finding a controller: there is no endpoint file '{}'; start a private "
+                        "cluster with 'muster local up', or name one with --controller",
+                        path));
+      }
+      if (::access(path.c_str(), R_OK) != 0 && errno == EACCES) {
+        return fail(ErrorCode::NotAllowed,
+                    fmt::format("finding a controller: the endpoint file '{}' is not yours to "
+                                "read; this is another user's private cluster, 'muster local up' "
+                                "starts one of your own",
+                                path));
+      }
+      return fail(std::move(loaded.error()));
+    }
+    endpoint = *loaded;
+  }
+  const auto channel = rpc::make_channel(endpoint);
+  Session session;
+  session.jobs = v1::JobService::NewStub(channel);
+  session.nodes = v1::NodeService::NewStub(channel);
+  session.token = endpoint.token;
+  session.where = endpoint.address;
+  return session;
+}
+
+int report(const Context& context, const Error& error) {
+  std::fflush(stdout);
+  fmt::print(stderr, "{} {}\n", context.err.paint(render::Tint::Bad, "muster:"),
+             render::printable_lines(error.message));
+  return exit_code(error.code);
+}
+
+Error to_error(const Session& session, const grpc::Status& status) {
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+    const std::string cause = innermost(status.error_message());
+    if (session.where.starts_with("unix:") && cause == "Permission denied") {
+      return {ErrorCode::NotAllowed,
+              fmt::format("calling the controller at '{}': the socket is not yours; only the user "
+                          "who runs this cluster may use it",
+                          session.where)};
+    }
+    return {ErrorCode::Unreachable,
+            fmt::format("calling the controller at '{}': {}; is it running? 'muster local status' "
+                        "tells of a private one",
+                        session.where, cause)};
+  }
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return {ErrorCode::Unreachable,
+            fmt::format("calling the controller at '{}': no answer in time; it may be overloaded "
+                        "or cut off; jobs go on without it",
+                        session.where)};
+  }
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+    return {ErrorCode::Unsupported,
+            fmt::format("the controller at '{}' does not know this call: it is of another release; "
+                        "compare 'muster version'",
+                        session.where)};
+  }
+  return rpc::to_error(status);
+}
+
+bool may_pass(const Error& error) {
+  return error.code == ErrorCode::Unreachable || error.code == ErrorCode::ResourceExhausted;
+}
+
+}  // namespace muster::client

@@ -1,0 +1,227 @@
+// muster node ls | show | declare-dead: the nodes of the cluster.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <set>
+
+#include "client/commands/call/call.h"
+#include "client/commands/call/commands.h"
+#include "client/commands/follow/pause_warning.h"
+#include "client/render/device_text.h"
+#include "client/render/table.h"
+#include "client/render/text.h"
+#include "common/base/time.h"
+
+namespace muster::client {
+namespace {
+
+struct NodeOptions {
+  std::string node;
+  std::string reason;
+  std::string output = "table";
+};
+
+std::string state_text(const v1::Node& node) {
+  if (node.dead()) return "dead";
+  if (node.connected() && !node.silent()) return node.disk_trouble().empty() ? "ready" : "disk";
+  return node.silent() ? "silent" : "away";
+}
+
+render::Tint state_tint(const v1::Node& node) {
+  if (node.dead()) return render::Tint::Bad;
+  return node.connected() && !node.silent() && node.disk_trouble().empty() ? render::Tint::Good
+                                                                           : render::Tint::Warn;
+}
+
+// Returns why the node's state directory accepts no writes, and the consequence. Returns an empty
+// text if it accepts them.
+std::string disk_text(const v1::Node& node, WallTime now) {
+  if (node.disk_trouble().empty()) return {};
+  const std::string text = "no writes to its state directory (" +
+                           render::printable(node.disk_trouble()) +
+                           "): ends of ranks are not seen before it takes them";
+  if (!node.has_lease_ends()) return text;
+  const Duration left = std::max(Duration::zero(), render::wall_time(node.lease_ends()) - now);
+  return text + "; ranks are stopped in " + render::duration_text(left) + ", when their lease ends";
+}
+
+void print_nodes(const Context& context, const v1::ListNodesResponse& response, bool wide) {
+  if (response.nodes().empty()) {
+    fmt::print(
+        stderr,
+        "no node has registered; start 'muster-agent --controller ADDRESS' on each machine\n");
+    return;
+  }
+  const WallTime now = system_clock().now().wall;
+  render::Table table{.columns = {{"NODE"},
+                                  {"STATE"},
+                                  {"DEVICES"},
+                                  {"HEALTH"},
+                                  {"BUSY", render::Align::Right},
+                                  {"ADDRESS"},
+                                  {"HEARD", render::Align::Right},
+                                  {"JOBS"}},
+                      .rows = {}};
+  if (wide) table.columns.push_back({"VERSION"});
+  for (const auto& node : response.nodes()) {
+    std::set<std::string> jobs;
+    for (const auto& use : node.uses()) jobs.insert(use.job_name());
+    std::vector<std::string> row = {
+        node.name(),
+        context.out.paint(state_tint(node), state_text(node)),
+        render::devices_text(node),
+        render::health_text(node, context.out),
+        fmt::format("{}", node.uses_size()),
+        node.inventory().address(),
+        node.has_last_heard() ? render::ago_text(node.last_heard(), now) : "-",
+        jobs.empty() ? "-" : fmt::format("{}", fmt::join(jobs, ","))};
+    if (wide) row.push_back(node.version());
+    table.rows.push_back(std::move(row));
+  }
+  fmt::print("{}", render::to_text(table, context.out,
+                                   render::is_terminal(1) ? render::terminal_width(1) : 0));
+  for (const auto& node : response.nodes()) {
+    if (const std::string text = disk_text(node, now); !text.empty())
+      fmt::print("{}: {}\n", render::printable(node.name()), text);
+  }
+}
+
+void print_routes(const Context& context, const v1::Inventory& inventory) {
+  const auto line = [&](const std::string& value) {
+    fmt::print("{}", render::field_line(context.out, "route", render::printable(value)));
+  };
+  for (const auto& one : inventory.routes()) {
+    line(fmt::format("{} {} {}{}{}", one.destination(), one.connected() ? "on" : "by a gateway on",
+                     one.interface(), one.source().empty() ? "" : ", from " + one.source(),
+                     one.metric() == 0 ? "" : fmt::format(", metric {}", one.metric())));
+  }
+  if (inventory.routes_cut())
+    line(
+        "and others, which the agent does not tell: there are too many, or rules choose their "
+        "tables");
+}
+
+void print_node(const Context& context, const v1::Node& node, bool wide) {
+  const auto line = [&](std::string_view name, const std::string& value) {
+    fmt::print("{}", render::field_line(context.out, name, value));
+  };
+  line("node", context.out.paint(render::Tint::Bold, node.name()));
+  line("state", context.out.paint(state_tint(node), state_text(node)));
+  line("heard", render::ago_text(node.last_heard(), system_clock().now().wall));
+  if (const std::string text = disk_text(node, system_clock().now().wall); !text.empty())
+    line("disk", text);
+  line("address", node.inventory().address() +
+                      (wide && node.inventory().address_given() ? " (--address)" : ""));
+  line("hostname", node.inventory().hostname());
+  line("cpus", fmt::format("{}", node.inventory().cpus()));
+  line("memory", render::bytes_text(node.inventory().memory_bytes()));
+  line("boot id", node.boot_id());
+  line("instance", node.instance());
+  line("version", node.version());
+  for (const auto& [name, value] : node.inventory().labels()) line("label", name + "=" + value);
+  for (const auto& one : node.inventory().interfaces()) {
+    line("interface",
+         render::printable(fmt::format("{} {}", one.name(), fmt::join(one.addresses(), " "))));
+  }
+  if (wide) print_routes(context, node.inventory());
+  for (const auto& unknown : node.unknown_attempts())
+    line("unknown", unknown +
+                        ": on the node, not known to this controller; left alone, and nothing is "
+                        "placed here until its muster-worker is ended");
+  for (const auto& finding : node.inventory().findings())
+    line("finding", render::printable(finding));
+  for (const auto& reading : node.readings()) {
+    if (const std::string trouble = render::trouble_text(reading); !trouble.empty())
+      line("health", trouble);
+  }
+  const std::string health = render::health_text(node, context.out);
+  line("devices", render::devices_text(node) + (health == "-" ? "" : ", " + health));
+  if (node.inventory().devices().empty()) return;
+  fmt::print("\n{}", render::to_text(render::device_table(node, context.out, wide), context.out,
+                                     render::is_terminal(1) ? render::terminal_width(1) : 0));
+}
+
+Result<int> list(const Context& context, const NodeOptions& options) {
+  const auto names = [](const v1::ListNodesResponse& answer) {
+    std::string text;
+    for (const auto& node : answer.nodes()) text += node.name() + "\n";
+    return text;
+  };
+  return show_answer<v1::ListNodesResponse>(
+      options.output, [&] { return ask(context, &Nodes::ListNodes, v1::ListNodesRequest()); },
+      {.names = names,
+       .document =
+           [](const auto& answer, render::Format format) {
+             return render::document_list(answer.nodes(), "Node", format);
+           },
+       .people =
+           [&](const auto& answer, bool wide) {
+             print_nodes(context, answer, wide);
+             warn_of_pause(context);
+           }});
+}
+
+Result<int> show_node(const Context& context, const NodeOptions& options) {
+  const auto fetch = [&] {
+    v1::GetNodeRequest request;
+    request.set_name(options.node);
+    return ask(context, &Nodes::GetNode, request);
+  };
+  return show_answer<v1::GetNodeResponse>(
+      options.output, fetch,
+      {.names = [](const auto& answer) { return answer.node().name() + "\n"; },
+       .document =
+           [](const auto& answer, render::Format format) {
+             return render::document(answer.node(), "Node", format);
+           },
+       .people = [&](const auto& answer, bool wide) { print_node(context, answer.node(), wide); }});
+}
+
+Result<int> declare_dead(const Context& context, const NodeOptions& options) {
+  v1::DeclareNodeDeadRequest request;
+  request.set_name(options.node);
+  request.set_reason(options.reason);
+  auto response = ask(context, &Nodes::DeclareNodeDead, request);
+  if (!response) return fail(std::move(response.error()));
+  fmt::print("{} dead\n", render::printable(response->node().name()));
+  return kOk;
+}
+
+}  // namespace
+
+void add_node(CLI::App& app, Context& context, int& exit) {
+  // Each verb has NodeOptions of its own, because CLI11 also applies variables to verbs that were
+  // not called.
+  auto options = std::make_shared<NodeOptions>();
+  CLI::App* command = app.add_subcommand("node", "Nodes: list, show, declare dead");
+  command->require_subcommand(1);
+  CLI::App* ls = command->add_subcommand(
+      "ls",
+      "List nodes: ready, disk (its state directory takes no writes), silent (not heard for a "
+      "while), away (its agent is not connected), dead");
+  add_output_option(*ls, options->output);
+  on_chosen(*ls, context, exit,
+            [options](const Context& chosen) { return list(chosen, *options); });
+  options = std::make_shared<NodeOptions>();
+  CLI::App* one =
+      command->add_subcommand("show", "Show one node: devices, who holds them, what else is there");
+  one->add_option("node", options->node, "node name")->required()->type_name("");
+  add_output_option(*one, options->output);
+  on_chosen(*one, context, exit,
+            [options](const Context& chosen) { return show_node(chosen, *options); });
+  options = std::make_shared<NodeOptions>();
+  CLI::App* dead = command->add_subcommand("declare-dead",
+                                           "Your word that nothing runs on this node any more "
+                                           "(power is off): its jobs go on elsewhere at once");
+  dead->add_option("node", options->node, "node name")->required()->type_name("");
+  dead->add_option("--reason", options->reason, "kept with the node")->type_name("TEXT");
+  dead->footer(
+      "If something does still run there, two attempts of one job may compute at the same time: "
+      "switch the machine off first.\n"
+      "A node whose agent is connected is not declared dead (exit 12).");
+  on_chosen(*dead, context, exit,
+            [options](const Context& chosen) { return declare_dead(chosen, *options); });
+}
+
+}  // namespace muster::client
