@@ -16,8 +16,8 @@
 
 #include "agent/host/start_prepare.h"
 #include "common/base/controls.h"
-#include "common/code_patch/builtin.h"
-#include "common/code_patch/unified.h"
+#include "common/compat/code_patch/builtin.h"
+#include "common/compat/code_patch/unified.h"
 #include "common/io/file.h"
 #include "common/io/unique_fd.h"
 #include "common/process/tool.h"

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "common/compat/patch/lookup.h"
+#include "common/compat/patch/patch.h"
 #include "common/engine/config_checks.h"
 #include "common/io/file.h"
-#include "common/patch/lookup.h"
-#include "common/patch/patch.h"
 
 namespace muster::agent {
 namespace {

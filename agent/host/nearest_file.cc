@@ -6,8 +6,8 @@
 #include <iterator>
 #include <system_error>
 
-#include "common/engine/text.h"
-#include "common/patch/document.h"
+#include "common/compat/patch/document.h"
+#include "common/text/words.h"
 
 namespace muster::agent {
 namespace {
@@ -38,7 +38,7 @@ void add_names(const fs::path& dir, std::vector<std::string>& names) {
 
 std::string nearest_name(std::string_view missing, const std::vector<std::string>& names) {
   const std::vector<std::string_view> known(names.begin(), names.end());
-  if (const std::string_view near = engine::nearest(missing, known); !near.empty())
+  if (const std::string_view near = nearest(missing, known); !near.empty())
     return std::string(near);
   const std::size_t least = std::max(kAlikeLeast, (missing.size() - ending(missing).size()) / 2);
   std::string_view best;
@@ -83,7 +83,7 @@ std::string nearest_program(std::string_view missing, std::string_view path) {
   }
   std::ranges::sort(names);
   const std::vector<std::string_view> known(names.begin(), names.end());
-  return std::string(engine::nearest(missing, known));  // a common beginning is not enough here
+  return std::string(nearest(missing, known));  // a common beginning is not enough here
 }
 
 std::string nearest_text(const fs::path& missing) {

@@ -12,9 +12,9 @@
 #include "agent/host/config_checks.h"
 #include "agent/host/container_command.h"
 #include "agent/host/spec_keys.h"
+#include "common/compat/patch/patch.h"
+#include "common/compat/patch/shell_vars.h"
 #include "common/io/unique_fd.h"
-#include "common/patch/patch.h"
-#include "common/patch/shell_vars.h"
 
 namespace muster::agent {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "agent/host/nearest_file.h"
-#include "common/patch/document.h"
+#include "common/compat/patch/document.h"
 
 namespace muster::agent {
 namespace {

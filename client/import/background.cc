@@ -8,7 +8,7 @@
 #include <optional>
 #include <set>
 
-#include "common/launcher/launch_draft.h"
+#include "common/compat/launcher/launch_draft.h"
 
 namespace muster::import {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "client/import/captured.h"
 #include "common/base/error.h"
-#include "common/launcher/draft.h"
+#include "common/compat/launcher/draft.h"
 
 namespace muster::import {
 

@@ -7,11 +7,11 @@
 
 #include "common/base/controls.h"
 #include "common/base/utf8.h"
+#include "common/compat/launcher/computed.h"
+#include "common/compat/launcher/draft.h"
+#include "common/compat/shell/mentions.h"
+#include "common/compat/shell/shell_words.h"
 #include "common/engine/engine.h"
-#include "common/launcher/computed.h"
-#include "common/launcher/draft.h"
-#include "common/launcher/mentions.h"
-#include "common/launcher/shell_words.h"
 
 namespace muster::import {
 namespace {

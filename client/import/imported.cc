@@ -10,9 +10,9 @@
 
 #include "client/import/exported.h"
 #include "common/base/utf8.h"
-#include "common/launcher/bare_launch.h"
-#include "common/launcher/computed.h"
-#include "common/launcher/launch_draft.h"
+#include "common/compat/launcher/bare_launch.h"
+#include "common/compat/launcher/computed.h"
+#include "common/compat/launcher/launch_draft.h"
 
 namespace muster::import {
 namespace {

@@ -17,7 +17,7 @@
 #include "client/import/captured.h"
 #include "client/import/shell_script.h"
 #include "common/base/error.h"
-#include "common/launcher/draft.h"
+#include "common/compat/launcher/draft.h"
 
 namespace muster::import {
 

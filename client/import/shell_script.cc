@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <system_error>
 
+#include "common/compat/launcher/computed.h"
+#include "common/compat/shell/shell_words.h"
 #include "common/io/file.h"
-#include "common/launcher/computed.h"
-#include "common/launcher/shell_words.h"
 
 namespace muster::import {
 namespace {

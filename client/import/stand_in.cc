@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "client/import/captured.h"
+#include "common/compat/launcher/launch_draft.h"
 #include "common/io/file.h"
-#include "common/launcher/launch_draft.h"
 #include "common/process/spawn.h"
 #include "common/process/tool.h"
 

@@ -8,8 +8,8 @@
 #include "common/engine/layout.h"
 #include "common/engine/ranktable/words.h"
 #include "common/engine/template.h"
-#include "common/engine/text.h"
 #include "common/engine/training_end.h"
+#include "common/text/words.h"
 
 namespace muster::engine {
 namespace {

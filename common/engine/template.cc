@@ -6,7 +6,7 @@
 #include <array>
 
 #include "common/engine/engine.h"
-#include "common/engine/text.h"
+#include "common/text/words.h"
 
 namespace muster::engine {
 namespace {

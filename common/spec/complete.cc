@@ -12,7 +12,6 @@
 #include "common/engine/grammar.h"
 #include "common/engine/layout.h"
 #include "common/engine/modelarts.h"
-#include "common/engine/text.h"
 #include "common/engine/training_end.h"
 #include "common/spec/complete_code.h"
 #include "common/spec/complete_container.h"
@@ -28,6 +27,7 @@
 #include "common/spec/strings.h"
 #include "common/spec/values.h"
 #include "common/spec/yaml_tree.h"
+#include "common/text/words.h"
 
 namespace muster::spec {
 namespace {
@@ -146,8 +146,7 @@ class Completer {
     std::vector<std::string_view> names;
     for (const engine::Engine& engine : engine::engine_table()) names.push_back(engine.name);
     const std::string_view meaning = value_meant("engine", spec_.engine());
-    const std::string_view meant =
-        meaning.empty() ? engine::nearest(spec_.engine(), names) : meaning;
+    const std::string_view meant = meaning.empty() ? nearest(spec_.engine(), names) : meaning;
     problem("engine", fmt::format("'{}' is not accepted{} ({})", shown(spec_.engine()),
                                   meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant),
                                   row.accepted));

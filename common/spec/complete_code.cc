@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "common/code_patch/builtin.h"
-#include "common/code_patch/unified.h"
+#include "common/compat/code_patch/builtin.h"
+#include "common/compat/code_patch/unified.h"
 #include "common/engine/engine.h"
-#include "common/engine/text.h"
 #include "common/spec/values.h"
+#include "common/text/words.h"
 
 namespace muster::spec {
 namespace {
@@ -34,7 +34,7 @@ void check_builtin(const v1::JobSpec& spec, const std::string& key, const std::s
   }
   std::vector<std::string_view> names;
   for (const code_patch::Builtin& builtin : code_patch::builtins()) names.push_back(builtin.name);
-  const std::string_view near = engine::nearest(name, names);
+  const std::string_view near = nearest(name, names);
   problem(key, fmt::format("'{}' is none of muster's own{} (builtin:{})", shown(full),
                            near.empty() ? "" : fmt::format("; did you mean 'builtin:{}'?", near),
                            fmt::join(names, ", builtin:")));

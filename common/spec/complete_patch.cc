@@ -7,12 +7,12 @@
 #include <string_view>
 #include <vector>
 
-#include "common/engine/text.h"
-#include "common/patch/patch.h"
-#include "common/patch/path.h"
-#include "common/patch/shell_vars.h"
+#include "common/compat/patch/patch.h"
+#include "common/compat/patch/path.h"
+#include "common/compat/patch/shell_vars.h"
 #include "common/spec/names.h"
 #include "common/spec/values.h"
+#include "common/text/words.h"
 
 namespace muster::spec {
 namespace {
@@ -101,7 +101,7 @@ void check_drop(const v1::JobSpec& spec, const SayProblem& problem) {
     if (flag.size() < 2 || !flag.starts_with('-') || flag.find('=') != std::string::npos) {
       problem(one, fmt::format("'{}' is not a flag's name (--name)", shown(flag)));
     } else if (!flags.contains(flag)) {
-      const std::string_view near = engine::nearest(flag, known);
+      const std::string_view near = nearest(flag, known);
       problem(one,
               fmt::format("'{}' is not among launch.args{}", shown(flag),
                           near.empty() ? "" : fmt::format("; did you mean '{}'?", shown(near))));

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "common/engine/engine.h"
-#include "common/engine/text.h"
 #include "common/spec/key_table.h"
 #include "common/spec/values.h"
+#include "common/text/words.h"
 
 namespace muster::spec {
 namespace {
@@ -54,7 +54,7 @@ Result<std::string> explain(std::string_view key) {
       leaves.push_back(known.key);
     }
     const KeyRow* alias = find_alias("", key);
-    const std::string_view near = alias != nullptr ? alias->key : engine::nearest(key, leaves);
+    const std::string_view near = alias != nullptr ? alias->key : nearest(key, leaves);
     return fail(ErrorCode::NotFound,
                 fmt::format("explaining '{}': no such key; {}", shown(key),
                             near.empty() ? "`muster explain` lists them"

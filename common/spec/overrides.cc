@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "common/engine/text.h"
 #include "common/spec/read_spec.h"
 #include "common/spec/values.h"
+#include "common/text/words.h"
 
 namespace muster::spec {
 namespace {
@@ -70,7 +70,7 @@ std::string stage_missing(const Node& root, const std::vector<std::string>& path
   if (stages != nullptr && stages->kind == Node::Kind::Map)
     for (const Node& key : stages->keys) names.push_back(key.text);
   if (std::ranges::find(names, path[1]) != names.end()) return {};
-  const std::string_view near = engine::nearest(path[1], names);
+  const std::string_view near = nearest(path[1], names);
   return fmt::format("there is no stage '{}'{}", shown(path[1]),
                      near.empty() ? "" : fmt::format("; did you mean '{}'?", shown(near)));
 }

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "common/code_patch/builtin.h"
+#include "common/compat/code_patch/builtin.h"
 #include "common/spec/complete_code.h"
 #include "common/spec/read_spec.h"
 #include "common/spec/values.h"

@@ -2,7 +2,7 @@
 // YAML. They travel as YAML text, produced by the code that also writes the changed copies.
 #include <fmt/format.h>
 
-#include "common/patch/document.h"
+#include "common/compat/patch/document.h"
 #include "common/spec/read_spec.h"
 #include "common/spec/values.h"
 

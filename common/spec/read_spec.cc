@@ -7,8 +7,8 @@
 #include <ranges>
 #include <utility>
 
-#include "common/engine/text.h"
 #include "common/spec/values.h"
+#include "common/text/words.h"
 
 namespace muster::spec {
 namespace {
@@ -147,11 +147,11 @@ std::vector<std::string_view> choices(std::string_view text) {
 
 // Returns the nearest of `known`, if no other one is equally near.
 std::string_view only_nearest(std::string_view word, std::vector<std::string_view> known) {
-  const std::string_view near = engine::nearest(word, known);
+  const std::string_view near = nearest(word, known);
   std::erase(known, near);
-  const std::string_view second = engine::nearest(word, known);
+  const std::string_view second = nearest(word, known);
   // If two are equally near, nearest() returns the first.
-  return second.empty() || engine::nearest(word, std::array{second, near}) == near ? near : "";
+  return second.empty() || nearest(word, std::array{second, near}) == near ? near : "";
 }
 
 bool is_leaf(std::string_view name) {
@@ -302,7 +302,7 @@ void SpecReader::unknown(const Node& key, const Node& value, const std::string& 
   }
   std::vector<std::string_view> here, everywhere;
   for (const KeyRow* known : keys_below(section_key)) here.push_back(leaf(known->key));
-  if (const std::string_view near = engine::nearest(name, here); !near.empty())
+  if (const std::string_view near = nearest(name, here); !near.empty())
     return say(below(section_key, near), !only_nearest(name, here).empty());
   // The code that reads stages reports the keys that only a stage has.
   const auto leaf_of = [](const KeyRow& known) {
@@ -319,7 +319,7 @@ void SpecReader::unknown(const Node& key, const Node& value, const std::string& 
     if (!leaf_of(known).empty() &&
         std::ranges::find(everywhere, leaf(known.key)) == everywhere.end())
       everywhere.push_back(leaf(known.key));
-  if (const std::string_view near = engine::nearest(name, everywhere); !near.empty())
+  if (const std::string_view near = nearest(name, everywhere); !near.empty())
     return say(first_with(near), leaf_count(near) == 1 && !only_nearest(name, everywhere).empty());
   problem(key, shown(full), fmt::format("unknown key ({})", fmt::join(here, ", ")));
 }
@@ -375,8 +375,7 @@ const std::string* SpecReader::text(const Node& node, const KeyRow& row) {
 
 void SpecReader::not_accepted(const Node& node, const KeyRow& row, std::string_view value) {
   const std::string_view meant = value_meant(row.key, value);
-  const std::string_view near =
-      meant.empty() ? engine::nearest(value, choices(row.accepted)) : meant;
+  const std::string_view near = meant.empty() ? nearest(value, choices(row.accepted)) : meant;
   if (near.empty())
     problem(node, std::string(row.key),
             fmt::format("'{}' is not accepted ({})", shown(value), row.accepted));

@@ -3,9 +3,9 @@
 
 #include <filesystem>
 
-#include "common/engine/text.h"
 #include "common/spec/read_spec.h"
 #include "common/spec/values.h"
+#include "common/text/words.h"
 
 namespace muster::spec {
 
@@ -74,7 +74,7 @@ std::vector<std::string> SpecReader::words(const Node& node, const KeyRow& row, 
   switch (node.kind) {
     case Node::Kind::Null: break;
     case Node::Kind::Scalar: {
-      auto split = engine::split_words(node.text);
+      auto split = split_words(node.text);
       if (!split) {
         problem(node, key, split.error().message);
         break;

@@ -11,13 +11,13 @@
 #include <utility>
 
 #include "common/engine/engine.h"
-#include "common/engine/text.h"
 #include "common/spec/complete_stage.h"
 #include "common/spec/names.h"
 #include "common/spec/read_spec.h"
 #include "common/spec/stage_order.h"
 #include "common/spec/strings.h"
 #include "common/spec/values.h"
+#include "common/text/words.h"
 
 namespace muster::spec {
 namespace {
@@ -202,7 +202,7 @@ class ChainReader {
         own_problem(value.keys[i], name,
                     "a stage has no stages of its own; write them all below 'stages'");
       } else if (const std::string_view near =
-                     find_key(name) == nullptr ? engine::nearest(name, known) : "";
+                     find_key(name) == nullptr ? nearest(name, known) : "";
                  near == "after" || near == "creates") {
         own_problem(value.keys[i], shown(name),
                     fmt::format("unknown key; did you mean '{}'?", near));
@@ -256,8 +256,7 @@ class ChainReader {
       if (found != names_.end() && number != i && std::ranges::find(before, number) == before.end())
         return before.push_back(number);
       if (found == names_.end()) order_unknown_ = true;
-      const std::string_view near =
-          found == names_.end() ? engine::nearest(node.text, other_names(i)) : "";
+      const std::string_view near = found == names_.end() ? nearest(node.text, other_names(i)) : "";
       problem(node, key,
               found != names_.end()
                   ? fmt::format("'{}' {}", shown(node.text),
@@ -396,7 +395,7 @@ class ChainReader {
   std::string reference_problem(std::size_t i, std::string_view name) const {
     const auto found = std::ranges::find(names_, name);
     if (found == names_.end()) {
-      const std::string_view near = engine::nearest(name, other_names(i));
+      const std::string_view near = nearest(name, other_names(i));
       return near.empty() ? fmt::format("there is no stage '{}' in this spec", shown(name))
                           : fmt::format("there is no stage '{}'; did you mean '{}'?", shown(name),
                                         shown(near));

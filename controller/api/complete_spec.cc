@@ -8,10 +8,10 @@
 #include <set>
 #include <string_view>
 
-#include "common/engine/text.h"
 #include "common/spec/names.h"
 #include "common/spec/parse.h"
 #include "common/spec/values.h"
+#include "common/text/words.h"
 #include "controller/api/unknown_fields.h"
 #include "controller/launch/bounds.h"
 
@@ -127,7 +127,7 @@ class ChainChecker {
                          shown(named));
     std::vector<std::string_view> known(all_.begin(), all_.end());
     for (const auto& [name, job] : chain_.done) known.push_back(name);
-    const std::string_view near = engine::nearest(named, known);
+    const std::string_view near = nearest(named, known);
     return fmt::format("there is no stage '{}' in this chain{}", shown(named),
                        near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
   }

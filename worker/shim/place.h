@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "common/launcher/call.h"
+#include "common/compat/launcher/call.h"
 
 namespace muster::shim {
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "common/compat/launcher/call.h"
 #include "common/io/unique_fd.h"
-#include "common/launcher/call.h"
 #include "worker/shim/earlier.h"
 #include "worker/shim/edits.h"
 #include "worker/shim/find_program.h"

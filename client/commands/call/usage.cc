@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/engine/text.h"
+#include "common/text/words.h"
 
 namespace muster::client {
 namespace {
@@ -86,7 +86,7 @@ std::string_view verb_meant(std::string_view word, const std::vector<std::string
   for (const auto& [other, ours] : kMeanings)
     if (other == word && (ours.starts_with('-') || std::ranges::find(names, ours) != names.end()))
       return ours;
-  return engine::nearest(word, names);
+  return nearest(word, names);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 
 #include "client/render/style.h"
 #include "common/base/utf8.h"
-#include "common/engine/text.h"
-#include "common/launcher/launch_draft.h"
+#include "common/compat/launcher/launch_draft.h"
+#include "common/text/words.h"
 
 namespace muster::client {
 namespace {
@@ -41,8 +41,8 @@ std::unexpected<Error> no_launcher(const std::vector<std::string>& words) {
         fmt::format("'{}' is called without a launcher ({}); one process of its own is a job with "
                     "launch.run and launch.per: once",
                     words.front(), kAccepted));
-  const std::string_view near = engine::nearest(
-      name, std::to_array<std::string_view>({"torchrun", "msrun", "python", "python3"}));
+  const std::string_view near =
+      nearest(name, std::to_array<std::string_view>({"torchrun", "msrun", "python", "python3"}));
   return wrong(fmt::format("'{}' is no launcher{} ({})", words.front(),
                            near.empty() ? "" : fmt::format("; did you mean '{}'?", near),
                            kAccepted));
@@ -57,7 +57,7 @@ std::string nearest_file(const fs::path& missing) {
        !error && at != last && names.size() < kNamesMost; at.increment(error))
     names.push_back(at->path().filename());
   const std::vector<std::string_view> known(names.begin(), names.end());
-  return std::string(engine::nearest(missing.filename().string(), known));
+  return std::string(nearest(missing.filename().string(), known));
 }
 
 Result<void> check_script(const launcher::Launch& launch) {

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "client/render/text.h"
-#include "common/engine/text.h"
+#include "common/text/words.h"
 
 namespace muster::client {
 namespace {
@@ -32,7 +32,7 @@ std::vector<v1::JobPhase> all_phases() {
 
 std::string hint(std::string_view word, const std::vector<std::string>& known) {
   const std::vector<std::string_view> words(known.begin(), known.end());
-  const std::string_view near = engine::nearest(word, words);
+  const std::string_view near = nearest(word, words);
   return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
 }
 
@@ -102,7 +102,7 @@ Result<JobOrder> job_order(const std::string& word) {
   if (word.empty()) return JobOrder::Newest;
   for (const OrderWord& one : kOrders)
     if (one.word == word) return one.order;
-  const std::string_view near = engine::nearest(word, job_orders());
+  const std::string_view near = nearest(word, job_orders());
   return fail(ErrorCode::InvalidArgument,
               fmt::format("option --sort '{}': jobs are not sorted by that{} ({})", word,
                           near.empty() ? "" : fmt::format("; did you mean '{}'?", near),

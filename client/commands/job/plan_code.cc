@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "client/render/text.h"
-#include "common/code_patch/builtin.h"
-#include "common/code_patch/unified.h"
+#include "common/compat/code_patch/builtin.h"
+#include "common/compat/code_patch/unified.h"
 #include "common/engine/engine.h"
 
 namespace muster::client {

@@ -9,10 +9,10 @@
 
 #include "client/render/line_diff.h"
 #include "client/render/text.h"
+#include "common/compat/patch/patch.h"
+#include "common/compat/patch/shell_vars.h"
 #include "common/engine/patch_plan.h"
 #include "common/io/file.h"
-#include "common/patch/patch.h"
-#include "common/patch/shell_vars.h"
 
 namespace muster::client {
 namespace {

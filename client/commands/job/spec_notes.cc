@@ -9,10 +9,10 @@
 
 #include "client/commands/chain/stage_keys.h"
 #include "client/import/shell_script.h"
+#include "common/compat/patch/patch.h"
+#include "common/compat/shell/slips.h"
 #include "common/engine/patch_plan.h"
 #include "common/io/file.h"
-#include "common/launcher/slips.h"
-#include "common/patch/patch.h"
 
 namespace muster::client {
 namespace {

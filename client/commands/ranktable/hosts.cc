@@ -13,9 +13,9 @@
 #include "common/engine/ranktable/check_table.h"
 #include "common/engine/ranktable/json_tree.h"
 #include "common/engine/ranktable/words.h"
-#include "common/engine/text.h"
 #include "common/spec/parse.h"
 #include "common/spec/yaml_tree.h"
+#include "common/text/words.h"
 
 namespace muster::client {
 namespace {
@@ -87,7 +87,7 @@ class HostsReader {
     }
     for (const Node& key : node.keys) {
       if (std::ranges::find(known, key.text) != known.end()) continue;
-      const std::string_view near = engine::nearest(key.text, known);
+      const std::string_view near = nearest(key.text, known);
       problem(key, where.empty() ? shown(key.text) : where + "." + shown(key.text),
               near.empty() ? fmt::format("unknown key ({})", fmt::join(known, " | "))
                            : fmt::format("unknown key; did you mean '{}'?", near));

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/code_patch/unified.h"
+#include "common/compat/code_patch/unified.h"
 #include "tests/fuzz/target.h"
 
 namespace muster::fuzz {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "common/base/utf8.h"
-#include "common/patch/patch.h"
-#include "common/patch/path.h"
-#include "common/patch/shell_vars.h"
+#include "common/compat/patch/patch.h"
+#include "common/compat/patch/path.h"
+#include "common/compat/patch/shell_vars.h"
 #include "tests/fuzz/target.h"
 
 namespace muster::fuzz {

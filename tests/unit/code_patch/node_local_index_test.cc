@@ -6,7 +6,7 @@
 #include <fstream>
 #include <map>
 
-#include "common/code_patch/builtin.h"
+#include "common/compat/code_patch/builtin.h"
 #include "tests/support/checkout.h"
 
 namespace muster::code_patch {

@@ -1,5 +1,5 @@
 // What diffs change, and which diffs are refused before git sees them.
-#include "common/code_patch/unified.h"
+#include "common/compat/code_patch/unified.h"
 
 #include <gtest/gtest.h>
 

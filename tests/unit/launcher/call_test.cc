@@ -1,6 +1,6 @@
 // Launchers' command lines as scripts contain them. calls.txt has one call in each paragraph, and
 // what is read from it.
-#include "common/launcher/call.h"
+#include "common/compat/launcher/call.h"
 #include "tests/support/checkout.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // What a script computes from values that muster replaces. computed.txt has scripts, and what is
 // reported about each.
-#include "common/launcher/computed.h"
+#include "common/compat/launcher/computed.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "common/base/utf8.h"
-#include "common/launcher/bare_launch.h"
+#include "common/compat/launcher/bare_launch.h"
 #include "tests/support/checkout.h"
 
 namespace muster::launcher {

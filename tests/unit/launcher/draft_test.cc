@@ -1,6 +1,6 @@
 // What a launcher's command line becomes. drafts.txt has one command in each paragraph, and the
 // spec that it gives.
-#include "common/launcher/draft.h"
+#include "common/compat/launcher/draft.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "common/launcher/launch_draft.h"
+#include "common/compat/launcher/launch_draft.h"
 #include "tests/support/checkout.h"
 
 namespace muster::launcher {

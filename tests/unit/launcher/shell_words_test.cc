@@ -1,4 +1,4 @@
-#include "common/launcher/shell_words.h"
+#include "common/compat/shell/shell_words.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Regression: a tutorial's script was pasted with a blank after a '\'. The shell started the
 // training without the arguments below that line. "--lr: command not found" was in the log after
 // the run, but muster plan had shown nothing.
-#include "common/launcher/slips.h"
+#include "common/compat/shell/slips.h"
 
 #include <gmock/gmock.h>
 

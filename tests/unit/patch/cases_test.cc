@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/patch/patch.h"
+#include "common/compat/patch/patch.h"
 #include "tests/support/checkout.h"
 
 namespace muster::patch {

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "common/patch/patch.h"
-#include "common/patch/path.h"
+#include "common/compat/patch/patch.h"
+#include "common/compat/patch/path.h"
 
 namespace muster::patch {
 namespace {

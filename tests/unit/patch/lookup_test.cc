@@ -1,8 +1,8 @@
-#include "common/patch/lookup.h"
+#include "common/compat/patch/lookup.h"
 
 #include <gtest/gtest.h>
 
-#include "common/patch/path.h"
+#include "common/compat/patch/path.h"
 
 namespace muster::patch {
 namespace {

@@ -2,7 +2,7 @@
 // reads, and the job trained with the old size.
 #include <gmock/gmock.h>
 
-#include "common/patch/patch.h"
+#include "common/compat/patch/patch.h"
 
 namespace muster::patch {
 namespace {

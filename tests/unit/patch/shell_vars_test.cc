@@ -1,9 +1,9 @@
 // Assignments in scripts as tutorials write them.
-#include "common/patch/shell_vars.h"
+#include "common/compat/patch/shell_vars.h"
 
 #include <gtest/gtest.h>
 
-#include "common/patch/document.h"
+#include "common/compat/patch/document.h"
 
 namespace muster::patch {
 namespace {

@@ -5,10 +5,10 @@
 #include <set>
 #include <sstream>
 
-#include "common/engine/text.h"
 #include "common/spec/explain.h"
 #include "common/spec/key_table.h"
 #include "common/spec/read_spec.h"
+#include "common/text/words.h"
 #include "tests/support/checkout.h"
 
 namespace muster::spec {
@@ -200,7 +200,7 @@ TEST(KeyTable, AMisspeltKeyGetsTheRightOne) {
       for (const std::string& wrong : {dropped, doubled, swapped}) {
         if (wrong == word) continue;
         ++asked;
-        corrected += engine::nearest(wrong, here) == word ? 1 : 0;
+        corrected += nearest(wrong, here) == word ? 1 : 0;
       }
     }
   }

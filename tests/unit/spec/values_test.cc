@@ -2,9 +2,9 @@
 
 #include <random>
 
-#include "common/engine/text.h"
 #include "common/spec/strings.h"
 #include "common/spec/values.h"
+#include "common/text/words.h"
 
 namespace muster::spec {
 namespace {
@@ -118,17 +118,17 @@ TEST(Lines, WhatMayHaveLineEndsKeepsThem) {
 
 TEST(Words, SplitLikeAShells) {
   using Words = std::vector<std::string>;
-  EXPECT_EQ(engine::split_words("a  b\tc\n").value(), (Words{"a", "b", "c"}));
-  EXPECT_EQ(engine::split_words("a'b c'd \"e \\\" f\" g\\ h ''").value(),
+  EXPECT_EQ(split_words("a  b\tc\n").value(), (Words{"a", "b", "c"}));
+  EXPECT_EQ(split_words("a'b c'd \"e \\\" f\" g\\ h ''").value(),
             (Words{"ab cd", "e \" f", "g h", ""}));
-  EXPECT_EQ(engine::split_words("a \\\n b\\\r\n").value(), (Words{"a", "b"}));
-  EXPECT_EQ(engine::split_words("--re 'a|b;c' \"x > y\" \\&").value(),
+  EXPECT_EQ(split_words("a \\\n b\\\r\n").value(), (Words{"a", "b"}));
+  EXPECT_EQ(split_words("--re 'a|b;c' \"x > y\" \\&").value(),
             (Words{"--re", "a|b;c", "x > y", "&"}));
-  EXPECT_EQ(engine::split_words("").value(), Words{});
-  EXPECT_EQ(engine::split_words("a\\ b ' c'").value(), (Words{"a b", " c"}));
+  EXPECT_EQ(split_words("").value(), Words{});
+  EXPECT_EQ(split_words("a\\ b ' c'").value(), (Words{"a b", " c"}));
   for (const char* text :
        {"'", "\"", "a\\", "a | b", "a && b", "a; b", "a > b", "a <b", "\"a\\\"", "a \\ --b"})
-    EXPECT_FALSE(engine::split_words(text)) << text;
+    EXPECT_FALSE(split_words(text)) << text;
 }
 
 TEST(Words, QuotedWordsReadBack) {
@@ -143,13 +143,13 @@ TEST(Words, QuotedWordsReadBack) {
       for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
       text += "' ";
     }
-    EXPECT_EQ(engine::split_words(text).value(), words);
+    EXPECT_EQ(split_words(text).value(), words);
   }
 }
 
 TEST(EditDistance, IsAMetricOnSmallWords) {
-  EXPECT_EQ(engine::edit_distance("nodes", "nodse"), 1u);
-  EXPECT_EQ(engine::edit_distance("", "abc"), 3u);
+  EXPECT_EQ(edit_distance("nodes", "nodse"), 1u);
+  EXPECT_EQ(edit_distance("", "abc"), 3u);
   std::mt19937 random(11);
   const auto word = [&] {
     std::string text;
@@ -159,9 +159,9 @@ TEST(EditDistance, IsAMetricOnSmallWords) {
   };
   for (int i = 0; i < 3'000; ++i) {
     const std::string a = word(), b = word();
-    EXPECT_EQ(engine::edit_distance(a, b), engine::edit_distance(b, a));
-    EXPECT_EQ(engine::edit_distance(a, b) == 0, a == b);
-    EXPECT_LE(engine::edit_distance(a, b), std::max(a.size(), b.size()));
+    EXPECT_EQ(edit_distance(a, b), edit_distance(b, a));
+    EXPECT_EQ(edit_distance(a, b) == 0, a == b);
+    EXPECT_LE(edit_distance(a, b), std::max(a.size(), b.size()));
   }
 }
 
