@@ -9,7 +9,7 @@
 #include <string>
 
 #include "common/base/error.h"
-#include "common/engine/layout.h"
+#include "common/engine/model/layout.h"
 #include "muster/v1/agent_service.pb.h"
 
 namespace muster::agent {

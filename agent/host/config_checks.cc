@@ -9,7 +9,7 @@
 
 #include "common/compat/patch/lookup.h"
 #include "common/compat/patch/patch.h"
-#include "common/engine/config_checks.h"
+#include "common/engine/mindformers/config_checks.h"
 #include "common/io/file.h"
 
 namespace muster::agent {

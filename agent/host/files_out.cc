@@ -12,7 +12,7 @@
 
 #include "agent/host/with_rights.h"
 #include "agent/watch/disk_view.h"
-#include "common/engine/layout.h"
+#include "common/engine/model/layout.h"
 #include "common/io/unique_fd.h"
 
 namespace muster::agent {

@@ -15,7 +15,7 @@
 #include "agent/host/nearest_file.h"
 #include "agent/host/shim_dir.h"
 #include "agent/host/spec_keys.h"
-#include "common/engine/plog.h"
+#include "common/engine/ascend/plog.h"
 
 namespace muster::agent {
 namespace {

@@ -33,7 +33,7 @@
 
 #include "agent/core/reconcile.h"
 #include "common/base/error.h"
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "common/rundir/layout.h"
 #include "muster/rundir/v1/rundir.pb.h"
 #include "muster/v1/agent_service.pb.h"

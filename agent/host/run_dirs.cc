@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "agent/host/checkpoint_reading.h"
-#include "common/engine/layout.h"
+#include "common/engine/model/layout.h"
 #include "common/io/file.h"
 
 namespace muster::agent {

@@ -17,7 +17,7 @@
 #include "agent/host/run_dirs.h"
 #include "agent/host/shim_dir.h"
 #include "agent/watch/disk_view.h"
-#include "common/engine/layout.h"
+#include "common/engine/model/layout.h"
 
 namespace muster::agent {
 namespace {

@@ -4,7 +4,7 @@
 //   - SaveDir is the directory to scan. Its methods read the disk: on a network file system they
 //     may take long or never return. They therefore run on a scan thread (scan_threads.h).
 //   - CheckpointWatch does no I/O and is cheap.
-//   - Only the layout decides which checkpoint is complete (common/engine/layout.h).
+//   - Only the layout decides which checkpoint is complete (common/engine/model/layout.h).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 #include "common/base/error.h"
 #include "common/base/time.h"
-#include "common/engine/layout.h"
+#include "common/engine/model/layout.h"
 #include "muster/v1/agent_service.pb.h"
 
 namespace muster::agent {

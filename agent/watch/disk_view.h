@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/engine/layout.h"
+#include "common/engine/model/layout.h"
 
 namespace muster::agent {
 

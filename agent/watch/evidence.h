@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "common/engine/evidence.h"
-#include "common/engine/grammar.h"
+#include "common/engine/model/grammar.h"
 #include "muster/v1/agent_service.pb.h"
 
 namespace muster::agent {

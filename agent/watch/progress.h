@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "common/base/time.h"
-#include "common/engine/grammar.h"
+#include "common/engine/model/grammar.h"
 #include "muster/v1/agent_service.pb.h"
 
 namespace muster::agent {

@@ -22,7 +22,7 @@
 #include "agent/watch/step_guard.h"
 #include "common/base/error.h"
 #include "common/base/time.h"
-#include "common/engine/grammar.h"
+#include "common/engine/model/grammar.h"
 
 namespace muster::agent {
 

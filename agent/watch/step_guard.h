@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-#include "common/engine/grammar.h"
+#include "common/engine/model/grammar.h"
 
 namespace muster::agent {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "common/engine/grammar.h"
+#include "common/engine/model/grammar.h"
 
 namespace muster::agent {
 

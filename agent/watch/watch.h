@@ -41,7 +41,7 @@
 #include "agent/watch/script_log_copy.h"
 #include "common/base/error.h"
 #include "common/base/time.h"
-#include "common/engine/layout.h"
+#include "common/engine/model/layout.h"
 #include "muster/v1/agent_service.pb.h"
 
 namespace muster::agent {

@@ -11,7 +11,7 @@
 #include "common/compat/launcher/draft.h"
 #include "common/compat/shell/mentions.h"
 #include "common/compat/shell/shell_words.h"
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 
 namespace muster::import {
 namespace {

@@ -12,9 +12,9 @@
 namespace muster::render {
 namespace {
 
-// the same text as in common/engine/node_script.cc
+// the same text as in common/engine/command/node_script.cc
 constexpr std::string_view kInsideSource = "launcher in the script";
-// the same text as in common/engine/plog.h
+// the same text as in common/engine/ascend/plog.h
 constexpr std::string_view kRunDirectory = "(run directory)";
 
 template <class Words>

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <array>
 
-#include "common/engine/host_network.h"
-#include "common/engine/modelarts.h"
+#include "common/engine/ascend/modelarts.h"
+#include "common/engine/model/host_network.h"
+#include "common/engine/model/rows.h"
 #include "common/engine/patch_plan.h"
-#include "common/engine/rows.h"
 
 namespace muster::engine {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "common/engine/grammar.h"
-#include "common/engine/line_fields.h"
-#include "common/engine/pattern_set.h"
+#include "common/engine/files/line_fields.h"
+#include "common/engine/files/pattern_set.h"
+#include "common/engine/model/grammar.h"
 
 namespace muster::engine {
 namespace {

@@ -7,10 +7,10 @@
 #include <set>
 #include <unordered_map>
 
-#include "common/engine/config_checks.h"
-#include "common/engine/observing.h"
+#include "common/engine/mindformers/config_checks.h"
+#include "common/engine/model/observing.h"
+#include "common/engine/model/template.h"
 #include "common/engine/ranktable/words.h"
-#include "common/engine/template.h"
 
 namespace muster::engine {
 namespace {

@@ -22,7 +22,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/engine/rows.h"
+#include "common/engine/model/rows.h"
 
 namespace muster::engine {
 

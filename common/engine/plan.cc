@@ -11,16 +11,16 @@
 #include <optional>
 #include <unordered_set>
 
-#include "common/engine/code_place.h"
-#include "common/engine/hccl_cards.h"
-#include "common/engine/modelarts.h"
-#include "common/engine/observing.h"
+#include "common/engine/ascend/hccl_cards.h"
+#include "common/engine/ascend/modelarts.h"
+#include "common/engine/ascend/plog.h"
+#include "common/engine/ascend/table_plan.h"
+#include "common/engine/model/code_place.h"
+#include "common/engine/model/observing.h"
+#include "common/engine/model/rows.h"
+#include "common/engine/model/start.h"
+#include "common/engine/model/template.h"
 #include "common/engine/patch_plan.h"
-#include "common/engine/plog.h"
-#include "common/engine/rows.h"
-#include "common/engine/start.h"
-#include "common/engine/table_plan.h"
-#include "common/engine/template.h"
 
 namespace muster::engine {
 namespace {

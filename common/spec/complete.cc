@@ -8,11 +8,11 @@
 #include <set>
 
 #include "common/base/controls.h"
-#include "common/engine/engine.h"
-#include "common/engine/grammar.h"
-#include "common/engine/layout.h"
-#include "common/engine/modelarts.h"
-#include "common/engine/training_end.h"
+#include "common/engine/ascend/modelarts.h"
+#include "common/engine/model/engine.h"
+#include "common/engine/model/grammar.h"
+#include "common/engine/model/layout.h"
+#include "common/engine/model/training_end.h"
 #include "common/spec/complete_code.h"
 #include "common/spec/complete_container.h"
 #include "common/spec/complete_limits.h"

@@ -9,7 +9,7 @@
 
 #include "common/compat/code_patch/builtin.h"
 #include "common/compat/code_patch/unified.h"
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "common/spec/values.h"
 #include "common/text/words.h"
 

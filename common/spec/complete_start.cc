@@ -5,7 +5,7 @@
 #include <set>
 #include <string_view>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "common/spec/key_table.h"
 #include "common/spec/names.h"
 #include "common/spec/values.h"

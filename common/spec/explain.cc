@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "common/spec/key_table.h"
 #include "common/spec/values.h"
 #include "common/text/words.h"

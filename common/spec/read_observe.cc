@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "common/engine/observing.h"
+#include "common/engine/model/observing.h"
 #include "common/spec/read_spec.h"
 #include "common/spec/values.h"
 

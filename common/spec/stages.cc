@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "common/spec/complete_stage.h"
 #include "common/spec/names.h"
 #include "common/spec/read_spec.h"

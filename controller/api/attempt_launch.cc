@@ -6,8 +6,8 @@
 #include <map>
 #include <memory>
 
-#include "common/engine/plog.h"
-#include "common/engine/table_plan.h"
+#include "common/engine/ascend/plog.h"
+#include "common/engine/ascend/table_plan.h"
 #include "controller/api/archive_read.h"
 #include "controller/api/job_ref.h"
 #include "controller/api/show_launch.h"

@@ -5,7 +5,7 @@
 #include <ranges>
 #include <span>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "controller/api/attempt_detail.h"
 #include "controller/api/bounded.h"
 #include "controller/core/recovery/checkpoints.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "controller/api/archive_read.h"
 #include "controller/api/complete_spec.h"
 #include "controller/api/convert.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "common/spec/parse.h"
 #include "common/spec/values.h"
 #include "controller/api/archive_read.h"

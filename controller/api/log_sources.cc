@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 
 namespace muster::controller {
 namespace {

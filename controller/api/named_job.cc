@@ -6,7 +6,7 @@
 #include <ranges>
 #include <utility>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "controller/api/archive_read.h"
 #include "controller/api/job_ref.h"
 #include "controller/core/chains/start_point.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "common/engine/ranktable/words.h"
 #include "common/rpc/channel.h"
 #include "common/spec/values.h"

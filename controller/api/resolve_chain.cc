@@ -9,8 +9,8 @@
 #include <tuple>
 #include <utility>
 
-#include "common/engine/engine.h"
-#include "common/engine/start.h"
+#include "common/engine/model/engine.h"
+#include "common/engine/model/start.h"
 #include "common/spec/names.h"
 #include "common/spec/values.h"
 

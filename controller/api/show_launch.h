@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "muster/v1/job_service.pb.h"
 
 namespace muster::controller {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "common/base/assert.h"
-#include "common/engine/named_dirs.h"
+#include "common/engine/model/named_dirs.h"
 #include "controller/core/chains/chains.h"
 #include "controller/core/chains/predecessors.h"
 #include "controller/core/chains/start_point.h"

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "controller/core/core.h"
 
 namespace muster::core {

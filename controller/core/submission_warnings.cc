@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "common/engine/named_dirs.h"
+#include "common/engine/model/named_dirs.h"
 #include "controller/core/chains/saved_before.h"
 #include "controller/core/model/spec_view.h"
 

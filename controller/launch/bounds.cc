@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "common/engine/engine.h"
-#include "common/engine/start.h"
+#include "common/engine/model/engine.h"
+#include "common/engine/model/start.h"
 
 namespace muster::controller {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "common/engine/host_network.h"
+#include "common/engine/model/host_network.h"
+#include "common/engine/model/start.h"
 #include "common/engine/ranktable/table_text.h"
-#include "common/engine/start.h"
 #include "controller/core/chains/start_point.h"
 #include "controller/core/journal_end/lost_end.h"
 #include "controller/core/model/spec_view.h"

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "common/base/error.h"
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "controller/core/model/ledger.h"
 
 namespace muster::controller {

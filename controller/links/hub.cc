@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "common/engine/fetches.h"
+#include "common/engine/model/fetches.h"
 #include "common/log/log.h"
 #include "common/rpc/status.h"
 #include "controller/core/recovery/reported_time.h"

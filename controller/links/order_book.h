@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "controller/shell/view.h"
 
 namespace muster::controller {

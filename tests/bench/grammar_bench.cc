@@ -16,7 +16,7 @@
 
 #include "agent/watch/line_scanner.h"
 #include "common/engine/evidence.h"
-#include "common/engine/grammar.h"
+#include "common/engine/model/grammar.h"
 #include "tests/support/checkout.h"
 
 namespace {

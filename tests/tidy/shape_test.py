@@ -85,13 +85,13 @@ class Shape(unittest.TestCase):
 
     def test_names(self):
         self.write("common/engine/a.cc", '// torch: see "torch"\nif (engine == "megatron") torchrun();\n')
-        self.write("common/engine/torch.cc", "spec.orphan_grace();\n")
+        self.write("common/engine/torch/torch.cc", "spec.orphan_grace();\n")
         self.write("controller/core/b.cc", "body.rank_exited(); CheckRankExited(); MASTER_PORT;\n")
         facts = self.facts()
         self.assertEqual(facts["engines"]["megatron"]["code"], ["common/engine/a.cc"])
-        self.assertEqual(facts["engines"]["torch"]["code"], ["common/engine/torch.cc"])
-        self.assertEqual(facts["engines"]["torch"]["anywhere"], ["common/engine/a.cc", "common/engine/torch.cc"])
-        self.assertEqual(facts["keys"]["orphan_grace"]["code"], ["common/engine/torch.cc"])
+        self.assertEqual(facts["engines"]["torch"]["code"], ["common/engine/torch/torch.cc"])
+        self.assertEqual(facts["engines"]["torch"]["anywhere"], ["common/engine/a.cc", "common/engine/torch/torch.cc"])
+        self.assertEqual(facts["keys"]["orphan_grace"]["code"], ["common/engine/torch/torch.cc"])
         self.assertEqual(facts["keys"]["master_port"]["code"], [])
         self.assertEqual(facts["facts"]["RankExited"]["code"], ["controller/core/b.cc"])
 

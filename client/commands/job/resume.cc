@@ -12,7 +12,7 @@
 #include "client/commands/job/spec_file.h"
 #include "client/commands/job/submit.h"
 #include "client/render/text.h"
-#include "common/engine/reshard.h"
+#include "common/engine/megatron/reshard.h"
 
 namespace muster::client {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "client/commands/call/context.h"
-#include "common/engine/reshard.h"
+#include "common/engine/megatron/reshard.h"
 
 namespace muster::client {
 

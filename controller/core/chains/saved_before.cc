@@ -5,7 +5,7 @@
 #include <map>
 #include <ranges>
 
-#include "common/engine/named_dirs.h"
+#include "common/engine/model/named_dirs.h"
 
 namespace muster::core {
 namespace {

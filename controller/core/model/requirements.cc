@@ -4,9 +4,9 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include "common/digest/sha256.h"
-#include "common/engine/engine.h"
-#include "common/engine/hccl_cards.h"
-#include "common/engine/table_plan.h"
+#include "common/engine/ascend/hccl_cards.h"
+#include "common/engine/ascend/table_plan.h"
+#include "common/engine/model/engine.h"
 
 namespace muster::core {
 

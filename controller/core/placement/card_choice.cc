@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <iterator>
 
-#include "common/engine/hccl_cards.h"
+#include "common/engine/ascend/hccl_cards.h"
+#include "common/engine/ascend/table_plan.h"
 #include "common/engine/ranktable/cards.h"
-#include "common/engine/table_plan.h"
 
 namespace muster::core {
 

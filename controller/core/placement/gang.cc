@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "common/engine/hccl_cards.h"
-#include "common/engine/table_plan.h"
+#include "common/engine/ascend/hccl_cards.h"
+#include "common/engine/ascend/table_plan.h"
 
 namespace muster::core {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <ranges>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "controller/core/placement/place_why.h"
 
 namespace muster::core {

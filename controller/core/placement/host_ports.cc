@@ -4,7 +4,7 @@
 #include <limits>
 #include <ranges>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 
 namespace muster::core {
 namespace {

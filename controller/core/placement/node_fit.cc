@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
+#include "common/engine/ascend/table_plan.h"
 #include "common/engine/ranktable/rank_table.h"
 #include "common/engine/ranktable/words.h"
-#include "common/engine/table_plan.h"
 #include "controller/core/placement/placing.h"
 
 namespace muster::core {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "controller/core/model/ledger.h"
 #include "controller/core/placement/card_choice.h"
 

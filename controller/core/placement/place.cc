@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "controller/core/placement/candidates.h"
 #include "controller/core/placement/gang.h"
 #include "controller/core/placement/hccl_blocks.h"

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "controller/core/model/event.h"
 
 namespace muster::core {

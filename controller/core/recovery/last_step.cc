@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <ranges>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "controller/core/model/spec_view.h"
 
 namespace muster::core {

@@ -7,7 +7,7 @@
 #include <ranges>
 #include <vector>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "controller/core/recovery/checkpoints.h"
 
 namespace muster::core {

@@ -3,9 +3,9 @@
 #include <optional>
 #include <string>
 
-#include "common/engine/ckpt_end.h"
-#include "common/engine/safetensors_end.h"
-#include "common/engine/zip_end.h"
+#include "common/engine/files/ckpt_end.h"
+#include "common/engine/files/safetensors_end.h"
+#include "common/engine/files/zip_end.h"
 #include "tests/fuzz/target.h"
 
 namespace muster::fuzz {

@@ -9,9 +9,9 @@
 #include "agent/watch/evidence.h"
 #include "agent/watch/line_scanner.h"
 #include "common/engine/evidence.h"
-#include "common/engine/grammar.h"
-#include "common/engine/grammar_rows.h"
-#include "common/engine/pattern_set.h"
+#include "common/engine/files/pattern_set.h"
+#include "common/engine/model/grammar.h"
+#include "common/engine/model/grammar_rows.h"
 #include "tests/fuzz/target.h"
 #include "tests/unit/engine/line_text.h"
 

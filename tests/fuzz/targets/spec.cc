@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "common/base/utf8.h"
-#include "common/engine/engine.h"
-#include "common/engine/start.h"
+#include "common/engine/model/engine.h"
+#include "common/engine/model/start.h"
 #include "common/spec/parse.h"
 #include "common/spec/values.h"
 #include "tests/fuzz/target.h"

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "common/rpc/channel.h"
 #include "common/spec/parse.h"
 #include "controller/api/complete_spec.h"

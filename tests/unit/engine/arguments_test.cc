@@ -1,4 +1,4 @@
-#include "common/engine/arguments.h"
+#include "common/engine/model/arguments.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // code.patches: every path of the code is a path of the node's copy, and the order describes how to
 // make the copy.
-#include "common/engine/code_place.h"
+#include "common/engine/model/code_place.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 
 namespace muster::engine {
 

@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "common/engine/pattern_set.h"
+#include "common/engine/files/pattern_set.h"
 
 namespace muster::engine {
 namespace {

@@ -1,5 +1,5 @@
 // checkpoint.storage: local: which directories of other nodes each node's start fetches.
-#include "common/engine/fetches.h"
+#include "common/engine/model/fetches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "common/engine/reshard.h"
+#include "common/engine/megatron/reshard.h"
 #include "tests/unit/engine/engine_specs.h"
 
 namespace muster::engine {

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "common/engine/grammar.h"
+#include "common/engine/model/grammar.h"
 
 namespace muster::engine {
 namespace {

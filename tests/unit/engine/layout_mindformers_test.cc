@@ -5,8 +5,8 @@
 
 #include <random>
 
-#include "common/engine/ckpt_end.h"
-#include "common/engine/safetensors_end.h"
+#include "common/engine/files/ckpt_end.h"
+#include "common/engine/files/safetensors_end.h"
 #include "tests/unit/engine/memory_view.h"
 
 namespace muster::engine {

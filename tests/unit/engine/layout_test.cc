@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <random>
 
-#include "common/engine/layout.h"
-#include "common/engine/zip_end.h"
+#include "common/engine/files/zip_end.h"
+#include "common/engine/model/layout.h"
 #include "tests/unit/engine/memory_view.h"
 
 namespace muster::engine {

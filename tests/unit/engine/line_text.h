@@ -7,7 +7,7 @@
 #include <string>
 
 #include "common/engine/evidence.h"
-#include "common/engine/grammar.h"
+#include "common/engine/model/grammar.h"
 
 namespace muster::engine {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/engine/layout.h"
+#include "common/engine/model/layout.h"
 
 namespace muster::engine {
 

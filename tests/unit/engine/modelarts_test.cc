@@ -1,6 +1,6 @@
 // compat: modelarts: the platform's variables, and its directory with a rank table; without the
 // key, none of these.
-#include "common/engine/modelarts.h"
+#include "common/engine/ascend/modelarts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "tests/unit/engine/engine_specs.h"
 
 namespace muster::engine {

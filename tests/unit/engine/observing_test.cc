@@ -1,11 +1,11 @@
 // observe.profile and observe.dump: command lines, copies, the dump's file, and what is refused.
 // And what a configuration must not contain.
-#include "common/engine/observing.h"
+#include "common/engine/model/observing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/engine/config_checks.h"
+#include "common/engine/mindformers/config_checks.h"
 #include "common/engine/patch_plan.h"
 #include "common/engine/ranktable/json_tree.h"
 #include "tests/unit/engine/engine_specs.h"

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "common/digest/sha256.h"
-#include "common/engine/hccl_cards.h"
+#include "common/engine/ascend/hccl_cards.h"
+#include "common/engine/ascend/table_plan.h"
 #include "common/engine/ranktable/table_text.h"
-#include "common/engine/table_plan.h"
 #include "tests/unit/engine/engine_specs.h"
 
 namespace muster::engine {

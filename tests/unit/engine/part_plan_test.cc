@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 
 namespace muster::engine {
 namespace {

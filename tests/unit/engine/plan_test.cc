@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 
 namespace muster::engine {
 namespace {

@@ -1,10 +1,10 @@
 // observe.plog and the binding of cores: which jobs get them, and which programs do it themselves.
-#include "common/engine/plog.h"
+#include "common/engine/ascend/plog.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/engine/core_binding.h"
+#include "common/engine/ascend/core_binding.h"
 #include "tests/unit/engine/engine_specs.h"
 
 namespace muster::engine {

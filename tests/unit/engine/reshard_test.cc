@@ -1,4 +1,4 @@
-#include "common/engine/reshard.h"
+#include "common/engine/megatron/reshard.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // What a job begins with that it did not make: weights and checkpoints of other jobs (start), their
 // files (inputs), directories of other stages.
-#include "common/engine/start.h"
+#include "common/engine/model/start.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

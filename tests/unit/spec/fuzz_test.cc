@@ -7,7 +7,7 @@
 #include <random>
 #include <sstream>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "common/spec/parse.h"
 #include "tests/support/checkout.h"
 

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <limits>
 
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "common/spec/parse.h"
 #include "tests/support/checkout.h"
 

@@ -17,7 +17,7 @@
 #include <sstream>
 
 #include "common/digest/sha256.h"
-#include "common/engine/engine.h"
+#include "common/engine/model/engine.h"
 #include "common/engine/ranktable/table_text.h"
 #include "common/spec/parse.h"
 #include "tests/support/checkout.h"

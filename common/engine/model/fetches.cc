@@ -1,0 +1,85 @@
+#include "common/engine/model/fetches.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/engine/model/start.h"
+#include "common/engine/model/template.h"
+
+namespace muster::engine {
+namespace {
+
+constexpr std::string_view kRankDirs = "mindformers";
+
+class StageDirs final : public TemplateValues {
+ public:
+  explicit StageDirs(const LaunchRequest& request) : request_(request) {}
+  [[nodiscard]] Result<std::string> value(std::string_view name) const override {
+    constexpr std::string_view kStages = "stages.";
+    if (name.starts_with(kStages)) return stage_value(request_, name.substr(kStages.size()));
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("'${{{}}}' has no value here (${{stages.S.out}})", name));
+  }
+
+ private:
+  const LaunchRequest& request_;
+};
+
+void add_shards(std::vector<v1::Fetch>& all, const LaunchRequest& request, std::size_t node) {
+  const v1::JobSpec& spec = *request.spec;
+  if (request.resume_source.empty() || spec.checkpoint().layout() != kRankDirs) return;
+  const NodeSlot& own = request.nodes[node];
+  const bool every = spec.launch().per() == v1::LAUNCH_PER_ONCE;
+  for (const ShardOwner& owner : request.resume_owners) {
+    if (owner.node == own.name) continue;
+    v1::Fetch fetch;
+    fetch.set_node(owner.node);
+    fetch.set_path(request.resume_source);
+    fetch.set_layout(std::string(kRankDirs));
+    fetch.set_step(request.resume_step);
+    if (!every) {
+      const std::uint32_t end = own.first_rank + own.rank_count;
+      for (std::uint32_t rank = own.first_rank; rank < end; ++rank)
+        if (owner.ranks.count == 0 ||
+            (rank >= owner.ranks.first && rank - owner.ranks.first < owner.ranks.count))
+          fetch.add_only(fmt::format("rank_{}", rank));
+      if (fetch.only().empty()) continue;
+    }
+    all.push_back(std::move(fetch));
+  }
+}
+
+void add_dirs(std::vector<v1::Fetch>& all, const LaunchRequest& request, std::size_t node) {
+  for (const v1::FetchSpec& wanted : request.spec->fetches()) {
+    auto parsed = Template::parse(wanted.dir());
+    auto dir = parsed ? parsed->expand(StageDirs(request), 4096) : fail(parsed.error());
+    if (!dir) continue;  // the submission was checked for this
+    const std::vector<ShardOwner>* nodes = &request.resume_owners;
+    if (!wanted.stage().empty()) {
+      const auto stage = request.stage_owners.find(wanted.stage());
+      if (stage == request.stage_owners.end()) continue;
+      nodes = &stage->second.nodes;
+      *dir += fmt::format("/attempt-{}{}{}", stage->second.attempt,
+                          wanted.below().empty() ? "" : "/", wanted.below());
+    }
+    for (const ShardOwner& owner : *nodes) {
+      if (owner.node == request.nodes[node].name) continue;
+      v1::Fetch& fetch = all.emplace_back();
+      fetch.set_node(owner.node);
+      fetch.set_path(*dir);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<v1::Fetch> fetches(const LaunchRequest& request, std::size_t node) {
+  std::vector<v1::Fetch> all;
+  if (request.spec->checkpoint().storage() != v1::CHECKPOINT_STORAGE_LOCAL) return all;
+  add_shards(all, request, node);
+  add_dirs(all, request, node);
+  return all;
+}
+
+}  // namespace muster::engine

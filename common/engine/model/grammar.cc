@@ -1,0 +1,157 @@
+#include "common/engine/model/grammar.h"
+
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include <array>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "common/engine/files/line_fields.h"
+#include "common/engine/files/pattern_set.h"
+#include "common/engine/model/grammar_rows.h"
+
+namespace muster::engine {
+namespace {
+
+constexpr std::size_t kLineBytesMax = 64 * 1024;
+
+RE2::Options quiet() {
+  RE2::Options options;
+  options.set_log_errors(false);
+  options.set_max_mem(1 << 20);  // a job may have three of them on every node
+  return options;
+}
+
+// Searches all heads of its rows at once, and runs a head's parser where its text occurs.
+class Heads final : public Grammar {
+ public:
+  explicit Heads(std::initializer_list<std::span<const LineHead>> rows)
+      : heads_(joined(rows)), set_(texts(heads_)) {}
+
+  [[nodiscard]] LogLine read(std::string_view line) const override {
+    line = line.substr(0, kLineBytesMax);
+    LogLine result;
+    set_.scan(line.substr(0, kHeadBytesMax), [&](std::size_t pattern, std::size_t at) {
+      const LineHead& head = heads_[pattern];
+      if (!head.exact && result.kind != LineKind::Nothing) return true;
+      return !head.read(line, at, result) || !head.exact;
+    });
+    return result;
+  }
+
+ private:
+  static std::vector<LineHead> joined(std::initializer_list<std::span<const LineHead>> rows) {
+    std::vector<LineHead> heads;
+    for (const auto& row : rows) heads.insert(heads.end(), row.begin(), row.end());
+    return heads;
+  }
+  static std::vector<std::string_view> texts(const std::vector<LineHead>& heads) {
+    std::vector<std::string_view> texts;
+    for (const LineHead& head : heads) texts.push_back(head.text);
+    return texts;
+  }
+  std::vector<LineHead> heads_;
+  PatternSet set_;
+};
+
+class None final : public Grammar {
+ public:
+  [[nodiscard]] LogLine read(std::string_view) const override { return {}; }
+};
+
+class Custom final : public Grammar {
+ public:
+  explicit Custom(const v1::Watching& watching) : step_(watching.step_regex(), quiet()) {
+    if (!watching.loss_regex().empty())
+      loss_ = std::make_unique<RE2>(watching.loss_regex(), quiet());
+    if (watching.total().empty()) return;
+    if (const auto number = whole_number(watching.total()))
+      total_number_ = *number;
+    else
+      total_ = std::make_unique<RE2>(watching.total(), quiet());
+  }
+
+  [[nodiscard]] LogLine read(std::string_view line) const override {
+    line = line.substr(0, kLineBytesMax);
+    const auto text = group(step_, line);
+    const auto number = text ? whole_number(*text) : std::nullopt;
+    if (!number) return {};
+    LogLine result{.kind = LineKind::Step, .step = {.step = *number, .total = total_number_}};
+    if (total_)
+      if (const auto total = group(*total_, line))
+        result.step.total = whole_number(*total).value_or(0);
+    if (loss_)
+      if (const auto loss = group(*loss_, line)) set_loss(result.step, *loss);
+    return result;
+  }
+
+ private:
+  static std::optional<std::string_view> group(const RE2& pattern, std::string_view line) {
+    re2::StringPiece found;
+    if (!RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), pattern, &found))
+      return std::nullopt;
+    return std::string_view(found.data(), found.size());
+  }
+
+  RE2 step_;
+  std::unique_ptr<RE2> loss_, total_;
+  std::int64_t total_number_ = 0;
+};
+
+}  // namespace
+
+std::string pattern_problem(std::string_view pattern, int groups) {
+  if (pattern.size() > 4096) return "the regular expression is longer than 4096 bytes";
+  const RE2 compiled(re2::StringPiece(pattern.data(), pattern.size()), quiet());
+  if (!compiled.ok())
+    return fmt::format("the regular expression does not compile: {}", compiled.error());
+  if (compiled.NumberOfCapturingGroups() < groups)
+    return "the regular expression has no group (...) around the number";
+  return {};
+}
+
+bool nan_sign(const StepLine& line) {
+  return line.loss_not_finite || (!line.has_loss && line.not_finite > 0);
+}
+
+void set_loss(StepLine& line, std::string_view text) {
+  const auto value = leading_double(text);
+  if (!value) return;
+  line.has_loss = std::isfinite(*value);
+  line.loss_not_finite = !line.has_loss;
+  line.loss = line.has_loss ? *value : 0;
+}
+
+Result<std::unique_ptr<Grammar>> make_grammar(const v1::Watching& watching) {
+  const std::string& row = watching.grammar();
+  const auto heads = [](std::initializer_list<std::span<const LineHead>> rows) {
+    return std::unique_ptr<Grammar>(std::make_unique<Heads>(rows));
+  };
+  if (row == "auto")
+    return heads({megatron_heads(), mindspeed_mm_heads(), mindformers_heads(), common_heads()});
+  if (row == "megatron") return heads({megatron_heads()});
+  if (row == "mindspeed-mm") return heads({megatron_heads(), mindspeed_mm_heads()});
+  if (row == "mindformers") return heads({mindformers_heads()});
+  if (row == "none" || row.empty()) return std::unique_ptr<Grammar>(std::make_unique<None>());
+  if (row != "custom") {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("reading progress: grammar '{}' is not known (auto | mindformers | "
+                            "megatron | mindspeed-mm | custom | none)",
+                            row));
+  }
+  const auto check = [](const char* key, const std::string& pattern) -> Result<void> {
+    const std::string problem = pattern_problem(pattern, 1);
+    if (problem.empty()) return {};
+    return fail(ErrorCode::InvalidArgument, fmt::format("observe.progress.{}: {}", key, problem));
+  };
+  if (auto sound = check("step", watching.step_regex()); !sound) return fail(sound.error());
+  if (!watching.loss_regex().empty())
+    if (auto sound = check("loss", watching.loss_regex()); !sound) return fail(sound.error());
+  if (!watching.total().empty() && !whole_number(watching.total()))
+    if (auto sound = check("total", watching.total()); !sound) return fail(sound.error());
+  return std::unique_ptr<Grammar>(std::make_unique<Custom>(watching));
+}
+
+}  // namespace muster::engine
