@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <future>
 
-#include "agent/host/auxiliary_log.h"
+#include "agent/logs/auxiliary_log.h"
 #include "common/log/log.h"
 
 namespace muster::agent {

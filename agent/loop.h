@@ -33,17 +33,17 @@
 #include <string>
 
 #include "agent/exit_wait.h"
-#include "agent/host/host.h"
-#include "agent/host/state_dir.h"
 #include "agent/link/file_stream.h"
 #include "agent/link/link.h"
 #include "agent/link/log_push.h"
+#include "agent/logs/watch.h"
 #include "agent/outbox.h"
 #include "agent/probe/device_book.h"
 #include "agent/probe/interface_news.h"
 #include "agent/probe/own_processes.h"
 #include "agent/probe/prober.h"
-#include "agent/watch/watch.h"
+#include "agent/run/host.h"
+#include "agent/run/state_dir.h"
 #include "common/async/loop.h"
 
 namespace muster::agent {

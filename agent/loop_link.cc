@@ -4,7 +4,7 @@
 #include <random>
 #include <utility>
 
-#include "agent/host/features.h"
+#include "agent/launch/features.h"
 #include "agent/link/sendable.h"
 #include "agent/loop.h"
 #include "common/log/log.h"

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "agent/host/container_tool.h"
+#include "agent/container/container_tool.h"
 #include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/base/time.h"

@@ -1,6 +1,6 @@
 // reconcile() and the functions next to it decide what the agent does. Pure.
 //
-// The edges (agent/host, agent/link) observe run directories and processes, call reconcile(), carry
+// The edges (agent/run, agent/link) observe run directories and processes, call reconcile(), carry
 // out its actions, and observe again. A crash between any two steps is an ordinary start.
 //
 // Rules that are kept here:
@@ -53,7 +53,7 @@ struct ExitSeen {
   // The same moment by the boot clock. It shows which exit came first even if the wall clock is set
   // meanwhile.
   BootTime boot{};
-  std::string evidence;  // the agent's own mark: what agent/watch found in the rank's log
+  std::string evidence;  // the agent's own mark: what agent/logs found in the rank's log
   v1::EvidenceKind evidence_kind = v1::EVIDENCE_KIND_UNSPECIFIED;
   bool success_seen = false;  // the agent's own mark
   // the agent's own mark: the last step in the rank's log, and the total number of steps
@@ -198,7 +198,7 @@ v1::Orders merged(v1::Orders earlier, v1::Orders next, const std::map<RunKey, Ru
 std::vector<RunKey> unsupported(const v1::Orders& orders);
 
 // Returns every fact that this run directory proves, oldest first. The marks with `evidence` and
-// `success_seen` come later, from what agent/watch finds.
+// `success_seen` come later, from what agent/logs finds.
 //
 // The end of an auxiliary process is a fact only if it breaks the attempt: it ended badly, before a
 // stop, while ranks of this node still ran.

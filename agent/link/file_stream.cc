@@ -5,8 +5,8 @@
 #include <system_error>
 #include <thread>
 
-#include "agent/host/files_in.h"
-#include "agent/host/files_out.h"
+#include "agent/saves/files_out.h"
+#include "agent/start/files_in.h"
 #include "common/log/log.h"
 #include "common/rpc/status.h"
 

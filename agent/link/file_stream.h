@@ -18,7 +18,7 @@
 #include <optional>
 #include <set>
 
-#include "agent/host/launch_record.h"
+#include "agent/launch/launch_record.h"
 #include "common/base/error.h"
 #include "common/base/time.h"
 #include "common/rpc/channel.h"

@@ -24,7 +24,7 @@
 #include <memory>
 #include <string>
 
-#include "agent/watch/log_source.h"
+#include "agent/logs/log_source.h"
 #include "muster/v1/agent_service.pb.h"
 
 namespace muster::agent {

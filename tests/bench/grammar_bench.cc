@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/watch/line_scanner.h"
+#include "agent/logs/line_scanner.h"
 #include "common/engine/evidence.h"
 #include "common/engine/model/grammar.h"
 #include "tests/support/checkout.h"

@@ -334,7 +334,7 @@ bool AgentModel::perform_one(const agent::ForgetRun& action) {
   return true;
 }
 
-// As agent/host does: a stop has its grace and a margin. The end of the lease has at most the
+// As agent/run does: a stop has its grace and a margin. The end of the lease has at most the
 // margin: before the controller relies on that end, it waits for the grace of a stop as well.
 std::optional<BootTime> AgentModel::must_obey_by(const agent::RunKey& run) const {
   const auto found = machine_.disk().runs.find(run);

@@ -1,7 +1,7 @@
 // Reads which changes a unified diff (from git or diff -u) describes. The result serves to refuse a
 // patch early, to show it, and to name the hunk that does not fit. Pure.
 //
-// git applies the diff (agent/host/code_patches.h), and that code checks every name again. Names
+// git applies the diff (agent/code/code_patches.h), and that code checks every name again. Names
 // are without their first part ("a/x.py" is "x.py"), as in `git apply` and `patch -p1`. Hostile
 // input: the length of names and the number of files are bounded.
 #pragma once

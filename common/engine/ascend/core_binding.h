@@ -1,6 +1,6 @@
 // Whether a node's ranks are bound to the CPU cores nearest to their devices. Pure.
 //
-// The node itself finds out which cores these are (agent/host/core_shares.h).
+// The node itself finds out which cores these are (agent/launch/core_shares.h).
 #pragma once
 
 #include <cstddef>

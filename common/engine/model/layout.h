@@ -27,7 +27,7 @@
 
 namespace muster::engine {
 
-// What a layout may see of a directory. agent/watch has the real view (DiskView); tests have their
+// What a layout may see of a directory. agent/logs has the real view (DiskView); tests have their
 // own.
 class FileView {
  public:

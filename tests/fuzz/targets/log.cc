@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/watch/evidence.h"
-#include "agent/watch/line_scanner.h"
+#include "agent/logs/evidence.h"
+#include "agent/logs/line_scanner.h"
 #include "common/engine/evidence.h"
 #include "common/engine/files/pattern_set.h"
 #include "common/engine/model/grammar.h"

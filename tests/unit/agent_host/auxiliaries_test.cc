@@ -2,7 +2,7 @@
 // and reported.
 #include <algorithm>
 
-#include "agent/host/auxiliary_log.h"
+#include "agent/logs/auxiliary_log.h"
 #include "common/rundir/event_log.h"
 #include "common/rundir/records.h"
 #include "tests/unit/agent_host/support.h"

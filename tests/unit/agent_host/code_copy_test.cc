@@ -1,16 +1,16 @@
 // A node's copy of the code: what is copied, what patches may change and what they may not, and
 // that an incomplete copy is never used.
-#include "agent/host/code_copy.h"
+#include "agent/code/code_copy.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/host/code_patches.h"
-#include "agent/host/code_tree.h"
-#include "agent/host/container_command.h"
-#include "agent/host/start_prepare.h"
+#include "agent/code/code_patches.h"
+#include "agent/code/code_tree.h"
+#include "agent/container/container_command.h"
+#include "agent/start/start_prepare.h"
 #include "common/rundir/records.h"
 #include "tests/support/checkout.h"
 #include "tests/unit/agent_host/support.h"

@@ -1,8 +1,8 @@
 // What a configuration on the node must not contain: the keys are checked in the file and in the
 // files that it is based on, before anything starts.
-#include "agent/host/config_checks.h"
+#include "agent/code/config_checks.h"
 
-#include "agent/host/patched_files.h"
+#include "agent/code/patched_files.h"
 #include "tests/unit/agent_host/support.h"
 
 namespace muster::agent {

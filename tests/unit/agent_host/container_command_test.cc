@@ -1,5 +1,5 @@
 // The exact command lines for podman and docker, and which mounts are impossible.
-#include "agent/host/container_command.h"
+#include "agent/container/container_command.h"
 
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>

@@ -7,7 +7,7 @@
 #include <future>
 #include <thread>
 
-#include "agent/host/container_image.h"
+#include "agent/container/container_image.h"
 #include "tests/unit/agent_host/support.h"
 
 namespace muster::agent {

@@ -1,5 +1,5 @@
 // CPU cores of ranks, by the NUMA nodes of their devices, on invented machines.
-#include "agent/host/core_shares.h"
+#include "agent/launch/core_shares.h"
 
 #include <gtest/gtest.h>
 

@@ -13,8 +13,8 @@
 #include <sstream>
 #include <thread>
 
-#include "agent/host/files_in.h"
-#include "agent/host/files_out.h"
+#include "agent/saves/files_out.h"
+#include "agent/start/files_in.h"
 
 namespace muster::agent {
 namespace {

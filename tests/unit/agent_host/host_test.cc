@@ -1,9 +1,9 @@
 // The host with the real worker, real processes, real files.
-#include "agent/host/host.h"
+#include "agent/run/host.h"
 
 #include <signal.h>
 
-#include "agent/host/run_view.h"
+#include "agent/run/run_view.h"
 #include "common/rundir/records.h"
 #include "tests/unit/agent_host/support.h"
 #include "tests/unit/process/stranger.h"

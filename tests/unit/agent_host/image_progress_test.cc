@@ -1,6 +1,6 @@
 // How far a pull or a load has come, from what the tools print without a terminal, and from what
 // their processes show.
-#include "agent/host/image_progress.h"
+#include "agent/container/image_progress.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

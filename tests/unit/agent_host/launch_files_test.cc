@@ -1,12 +1,12 @@
 // Files of an order, on the disk before anything of it starts: whole, with the right bytes and
 // mode, and only where they may be.
-#include "agent/host/launch_files.h"
+#include "agent/start/launch_files.h"
 
 #include <openssl/evp.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-#include "agent/host/start_prepare.h"
+#include "agent/start/start_prepare.h"
 #include "common/rundir/records.h"
 #include "common/rundir/setup_prefix.h"
 #include "tests/unit/agent_host/support.h"

@@ -1,11 +1,11 @@
 // Which program a rank execs, and which environment it finds. Regression: a user who activates a
 // virtual environment expects its python3, and got the system's. A node without any Python must
 // report this before a rank starts.
-#include "agent/host/launch_record.h"
+#include "agent/launch/launch_record.h"
 
 #include <algorithm>
 
-#include "agent/host/plog_dirs.h"
+#include "agent/launch/plog_dirs.h"
 #include "tests/unit/agent_host/support.h"
 
 namespace muster::agent {

@@ -1,13 +1,13 @@
 // Copies of configurations and scripts with other values, and missing files that are reported
 // before anything starts.
-#include "agent/host/patched_files.h"
+#include "agent/code/patched_files.h"
 
 #include <sys/stat.h>
 
-#include "agent/host/launch_files.h"
-#include "agent/host/nearest_file.h"
-#include "agent/host/start_checks.h"
-#include "agent/host/start_prepare.h"
+#include "agent/launch/nearest_file.h"
+#include "agent/start/launch_files.h"
+#include "agent/start/start_checks.h"
+#include "agent/start/start_prepare.h"
 #include "common/rundir/records.h"
 #include "tests/unit/agent_host/support.h"
 

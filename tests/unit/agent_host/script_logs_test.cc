@@ -2,8 +2,8 @@
 // a log next to the ranks' logs.
 #include <sys/fsuid.h>
 
-#include "agent/host/auxiliary_log.h"
-#include "agent/host/run_view.h"
+#include "agent/logs/auxiliary_log.h"
+#include "agent/run/run_view.h"
 #include "common/rundir/event_log.h"
 #include "common/rundir/records.h"
 #include "tests/unit/agent_host/support.h"

@@ -1,6 +1,6 @@
 // The launcher shim in a run directory: which names are in it, and what the script's environment
 // has for them.
-#include "agent/host/shim_dir.h"
+#include "agent/launch/shim_dir.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <set>
 
-#include "agent/host/launch_record.h"
+#include "agent/launch/launch_record.h"
 
 namespace muster::agent {
 namespace {

@@ -1,15 +1,15 @@
 // Every refusal before a start: its class and its sentence.
-#include "agent/host/start_checks.h"
+#include "agent/start/start_checks.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "agent/host/checkpoint_reading.h"
-#include "agent/host/run_dirs.h"
-#include "agent/host/spec_keys.h"
-#include "agent/host/start_prepare.h"
+#include "agent/launch/spec_keys.h"
+#include "agent/saves/checkpoint_reading.h"
+#include "agent/start/run_dirs.h"
+#include "agent/start/start_prepare.h"
 #include "common/io/room.h"
 #include "common/io/unique_fd.h"
 #include "tests/support/small_disk.h"

@@ -1,6 +1,6 @@
 // Threads of starts: how many there are, which starts wait, which are refused, and with what
 // sentence.
-#include "agent/host/start_prepare.h"
+#include "agent/start/start_prepare.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "agent/host/state_dir.h"
+#include "agent/run/state_dir.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Helpers for tests of agent/host: a temporary state directory, a loop, and waits for what a run
+// Helpers for tests of agent/run: a temporary state directory, a loop, and waits for what a run
 // should become. A test owns them. Helpers run on the test's thread, the Host on the thread of the
 // loop.
 //
@@ -19,8 +19,8 @@
 #include <thread>
 #include <vector>
 
-#include "agent/host/host.h"
-#include "agent/host/state_dir.h"
+#include "agent/run/host.h"
+#include "agent/run/state_dir.h"
 #include "common/async/loop.h"
 #include "common/process/identity.h"
 #include "common/process/process_tag.h"

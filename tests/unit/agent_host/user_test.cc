@@ -3,7 +3,7 @@
 // not be able to write them.
 #include <sys/stat.h>
 
-#include "agent/host/start_checks.h"
+#include "agent/start/start_checks.h"
 #include "tests/unit/agent_host/support.h"
 
 namespace muster::agent {

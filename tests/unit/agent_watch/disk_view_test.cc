@@ -1,4 +1,4 @@
-#include "agent/watch/disk_view.h"
+#include "agent/launch/disk_view.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "agent/watch/checkpoint_watch.h"
+#include "agent/saves/checkpoint_watch.h"
 #include "tests/unit/agent_watch/temp_dir.h"
 
 namespace muster::agent {

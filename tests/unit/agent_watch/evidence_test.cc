@@ -1,4 +1,4 @@
-#include "agent/watch/evidence.h"
+#include "agent/logs/evidence.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <set>
 
-#include "agent/watch/disk_view.h"
+#include "agent/launch/disk_view.h"
 #include "tests/unit/agent_watch/watch_ground.h"
 
 namespace muster::agent {

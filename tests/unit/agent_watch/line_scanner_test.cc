@@ -1,4 +1,4 @@
-#include "agent/watch/line_scanner.h"
+#include "agent/logs/line_scanner.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The bytes before the parser's position, kept over a restart of the agent: they show that a log
 // was truncated and replaced in the meantime.
-#include "agent/watch/cursor_file.h"
+#include "agent/logs/cursor_file.h"
 #include "tests/unit/agent_watch/log_file_ground.h"
 
 namespace muster::agent {

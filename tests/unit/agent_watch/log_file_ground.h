@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/watch/log_file.h"
+#include "agent/logs/log_file.h"
 #include "tests/unit/agent_watch/temp_dir.h"
 
 namespace muster::agent {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "agent/watch/plog_reader.h"
+#include "agent/logs/plog_reader.h"
 #include "tests/unit/agent_watch/watch_ground.h"
 
 namespace muster::agent {

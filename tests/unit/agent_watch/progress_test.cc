@@ -1,4 +1,4 @@
-#include "agent/watch/progress.h"
+#include "agent/logs/progress.h"
 
 #include <gtest/gtest.h>
 

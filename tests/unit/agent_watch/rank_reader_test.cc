@@ -1,6 +1,6 @@
 // Lines of a rank's log -> what is reported of its steps. The grammar's own fixtures are in
 // tests/fixtures/logs; this tests what several lines mean together.
-#include "agent/watch/rank_reader.h"
+#include "agent/logs/rank_reader.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

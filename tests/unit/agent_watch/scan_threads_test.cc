@@ -1,4 +1,4 @@
-#include "agent/watch/scan_threads.h"
+#include "agent/logs/scan_threads.h"
 
 #include <gtest/gtest.h>
 

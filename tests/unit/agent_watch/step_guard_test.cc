@@ -1,13 +1,13 @@
 // Regression: a program printed "step 999999999999 loss 1" once, among steps that increased
 // normally. From then on, this was the best step. Five attempts, each of which got further than the
 // one before, counted as "5 attempts in a row without a new best step", and the job failed.
-#include "agent/watch/step_guard.h"
+#include "agent/logs/step_guard.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "agent/watch/progress.h"
+#include "agent/logs/progress.h"
 
 namespace muster::agent {
 namespace {

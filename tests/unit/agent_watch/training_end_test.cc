@@ -1,4 +1,4 @@
-#include "agent/watch/training_end.h"
+#include "agent/logs/training_end.h"
 
 #include <fmt/format.h>
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/watch/watch.h"
+#include "agent/logs/watch.h"
 #include "tests/unit/agent_watch/temp_dir.h"
 
 namespace muster::agent {

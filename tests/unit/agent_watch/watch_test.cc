@@ -1,4 +1,4 @@
-#include "agent/watch/watch.h"
+#include "agent/logs/watch.h"
 
 #include <sys/inotify.h>
 
@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <fstream>
 
-#include "agent/watch/log_file.h"
+#include "agent/logs/log_file.h"
 #include "tests/unit/agent_watch/watch_ground.h"
 
 namespace muster::agent {

@@ -10,7 +10,7 @@
 #include <random>
 #include <sstream>
 
-#include "agent/watch/line_scanner.h"
+#include "agent/logs/line_scanner.h"
 #include "tests/support/checkout.h"
 #include "tests/unit/engine/line_text.h"
 

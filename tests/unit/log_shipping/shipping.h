@@ -16,7 +16,7 @@
 #include <set>
 
 #include "agent/link/log_push.h"
-#include "agent/watch/watch.h"
+#include "agent/logs/watch.h"
 #include "common/rundir/layout.h"
 #include "controller/links/log_receive.h"
 #include "muster/v1/agent_service.grpc.pb.h"

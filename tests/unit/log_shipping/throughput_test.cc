@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "agent/watch/rank_reader.h"
+#include "agent/logs/rank_reader.h"
 #include "tests/unit/log_shipping/shipping.h"
 
 namespace muster::test {

@@ -245,7 +245,7 @@ TEST_F(Script, AStopReachesOtherSessionsAndGroups) {
 }
 
 // For `torchrun ... &`, bash's $! is the subshell in which the function runs. The function is that
-// of agent/host/shim_dir.cc.
+// of agent/launch/shim_dir.cc.
 TEST_F(Script, KillingALaunchInTheBackgroundReachesItsRanks) {
   fs::create_directory(test_.dir / "shim");
   fs::create_symlink(RunUnderTest::program("muster-worker"), test_.dir / "shim/torchrun");

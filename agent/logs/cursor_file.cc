@@ -1,0 +1,74 @@
+#include "agent/logs/cursor_file.h"
+
+#include <system_error>
+
+#include "common/io/file.h"
+
+namespace muster::agent {
+Result<CursorFile> CursorFile::load(std::filesystem::path path) {
+  CursorFile file(std::move(path));
+  auto sound = file.replay();
+  if (!sound) return fail(std::move(sound.error()));
+  if (!*sound) {
+    std::error_code ignored;
+    std::filesystem::rename(file.path_, file.path_.string() + ".damaged", ignored);
+    file = CursorFile(file.path_);
+  }
+  return file;
+}
+
+Result<bool> CursorFile::replay() {
+  std::uint64_t offset = 0;
+  for (bool more = true; more;) {
+    auto read = io::read_frames(path_, offset);
+    if (!read) return fail(std::move(read.error()));
+    for (const std::string& frame : read->frames) {
+      logs::v1::CursorRecord record;
+      if (!record.ParseFromString(frame)) return false;
+      take(record);
+    }
+    // A torn tail is a record whose writer died before it acted on the record.
+    if (read->tail == io::Tail::Damaged) return false;
+    offset = read->next;
+    more = read->more;
+  }
+  return true;
+}
+
+void CursorFile::take(const logs::v1::CursorRecord& record) {
+  if (record.has_segment()) {
+    if (!segment_ || segment_->number() != record.segment().number()) floor_.reset();
+    segment_ = record.segment();
+  }
+  if (record.has_floor() && segment_ && segment_->number() == record.floor().segment())
+    floor_ = record.floor();
+  if (record.has_parsed()) parsed_ = record.parsed();
+}
+
+Result<void> CursorFile::append(const logs::v1::CursorRecord& record) {
+  if (!writer_) {
+    auto writer = io::FrameWriter::open(path_);
+    if (!writer) return fail(std::move(writer.error()));
+    writer_ = std::move(*writer);
+  }
+  if (auto done = writer_->append(record.SerializeAsString()); !done) return done;
+  take(record);
+  if (writer_->size() >= kRewriteAt) return rewrite();
+  return {};
+}
+
+Result<void> CursorFile::rewrite() {
+  std::string bytes;
+  const auto add = [&bytes](const logs::v1::CursorRecord& record) {
+    bytes += io::encode_frame(record.SerializeAsString());
+  };
+  logs::v1::CursorRecord record;
+  if (segment_) add((*record.mutable_segment() = *segment_, record));
+  if (floor_) add((*record.mutable_floor() = *floor_, record));
+  if (parsed_) add((*record.mutable_parsed() = *parsed_, record));
+  auto done = io::replace_file(path_, bytes, io::Durable::No);
+  if (done) writer_.reset();  // it has the old file open
+  return done;
+}
+
+}  // namespace muster::agent

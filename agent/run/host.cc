@@ -1,0 +1,514 @@
+#include "agent/run/host.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "agent/logs/auxiliary_log.h"
+#include "agent/run/host_impl.h"
+#include "agent/run/state_dir.h"
+#include "common/io/file.h"
+
+namespace muster::agent {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr Duration kDiskGivenUp = std::chrono::seconds(5);
+// a process that hangs longer than this in its exit is found again at the next start
+constexpr int kDiscardMs = 10'000;
+
+}  // namespace
+
+Host::Host(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Host::~Host() { close(); }
+
+Result<std::unique_ptr<Host>> Host::open(async::Loop& loop, HostOptions options,
+                                         HostCallbacks callbacks) {
+  auto impl = std::make_unique<Impl>(loop, std::move(options), std::move(callbacks));
+  impl->remove_leftovers();
+  auto found = rundir::list_runs(impl->options.layout);
+  if (!found) return fail(std::move(found).error().in("reading the run directories"));
+  for (const auto& run : *found) {
+    const RunKey key{run.job, run.attempt};
+    impl->refresh(key, impl->add(key), false);
+  }
+  impl->remove_stale_groups();
+  impl->sweep_earlier_instances();
+  return std::unique_ptr<Host>(new Host(std::move(impl)));
+}
+
+void Host::close() {
+  if (!impl_ || impl_->closed) return;
+  impl_->closed = true;
+  impl_->start_threads.close();
+  impl_->scan_timer.cancel();
+  impl_->frozen_timer.cancel();
+  impl_->entries.clear();
+  impl_->leaving.clear();
+  impl_->disposal.stop();
+}
+
+void Host::set_cluster(const ClusterId& cluster) { impl_->options.cluster = cluster; }
+
+const std::map<RunKey, RunSeen>& Host::seen() const { return impl_->all_seen; }
+
+const RunSeen* Host::seen(const RunKey& run) const {
+  const Entry* entry = impl_->find(run);
+  return entry == nullptr ? nullptr : &entry->seen;
+}
+
+const v1::NodeLaunch* Host::order(const RunKey& run) const {
+  const Entry* entry = impl_->find(run);
+  return entry == nullptr || !entry->view.order_known() ? nullptr : &entry->view.order();
+}
+
+fs::path Host::directory(const RunKey& run) const {
+  return impl_->options.layout.run(run.first, run.second);
+}
+
+bool Host::rank_end_known(const RunKey& run, std::uint32_t rank) const {
+  const Entry* entry = impl_->find(run);
+  return entry != nullptr && entry->view.marked_end(rank);
+}
+
+void Host::perform(const Action& action) {
+  if (impl_->closed) return;
+  std::visit([this](const auto& one) { impl_->act(one); }, action);
+}
+
+void Host::renew_leases(BootTime heard) {
+  impl_->heard = std::max(impl_->heard, heard);
+  for (auto& [run, entry] : impl_->entries) impl_->renew_lease(*entry, false);
+}
+
+std::optional<Duration> Host::lease_left(const RunKey& run, bool refused_only) const {
+  const Entry* entry = impl_->find(run);
+  if (entry == nullptr || entry->seen.worker != WorkerState::Alive || entry->seen.swept ||
+      entry->lease_until == BootTime{})
+    return std::nullopt;
+  if (refused_only && !entry->lease_refused) return std::nullopt;
+  return std::max(Duration::zero(), entry->lease_until - impl_->options.clock->now().boot);
+}
+
+void Host::note_first_step(const RunKey& run, std::int64_t step) {
+  Entry* entry = impl_->find(run);
+  if (entry == nullptr || entry->seen.first_step) return;
+  auto mark = impl_->new_mark();
+  mark.mutable_first_step()->set_step(step);
+  impl_->remember(run, *entry, {mark});
+}
+
+void Host::note_rank_end(const RunKey& run, std::uint32_t rank, const std::string& evidence,
+                         bool success_seen, v1::EvidenceKind kind, std::optional<std::int64_t> step,
+                         std::optional<std::int64_t> total) {
+  Entry* entry = impl_->find(run);
+  if (entry == nullptr || entry->view.marked_end(rank)) return;
+  std::vector<rundir::v1::Mark> marks;
+  if (success_seen) {
+    marks.push_back(impl_->new_mark());
+    marks.back().mutable_success_seen()->set_rank(rank);
+  }
+  // An empty line is also recorded: it says that the log was read to its end.
+  marks.push_back(impl_->new_mark());
+  marks.back().mutable_evidence()->set_rank(rank);
+  marks.back().mutable_evidence()->set_line(evidence);
+  marks.back().mutable_evidence()->set_kind(static_cast<std::uint32_t>(kind));
+  if (step) marks.back().mutable_evidence()->set_step(*step);
+  if (total) marks.back().mutable_evidence()->set_total(*total);
+  impl_->remember(run, *entry, marks);
+}
+
+// --- what the implementation shares --------------------------------------------------------------
+
+Host::Entry* Host::Impl::find(const RunKey& run) const {
+  const auto at = entries.find(run);
+  return at == entries.end() ? nullptr : at->second.get();
+}
+
+Host::Entry& Host::Impl::add(const RunKey& run) {
+  auto entry = std::make_unique<Entry>(rundir::RunLayout(options.layout.run(run.first, run.second)),
+                                       options.self.boot_id, all_seen[run]);
+  listen(run, *entry);
+  return *(entries[run] = std::move(entry));
+}
+
+// Called before the first reading, so that no event is missed between the reading and the wake
+// FIFO.
+void Host::Impl::listen(const RunKey& run, Entry& entry) {
+  entry.wake_fifo = rundir::WakeFifo::open(entry.view.layout());
+  if (!entry.wake_fifo) return;
+  entry.wake_fifo_ready =
+      std::make_unique<async::Readable>(loop, "wake_fifo", entry.wake_fifo->fd(), [this, run] {
+        Entry* rung = find(run);
+        if (rung == nullptr) return;
+        rung->wake_fifo->drain();
+        refresh(run, *rung, true);
+      });
+}
+
+// Refreshes runs without a wake FIFO, as long as something may change in them, and runs that could
+// not be read.
+void Host::Impl::scan() {
+  scanning = false;
+  std::vector<RunKey> silent;
+  for (const auto& [run, entry] : entries) {
+    if (entry->scan_again || (!entry->wake_fifo && !entry->over())) silent.push_back(run);
+  }
+  for (const RunKey& run : silent) {
+    if (Entry* entry = find(run)) refresh(run, *entry, true);
+  }
+}
+
+void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
+  auto changed = entry.view.refresh();
+  if (!changed) {
+    unread(run, entry, changed.error());
+    if (entry.seen.worker == WorkerState::Dead || !lost_with_its_disk(entry)) return;
+    overlay(entry);
+    if (tell && callbacks.changed) callbacks.changed(run);
+    return;
+  }
+  if (const auto& unknown = entry.view.worker_unknown()) {
+    unread(run, entry, *unknown);
+  } else {
+    entry.scan_again = entry.unread_logged = false;
+  }
+  note_auxiliary_ends(run, entry);
+  const bool damaged = entry.view.events_damaged() && entry.view.worker() != nullptr;
+  if (damaged && !entry.damage_logged) {
+    entry.damage_logged = true;
+    trouble(
+        fmt::format("reading run '{}.{}': its events file is damaged; what comes behind the damage "
+                    "is lost, its ranks will be reported lost when its worker ends",
+                    run.first.str(), run.second.value));
+  }
+  if (entry.view.launch() != nullptr && !entry.seen.swept && !entry.removal_logged &&
+      removed(entry.view.layout().root())) {
+    entry.removal_logged = true;
+    trouble(
+        fmt::format("reading run '{}.{}': its directory '{}' has been removed (by a cleaner of "
+                    "temporary files?); until its worker ends no end of its ranks is seen, and "
+                    "what is not with the controller is lost; cancel the job if it stands still",
+                    run.first.str(), run.second.value, entry.view.layout().root().string()));
+  }
+  overlay(entry);
+  if (entry.view.worker() != nullptr && !entry.worker_ready &&
+      entry.seen.worker == WorkerState::Alive) {
+    entry.worker_ready = std::make_unique<async::Readable>(
+        loop, "worker ended", entry.view.worker()->fd(), [this, run] { worker_ended(run); });
+  }
+  if (entry.lease_until == BootTime{}) adopt_lease(entry);
+  expect_obedience(run, entry);
+  if (entry.seen.worker == WorkerState::Alive) check_frozen_soon();
+  if (entry.over()) {
+    entry.wake_fifo_ready.reset();
+    entry.wake_fifo.reset();
+  } else if (!entry.wake_fifo) {
+    if (!std::exchange(scan_logged, true)) {
+      trouble(fmt::format(
+          "listening to run '{}.{}': its directory has no wake FIFO (an older agent made "
+          "it, or its file system has no FIFOs); it is looked at every "
+          "{} ms instead",
+          run.first.str(), run.second.value,
+          std::chrono::duration_cast<std::chrono::milliseconds>(kScanInterval).count()));
+    }
+    scan_soon();
+  }
+  if (*changed && tell && callbacks.changed) callbacks.changed(run);
+}
+
+void Host::Impl::scan_soon() {
+  if (!std::exchange(scanning, true)) scan_timer.arm(kScanInterval, [this] { scan(); });
+}
+
+// Nothing is concluded from the error: the run is read again until that succeeds.
+void Host::Impl::unread(const RunKey& run, Entry& entry, const Error& error) {
+  entry.scan_again = true;
+  if (!entry.unread_logged) entry.unread_since = options.clock->now().boot;
+  if (!std::exchange(entry.unread_logged, true))
+    trouble(fmt::format("reading run '{}.{}': {}; trying on", run.first.str(), run.second.value,
+                        error.message));
+  scan_soon();
+}
+
+// The exception to unread(): the worker has ended, its last records cannot be read for a while, and
+// nothing can be written either. Further waiting would be for a disk that does not come back.
+bool Host::Impl::lost_with_its_disk(const Entry& entry) const {
+  if (entry.view.seen().worker != WorkerState::Dead ||
+      options.clock->now().boot - entry.unread_since < kDiskGivenUp)
+    return false;
+  const int error = write_error(options.layout);
+  return error == EIO || error == EROFS;
+}
+
+void Host::Impl::overlay(Entry& entry) {
+  entry.seen = entry.view.seen();
+  if (entry.fetching_image) entry.seen.setting_up = true;
+  if (entry.refused_in_memory && !entry.seen.refused) {
+    entry.seen.refused = entry.refused_in_memory;
+    entry.seen.refused_for = entry.refused_for_in_memory;
+    entry.seen.refused_at = entry.in_memory_at;
+    entry.seen.worker = WorkerState::Never;
+  }
+  if (entry.swept_in_memory && !entry.seen.swept) {
+    entry.seen.swept = true;
+    entry.seen.swept_reason = *entry.swept_in_memory;
+    // The worker could not write down the request to stop either. Then ends that nobody saw are not
+    // treated as causes.
+    entry.seen.stop_requested = entry.seen.stop_requested || entry.stop_signalled;
+    entry.seen.swept_at = entry.in_memory_at;
+  }
+}
+
+// Returns when a living worker that has not done its duty counts as frozen. Empty result: it has
+// done its duty.
+std::optional<BootTime> Host::Impl::must_obey_by(const Entry& entry) const {
+  if (entry.worker_killed || entry.seen.swept || entry.seen.worker != WorkerState::Alive ||
+      entry.view.worker() == nullptr)
+    return std::nullopt;
+  const Duration grace =
+      entry.view.launch() == nullptr
+          ? kStopGraceUnknown
+          : std::max(Duration::zero(),
+                     Duration(std::chrono::milliseconds(entry.view.launch()->stop_grace_ms())));
+  std::optional<BootTime> by;
+  const auto at_latest = [&by](BootTime time) { by = std::min(by.value_or(time), time); };
+  if (const auto written = entry.view.stop_written()) {
+    at_latest(*written + grace + options.worker_margin);
+  } else if (entry.lease_until != BootTime{}) {
+    // The controller, which counts on the end of the lease, also waits for a stop's grace, and no
+    // longer.
+    at_latest(entry.lease_until +
+              std::min(options.worker_margin, std::max<Duration>(grace, std::chrono::seconds(1))));
+  }
+  if (entry.stop_signalled) at_latest(*entry.stop_signalled + grace + options.worker_margin);
+  return by;
+}
+
+// A later time (a lease is renewed every few seconds) is found when the timer expires.
+void Host::Impl::expect_obedience(const RunKey& run, Entry& entry) {
+  const auto by = must_obey_by(entry);
+  if (!by) {
+    entry.obey_timer.reset();
+    return;
+  }
+  if (entry.obey_timer && entry.obey_at <= *by) return;
+  if (!entry.obey_timer)
+    entry.obey_timer = std::make_unique<async::Timer>(loop, "worker must obey");
+  entry.obey_at = *by;
+  entry.obey_timer->arm(*by - options.clock->now().boot, [this, run] { judge_obedience(run); });
+}
+
+void Host::Impl::judge_obedience(const RunKey& run) {
+  Entry* entry = find(run);
+  if (entry == nullptr) return;
+  entry->obey_timer.reset();
+  // The worker's last event may have come. This arms the timer again if the worker has more time.
+  refresh(run, *entry, true);
+  if (entry->scan_again) return;  // nothing is concluded from what cannot be read
+  const auto by = must_obey_by(*entry);
+  if (!by || *by > options.clock->now().boot) return;
+  kill_worker(run, *entry,
+              entry->stop_signalled || entry->view.stop_written()
+                  ? "was told to stop and has not ended the run in time"
+                  : "has not stopped its ranks at the end of the orphan grace");
+}
+
+void Host::Impl::worker_ended(const RunKey& run) {
+  Entry* entry = find(run);
+  if (entry == nullptr) return;
+  entry->worker_ready.reset();
+  reap(*entry);
+  refresh(run, *entry, true);
+}
+
+void Host::Impl::child_ended(const RunKey& run) {
+  Entry* entry = find(run);
+  if (entry == nullptr) return;
+  reap(*entry);
+  // If the worker died before its claim, the run is unclaimed: nothing that this incarnation
+  // spawned can claim it any more.
+  entry->view.set_spawned(false);
+  refresh(run, *entry, true);
+  refuse_without_container(run, *entry);
+}
+
+void Host::Impl::leave(std::unique_ptr<Entry> entry) {
+  Entry* one = entry.get();
+  one->child_ready.reset();  // one watch per descriptor
+  one->child_ready = std::make_unique<async::Readable>(
+      loop, "child of a forgotten run ended", one->child_fd->fd(), [this, one] {
+        reap(*one);
+        if (one->child == 0)
+          std::erase_if(leaving, [one](const auto& other) { return other.get() == one; });
+      });
+  leaving.push_back(std::move(entry));
+}
+
+void Host::Impl::reap(Entry& entry) {
+  if (entry.child == 0 || !entry.child_fd || !entry.child_fd->exited()) return;
+  entry.child_ready.reset();
+  while (::waitpid(entry.child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  entry.child_fd.reset();
+  entry.child = 0;
+}
+
+rundir::v1::Mark Host::Impl::new_mark() const {
+  return rundir::stamped_mark({.now = options.clock->now(), .boot = options.self.boot_id});
+}
+
+// The evidence is known from here on, also if the disk refuses it, because the fact must not wait.
+// Another incarnation would read the same in the log.
+void Host::Impl::note_auxiliary_ends(const RunKey& run, Entry& entry) {
+  std::vector<rundir::v1::Mark> marks;
+  for (const std::string& name : entry.view.auxiliaries_without_evidence()) {
+    const std::string evidence = evidence_of_log(entry.view.layout().auxiliary_log(name));
+    marks.push_back(new_mark());
+    marks.back().mutable_evidence()->set_auxiliary(name);
+    // the form that an agent before 0.4 reads, in case one is installed again
+    marks.back().mutable_evidence()->set_rank(kAuxiliaryEvidence);
+    marks.back().mutable_evidence()->set_line(name + "\n" + evidence);
+    entry.view.give_auxiliary_evidence(name, evidence);
+  }
+  if (!marks.empty()) remember(run, entry, marks);
+}
+
+// False: the disk refused it, or nobody could read it again. The caller keeps it in memory if that
+// matters.
+bool Host::Impl::remember(const RunKey& run, Entry& entry,
+                          const std::vector<rundir::v1::Mark>& marks) {
+  const auto failed = [&](const Error& error) {
+    trouble(fmt::format("writing what is known of run '{}.{}': {}; kept in memory", run.first.str(),
+                        run.second.value, error.message));
+    return false;
+  };
+  if (entry.view.marks_damaged()) {
+    if (!std::exchange(entry.marks_damage_logged, true)) {
+      trouble(fmt::format(
+          "writing what is known of run '{}.{}': its mark file is damaged; kept in memory",
+          run.first.str(), run.second.value));
+    }
+    return false;
+  }
+  if (!entry.marks) {
+    auto opened = rundir::MarkWriter::open(entry.view.layout().mark());
+    if (!opened) return failed(opened.error());
+    entry.marks = std::move(*opened);
+  }
+  if (auto appended = entry.marks->append(marks); !appended) return failed(appended.error());
+  if (removed(entry.view.layout().mark()))
+    return failed({.code = ErrorCode::NotFound, .message = "its mark file has been removed"});
+  refresh(run, entry, true);
+  if (entry.seen.swept) entry.marks.reset();  // swept is normally the last mark
+  return true;
+}
+
+void Host::Impl::adopt_lease(Entry& entry) {
+  auto lease = rundir::read_lease(entry.view.layout());
+  if (!lease || !*lease) return;
+  if (const auto end = rundir::lease_end(**lease, options.self.boot_id)) entry.lease_until = *end;
+}
+
+bool Host::Impl::renew_lease(Entry& entry, bool at_start) {
+  if (!at_start &&
+      (entry.seen.swept || !entry.seen.launch_sound || entry.seen.worker == WorkerState::Never))
+    return true;
+  const auto& proto = at_start ? entry.grace_at_start : entry.view.order().orphan_grace();
+  Duration grace = std::chrono::seconds(proto.seconds()) + std::chrono::nanoseconds(proto.nanos());
+  if (grace <= Duration::zero()) grace = kOrphanGraceDefault;
+  // The file is rewritten once per step: a tenth of the grace, or a quarter of a short one. It is
+  // always one step longer than promised. So the disk always has at least the whole grace from
+  // `heard`.
+  const Duration step = lease_step(grace);
+  const BootTime until = heard + grace + step;
+  if (!at_start && until < entry.lease_until + step) return true;
+  if (auto written = rundir::write_lease(entry.view.layout(), until, options.self.boot_id);
+      !written) {
+    if (!std::exchange(entry.lease_refused, true)) {
+      trouble(
+          fmt::format("renewing the orphan grace of '{}': {}; trying on, its ranks are stopped "
+                      "when it runs out",
+                      entry.view.layout().root().string(), written.error().message));
+    }
+    return false;
+  }
+  entry.lease_refused = false;
+  entry.lease_until = until;
+  return true;
+}
+
+void Host::Impl::remove_leftovers() {
+  std::error_code error;
+  for (fs::directory_iterator at(options.layout.runs(), error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().filename().string().starts_with(kGonePrefix)) dispose(at->path());
+  }
+}
+
+// Groups of runs that are over, or whose directory is gone. They remain if a worker or an agent was
+// killed at its last step. A group with processes in it stays.
+void Host::Impl::remove_stale_groups() {
+  if (!options.cgroup_base) return;
+  std::error_code ignored;
+  for (const auto& at : fs::directory_iterator(*options.cgroup_base, ignored)) {
+    const auto run = rundir::AgentLayout::parse_run_name(at.path().filename().string());
+    if (!run) continue;
+    const Entry* entry = find(*run);
+    if (entry == nullptr || entry->over()) (void)process::remove_run_group(at.path());
+  }
+  // not empty: runs of another incarnation continue
+  if (::rmdir(options.cgroup_base->c_str()) != 0 && errno != ENOENT)
+    own_base(*options.cgroup_base, options.layout);
+}
+
+// Nobody knows what ran there any more. A process that has removed its process tag is found only by
+// its group. The sweep takes a moment, and occupies no run here.
+void Host::Impl::sweep_earlier_instances() {
+  if (!options.cgroup_base) return;
+  for (const fs::path& base :
+       earlier_bases(*options.cgroup_base, options.layout, options.self.instance)) {
+    trouble(fmt::format(
+        "ending what an earlier instance of an agent has left in '{}': its state directory is gone",
+        base.string()));
+    disposal.post("sweep an earlier instance", [base] {
+      std::error_code ignored;
+      for (const auto& group : fs::directory_iterator(base, ignored)) {
+        if (group.is_directory(ignored)) (void)process::discard_run_group(group.path(), kDiscardMs);
+      }
+      ::rmdir(base.c_str());
+    });
+  }
+}
+
+void Host::Impl::remove_group(const RunKey& run, const Entry& entry) {
+  const std::string path = group_of(run, entry);
+  if (path.empty()) return;
+  if (auto removed = process::remove_run_group(path); !removed) {
+    trouble(fmt::format("sweeping run '{}.{}': {}", run.first.str(), run.second.value,
+                        removed.error().message));
+  }
+}
+
+// True only if the file certainly does not exist; another error proves nothing.
+bool Host::Impl::removed(const fs::path& path) {
+  return ::access(path.c_str(), F_OK) != 0 && errno == ENOENT;
+}
+
+void Host::Impl::dispose(const fs::path& path) {
+  disposal.post("remove run", [path] {
+    std::error_code ignored;  // found again at the next start
+    fs::remove_all(path, ignored);
+  });
+}
+
+void Host::Impl::trouble(const std::string& text) const {
+  if (callbacks.trouble) callbacks.trouble(text);
+}
+
+}  // namespace muster::agent
