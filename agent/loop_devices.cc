@@ -57,7 +57,7 @@ bool Agent::restore_devices() {
       "devices, as they were told last: until the tools have answered nothing new is placed on "
       "them",
       {{"count", devices_.ids().size()},
-       {"told", (*kept)->this_boot ? "on this boot" : "on another boot"}});
+       {"reported", (*kept)->this_boot ? "on this boot" : "on another boot"}});
   return true;
 }
 

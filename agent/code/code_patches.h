@@ -4,9 +4,9 @@
 // `git apply` applies diffs (docs/decisions/0010-code-patches-by-git-apply.md); common/code_patch
 // applies muster's own patches.
 //
-// A diff is not trusted. common/compat/code_patch/unified.h first rejects what is never applied. git
-// refuses names outside the tree and anything behind a symbolic link. It applies a whole patch or
-// nothing, and accepts only context that matches word for word.
+// A diff is not trusted. common/compat/code_patch/unified.h first rejects what is never applied.
+// git refuses names outside the tree and anything behind a symbolic link. It applies a whole patch
+// or nothing, and accepts only context that matches word for word.
 #pragma once
 
 #include <chrono>

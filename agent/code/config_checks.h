@@ -1,6 +1,6 @@
 // config_refusal() checks that a configuration of the job does not contain what it must not
-// (common/engine/mindformers/config_checks.h). It keeps no state. It blocks, and may run on any thread, with
-// the rights that the caller has taken.
+// (common/engine/mindformers/config_checks.h). It keeps no state. It blocks, and may run on any
+// thread, with the rights that the caller has taken.
 //
 // It reads the file on this node. For what the file does not set, it reads the files that
 // `base_config` names, by MindFormers' rules (mindformers/tools/register/config.py). Later files

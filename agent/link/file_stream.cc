@@ -39,7 +39,7 @@ class FileStreams::Call {
 
 Result<void> FileStreams::fetch(const v1::NodeLaunch& order, int number, const UserEntry* owner) {
   const v1::Fetch& what = order.fetches(number);
-  const std::string doing = fmt::format("bringing '{}' from node '{}'", what.path(), what.node());
+  const std::string doing = fmt::format("fetching '{}' from node '{}'", what.path(), what.node());
   grpc::ClientContext context;
   const Call call(*this, context);  // from here on stop() waits for it
   if (call.stopped())

@@ -58,7 +58,7 @@ FilesIn::~FilesIn() {
 }
 
 std::unexpected<Error> FilesIn::wrong(const std::string& what) const {
-  return fail(ErrorCode::InvalidArgument, fmt::format("bringing '{}': {}", path_.string(), what));
+  return fail(ErrorCode::InvalidArgument, fmt::format("fetching '{}': {}", path_.string(), what));
 }
 
 Result<FilesIn> FilesIn::begin(const std::string& path, const std::string& mark,
@@ -66,7 +66,7 @@ Result<FilesIn> FilesIn::begin(const std::string& path, const std::string& mark,
   const fs::path place = fs::path(path).lexically_normal();
   if (!place.is_absolute() || !place.has_relative_path())
     return fail(ErrorCode::InvalidArgument,
-                fmt::format("bringing '{}': it is not an absolute path", path));
+                fmt::format("fetching '{}': it is not an absolute path", path));
   fs::path staging = place.has_filename() ? place : place.parent_path();
   const std::string all = fmt::format("{}.fetch-{}.", staging.filename().string(), mark);
   staging += fmt::format(".fetch-{}.{}", mark, attempt);
@@ -99,7 +99,7 @@ Result<void> FilesIn::take(const v1::FilePart& part) {
         const ssize_t wrote = ::write(file_.get(), rest.data(), rest.size());
         if (wrote < 0 && errno == EINTR) continue;
         if (wrote < 0)
-          return failed(fmt::format("bringing '{}': writing '{}'", path_.string(), files_.back()),
+          return failed(fmt::format("fetching '{}': writing '{}'", path_.string(), files_.back()),
                         errno);
         rest.remove_prefix(static_cast<std::size_t>(wrote));
       }
@@ -130,7 +130,7 @@ Result<void> FilesIn::begin_file(const v1::FileBegin& file) {
   file_ = io::UniqueFd(
       ::open(place.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (file_.get() < 0)
-    return failed(fmt::format("bringing '{}': making '{}'", path_.string(), file.path()), errno);
+    return failed(fmt::format("fetching '{}': making '{}'", path_.string(), file.path()), errno);
   files_.push_back(file.path());
   left_ = file.size();
   mode_ = file.mode() & 0777;
@@ -141,7 +141,7 @@ Result<void> FilesIn::end_file() {
   if (file_.get() < 0) return {};
   if (left_ != 0) return wrong(fmt::format("'{}' is {} bytes short", files_.back(), left_));
   const auto doing = [&](const char* what) {
-    return fmt::format("bringing '{}': {} '{}'", path_.string(), what, files_.back());
+    return fmt::format("fetching '{}': {} '{}'", path_.string(), what, files_.back());
   };
   if (::fchmod(file_.get(), mode_) != 0) return failed(doing("setting the mode of"), errno);
   // A later start takes a file at its final path as complete (lies_here). So a power loss must not
@@ -158,7 +158,7 @@ Result<void> FilesIn::put() {
     const fs::path place = path_ / file;
     if (auto made = make_dir(place.parent_path(), owner_); !made) return made;
     if (::rename((staging_ / file).c_str(), place.c_str()) != 0)
-      return failed(fmt::format("bringing '{}': putting '{}' in place", path_.string(), file),
+      return failed(fmt::format("fetching '{}': putting '{}' in place", path_.string(), file),
                     errno);
   }
   return {};

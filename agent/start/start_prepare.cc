@@ -113,10 +113,10 @@ StartPrepared prepare_start(StartRequest request) {
     const v1::Fetch& what = order.fetches(i);
     if (lies_here(what)) continue;
     now_preparing(
-        fmt::format("bringing '{}' from node '{}' for {}", what.path(), what.node(), whose));
+        fmt::format("fetching '{}' from node '{}' for {}", what.path(), what.node(), whose));
     if (!request.fetch)
       return refused({ErrorCode::Unsupported,
-                      fmt::format("bringing '{}' from node '{}': this agent brings nothing",
+                      fmt::format("fetching '{}' from node '{}': this agent fetches nothing",
                                   what.path(), what.node())});
     if (auto fetched = request.fetch(order, i, owner); !fetched) return refused(fetched.error());
   }

@@ -1,6 +1,6 @@
 // A LiveView formats what `muster run` and `muster watch` draw on a terminal: a block of a few
-// lines that is redrawn in place. The Follower of client/commands/follow/follow.cc owns one. It only
-// formats values, on that command's thread; the command owns the terminal, the clock and the
+// lines that is redrawn in place. The Follower of client/commands/follow/follow.cc owns one. It
+// only formats values, on that command's thread; the command owns the terminal, the clock and the
 // streams.
 //
 //   tiny-gpt  running  attempt 2  1 restart  4 ranks on n0 n1  1m12s

@@ -422,9 +422,9 @@ class Completer {
       if (!place || dir.size() > 4096 || (dir + "/").find("/../") != std::string::npos ||
           fetch.below().find('/') != std::string::npos || fetch.below() == "..")
         problem(
-            "brings",
+            "fetches",
             fmt::format(
-                "'{}' is no directory to bring (absolute, or below ${{stages.S.out}} of its stage)",
+                "'{}' is no directory to fetch (absolute, or below ${{stages.S.out}} of its stage)",
                 shown(dir)));
     }
     v1::ResumeSpec& resume = *spec_.mutable_resume();

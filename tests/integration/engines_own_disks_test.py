@@ -175,7 +175,7 @@ class OwnDisks(EngineTest):
         chain, _ = self.resume("away", "--set", "recovery.max_restarts=0", "--set", "resources.hosts=[n0]", code=1)
         why = self.cluster.muster("why", f"{chain}.transform")
         old = self.cluster.show(self.old)["attempts"][0]["saveDir"]
-        self.assertIn(f"node 'n2' could not start its part: bringing '{old}' from node 'n1' for job '{chain}.transform': it lies on that node alone, and the "
+        self.assertIn(f"node 'n2' could not start its part: fetching '{old}' from node 'n1' for job '{chain}.transform': it lies on that node alone, and the "
                       "node is not connected; bring it up again", why)  # fmt: skip
 
 

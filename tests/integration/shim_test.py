@@ -371,7 +371,7 @@ class Shim(EngineTest):
 
     def test_the_real_torchrun(self):
         path = os.path.join(self.code, "real") + ":/usr/bin:/bin"
-        job, _ = self.script("real", "real.sh", engine="torch", launch={"adopt": "off"}, env={"PATH": path, "TMPDIR": self.code})  # it leaves directories there
+        job, _ = self.script("real", "real.sh", engine="torch", launch={"intercept": "off"}, env={"PATH": path, "TMPDIR": self.code})  # it leaves directories there
         self.cluster.wait(job)
         logs = self.logs(job)
         for rank in range(4):

@@ -474,7 +474,7 @@ void back(World& world, const Command& command) {
   agent.boot = command.option("boot", agent.boot);
   agent.instance = command.option("instance", agent.instance);
   agent.present.clear();
-  for (const std::string& name : list_of(command.option("held"))) {
+  for (const std::string& name : list_of(command.option("present"))) {
     const core::JobRecord& job = job_named(world, name);
     const NodeName node(command.word(0));
     v1::PresentAttempt present;

@@ -3,7 +3,8 @@
 //
 // Collectives use the node's training address (NodeSlot::address) and its interface
 // (NodeSlot::interface). They are those of network.interface if the spec names one. Otherwise the
-// placement chooses them by the route to the first node (controller/core/placement/training_route.h).
+// placement chooses them by the route to the first node
+// (controller/core/placement/training_route.h).
 //
 // HCCL by itself takes the first interface by name. Gloo takes the address that the host name
 // resolves to. On a node with two networks both guesses may be wrong. NCCL by itself uses all

@@ -182,7 +182,7 @@ TEST_F(Files, AFullDiskIsReportedAndNothingIsLeft) {
     left = !fs::is_empty(root_ / "small");
   }).join();
   if (!why.empty()) GTEST_SKIP() << "this user may mount nothing: " << why;
-  EXPECT_EQ(message, "bringing '" + (root_ / "small/to").string() +
+  EXPECT_EQ(message, "fetching '" + (root_ / "small/to").string() +
                          "': writing 'a.ckpt': No space left on device; make room on that disk");
   EXPECT_EQ(code, ErrorCode::ResourceExhausted) << "the failed start is one for lack of room";
   EXPECT_FALSE(left);

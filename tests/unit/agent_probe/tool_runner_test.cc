@@ -175,7 +175,7 @@ TEST(ToolRunner, OneThatDoesNotDie) {
   const Folder folder;
   ASSERT_EQ(::mkfifo(folder.file("release").c_str(), 0600), 0);
   process::ToolRunner tools;
-  const ToolRequest unkillable{(stand_ins() / "held").string(),
+  const ToolRequest unkillable{(stand_ins() / "unkillable").string(),
                                {folder.file("tracer"), folder.file("release")}};
   ToolLimits limits = patient();
   limits.bytes = 64 << 10;
