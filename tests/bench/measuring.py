@@ -9,8 +9,8 @@ import struct
 import subprocess
 import time
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-BIN = os.environ.get("MUSTER_BIN", os.path.join(ROOT, "build/release/bin"))
+from cluster import BIN
+
 MS = 1e6  # nanoseconds
 PATIENCE = 60.0  # s; only a bound
 FLOOR_SOUND = 0.6  # ms a rank: it is 0.15 to 0.3 where nothing else wants the cores; above, others had them

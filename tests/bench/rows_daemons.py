@@ -4,8 +4,8 @@ import os
 import statistics
 import subprocess
 
-from cluster import Cluster, Watcher
 from measuring import MS, now, pause, processes, ranks_of, read, tool
+from watched import WatchedCluster, Watcher
 
 
 def reattach(options, report, wanted):
@@ -13,8 +13,8 @@ def reattach(options, report, wanted):
     names = [f"controller-killed-{agents}-agents", "controller-down-5s", "agent-killed"]
     if not any(map(wanted, names)):
         return
-    with Cluster(options, agents, 1) as cluster:
-        began, job = cluster.submit(cluster.spec("held", 16, ["--block"], nodes=16))
+    with WatchedCluster(options, agents, 1) as cluster:
+        began, job = cluster.launch(cluster.stub_file("held", 16, ["--block"], nodes=16))
         cluster.watcher.wait("node-started", job, 1, count=16)
         ranks = ranks_of(job)
         for name, down, repeats in ((names[0], 0, 30), (names[1], 5, 3)):
@@ -26,11 +26,10 @@ def reattach(options, report, wanted):
                 cluster.sync(3)
                 cluster.watcher.close()
                 helper = cluster.start_helper("listen", str(agents))
-                cluster.controller.kill()
-                cluster.controller.wait()
+                cluster.kill("controller")
                 pause(down)
                 started = now()
-                cluster.start_controller()
+                cluster.start("controller", wait=False)
                 moments = cluster.moments(helper)
                 listening.append((moments["listen"] - started) / MS)
                 attached.append((moments["attached"] - moments["listen"]) / MS)
@@ -41,13 +40,12 @@ def reattach(options, report, wanted):
         if wanted(names[2]):
             took = []
             for repeat in range(options.repeats(30)):
-                name = cluster.names[repeat % 16]
+                name = cluster.nodes[repeat % 16]
                 helper = cluster.start_helper("back", str(agents))
-                cluster.agents[name].kill()
-                cluster.agents[name].wait()
+                cluster.kill(name)
                 lost = helper.stdout.readline()
                 started = now()
-                cluster.start_agent(name)
+                cluster.start(name)
                 took.append((cluster.moments(helper)["attached"] - started) / MS)
                 assert lost.startswith("lost")
             disturbed = sum(ranks_of(job).get(rank) != who for rank, who in ranks.items())
@@ -71,12 +69,12 @@ def resources(options, report, wanted):
     if not wanted("rss-cpu"):
         return
     seconds = 15 if options.quick else 60
-    with Cluster(options, 1, 8) as cluster:
-        _, job = cluster.submit(cluster.spec("steps", 8, ["--steps", "1000000", "--step-ms", "1000"]))
+    with WatchedCluster(options, 1, 8) as cluster:
+        _, job = cluster.launch(cluster.stub_file("steps", 8, ["--steps", "1000000", "--step-ms", "1000"]))
         cluster.watcher.wait("first-step", job)
-        agent = next(iter(cluster.agents.values())).pid
+        agent = cluster.pid(cluster.nodes[0])
         worker = next(p for p in processes(f"/runs/{job}.1") if b"muster-worker" in read(f"/proc/{p}/cmdline"))
-        watched = {"agent": agent, "controller": cluster.controller.pid, "worker": worker}
+        watched = {"agent": agent, "controller": cluster.pid("controller"), "worker": worker}
 
         def on_cpu(pid):
             return sum(int(read(f"/proc/{pid}/task/{task}/schedstat").split()[0]) for task in os.listdir(f"/proc/{pid}/task"))

@@ -8,8 +8,8 @@ import sys
 import time
 
 import slurm
-from cluster import Cluster
 from measuring import FLOOR_RANKS, PATIENCE, disturbed, floor, judge_ratio, pause, read
+from watched import WatchedCluster
 
 SLURM_TASKS = 640  # of one array: ten times its 64 slots, as its scheduler looks once a second
 CHUNK = 10_000  # jobs of one reading while the history grows
@@ -22,7 +22,7 @@ def run_jobs(cluster, jobs, slots, tag):
     helper = cluster.start_helper("rate", str(jobs), str(slots), tag)
     text, _ = helper.communicate(timeout=60 * PATIENCE)
     if not text.startswith("total"):
-        raise RuntimeError(f"bench_client rate said {text!r}; the end of the daemons' log:\n{cluster.log_end()}")
+        raise RuntimeError(f"bench_client rate said {text!r}; the end of the daemons' log:\n{cluster.log_ends()}")
     _, seconds, succeeded = text.split()
     if int(succeeded) != jobs:
         raise RuntimeError(f"{succeeded} of {jobs} trivial jobs succeeded")
@@ -37,7 +37,7 @@ def rate(options, report, wanted):
             continue
         jobs, tasks = (200, 128) if options.quick else (1000, SLURM_TASKS)
         why = slurm.missing()
-        with Cluster(options, 1, slots) as cluster, contextlib.ExitStack() as stack:
+        with WatchedCluster(options, 1, slots) as cluster, contextlib.ExitStack() as stack:
             reference = None
             if not why:
                 try:
@@ -111,7 +111,7 @@ class Side:
         self.cluster, self.finished, self.runs, self.stuck = cluster, 0, 0, 0
 
     def daemons(self):
-        return {"controller": self.cluster.controller.pid, "agent": next(iter(self.cluster.agents.values())).pid}
+        return {"controller": self.cluster.pid("controller"), "agent": self.cluster.pid(self.cluster.nodes[0])}
 
     def run(self, jobs):
         """(jobs a second, {daemon: ms of CPU a job})"""
@@ -141,7 +141,7 @@ def sizes(side):
     journal = os.path.join(state, "journal")
     out["journal"] = sum(os.path.getsize(os.path.join(journal, name)) for name in os.listdir(journal) if name.startswith("journal.db")) / 2**20
     out["controller-dir"] = tree_mib(state) - tree_mib(journal) + out["journal"]  # without the ballast
-    out["agent-dir"] = tree_mib(os.path.join(side.cluster.dir, side.cluster.names[0]))
+    out["agent-dir"] = tree_mib(side.cluster.agent_dir(side.cluster.nodes[0]))
     return out
 
 
@@ -155,7 +155,7 @@ def after_many(options, report, wanted):
         return
     jobs = 200 if options.quick else 1000
     extra = ["--archive-after", ARCHIVE_AFTER]
-    with Cluster(options, 1, 64, extra) as behind:
+    with WatchedCluster(options, 1, 64, extra) as behind:
         old = Side(behind)
         old.run(jobs)
         small = sizes(old)
@@ -163,7 +163,7 @@ def after_many(options, report, wanted):
         big = sizes(old)
         rates, floors, cpu = {"old": [], "fresh": []}, [], {"old": [], "fresh": []}
         for repeat in range(options.repeats(12)):
-            with Cluster(options, 1, 64, extra) as young:
+            with WatchedCluster(options, 1, 64, extra) as young:
                 fresh = Side(young)
                 fresh.run(jobs)  # a cluster's first jobs are slow: caches, first pages of everything
                 old.run(64)
@@ -174,7 +174,7 @@ def after_many(options, report, wanted):
                     a_second, spent = side.run(jobs)
                     rates[which].append(a_second)
                     cpu[which].append(spent)
-        runs = os.listdir(os.path.join(behind.dir, behind.names[0], "runs"))
+        runs = os.listdir(os.path.join(behind.agent_dir(behind.nodes[0]), "runs"))
         left = {"not archived": old.stuck, "run directories": len(runs), "unreaped workers": unreaped(old.daemons()["agent"])}
     ratios = [after / before for after, before in zip(rates["old"], rates["fresh"])]
     met, text = judge_ratio(ratios, 0.9, disturbed(floors, FLOOR_RANKS))

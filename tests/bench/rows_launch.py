@@ -7,8 +7,8 @@ import statistics
 import subprocess
 
 import peers
-from cluster import Cluster
 from measuring import FLOOR_SOUND, MS, Board, floor, now, percentile, processes, ranks_of, read
+from watched import WatchedCluster
 
 ATTEMPTS_PER_JOB = 4  # a job that makes no progress is given up after five
 LAUNCHERS = {8: (peers.Torchrun,), 64: (peers.Srun, peers.Mpirun), 256: (peers.Srun,)}
@@ -54,12 +54,12 @@ def launch(options, report, wanted):
     if not counts:
         return
     others = {f"launch-{ranks}-{kind.name}": kind for ranks in counts for kind in LAUNCHERS.get(ranks, ()) if wanted(f"launch-{ranks}-{kind.name}")}
-    with Cluster(options, 1, 256) as cluster, contextlib.ExitStack() as stack:
+    with WatchedCluster(options, 1, 256) as cluster, contextlib.ExitStack() as stack:
         others = opened(stack, options, report, others)
         for ranks in counts:
             stamps = os.path.join(cluster.dir, "stamps")
             board = Board(stamps, ranks)
-            spec = cluster.spec(f"launch-{ranks}", ranks, ["--block", "--stamp", stamps])
+            spec = cluster.stub_file(f"launch-{ranks}", ranks, ["--block", "--stamp", stamps])
             references = {row: (launcher, []) for row, launcher in others.items() if row.startswith(f"launch-{ranks}-")}
             took, floors = [], []
             cluster.syncs = []
@@ -67,7 +67,7 @@ def launch(options, report, wanted):
                 board.clear()
                 floors.append(floor(ranks))
                 cluster.sync(3)
-                began, job = cluster.submit(spec)
+                began, job = cluster.launch(spec)
                 took.append((board.last_after(began) - began) / MS)
                 cluster.watcher.wait("node-started", job)
                 cluster.cancel(job)
@@ -113,12 +113,12 @@ def restart(options, report, wanted):
         return
     others = {f"restart-8-{kind.name}": kind for kind in (peers.Torchrun, peers.TorchrunTwoAgents)}
     others = {row: kind for row, kind in others.items() if rows[0][0] == "restart-8" and wanted(row)}
-    with Cluster(options, 2, 32) as cluster, contextlib.ExitStack() as stack:
+    with WatchedCluster(options, 2, 32) as cluster, contextlib.ExitStack() as stack:
         others = opened(stack, options, report, others)
         for name, ranks, repeats, args, goal in rows:
             stamps = os.path.join(cluster.dir, "stamps")
             board = Board(stamps, ranks)
-            spec = cluster.spec(name, ranks, ["--block", "--stamp", stamps, *args], nodes=2, stop_grace="1s")
+            spec = cluster.stub_file(name, ranks, ["--block", "--stamp", stamps, *args], nodes=2, stop_grace="1s")
             references = {row: (launcher, [], []) for row, launcher in others.items()} if name == "restart-8" else {}
             took, floors, durable, job, attempt = [], [], [], None, 0
             cluster.syncs = []
@@ -129,7 +129,7 @@ def restart(options, report, wanted):
                         if len(theirs) < options.repeats(repeats) // launcher.agents:
                             with dropped_if_it_fails(report, references, row):
                                 peer_restarts(launcher, min(ATTEMPTS_PER_JOB, options.repeats(repeats)), ranks, stamps + "-peer", theirs, under)
-                    began, job = cluster.submit(spec)
+                    began, job = cluster.launch(spec)
                     board.last_after(began)
                     attempt = 1
                 cluster.watcher.wait("node-started", job, attempt, count=2)
@@ -159,12 +159,12 @@ def exit_to_durable(options, report, wanted):
     """A rank's own exit with status 7: from its last trace line (two writes before its _exit) to the event at a Watch client."""
     if not wanted("exit-to-durable"):
         return
-    with Cluster(options, 1, 8) as cluster:
+    with WatchedCluster(options, 1, 8) as cluster:
         took = []
-        spec = cluster.spec("exits", 1, ["--steps", "3", "--step-ms", "20", "--no-barrier", "--exit-code-at", "2:7", "--trace", cluster.dir])
+        spec = cluster.stub_file("exits", 1, ["--steps", "3", "--step-ms", "20", "--no-barrier", "--exit-code-at", "2:7", "--trace", cluster.dir])
         trace = os.path.join(cluster.dir, "rank-0.trace")
         for repeat in range(options.repeats(60)):
-            _, job = cluster.submit(spec)
+            _, job = cluster.launch(spec)
             cluster.watcher.wait("job-ended", job)
             moments = [int(line.split()[2]) for line in read(trace).decode().splitlines()]
             os.remove(trace)

@@ -21,7 +21,7 @@ class After(unittest.TestCase):
         return spec
 
     def why(self, cluster, job):
-        return cluster.muster("why", job)
+        return cluster.output("why", job)
 
     def test_chain_and_a_killed_controller(self):
         with Cluster(nodes=1, devices=2) as cluster:
@@ -33,7 +33,7 @@ class After(unittest.TestCase):
             self.assertEqual(cluster.show(three)["spec"]["schedule"]["after"], [two, one])
             first.wait(one, 3)
             self.assertIn(f"waits for job 'one' ({one}), which is running, step ", self.why(cluster, two))
-            self.assertRegex(cluster.muster("ps"), r"two +\w+ +queued .* behind one\n")
+            self.assertRegex(cluster.output("ps"), r"two +\w+ +queued .* behind one\n")
             # Both devices are there and one is free: it does not wait for that. What comes behind the waiting ones is not held up.
             other = cluster.submit(cluster.stub("other", "--steps", 3, devices=1))
             cluster.wait(other)
@@ -66,7 +66,7 @@ class After(unittest.TestCase):
             bad = cluster.submit(spec)
             two = cluster.submit(self.behind(cluster, "two", "bad", "--steps", 3))
             three = cluster.submit(self.behind(cluster, "three", "two", "--steps", 3))
-            cluster.muster("cancel", gate)
+            cluster.output("cancel", gate)
             cluster.wait(three, code=3)
             cluster.wait(two, code=3)
             cluster.wait(bad, code=1)
@@ -74,23 +74,23 @@ class After(unittest.TestCase):
             self.assertEqual([event["type"] for event in cluster.events(two)], ["job-submitted", "job-ended"])
             # Behind it nothing is taken any more; what there is not is said apart.
             path = os.path.join(cluster.work, "two.yaml")
-            self.assertEqual(cluster.run("run", "-d", path, "--set", f"schedule.after={bad}", "--set", "name=late").returncode, 2)
-            unknown = cluster.run("run", "-d", path, "--set", "schedule.after=nobody", "--set", "name=late")
-            self.assertEqual(unknown.returncode, 10)
-            self.assertIn("the newest are 'three'", unknown.stderr)
+            self.assertEqual(cluster.muster("run", "-d", path, "--set", f"schedule.after={bad}", "--set", "name=late").code, 2)
+            unknown = cluster.muster("run", "-d", path, "--set", "schedule.after=nobody", "--set", "name=late")
+            self.assertEqual(unknown.code, 10)
+            self.assertIn("the newest are 'three'", unknown.err)
 
             # A request that is repeated is the same job, though the spec that is stored has the id of what was typed as a name.
             long = cluster.submit(cluster.stub("long", "--steps", 10**6, "--step-ms", STEP_MS, devices=1))
             submit = ("run", "-d", path, "--set", "schedule.after=long", "--set", "name=waiting", "--request-id", "once")
-            job = cluster.muster(*submit).split()[0]
-            self.assertEqual(cluster.muster(*submit).split()[0], job)
-            plan = cluster.muster("plan", path, "--set", "schedule.after=long")
+            job = cluster.output(*submit).split()[0]
+            self.assertEqual(cluster.output(*submit).split()[0], job)
+            plan = cluster.output("plan", path, "--set", "schedule.after=long")
             self.assertRegex(plan, rf"^would wait: for job 'long' \({long}\), which is .*\nshown on nodes that are made up: ")
-            last = cluster.muster("plan", path, "--set", "schedule.after='@last'")
+            last = cluster.output("plan", path, "--set", "schedule.after='@last'")
             self.assertIn(f"would wait: for job 'waiting' ({job}), which is queued behind others", last)
-            cluster.muster("cancel", job)
+            cluster.output("cancel", job)
             cluster.wait(job, code=3)
-            cluster.muster("cancel", long)
+            cluster.output("cancel", long)
             cluster.wait(long, code=3)
 
 

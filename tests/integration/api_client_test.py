@@ -10,9 +10,9 @@ import sys
 import unittest
 
 import grpc
-import private
+from cluster import Cluster
+from protos import compile_protos
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from private import Private
 
 # The public protocol of reflection, as far as it is used here; Debian has no python3 package with its classes.
 REFLECTION = """
@@ -105,11 +105,11 @@ class Api:
 class ApiClient(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Private()
+        cls.cluster = Cluster()
         try:
             classes = cls.cluster.path("classes")
             os.mkdir(classes)
-            private.compile_protos(classes, cls.cluster.write("reflection.proto", REFLECTION), includes=[cls.cluster.dir])
+            compile_protos(classes, cls.cluster.write("reflection.proto", REFLECTION), includes=[cls.cluster.dir])
             sys.path.insert(0, classes)
             import reflection_pb2
 

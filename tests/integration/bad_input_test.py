@@ -16,16 +16,14 @@ import sys
 import threading
 import unittest
 
-import private
-import output_case
-from golden import Golden
-from private import Private
-from output_case import replaced
+from cluster import DEADLINE, ROOT, Cluster, Done, wait_until
+from golden import Golden, GoldenCase, replaced
+from protos import compile_protos
 
 HEAD = """# What people are told when something is wrong: what happened, to which thing, what would help. Reviewed as text.
 # Written by tests/integration/bad_input_test.py --rewrite. <dir> is the test's directory; ids, ports, pids and ages are replaced.
 """
-GOLDEN = Golden(os.path.join(private.ROOT, "tests/golden/errors.txt"), HEAD, "--rewrite" in sys.argv)
+GOLDEN = Golden(os.path.join(ROOT, "tests/golden/errors.txt"), HEAD, "--rewrite" in sys.argv)
 
 TRUE = 'name: {name}\nengine: command\nlaunch: {{run: "true"}}\nresources: {{devices: 1, type: cpu}}\n'
 
@@ -59,10 +57,10 @@ def last_log_line(text):
 def open_stream(first, done):
     """Requests of a stream that its sender does not close."""
     yield first
-    done.wait(private.PATIENCE)
+    done.wait(DEADLINE)
 
 
-class Case(output_case.Case):
+class Case(GoldenCase):
     golden = GOLDEN
 
     def check_daemon_output(self, cluster, title, daemon, code):
@@ -76,7 +74,7 @@ class OneCluster(Case):
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Private()
+        cls.cluster = Cluster()
         try:
             cls.cluster.controller()
             cls.agents = {name: cls.start_agent(name) for name in ("n0", "n1")}
@@ -118,8 +116,8 @@ class OneCluster(Case):
         self.check_output(self.cluster, "spec over 1 MiB", self.cluster.muster("run", self.cluster.write("big.yaml", "#" * (1 << 20) + "\nname: x\n")), 64)
         self.check_output(self.cluster, "spec over 1 MiB on standard input", self.cluster.muster("run", "-", stdin="#" * (1 << 20) + "\nname: x\n"), 64)
         with open("/dev/zero", "rb") as endless:  # it was read until memory was full
-            process = self.cluster.start("run", "-", stdin=endless)
-            self.assertIn("longer than 1 MiB", process.communicate(timeout=private.PATIENCE)[1])
+            process = self.cluster.popen("run", "-", stdin=endless)
+            self.assertIn("longer than 1 MiB", process.communicate(timeout=DEADLINE)[1])
             self.assertEqual(process.returncode, 64)
         self.check_output(self.cluster, "empty spec on standard input", self.cluster.muster("run", "-"), 64)
 
@@ -240,7 +238,7 @@ class OneCluster(Case):
     def test_second_agent_with_one_name(self):
         second = self.cluster.agent("n0", state=self.cluster.path("other-n0"), wait=False)
         second.wait_for("the name is held by")
-        complaint = [line for line in second.output().split("\n") if "the name is held by" in line][0]
+        complaint = [line for line in second.logged().split("\n") if "the name is held by" in line][0]
         GOLDEN.check(self, "a second agent with one name", replaced(self.cluster, last_log_line(complaint)))
         self.cluster.trivial()
         second.stop()
@@ -249,13 +247,13 @@ class OneCluster(Case):
         """A cloned image or a restored backup: the two took turns on the name, and each started what was ordered."""
         state, copy = self.cluster.path("agent-n0"), self.cluster.path("copied-n0")
         # Of a directory in which nobody removes anything meanwhile: neither an agent nor the worker of a test before.
-        private.wait_until(lambda: not os.listdir(os.path.join(state, "runs")), what="the run directories to be gone")
+        wait_until(lambda: not os.listdir(os.path.join(state, "runs")), what="the run directories to be gone")
         self.agents["n0"].stop()
         shutil.copytree(state, copy, ignore=shutil.ignore_patterns("wake_fifo"))
         self.agents["n0"] = self.start_agent("n0")
         second = self.cluster.agent("n0", state=copy, wait=False)
         second.wait_for("uses a copy of")
-        complaint = [line for line in second.output().split("\n") if "uses a copy of" in line][0]
+        complaint = [line for line in second.logged().split("\n") if "uses a copy of" in line][0]
         GOLDEN.check(self, "a second agent on a copy of the state directory", replaced(self.cluster, last_log_line(complaint)))
         self.cluster.trivial()
         second.stop()
@@ -265,7 +263,7 @@ class OneCluster(Case):
         self.check_daemon_output(self.cluster, "a second agent on one state directory", second, 12)
 
     def test_second_controller_on_one_state_directory(self):
-        other = Private()
+        other = Cluster()
         try:
             daemon = other.controller(state=self.cluster.path("controller"), wait=False)
             got, text = daemon.ended()
@@ -275,7 +273,7 @@ class OneCluster(Case):
             other.close()
 
     def test_another_clusters_agent(self):
-        with Private() as other:
+        with Cluster() as other:
             other.controller()
             agent = other.agent("n7")
             agent.wait_for("attached to the controller")  # it has written down where it belongs
@@ -299,7 +297,7 @@ class OneCluster(Case):
                 command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", binary, "--controller", controller, "run", "-d", spec]
                 done = subprocess.run(command, env=self.cluster.env, capture_output=True, text=True, timeout=60, cwd="/")
                 with self.subTest(title):
-                    self.check_output(self.cluster, "another user's hand: " + title, private.Done(["muster", *command[5:]], done.returncode, done.stdout, done.stderr), 11)
+                    self.check_output(self.cluster, "another user's hand: " + title, Done(["muster", *command[5:]], done.returncode, done.stdout, done.stderr), 11)
         finally:
             os.chmod(self.cluster.dir, 0o700)
         self.assertEqual(len(self.jobs()), before, "nothing was submitted")
@@ -311,8 +309,8 @@ class OneCluster(Case):
         os.mkdir(classes)
         sys.path.insert(0, classes)
         try:
-            protos = sorted(glob.glob(os.path.join(private.ROOT, "proto/muster/v1/*.proto")))
-            private.compile_protos(classes, *protos, includes=[os.path.join(private.ROOT, "proto")])
+            protos = sorted(glob.glob(os.path.join(ROOT, "proto/muster/v1/*.proto")))
+            compile_protos(classes, *protos, includes=[os.path.join(ROOT, "proto")])
             from muster.v1 import agent_service_pb2, job_service_pb2
 
             with grpc.insecure_channel("unix:" + self.cluster.path("s")) as channel:
@@ -359,14 +357,12 @@ class Cards(Case):
     TABLE = "name: {name}\nengine: mindformers\nlaunch: {{config: a.yaml}}\nresources: {{nodes: {nodes}, devices: 2, type: ascend}}\nrecovery: {{max_restarts: 0}}\n"
 
     def cluster(self, cards):
-        cluster = Private()
+        cluster = Cluster()
         self.addCleanup(cluster.close)
         cluster.controller()
         for name, lines in cards.items():
             inventory = cluster.write(name + ".devices", "\n".join(lines) + "\n")
-            cluster._start("agent-" + name, [os.path.join(private.BIN, "muster-agent"), "--controller", cluster.endpoint, "--name", name, "--state-dir", cluster.path("agent-" + name),
-                                             "--devices-from", inventory, "--address", "127.0.0.1"])  # fmt: skip
-            cluster.wait_event(lambda event, name=name: event["type"] == "node-registered" and event["node"] == name)
+            cluster.agent(name, args=["--devices-from", inventory])
         cluster.write("run_mindformer.py", "print('never')\n")
         return cluster
 
@@ -394,7 +390,7 @@ class Cards(Case):
 
 class NoNode(Case):
     def test_waits_for_a_node(self):
-        with Private() as cluster:
+        with Cluster() as cluster:
             cluster.controller()
             job = cluster.submit(TRUE.format(name="early"))
             self.check_output(cluster, "no node registered: why", cluster.muster("why", "early"), 0)
@@ -404,7 +400,7 @@ class NoNode(Case):
             cluster.muster("wait", job, code=0)
 
     def test_no_room_now(self):
-        with Private() as cluster, cluster.gate() as gate:
+        with Cluster() as cluster, cluster.gate() as gate:
             cluster.controller()
             cluster.agent("n0")
             gated = cluster.submit(f"name: first\nengine: command\nlaunch: {{run: [sh, -c, 'read x < {gate.path}']}}\nresources: {{devices: 2, type: cpu}}\n")
@@ -417,7 +413,7 @@ class NoNode(Case):
 
 class Unreachable(Case):
     def test_nobody_there(self):
-        with Private() as cluster:
+        with Cluster() as cluster:
             self.check_output(cluster, "no endpoint file", cluster.muster("ps"), 13)
             self.check_output(cluster, "no socket", cluster.muster("--controller", "unix:" + cluster.path("s"), "ps"), 13)
             with socket.socket() as taken:
@@ -433,7 +429,7 @@ class Unreachable(Case):
             self.check_output(cluster, "local down without a cluster", cluster.muster("local", "down", "--state-dir", cluster.path("none")), 10)
 
     def test_controller_gone_and_back(self):
-        with Private() as cluster:
+        with Cluster() as cluster:
             daemon = cluster.controller()
             cluster.agent("n0")
             name = cluster.trivial()
@@ -446,7 +442,7 @@ class Unreachable(Case):
 
 class Token(Case):
     def test_tokens(self):
-        with Private() as cluster:
+        with Cluster() as cluster:
             token = cluster.path("token")
             daemon = cluster.controller("--token-file", token, listen="127.0.0.1:0")
             cluster.agent("n0")
@@ -468,7 +464,7 @@ class Token(Case):
             cluster.trivial()
 
     def test_open_address(self):
-        with Private() as cluster:
+        with Cluster() as cluster:
             daemon = cluster.controller(listen="0.0.0.0:0", wait=False)
             self.check_daemon_output(cluster, "listening on an address that others reach", daemon, 64)
             with socket.socket() as taken:
@@ -480,7 +476,7 @@ class Token(Case):
 
 class Ports(Case):
     def test_taken_port(self):
-        with Private() as cluster, socket.socket() as busy:
+        with Cluster() as cluster, socket.socket() as busy:
             # Two neighbouring ports: the first taken by us, the second free.
             for _ in range(100):
                 busy.bind(("127.0.0.1", 0))
@@ -534,7 +530,7 @@ class FullDisk(Case):
             os.posix_fallocate(file.fileno(), 0, max(4096, info.f_bavail * info.f_frsize - leave))
 
     def test_agents_disk(self):
-        with Private() as cluster:
+        with Cluster() as cluster:
             try:
                 path = self.tmpfs(cluster, "small", "16m")
                 cluster.controller()
@@ -548,13 +544,11 @@ class FullDisk(Case):
                 os.unlink(path + "/filler")
                 cluster.trivial()
             finally:
-                for daemon in reversed(cluster.daemons):
-                    daemon.close()
-                cluster.daemons.clear()
+                cluster.end_daemons()
                 self.unmount()
 
     def test_controllers_disk(self):
-        with Private() as cluster:
+        with Cluster() as cluster:
             try:
                 path = self.tmpfs(cluster, "small", "400m")
                 first = cluster.controller(state=path + "/controller")
@@ -568,21 +562,19 @@ class FullDisk(Case):
                     cluster.muster("ps", code=0)  # reads are served
                     gate.open()
                     cluster.muster("wait", live, "--timeout", "60s", code=0)  # facts flow
-                self.assertTrue(first.alive(), first.output())
+                self.assertTrue(first.alive(), first.logged())
                 os.unlink(path + "/filler")
                 cluster.trivial()
                 cluster.muster("show", live, code=0)
             finally:
-                for daemon in reversed(cluster.daemons):
-                    daemon.close()
-                cluster.daemons.clear()
+                cluster.end_daemons()
                 self.unmount()
 
 
 class TakenSocket(Case):
     # A second controller took the socket of the first one without a word, and nobody could reach that one any more.
     def test_a_socket_that_is_served(self):
-        with Private() as cluster:
+        with Cluster() as cluster:
             cluster.controller()
             second = cluster.controller(state=cluster.path("other"), wait=False)
             code, text = second.ended()

@@ -17,8 +17,7 @@ import termios
 import time
 import unittest
 
-import private
-from private import Private
+from cluster import DEADLINE, STUB, Cluster, wait_until
 
 try:
     import yaml
@@ -52,7 +51,7 @@ class Verbs(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Private()
+        cls.cluster = Cluster()
         try:
             cls.cluster.controller()
             cls.cluster.agent("n0")
@@ -206,13 +205,13 @@ class Verbs(unittest.TestCase):
         steps = 'printf " iteration %8d/%8d | lm loss: %E |\\n" 1 2 3.5 2 2 2.5'
         with self.cluster.gate("speaker") as gate:
             run = f'if [ ${{rank}} = 1 ]; then for i in $(seq 1 20); do echo "early $i"; done; {steps}; read x < {gate.path}; echo late; printf "no end"; else read x < {gate.path}; fi'
-            process = self.cluster.start("run", self.cluster.spec(job("last-speaks", run)))
+            process = self.cluster.popen("run", self.cluster.spec(job("last-speaks", run)))
             seen = []
             for line in process.stdout:
                 seen.append(line)
                 if "iteration" in line:
                     gate.open(2)
-            err = process.communicate(timeout=private.PATIENCE)[1]
+            err = process.communicate(timeout=DEADLINE)[1]
         out = "".join(seen)
         self.assertEqual((process.returncode, err), (0, ""), out)
         lines = [line for line in out.split("\n") if line.startswith("[rank ")]
@@ -239,8 +238,8 @@ class Verbs(unittest.TestCase):
     def test_a_full_disk_behind_stdout_is_reported(self):
         for verb in (["ps", "-a"], ["logs", "done", "-f"], ["show", "done", "-o", "json"]):
             with self.subTest(verb[0]), open("/dev/full", "w", encoding="utf-8") as full:
-                process = self.cluster.start(*verb, stdout=full)
-                err = process.communicate(timeout=private.PATIENCE)[1]
+                process = self.cluster.popen(*verb, stdout=full)
+                err = process.communicate(timeout=DEADLINE)[1]
                 self.assertEqual(process.returncode, 70, err)
                 self.assertIn("No space left on device", err)
 
@@ -273,14 +272,14 @@ class Verbs(unittest.TestCase):
             self.muster("logs", "slow", "-f", "--timeout", "100ms", code=4)
             self.muster("watch", "slow", "--timeout", "100ms", code=4)
             self.muster("run", "-q", self.cluster.spec(job("slow-2", f"read x < {gate.path}; exit 0")), "--timeout", "100ms", code=4)
-            stopped = self.cluster.start("wait", "slow")
+            stopped = self.cluster.popen("wait", "slow")
             self.wait_until_it_catches(stopped, signal.SIGINT)
             stopped.send_signal(signal.SIGINT)
-            self.assertIn("interrupted; the job goes on", stopped.communicate(timeout=private.PATIENCE)[1])
+            self.assertIn("interrupted; the job goes on", stopped.communicate(timeout=DEADLINE)[1])
             self.assertEqual(stopped.returncode, 4, "it waited in vain, as when time is up")
-            other = self.cluster.start("wait", "slow")
+            other = self.cluster.popen("wait", "slow")
             gate.open(4)
-            out, err = other.communicate(timeout=private.PATIENCE)
+            out, err = other.communicate(timeout=DEADLINE)
             self.assertEqual(other.returncode, 0, out + err)
             self.muster("wait", "slow-2")
             # They said "time is up; the job goes on" of a job that had ended, because they had not asked.
@@ -292,7 +291,7 @@ class Verbs(unittest.TestCase):
 
     def test_time_is_up_and_nobody_answers(self):
         """Whether the job goes on is not known then, and it is not said."""
-        with Private() as cluster:
+        with Cluster() as cluster:
             controller = cluster.controller()
             name = cluster.submit(job("unheard", "true"))
             controller.process.send_signal(signal.SIGSTOP)
@@ -316,12 +315,12 @@ class Verbs(unittest.TestCase):
         def blocked():
             with open(f"/proc/{process.pid}/status", encoding="utf-8") as file:
                 return int(re.search(r"SigBlk:\s*([0-9a-f]+)", file.read())[1], 16) >> (number - 1) & 1
-        private.wait_until(blocked, what=f"the command to catch {number.name}")
+        wait_until(blocked, what=f"the command to catch {number.name}")
 
     def test_wait_for_checkpoint(self):
-        if not os.access(private.STUB, os.X_OK):
+        if not os.access(STUB, os.X_OK):
             self.skipTest("stub_trainer is not built")
-        spec = (f"name: saves\nengine: torch\nlaunch:\n  script: {private.STUB}\n  args: --steps 100000 --step-ms 20 --save ${{save.dir}} --load ${{resume.dir}} --save-interval 5\n"
+        spec = (f"name: saves\nengine: torch\nlaunch:\n  script: {STUB}\n  args: --steps 100000 --step-ms 20 --save ${{save.dir}} --load ${{resume.dir}} --save-interval 5\n"
                 "resources: {nodes: 2, devices: 1, type: cpu}\n")
         self.cluster.submit(spec)
         self.muster("wait", "saves", "--for", "checkpoint", "--timeout", "60s")
@@ -337,10 +336,10 @@ class Verbs(unittest.TestCase):
         for number in (signal.SIGINT, signal.SIGTERM):
             with self.subTest(number.name), self.cluster.gate(number.name) as gate:
                 name = "left-" + number.name.lower()
-                run = self.cluster.start("run", self.cluster.spec(job(name, f"echo started; read x < {gate.path}")))
+                run = self.cluster.popen("run", self.cluster.spec(job(name, f"echo started; read x < {gate.path}")))
                 self.muster("wait", self.wait_for_name(name), "--for", "running", "--timeout", "60s")
                 run.send_signal(number)
-                out, err = run.communicate(timeout=private.PATIENCE)
+                out, err = run.communicate(timeout=DEADLINE)
                 self.assertEqual(run.returncode, 0, out + err)
                 self.assertIn(f"detached; job '{name}' goes on", err)
                 self.assertIn(f"muster watch {name}", err)
@@ -379,7 +378,7 @@ class Verbs(unittest.TestCase):
     def test_logs_since(self):
         with self.cluster.gate("since") as gate:
             self.cluster.submit(job("since", f'echo "rank ${{rank}} before"; read x < {gate.path}; echo "rank ${{rank}} after"'))
-            first = self.cluster.start("logs", "since", "-f", "--rank", "0")
+            first = self.cluster.popen("logs", "since", "-f", "--rank", "0")
             self.assertEqual(first.stdout.readline(), "rank 0 before\n")
             # The index is coarse: its edges are a unit test's; here, that it is asked, and what each way of writing a time means.
             for text in ("10m", "2020-01-01", "2020-01-01T00:00:00Z", "1h"):
@@ -387,15 +386,15 @@ class Verbs(unittest.TestCase):
             for text in ("2099-01-01", "2099-01-01T00:00Z"):
                 done = self.muster("logs", "since", "--rank", "0", "--since", text)
                 self.assertEqual((done.out, done.err), ("", "no log lines since then\n"), text)
-            later = self.cluster.start("logs", "since", "-f", "--rank", "0", "--since", "2099-01-01")
-            both = self.cluster.start("logs", "since", "-f", "--rank", "0", "--since", "10m", "--tail", "1")
+            later = self.cluster.popen("logs", "since", "-f", "--rank", "0", "--since", "2099-01-01")
+            both = self.cluster.popen("logs", "since", "-f", "--rank", "0", "--since", "10m", "--tail", "1")
             self.assertEqual(both.stdout.readline(), "rank 0 before\n")
             gate.open(2)
             self.muster("wait", "since")
             for follower in (first, both):
                 self.assertEqual(follower.stdout.read(), "rank 0 after\n")
-                follower.communicate(timeout=private.PATIENCE)
-            self.assertIn(later.communicate(timeout=private.PATIENCE)[0], ("rank 0 after\n", ""), "from where the log ended when it was asked for")
+                follower.communicate(timeout=DEADLINE)
+            self.assertIn(later.communicate(timeout=DEADLINE)[0], ("rank 0 after\n", ""), "from where the log ended when it was asked for")
         self.cluster.muster("logs", "since", "--since", "yesterday", code=64)
         self.assertIn("write 3600s, 3600m or 3600h (so long ago)", self.cluster.muster("logs", "since", "--since", "3600", code=64).err)
 
@@ -408,16 +407,16 @@ class Verbs(unittest.TestCase):
             self.assertEqual((done.out, done.err), ("", "no log lines yet\n"))
             shown = self.muster("show", "queued").out
             self.assertRegex(shown, r"(?m)^why +waits: ")
-            second = self.cluster.start("run", self.cluster.spec(job("queued-2", "true", "resources: {nodes: 2, devices: 2, type: cpu}")), "--timeout", "60s")
+            second = self.cluster.popen("run", self.cluster.spec(job("queued-2", "true", "resources: {nodes: 2, devices: 2, type: cpu}")), "--timeout", "60s")
             self.assertTrue(any(re.match(r"queued: (waits: |\d+ jobs? (is|are) ahead)", line) for line in iter(second.stdout.readline, "")), "a pipe is told why it waits")
-            missing = self.cluster.start("logs", "queued", "-f", "--rank", "4")  # which ranks there are shows when it is placed
-            there = self.cluster.start("logs", "queued", "-f", "--rank", "3")
+            missing = self.cluster.popen("logs", "queued", "-f", "--rank", "4")  # which ranks there are shows when it is placed
+            there = self.cluster.popen("logs", "queued", "-f", "--rank", "3")
             gate.open(4)
-            self.assertEqual(there.communicate(timeout=private.PATIENCE)[0], "hello\n")
-            self.assertIn("it has no rank 4; there are ranks 0-3 on nodes 'n0', 'n1' in attempt 1", missing.communicate(timeout=private.PATIENCE)[1])
+            self.assertEqual(there.communicate(timeout=DEADLINE)[0], "hello\n")
+            self.assertIn("it has no rank 4; there are ranks 0-3 on nodes 'n0', 'n1' in attempt 1", missing.communicate(timeout=DEADLINE)[1])
             self.assertEqual((there.returncode, missing.returncode), (0, 10))
             self.cluster.muster("logs", "queued", "-f", "--attempt", "2", code=10)
-            second.communicate(timeout=private.PATIENCE)
+            second.communicate(timeout=DEADLINE)
             self.assertEqual(second.returncode, 0)
 
     def test_logs_of_an_attempt_that_could_not_start(self):
@@ -452,7 +451,7 @@ class Verbs(unittest.TestCase):
             self.cluster.submit(job("eta", f"{step.format(1)}; read x < {gate.path}; {step.format(2)}; read x < {gate.path}; true", "resources: {devices: 1, type: cpu}"))
             self.muster("wait", "eta", "--for", "running", "--timeout", "60s")
             gate.open()
-            private.wait_until(lambda: json.loads(self.muster("show", "eta", "-o", "json").out).get("progress", {}).get("step") in (2, "2"), what="step 2")
+            wait_until(lambda: json.loads(self.muster("show", "eta", "-o", "json").out).get("progress", {}).get("step") in (2, "2"), what="step 2")
             lines = self.muster("ps").out.splitlines()
             row = next(line.split() for line in lines if line.startswith("eta "))
             self.assertRegex(row[lines[0].split().index("ETA")], r"^\d", lines)
@@ -462,23 +461,23 @@ class Verbs(unittest.TestCase):
     def test_logs_follow_ends_with_the_job(self):
         with self.cluster.gate("talk") as gate:
             self.cluster.submit(job("talk", f'echo first; read x < {gate.path}; echo last'))
-            follow = self.cluster.start("logs", "talk", "-f", "--rank", "0")
+            follow = self.cluster.popen("logs", "talk", "-f", "--rank", "0")
             self.assertEqual(follow.stdout.readline(), "first\n")
             gate.open(2)
             self.assertEqual(follow.stdout.read(), "last\n")
-            self.assertEqual(follow.wait(private.PATIENCE), 0)
+            self.assertEqual(follow.wait(DEADLINE), 0)
             follow.communicate()
 
     def test_followers_outlive_the_controller(self):
         """logs -f and events -f go on where they were when the controller comes back; neither loses or doubles a line."""
-        with private.Private() as cluster, cluster.gate() as gate:
+        with Cluster() as cluster, cluster.gate() as gate:
             controller = cluster.controller()
             cluster.agent("n0")
             cluster.submit(job("long", f"echo before; read x < {gate.path}; echo after", "resources: {devices: 1, type: cpu}"))
-            logs = [cluster.start("logs", "long", "-f", *args) for args in ([], ["--tail", "1"], ["--rank", "0", "--raw"])]
+            logs = [cluster.popen("logs", "long", "-f", *args) for args in ([], ["--tail", "1"], ["--rank", "0", "--raw"])]
             for follower in logs:
                 self.assertIn("before", follower.stdout.readline())
-            events = cluster.start("events", "long", "-f", "-o", "jsonl")
+            events = cluster.popen("events", "long", "-f", "-o", "jsonl")
             first = json.loads(events.stdout.readline())
             controller.stop(signal.SIGKILL)
             for follower in [*logs, events]:
@@ -489,7 +488,7 @@ class Verbs(unittest.TestCase):
             self.assertEqual([(text.count("before"), text.count("after")) for text in texts], [(0, 1)] * 3)
             indices = [first["index"]] + [json.loads(line)["index"] for line in events.stdout.read().splitlines()]
             for follower in [*logs, events]:
-                follower.communicate(timeout=private.PATIENCE)
+                follower.communicate(timeout=DEADLINE)
             self.assertEqual([follower.returncode for follower in [*logs, events]], [0] * 4)
             whole = cluster.muster("events", "long", "-o", "jsonl", code=0).out.splitlines()
             self.assertEqual(indices, [json.loads(line)["index"] for line in whole])
@@ -506,7 +505,7 @@ class Verbs(unittest.TestCase):
         self.assertEqual(plan.count("# rank "), 2)
         with self.cluster.gate("looked-at") as gate:
             self.cluster.submit(job("looked-at", f"echo $$$$; read x < {gate.path}; true"), "--env", "COLOUR=dark blue")
-            follow = self.cluster.start("logs", "looked-at", "-f", "--rank", "1")
+            follow = self.cluster.popen("logs", "looked-at", "-f", "--rank", "1")
             pid = int(follow.stdout.readline())
             with open(f"/proc/{pid}/environ", "rb") as file:
                 real = dict(entry.split("=", 1) for entry in file.read().decode().split("\0") if entry)
@@ -547,7 +546,7 @@ class Verbs(unittest.TestCase):
         env = {**self.cluster.env, "TERM": "xterm-256color"}
         process = subprocess.Popen(self.cluster.command(*args), env=env, stdin=slave, stdout=slave, stderr=slave, cwd=self.cluster.dir, start_new_session=True)
         os.close(slave)
-        out, deadline = b"", time.monotonic() + private.PATIENCE
+        out, deadline = b"", time.monotonic() + DEADLINE
         try:
             while time.monotonic() < deadline:
                 if not select.select([master], [], [], deadline - time.monotonic())[0]:
@@ -563,7 +562,7 @@ class Verbs(unittest.TestCase):
                     then()
                     then = None
             self.assertIsNone(then, f"never drew {until!r}: {out.decode(errors='replace')}")
-            self.assertEqual(process.wait(private.PATIENCE), 0, out.decode(errors="replace"))
+            self.assertEqual(process.wait(DEADLINE), 0, out.decode(errors="replace"))
             return out
         finally:
             if process.poll() is None:

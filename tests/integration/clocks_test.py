@@ -10,8 +10,7 @@ import os
 import signal
 import unittest
 
-from cluster import SLOW
-from private import Private, wait_until
+from cluster import SLOW, Cluster, wait_until
 
 LIBRARY = next(iter(glob.glob("/usr/lib/*/faketime/libfaketime.so.1")), None)
 
@@ -22,7 +21,7 @@ class Clocks(unittest.TestCase):
     def test_the_first_to_fail_is_named_whatever_its_clock_says(self):
         """n1's clock was behind by 5 s: its rank, a later victim, was named as the cause."""
         behind = {"LD_PRELOAD": LIBRARY, "FAKETIME": "-5s", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
-        with Private() as cluster, cluster.gate("first") as first, cluster.gate("second") as second:
+        with Cluster() as cluster, cluster.gate("first") as first, cluster.gate("second") as second:
             cluster.controller()
             cluster.agent("n0", devices=1)
             away = cluster.agent("n1", devices=1, env=behind)

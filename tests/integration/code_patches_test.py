@@ -13,15 +13,13 @@ import sys
 import unittest
 
 import container_test
-import private
-import output_case
-from golden import Golden
-from private import Private
+from cluster import BIN, ROOT, Cluster, wait_until
+from golden import Golden, GoldenCase
 
 HEAD = """# What people are told of code.patches. Reviewed as text.
 # Written by tests/integration/code_patches_test.py --rewrite. <dir> is the test's directory; ids, ports, pids and ages are replaced.
 """
-GOLDEN = Golden(os.path.join(private.ROOT, "tests/golden/code-errors.txt"), HEAD, "--rewrite" in sys.argv)
+GOLDEN = Golden(os.path.join(ROOT, "tests/golden/code-errors.txt"), HEAD, "--rewrite" in sys.argv)
 
 TRAIN = """\
 import json, os, sys
@@ -88,11 +86,11 @@ def tree(path):
     return found
 
 
-class Patches(output_case.Case):
+class Patches(GoldenCase):
     golden = GOLDEN
 
     def setUp(self):
-        self.cluster = Private()
+        self.cluster = Cluster()
         self.addCleanup(self.cluster.close)
         self.cluster.controller()
         for name in ("n0", "n1"):
@@ -110,7 +108,7 @@ class Patches(output_case.Case):
 
     def seen(self, rank, attempt):
         path = self.cluster.path("seen", f"{rank}-{attempt}")
-        private.wait_until(lambda: os.path.exists(path), what=f"rank {rank} of attempt {attempt}")
+        wait_until(lambda: os.path.exists(path), what=f"rank {rank} of attempt {attempt}")
         with open(path, encoding="utf-8") as file:
             return json.load(file)
 
@@ -275,7 +273,7 @@ success: exit0
 
 class NodeLocalIndex(unittest.TestCase):
     def setUp(self):
-        self.cluster = Private()
+        self.cluster = Cluster()
         self.addCleanup(self.cluster.close)
         self.cluster.controller()
         for name in ("n0", "n1"):
@@ -329,9 +327,9 @@ class InContainer(unittest.TestCase):
         for program in ("podman", "runc", "busybox"):
             if shutil.which(program) is None:
                 self.skipTest(f"there is no {program} (deploy/packages/test.txt)")
-        if not container_test.is_static(os.path.join(private.BIN, "muster-worker")):
+        if not container_test.is_static(os.path.join(BIN, "muster-worker")):
             self.skipTest("muster-worker is not static in this build, so that it cannot be an image's entry point")
-        self.cluster = Private()
+        self.cluster = Cluster()
         self.podman = container_test.Podman(self.cluster.dir)
         self.addCleanup(self.close)
         container_test.root_tar(self.cluster.path("root.tar"))
@@ -342,7 +340,7 @@ class InContainer(unittest.TestCase):
 
     def close(self):
         try:
-            private.wait_until(lambda: not self.podman.containers(), what="the containers to be gone")
+            wait_until(lambda: not self.podman.containers(), what="the containers to be gone")
         finally:
             self.podman.run("rm", "--all", "--force", check=False)
             self.cluster.close()

@@ -18,9 +18,8 @@ import subprocess
 import tarfile
 import unittest
 
-import private
+from cluster import BIN, DEADLINE, Cluster, wait_until
 from image_registry import Registry
-from private import Private
 
 APPLETS = ["sh", "echo", "cat", "env", "grep", "seq", "test", "true", "false", "sleep", "printf", "read", "kill", "id", "hostname", "ls", "mkdir", "touch", "tail"]
 PARENT = "libpod_parent"  # the control group that podman makes below every controller
@@ -98,7 +97,7 @@ class Podman:
                      "--runtime=runc", "--storage-driver=vfs", "--cgroup-manager=cgroupfs"]  # fmt: skip
 
     def run(self, *words, check=True):
-        done = subprocess.run(["podman", *self.args, *words], capture_output=True, text=True, timeout=private.PATIENCE)
+        done = subprocess.run(["podman", *self.args, *words], capture_output=True, text=True, timeout=DEADLINE)
         if check and done.returncode != 0:
             raise AssertionError(f"podman {' '.join(words)}: status {done.returncode}\n{done.stdout}{done.stderr}")
         return done
@@ -122,7 +121,7 @@ class Containers(unittest.TestCase):
         for program in ("podman", "runc", "busybox"):
             if shutil.which(program) is None:
                 raise unittest.SkipTest(f"there is no {program} (deploy/packages/test.txt)")
-        if not is_static(os.path.join(private.BIN, "muster-worker")):
+        if not is_static(os.path.join(BIN, "muster-worker")):
             raise unittest.SkipTest("muster-worker is not static in this build, so that it cannot be an image's entry point")
         cls.parents = cgroup_parents()
 
@@ -135,7 +134,7 @@ class Containers(unittest.TestCase):
                         os.rmdir(directory)
 
     def setUp(self):
-        self.cluster = Private()
+        self.cluster = Cluster()
         self.podman = Podman(self.cluster.dir)
         self.addCleanup(self.close)
         os.mkdir(self.cluster.path("data"))
@@ -165,7 +164,7 @@ class Containers(unittest.TestCase):
                 for job in self.cluster.muster("ps", "-o", "name").out.split():
                     self.cluster.muster("cancel", job)
                     self.cluster.muster("wait", job, "--timeout", "50s")
-            private.wait_until(lambda: not self.podman.containers(), what="the containers to be gone")
+            wait_until(lambda: not self.podman.containers(), what="the containers to be gone")
         finally:
             self.podman.run("rm", "--all", "--force", check=False)
             self.cluster.close()
@@ -207,7 +206,7 @@ class Containers(unittest.TestCase):
             self.assertNotIn("failed\n", self.cluster.muster("why", job).out)
             return len(self.ranks(job)) == 2
 
-        private.wait_until(there, what=f"two ranks of {job}")
+        wait_until(there, what=f"two ranks of {job}")
         return self.ranks(job)
 
     def let_go(self, gate):
@@ -216,8 +215,8 @@ class Containers(unittest.TestCase):
                 file.write("go\n")
 
     def succeeds(self, job):
-        done = self.cluster.muster("wait", job, "--timeout", f"{private.PATIENCE:.0f}s")
-        outputs = [daemon.outputs()[-2000:] for daemon in self.cluster.daemons]
+        done = self.cluster.muster("wait", job, "--timeout", f"{DEADLINE:.0f}s")
+        outputs = [daemon.logged()[-2000:] for daemon in self.cluster.daemons]
         self.assertEqual(done.code, 0, f"{done}\n{self.cluster.muster('why', job)}\n" + "\n---\n".join(outputs))
 
     def logs_are_whole(self, job):
@@ -262,7 +261,7 @@ class Containers(unittest.TestCase):
         job = self.cluster.submit(self.spec("killed", gate, restarts=1))
         first = self.both_wait(job)
         os.kill(first[1], signal.SIGKILL)
-        private.wait_until(lambda: len(self.ranks(job)) == 2 and not set(self.ranks(job).values()) & set(first.values()), what="the second attempt's ranks")
+        wait_until(lambda: len(self.ranks(job)) == 2 and not set(self.ranks(job).values()) & set(first.values()), what="the second attempt's ranks")
         self.let_go(gate)
         self.succeeds(job)
         self.logs_are_whole(job)
@@ -292,9 +291,9 @@ class Containers(unittest.TestCase):
         job = self.cluster.submit(self.spec("orphaned", gate, restarts=1))
         first = self.both_wait(job)
         os.kill(self.worker(job, "n0"), signal.SIGKILL)
-        private.wait_until(lambda: len(self.ranks(job)) == 2 and not set(self.ranks(job).values()) & set(first.values()), what="the second attempt's ranks")
+        wait_until(lambda: len(self.ranks(job)) == 2 and not set(self.ranks(job).values()) & set(first.values()), what="the second attempt's ranks")
         self.assertEqual([name for name in self.podman.containers() if name.endswith("-1")], [], "those of the first attempt are gone")
-        private.wait_until(lambda: len(self.podman.run("volume", "ls", "--quiet").stdout.split()) == 2, what="their volumes, which the image asks for, to be gone as well")
+        wait_until(lambda: len(self.podman.run("volume", "ls", "--quiet").stdout.split()) == 2, what="their volumes, which the image asks for, to be gone as well")
         self.let_go(gate)
         self.succeeds(job)
 
@@ -322,7 +321,7 @@ class Containers(unittest.TestCase):
         self.agents([*self.podman.agent_args(), "--container-tool", tool])
         job = self.cluster.submit(self.spec("far"))
         says = "attempt 1 is being set up (runtime.image) on n0, n1, within 30m a node"
-        private.wait_until(lambda: says in self.cluster.muster("why", job, code=0).out.replace("'", ""), what=f"why to say: {says}")
+        wait_until(lambda: says in self.cluster.muster("why", job, code=0).out.replace("'", ""), what=f"why to say: {says}")
         gate.open(2)
         self.succeeds(job)
         self.logs_are_whole(job)
@@ -343,13 +342,13 @@ class Containers(unittest.TestCase):
         size = os.path.getsize(self.archive) / (1 << 20)
         for node in ("n0", "n1"):
             says = f"node '{node}': runtime.image: 1.0 of {size:.1f} MiB"
-            private.wait_until(lambda says=says: says in self.cluster.muster("why", job, code=0).out, what=f"why to say: {says}")
+            wait_until(lambda says=says: says in self.cluster.muster("why", job, code=0).out, what=f"why to say: {says}")
         self.assertIn("runtime.image: 1.0 of ", self.cluster.muster("show", job, code=0).out)
-        watch = self.cluster.start("watch", job, "--timeout", f"{private.PATIENCE:.0f}s")
+        watch = self.cluster.popen("watch", job, "--timeout", f"{DEADLINE:.0f}s")
         reported = any(line.startswith("launching: node 'n0': runtime.image: 1.0 of ") for line in iter(watch.stdout.readline, ""))
         self.assertTrue(reported, "a pipe is told how far it has come")
         gate.open(2)
-        watch.communicate(timeout=private.PATIENCE)
+        watch.communicate(timeout=DEADLINE)
         self.succeeds(job)
         self.assertNotIn("runtime.image", self.cluster.muster("why", job, code=0).out)
 
@@ -360,7 +359,7 @@ class Containers(unittest.TestCase):
             info.size = 4 << 20
             tar.addfile(info, io.BytesIO(bytes(info.size)))
         with open(self.tar, "rb") as file:
-            registry = Registry([file.read(), more.getvalue()], private.PATIENCE, env=["TOOLKIT=cann"])
+            registry = Registry([file.read(), more.getvalue()], DEADLINE, env=["TOOLKIT=cann"])
         self.addCleanup(registry.close)
         script = "#!/bin/sh\nfor word; do shift; set -- \"$@\" \"$word\"; if test \"$word\" = pull; then set -- \"$@\" --tls-verify=false; fi; done\nexec podman \"$@\"\n"
         tool = self.cluster.write("podman-plain", script, 0o755)
@@ -368,7 +367,7 @@ class Containers(unittest.TestCase):
         job = self.cluster.submit(self.spec("pulled", image=registry.name("team/train:1")))
         for node in ("n0", "n1"):
             says = rf"node '{node}': runtime\.image: 2 layers begun, \d\.\d MiB fetched\n"
-            private.wait_until(lambda says=says: re.search(says, self.cluster.muster("why", job, code=0).out), what=f"why to say: {says}")
+            wait_until(lambda says=says: re.search(says, self.cluster.muster("why", job, code=0).out), what=f"why to say: {says}")
         registry.go.set()
         self.succeeds(job)
         self.logs_are_whole(job)
@@ -382,9 +381,9 @@ class Containers(unittest.TestCase):
         self.cluster.agent("n0", devices=2, args=[*self.podman.agent_args(), "--container-tool", tool])
         jobs = [self.cluster.submit(self.spec(name).replace("nodes: 2", "nodes: 1")) for name in ("one", "two")]
         for job in jobs:
-            private.wait_until(lambda job=job: "being set up (runtime.image) on 'n0'" in self.cluster.muster("why", job, code=0).out, what=f"{job} to be set up")
+            wait_until(lambda job=job: "being set up (runtime.image) on 'n0'" in self.cluster.muster("why", job, code=0).out, what=f"{job} to be set up")
         says = "node 'n0': runtime.image: brought by another start"
-        private.wait_until(lambda: any(says in self.cluster.muster("why", job, code=0).out for job in jobs), what=f"one of them to say: {says}")
+        wait_until(lambda: any(says in self.cluster.muster("why", job, code=0).out for job in jobs), what=f"one of them to say: {says}")
         gate.open(1)
         for job in jobs:
             self.succeeds(job)
@@ -423,7 +422,7 @@ class Containers(unittest.TestCase):
 
         for node in (0, 1):
             for rank in (0, 1):
-                private.wait_until(lambda node=node, rank=rank: log(node, rank) == f"begun by {rank} on n{node}\n", what=f"the first line of rank {rank} on n{node}")
+                wait_until(lambda node=node, rank=rank: log(node, rank) == f"begun by {rank} on n{node}\n", what=f"the first line of rank {rank} on n{node}")
         for path in gates:
             with open(path, "w", encoding="utf-8") as file:
                 file.write("go\n")

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-from private import Private, wait_until
+from cluster import Cluster, wait_until
 
 MIB = 1 << 20
 START = 256 * MIB  # what the agent wants free where a run's outputs lie, which is this disk: logs leave that as well
@@ -48,7 +48,7 @@ class SmallDisk:
 
 class ControllersDisk(unittest.TestCase):
     def setUp(self):
-        self.cluster = Private()
+        self.cluster = Cluster()
         self.addCleanup(self.cluster.close)
         self.disk = SmallDisk(self, self.cluster, "600m")
         self.addCleanup(self.end)
@@ -57,9 +57,7 @@ class ControllersDisk(unittest.TestCase):
         self.cluster.agent("n0")
 
     def end(self):
-        for daemon in reversed(self.cluster.daemons):
-            daemon.close()
-        self.cluster.daemons.clear()
+        self.cluster.end_daemons()
         self.disk.unmount()
 
     def ballast(self):
@@ -81,7 +79,7 @@ class ControllersDisk(unittest.TestCase):
         job = self.job_that_says("much", 400)
         self.cluster.muster("wait", job, "--timeout", "120s", code=0, within=150)
         self.logs_are_in(job)
-        self.assertTrue(self.daemon.alive(), self.daemon.output())
+        self.assertTrue(self.daemon.alive(), self.daemon.logged())
         self.assertGreaterEqual(self.disk.free(), START)
         self.assertTrue(self.ballast(), "it was never needed")
         self.assertIn("the last line of much", self.cluster.muster("logs", job, "--tail", "2", code=0).out)

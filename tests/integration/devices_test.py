@@ -12,11 +12,10 @@ import signal
 import subprocess
 import unittest
 
-import private
-from private import Private, wait_until
+from cluster import ROOT, Cluster, processes_of, wait_until
 
-FIXTURES = os.path.join(private.ROOT, "tests/fixtures/probe")
-STAND_INS = os.path.join(private.ROOT, "tests/support/probe")
+FIXTURES = os.path.join(ROOT, "tests/fixtures/probe")
+STAND_INS = os.path.join(ROOT, "tests/support/probe")
 SOON = "200ms"  # between looks
 
 
@@ -53,7 +52,7 @@ class Machine:
     """A cluster of one node, whose tools print what a recorded machine did."""
 
     def __init__(self, case, name, tools=("npu-smi", "hccn_tool"), stand_in="recorded", interval=SOON, args=()):
-        self.cluster = Private()
+        self.cluster = Cluster()
         case.addCleanup(self.cluster.close)
         self.tools = self.cluster.path("tools")
         os.mkdir(self.tools)
@@ -64,11 +63,8 @@ class Machine:
         self.start(interval, args)
 
     def start(self, interval=SOON, args=()):
-        command = [os.path.join(private.BIN, "muster-agent"), "--controller", self.cluster.endpoint, "--name", "n0", "--state-dir", self.cluster.path("agent"),
-                   "--address", "127.0.0.1", "--probe-interval", interval, *args]  # fmt: skip
         env = {"PATH": f"{self.tools}:/usr/bin:/bin", "MUSTER_RECORDED": self.cluster.path("machine.txt")}
-        self.agent = self.cluster._start("agent-n0", command, env)
-        self.cluster.wait_event(lambda event: event["type"] == "node-registered")
+        self.agent = self.cluster.agent("n0", state=self.cluster.path("agent"), args=["--probe-interval", interval, *args], env=env, probe=True)
 
     def show(self, text):
         """What the tools print from now on: all of it at once."""
@@ -93,7 +89,7 @@ class Machine:
         return self.node()["inventory"].get("devices", [])
 
     def until(self, true, what):
-        wait_until(true, self.agent.pid_fd, what=f"{what}\n{self.agent.output()}")
+        wait_until(true, self.agent.pid_fd, what=f"{what}\n{self.agent.logged()}")
 
     def until_health(self, **health):
         """health: id=word, as _3="bad"."""
@@ -226,9 +222,9 @@ class Devices(unittest.TestCase):
         self.assertEqual(len(machine.devices()), 4)
         node = machine.node()
         self.assertEqual((node["connected"], node["silent"]), (True, False))
-        machine.until(lambda: any("npu-smi" in command for _, command in private.processes_of(machine.tools)), "a look")
+        machine.until(lambda: any("npu-smi" in command for _, command in processes_of(machine.tools)), "a look")
         self.assertEqual(machine.agent.stop(), 0)
-        self.assertEqual([command for _, command in private.processes_of(machine.tools)], [])
+        self.assertEqual([command for _, command in processes_of(machine.tools)], [])
 
     def test_an_agent_that_starts_again_while_the_tools_hang(self):
         """Its first Hello waited up to 21 s for them: ranks with a shorter grace ended for want of a word from the controller."""
@@ -251,7 +247,7 @@ class Devices(unittest.TestCase):
                     late = machine.job("late", 1, "true") if kept else None
                     machine.agent.wait_for("did not end within 5000 ms")
                     if kept:
-                        output = machine.agent.output()
+                        output = machine.agent.logged()
                         self.assertLess(output.index("attached to the controller"), output.index("did not end within 5000 ms"), "it attached before the tools answered")
                         machine.until_health(_0="bad", _3="bad")
                         self.assertEqual(machine.placed(late), [], "nothing new came on cards that nobody had looked at")
@@ -302,7 +298,7 @@ class Devices(unittest.TestCase):
 
     # As the parts of a divided A3 are shown. One of them was given out twice, which ended the controller, at each of its starts.
     def test_cards_of_one_physical_number(self):
-        with Private() as cluster:
+        with Cluster() as cluster:
             controller = cluster.controller()
             cards = cluster.write("cards", "".join(f"id={i} type=ascend910_93 physical={i // 2}\n" for i in range(4)))
             cluster.agent("n0", args=["--devices-from", cards])
@@ -314,7 +310,7 @@ class Devices(unittest.TestCase):
                 gate.open(2)
                 for job in jobs:
                     cluster.muster("wait", job, "--timeout", "60s", code=0)
-            self.assertTrue(controller.alive(), controller.output())
+            self.assertTrue(controller.alive(), controller.logged())
 
     def test_devices_of_a_written_list(self):
         machine = Machine(self, "910b_container", stand_in="hang", args=())
@@ -327,8 +323,7 @@ class Devices(unittest.TestCase):
         self.assertEqual((first["model"], first["physicalId"], first["addresses"], first["numaNode"]), ("910B3", 4, ["192.1.1.4"], 1))
         machine.well(machine.job("two", 2, "true"))
         bad = machine.cluster.write("bad.txt", "id=0 type=abacus\n")
-        agent = machine.cluster._start("agent-n1", [os.path.join(private.BIN, "muster-agent"), "--controller", machine.cluster.endpoint, "--name", "n1",
-                                                    "--state-dir", machine.cluster.path("agent-n1"), "--devices-from", bad])  # fmt: skip
+        agent = machine.cluster.agent("n1", args=["--devices-from", bad], wait=False)
         code, output = agent.ended()
         self.assertEqual(code, 64, output)
         self.assertIn(f"reading the devices of '{bad}': reading the list of devices: line 1: type='abacus' is not one of", output)

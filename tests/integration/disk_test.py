@@ -19,7 +19,7 @@ import unittest
 import namespaces
 from disks import Disk
 from namespaces import ip
-from private import Private, processes_of, wait_gone, wait_until
+from cluster import Cluster, processes_of, wait_ended, wait_until
 
 SPEC = """
 name: {name}
@@ -41,7 +41,7 @@ class OwnDisk(unittest.TestCase):
     ARGS = ("--cgroup", "none", "--min-free", "1")
 
     def setUp(self):
-        self.cluster = Private()
+        self.cluster = Cluster()
         self.disk = Disk(self.cluster.path("disk"))
         self.addCleanup(self.disk.close)
         self.addCleanup(self.cluster.close)  # first
@@ -85,15 +85,15 @@ class ReadOnly(OwnDisk):
         listed = self.cluster.muster("node", "ls", code=0).out
         self.assertRegex(listed, r"n0 +disk ")
         self.assertRegex(listed, r"n0: no writes to its state directory .*; ranks are stopped in \d+m")
-        self.assertFalse(wait_gone(worker, 0), "nobody has ended: nothing is to be recorded, and nothing is killed")
+        self.assertFalse(wait_ended(worker, 0), "nobody has ended: nothing is to be recorded, and nothing is killed")
         for one in ranks:
-            self.assertFalse(wait_gone(one, 0))
+            self.assertFalse(wait_ended(one, 0))
         self.gate.open()  # rank 0 ends
         done = self.cluster.muster("wait", job, "--timeout", "60s")
         self.assertNotIn(done.code, (0, 4), f"{done}\n{self.why(job)}")
-        self.assertTrue(wait_gone(worker))
+        self.assertTrue(wait_ended(worker))
         for one in ranks:
-            self.assertTrue(wait_gone(one, 0), "swept, before it was said")
+            self.assertTrue(wait_ended(one, 0), "swept, before it was said")
         self.assertIn("could not record how its ranks ended: the disk of its state directory takes no writes", self.why(job))
 
     def test_a_stop_is_obeyed(self):
@@ -103,9 +103,9 @@ class ReadOnly(OwnDisk):
         self.cluster.muster("cancel", job, code=0)
         done = self.cluster.muster("wait", job, "--timeout", "60s")
         self.assertNotEqual(done.code, 4, f"{done}\n{self.why(job)}")
-        self.assertTrue(wait_gone(worker))
+        self.assertTrue(wait_ended(worker))
         for one in ranks:
-            self.assertTrue(wait_gone(one, 0))
+            self.assertTrue(wait_ended(one, 0))
         self.assertIn("cancelled", self.why(job))
 
 
@@ -122,7 +122,7 @@ class ReadOnly(OwnDisk):
         wait_until(lambda: "lease ends in" in self.why(job), agent.pid_fd, what=f"the end of the lease\n{self.why(job)}")
         self.assertRegex(self.cluster.muster("node", "ls", code=0).out, r"n0 +disk ")
         for one in (worker, *ranks):
-            self.assertFalse(wait_gone(one, 0), "adopted")
+            self.assertFalse(wait_ended(one, 0), "adopted")
         code, output = self.cluster.agent("n0", state=self.disk.path, args=self.ARGS, wait=False).ended()
         self.assertEqual(code, 12, output)
         self.assertIn("a second agent on this state directory", output)
@@ -133,9 +133,9 @@ class ReadOnly(OwnDisk):
         done = self.cluster.muster("wait", job, "--timeout", "60s")
         self.assertNotIn(done.code, (0, 4), f"{done}\n{self.why(job)}")
         for one in (worker, *ranks):
-            self.assertTrue(wait_gone(one))
+            self.assertTrue(wait_ended(one))
         self.assertIn("could not record how its ranks ended: the disk of its state directory takes no writes", self.why(job))
-        self.assertEqual(agent.output().count("writing to the state directory"), 1, agent.output())
+        self.assertEqual(agent.logged().count("writing to the state directory"), 1, agent.logged())
 
 
 class Gone(OwnDisk):
@@ -147,12 +147,12 @@ class Gone(OwnDisk):
         wait_until(lambda: self.node().get("diskTrouble"), worker, what="the node to say so")
         self.assertIn(os.strerror(errno.EIO), self.node()["diskTrouble"])
         for one in ranks:
-            self.assertFalse(wait_gone(one, 0))
+            self.assertFalse(wait_ended(one, 0))
         self.gate.open()
         done = self.cluster.muster("wait", job, "--timeout", "40s")
         self.assertNotIn(done.code, (0, 4), f"{done}\n{self.why(job)}")
         for one in (worker, *ranks):
-            self.assertTrue(wait_gone(one))
+            self.assertTrue(wait_ended(one))
         self.assertIn("could not record how its ranks ended", self.why(job))
 
 
@@ -168,7 +168,7 @@ class Full(OwnDisk):
             self.assertRegex(self.why(job), r"cannot write to its state directory \(.*No space left on device\): .*; its ranks go on\n")
             # Twice the grace later than it was: it is renewed, and its old end has passed.
             wait_until(lambda: self.lease_end(lease) - began > 12, worker, what="the lease to be renewed")
-            self.assertFalse(wait_gone(ranks[0], 0))
+            self.assertFalse(wait_ended(ranks[0], 0))
             self.assertNotIn("leaseEnds", self.node())
         self.gate.open()
         self.cluster.muster("wait", job, "--timeout", "60s", code=0)

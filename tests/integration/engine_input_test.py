@@ -9,15 +9,13 @@ import os
 import sys
 import unittest
 
-import private
-import output_case
-from golden import Golden
-from private import Private
+from cluster import ROOT, Cluster
+from golden import Golden, GoldenCase
 
 HEAD = """# What people are told of a job that its engine, its cards, its files or the jobs before it make impossible. Reviewed as text.
 # Written by tests/integration/engine_input_test.py --rewrite. <dir> is the test's directory; ids, ports, pids and ages are replaced.
 """
-GOLDEN = Golden(os.path.join(private.ROOT, "tests/golden/engine-errors.txt"), HEAD, "--rewrite" in sys.argv)
+GOLDEN = Golden(os.path.join(ROOT, "tests/golden/engine-errors.txt"), HEAD, "--rewrite" in sys.argv)
 
 MINDFORMERS = """\
 name: {name}
@@ -40,7 +38,7 @@ def table(servers):
     return json.dumps({"version": "1.0", "server_count": str(len(listed)), "server_list": listed, "status": "completed"})
 
 
-class Cards(output_case.Case):
+class Cards(GoldenCase):
     """Two nodes with eight cards each, as written lists have them."""
 
     golden = GOLDEN
@@ -48,7 +46,7 @@ class Cards(output_case.Case):
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Private()
+        cls.cluster = Cluster()
         cls.addClassCleanup(cls.cluster.close)
         cls.cluster.controller()
         for number, name in enumerate(("n0", "n1")):

@@ -5,14 +5,11 @@ the next attempt goes on from the last whole checkpoint with the engine's own re
 Run:  /usr/bin/python3 -B tests/integration/engines_local_test.py [-v]       (MUSTER_BIN names the binaries' folder)
 """
 
-import json
 import os
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from cluster import Ports  # noqa: E402
 from conformance.harness import SAMPLES, UNHURRIED, Engines, EngineTest, configuration, option  # noqa: E402
 
 STEPS = 20
@@ -26,24 +23,18 @@ class LocalUp(Engines):
     """A cluster of muster's own making: its daemons are nobody's children here."""
 
     def __enter__(self):
-        self.dir = tempfile.mkdtemp(prefix="muster-")
-        self.work = os.path.join(self.dir, "work")
-        os.makedirs(self.work)
-        self.endpoint = os.path.join(self.dir, "endpoint")
-        self._ports = Ports()
         self.up()
         return self
 
     def up(self):
-        output = self.muster("local", "up", "--state-dir", self.dir, "--nodes", "2", "--devices", "8", "--device-type", "ascend910b", "--controller-arg=--port-range",
-                           f"--controller-arg={self._ports.range}")  # fmt: skip
-        assert "controller and 2 nodes with 8 devices each are up" in output, output
-        with open(self.endpoint, encoding="utf-8") as file:
-            self.cluster_id = json.load(file)["cluster_id"]
+        answer = self.output("local", "up", "--state-dir", self.dir, "--nodes", "2", "--devices", "8", "--device-type", "ascend910b", "--controller-arg=--port-range",
+                             f"--controller-arg={self.port_range()}")  # fmt: skip
+        assert "controller and 2 nodes with 8 devices each are up" in answer, answer
+        self._read_endpoint()
 
-    def _stop(self):
-        self.muster("local", "down", "--state-dir", self.dir)
-        return super()._stop()
+    def _end(self):
+        self.output("local", "down", "--state-dir", self.dir)
+        return super()._end()
 
 
 class OnLocalUp(EngineTest):
@@ -108,11 +99,11 @@ class OnLocalUp(EngineTest):
         self.survive(self.begin("command", {"script": "pretrain_gpt.py", "args": args}, env=written_out), "--load", "--save")
 
     def test_what_there_is(self):
-        nodes = self.cluster.muster("node", "ls")
+        nodes = self.cluster.output("node", "ls")
         self.assertIn("ascend910b", nodes)
-        again = self.cluster.run("local", "up", "--state-dir", self.cluster.dir, "--device-type", "cpu")
-        self.assertEqual(again.returncode, 0, again.stderr)
-        self.assertIn("the devices of 'n0' are of type ascend910b, not cpu", again.stderr)
+        again = self.cluster.muster("local", "up", "--state-dir", self.cluster.dir, "--device-type", "cpu")
+        self.assertEqual(again.code, 0, again.err)
+        self.assertIn("the devices of 'n0' are of type ascend910b, not cpu", again.err)
 
 
 if __name__ == "__main__":

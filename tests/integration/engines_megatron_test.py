@@ -151,7 +151,7 @@ class Megatron(EngineTest):
         job, _ = self.begin("short", "--exit-interval", "15", load=None, save=None)
         self.cluster.wait(job, code=1)
         self.assertEqual(self.cluster.show(job)["attempt"], 2, self.cluster.story(job))
-        why = self.cluster.muster("why", job)
+        why = self.cluster.output("why", job)
         self.assertIn(f"every rank ended with status 0 after step 15 of {STEPS}: the training did not reach its last step", why)
 
     def test_the_status_alone_where_it_is_asked_for(self):

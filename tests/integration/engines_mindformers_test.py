@@ -62,7 +62,7 @@ class RankTable(EngineTest):
         self.assertEqual(len(bytes_of), 1)
         table = bytes_of.pop()
         self.assertEqual({start["table"] for start in starts.values()}, {hashlib.sha256(table).hexdigest()})
-        self.assertEqual(self.cluster.run("ranktable", "show", job, "--attempt", str(attempt), binary_output=True).stdout, table)
+        self.assertEqual(self.cluster.muster("ranktable", "show", job, "--attempt", str(attempt), text=False).out, table)
         rows = {}
         for server in json.loads(table)["server_list"]:
             for device in server["device"]:

@@ -62,7 +62,7 @@ class Msrun(EngineTest):
 
     def test_the_schedulers_log(self):
         """It stayed on the node, and went with the run directory."""
-        out = self.cluster.muster("logs", self.whole, "-f", "--auxiliary", "scheduler", "--timeout", "60s")
+        out = self.cluster.output("logs", self.whole, "-f", "--auxiliary", "scheduler", "--timeout", "60s")
         self.assertRegex(out, r"(?m)^\[n0 scheduler\] The cluster of 16 workers is built$")
         self.assertNotIn("[rank", out)
 

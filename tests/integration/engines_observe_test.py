@@ -57,7 +57,7 @@ class Observed(EngineTest):
         return self.resumed_step(record, shown), shown["progress"]["step"]
 
     def evaluations(self, job, words):
-        return self.cluster.muster("logs", "-f", job, "--rank", "3", "--attempt", "2", "--grep", words).count(words)
+        return self.cluster.output("logs", "-f", job, "--rank", "3", "--attempt", "2", "--grep", words).count(words)
 
 
 class MindFormers(Observed):
@@ -95,7 +95,7 @@ class MindFormers(Observed):
             path = os.path.join(self.code, "configs/plain.yaml")
             self.assertIn(f"launch.config: '{path}': runner_config.sink_mode is False: without sink mode a later attempt cannot load the ranks' parts of a "
                           "checkpoint; set it to True there or with launch.patch, or start every attempt from the beginning with resume: none",
-                          self.cluster.muster("why", job))  # fmt: skip
+                          self.cluster.output("why", job))  # fmt: skip
         job, _ = self.begin("helped", {"config": "configs/plain.yaml", "patch": {"configs/plain.yaml": {"runner_config.sink_mode": True}}})
         self.finished(job)
         job, _ = self.begin("anew", {"config": "configs/plain.yaml"}, resume="none")

@@ -35,17 +35,14 @@ class Machines(Engines):
     def __init__(self, ascend=True):
         super().__init__(nodes=3, devices=8, ascend=ascend)
 
-    def _argv(self, name):
-        argv = super()._argv(name)
-        if name == "controller":
-            return argv
-        if name == "n2":
-            at = argv.index("--devices-from")
-            argv[at : at + 2] = ["--devices", str(self.devices)]
+    def agent(self, name, **more):
         outputs = os.path.join(self.dir, "controller", "outputs")
         for path in (outputs, self.disk(name)):
             os.makedirs(path, mode=0o700, exist_ok=True)
-        return ["unshare", "--mount", "sh", "-c", OWN_DISK, "sh", self.disk(name), outputs, *argv]
+        return super().agent(name, before=["unshare", "--mount", "sh", "-c", OWN_DISK, "sh", self.disk(name), outputs], **more)
+
+    def device_list(self, name):
+        return None if name == "n2" else super().device_list(name)
 
     def disk(self, name):
         return os.path.join(self.dir, f"disk-{name}")
@@ -69,8 +66,8 @@ class OwnDisks(EngineTest):
         cls.expected = record.losses()
         assert sorted(cls.expected) == list(range(1, STEPS + 1)), cls.cluster.story(whole)
         cls.old, _ = cls.train("cut", step_ms=UNHURRIED)
-        cls.cluster.muster("wait", cls.old, "--for", "checkpoint")
-        cls.cluster.muster("cancel", cls.old)
+        cls.cluster.output("wait", cls.old, "--for", "checkpoint")
+        cls.cluster.output("cancel", cls.old)
         cls.cluster.wait(cls.old, code=3)
         cls.saved = max(item["step"] for item in cls.cluster.show(cls.old)["checkpoints"])
 
@@ -80,10 +77,10 @@ class OwnDisks(EngineTest):
 
     def resume(self, name, *words, code=0):
         record = Record(self.cluster, name)
-        done = self.cluster.run("resume", "cut", "--nodes", "1", "--set", EIGHT, *words, "--env", f"CONFORMANCE_RECORD={record.path}", "--env",
+        done = self.cluster.muster("resume", "cut", "--nodes", "1", "--set", EIGHT, *words, "--env", f"CONFORMANCE_RECORD={record.path}", "--env",
                                 "CONFORMANCE_STEP_MS=5")  # fmt: skip
-        self.assertEqual(done.returncode, code, f"{done.stdout}{done.stderr}\n{self.cluster.log_end('n2')}")
-        chain = next(word for word in done.stderr.split() if word.startswith("'cut-r")).strip("'")
+        self.assertEqual(done.code, code, f"{done.out}{done.err}\n{self.cluster.log_end('n2')}")
+        chain = next(word for word in done.err.split() if word.startswith("'cut-r")).strip("'")
         return chain, record
 
     def back(self, node):
@@ -92,7 +89,7 @@ class OwnDisks(EngineTest):
         end = time.monotonic() + DEADLINE
         watch = Directory(os.path.join(self.cluster.dir, "log"))
         self.addCleanup(watch.close)
-        while not next(one for one in json.loads(self.cluster.muster("node", "ls", "-o", "json"))["items"] if one["name"] == node).get("connected"):
+        while not next(one for one in json.loads(self.cluster.output("node", "ls", "-o", "json"))["items"] if one["name"] == node).get("connected"):
             watch.wait(0.2)
             self.assertLess(time.monotonic(), end, self.cluster.log_end(node))
 
@@ -121,8 +118,8 @@ class OwnDisks(EngineTest):
         other = {"n0": "n1", "n1": "n0"}[attempt["nodes"][0]["node"]]
         step = sorted(item["step"] for item in self.cluster.show(job)["checkpoints"])[-3]
         record = Record(self.cluster, "moved")
-        done = self.cluster.run("resume", "one", "--from", str(step), "--set", f"resources.hosts=[{other}]", "--env", f"CONFORMANCE_RECORD={record.path}")
-        self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr}\n{self.cluster.log_end(other)}")
+        done = self.cluster.muster("resume", "one", "--from", str(step), "--set", f"resources.hosts=[{other}]", "--env", f"CONFORMANCE_RECORD={record.path}")
+        self.assertEqual(done.code, 0, f"{done.out}{done.err}\n{self.cluster.log_end(other)}")
         losses = record.losses()
         self.assertEqual(sorted(losses), [*range(step + 1, STEPS + 1)])
         self.assertLessEqual(losses.items(), self.expected.items())
@@ -131,7 +128,7 @@ class OwnDisks(EngineTest):
     def test_a_later_attempt_on_both_nodes_goes_on(self):
         """Neither node has all ranks' shards, and neither needs them."""
         job, record = self.train("restart", step_ms=UNHURRIED)
-        self.cluster.muster("wait", job, "--for", "checkpoint")
+        self.cluster.output("wait", job, "--for", "checkpoint")
         kill_rank(self, self.cluster, job, lambda ranks: ranks[0])
         self.cluster.wait(job)
         attempts = self.cluster.show(job)["attempts"]
@@ -141,7 +138,7 @@ class OwnDisks(EngineTest):
         self.assertLessEqual(losses.items(), self.expected.items())
 
     def test_one_whole_file(self):
-        path = self.cluster.muster("ckpt", "export", "cut", "--whole").strip()
+        path = self.cluster.output("ckpt", "export", "cut", "--whole").strip()
         self.assertTrue(os.path.getsize(self.cluster.on_disk("n2", path)) > 0)
 
     def test_a_sender_that_is_killed_costs_an_attempt(self):
@@ -151,13 +148,13 @@ class OwnDisks(EngineTest):
         watch = Directory(self.cluster.disk("n2"))
         self.addCleanup(watch.close)
         self.addCleanup(self.back, "n1")
-        os.kill(self.cluster.daemons["n1"].pid, signal.SIGSTOP)
+        self.cluster.daemon("n1").send_signal(signal.SIGSTOP)
         record = Record(self.cluster, "killed")
-        job = self.cluster.muster("resume", "cut", "-d", "--nodes", "1", "--set", EIGHT, "--set", "resources.hosts=[n0]", "--env",
+        job = self.cluster.output("resume", "cut", "-d", "--nodes", "1", "--set", EIGHT, "--set", "resources.hosts=[n0]", "--env",
                                   f"CONFORMANCE_RECORD={record.path}").strip()  # fmt: skip
         chain = self.cluster.show(job)["spec"]["stage"]["chainName"]
         end = time.monotonic() + DEADLINE
-        while not os.path.exists(fetched) or "shards of other nodes" not in self.cluster.muster("why", f"{chain}.transform"):
+        while not os.path.exists(fetched) or "shards of other nodes" not in self.cluster.output("why", f"{chain}.transform"):
             watch.wait(0.2)
             self.assertLess(time.monotonic(), end, self.cluster.story(f"{chain}.transform"))
         self.back("n1")
@@ -173,7 +170,7 @@ class OwnDisks(EngineTest):
         self.cluster.kill("n1")
         self.addCleanup(self.back, "n1")
         chain, _ = self.resume("away", "--set", "recovery.max_restarts=0", "--set", "resources.hosts=[n0]", code=1)
-        why = self.cluster.muster("why", f"{chain}.transform")
+        why = self.cluster.output("why", f"{chain}.transform")
         old = self.cluster.show(self.old)["attempts"][0]["saveDir"]
         self.assertIn(f"node 'n2' could not start its part: fetching '{old}' from node 'n1' for job '{chain}.transform': it lies on that node alone, and the "
                       "node is not connected; bring it up again", why)  # fmt: skip

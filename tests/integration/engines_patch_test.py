@@ -72,7 +72,7 @@ class Patched(EngineTest):
             self.assertEqual({option(start["argv"], "--seed") for start in starts.values()}, {seed})
         self.assertTrue({step % 4 for step in self.kept_checkpoints(job, 1)} <= {0})
         self.assertIn(38, self.kept_checkpoints(job, 2))
-        shown = self.cluster.muster("env", job, "--rank", "3")
+        shown = self.cluster.output("env", job, "--rank", "3")
         self.assertRegex(shown, rf"# launch\.patch of '{re.escape(os.path.join(self.code, CONFIG))}' on n1, copied to \S+/patched/node-1/0/run_llama2_7b\.yaml")
 
     def test_a_script_gets_other_assignments(self):
@@ -90,7 +90,7 @@ class Patched(EngineTest):
         self.cluster.wait(job, code=1)
         shown = self.cluster.show(job)
         self.assertEqual(shown["phase"], "failed", self.cluster.story(job))
-        self.assertIn(words, self.cluster.muster("why", job))
+        self.assertIn(words, self.cluster.output("why", job))
         self.assertEqual(record.starts(None), {})
         self.assertLessEqual(shown["attempt"], 2)
 
@@ -107,7 +107,7 @@ class Patched(EngineTest):
         path = os.path.join(self.cluster.work, "planned.yaml")
         with open(path, "w", encoding="utf-8") as file:
             yaml.safe_dump(spec, file)
-        text = self.cluster.muster("plan", path)
+        text = self.cluster.output("plan", path)
         self.assertIn("\n-  epochs: 1\n+  epochs: 4\n", text)
         self.assertEqual(len(re.findall(r"^[-+] ", text, re.M)), 2, text)
         out = re.search("^export MUSTER_OUT=(\\S+)", text, re.M)[1]

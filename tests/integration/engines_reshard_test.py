@@ -17,8 +17,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from conformance import state  # noqa: E402
 from conformance.harness import UNHURRIED, EngineTest, Record, configuration, option  # noqa: E402
-from golden import Golden  # noqa: E402
-from output_case import replaced  # noqa: E402
+from golden import Golden, replaced  # noqa: E402
 
 HEAD = """# What people are told of a job that cannot be gone on with, or whose checkpoint cannot be made whole. Reviewed as text.
 # Written by tests/integration/engines_reshard_test.py --rewrite. Ids are replaced, and the steps that happened to be saved.
@@ -46,9 +45,9 @@ class Reshard(EngineTest):
         cls.expected = record.losses()
         assert sorted(cls.expected) == list(range(1, STEPS + 1)), cls.cluster.story(whole)
         cls.old, cls.old_record = cls.train("cut", step_ms=UNHURRIED)
-        cls.cluster.muster("wait", cls.old, "--for", "checkpoint")
-        cls.live = cls.cluster.run("resume", "cut", "-d")
-        cls.cluster.muster("cancel", cls.old)
+        cls.cluster.output("wait", cls.old, "--for", "checkpoint")
+        cls.live = cls.cluster.muster("resume", "cut", "-d")
+        cls.cluster.output("cancel", cls.old)
         cls.cluster.wait(cls.old, code=3)
         cls.saved = max(item["step"] for item in cls.checkpoints(cls.old))
         assert cls.saved < STEPS, cls.saved
@@ -61,15 +60,15 @@ class Reshard(EngineTest):
 
     @classmethod
     def checkpoints(cls, job):
-        return json.loads(cls.cluster.muster("ckpt", "ls", job, "-o", "json"))["items"]
+        return json.loads(cls.cluster.output("ckpt", "ls", job, "-o", "json"))["items"]
 
     def save_dir(self, job, attempt=1):
         return self.cluster.show(job)["attempts"][attempt - 1]["saveDir"]
 
     def resume(self, name, *words, code=0):
         record = Record(self.cluster, name)
-        done = self.cluster.run("resume", *words, "--env", f"CONFORMANCE_RECORD={record.path}", "--env", "CONFORMANCE_STEP_MS=20")
-        self.assertEqual(done.returncode, code, f"{done.stdout}{done.stderr}")
+        done = self.cluster.muster("resume", *words, "--env", f"CONFORMANCE_RECORD={record.path}", "--env", "CONFORMANCE_STEP_MS=20")
+        self.assertEqual(done.code, code, f"{done.out}{done.err}")
         return done, record
 
     def check_losses(self, record, saved):
@@ -93,13 +92,13 @@ class Reshard(EngineTest):
         self.assertEqual(self.cluster.show(job)["attempt"], 2, "the same again is not tried a third time")
         node = next(node["node"] for node in self.cluster.show(job)["attempts"][1]["nodes"] if node.get("firstRank", 0) == 8)
         self.assertIn(f"every rank ended with status 0, but rank 11 on node '{node}' has not written 'strategy/ckpt_strategy_rank_11.ckpt' below its save directory",
-                      self.cluster.muster("why", job))  # fmt: skip
+                      self.cluster.output("why", job))  # fmt: skip
 
     # ---- another size
 
     def test_half_the_ranks_go_on_with_the_same_losses(self):
         done, record = self.resume("half", "cut", "--nodes", "1", "--set", EIGHT)
-        chain = next(word for word in done.stderr.split() if word.startswith("'cut-r")).strip("'")
+        chain = next(word for word in done.err.split() if word.startswith("'cut-r")).strip("'")
         self.check_losses(record, self.saved)
         stages = {stage: self.cluster.show(f"{chain}.{stage}") for stage in ("strategy", "transform", "train")}
         self.assertEqual({shown["phase"] for shown in stages.values()}, {"succeeded"})
@@ -119,7 +118,7 @@ class Reshard(EngineTest):
 
     def test_a_rank_that_is_killed_afterwards_costs_an_attempt_and_no_loss(self):
         record = Record(self.cluster, "hurt")
-        job = self.cluster.muster("resume", "cut", "-d", "--nodes", "1", "--set", EIGHT, "--env", f"CONFORMANCE_RECORD={record.path}").strip()
+        job = self.cluster.output("resume", "cut", "-d", "--nodes", "1", "--set", EIGHT, "--env", f"CONFORMANCE_RECORD={record.path}").strip()
         chain = self.cluster.show(job)["spec"]["stage"]["chainName"]
         self.kill_one(job, record, at=self.saved + SAVED + 2)
         self.cluster.wait(chain)
@@ -130,13 +129,13 @@ class Reshard(EngineTest):
     def test_the_same_size_is_one_job(self):
         done, record = self.resume("same", "cut", "--from", str(self.saved))
         self.check_losses(record, self.saved)
-        self.assertNotIn("cut for the new size", done.stderr)
+        self.assertNotIn("cut for the new size", done.err)
         self.assertEqual(sorted(record.starts(1)), [*range(16)])
 
     def test_a_configuration_of_the_old_size_ends_the_chain_at_its_strategy(self):
         done, _ = self.resume("old-size", "cut", "--nodes", "1", code=1)
-        chain = next(word for word in done.stderr.split() if word.startswith("'cut-r")).strip("'")
-        self.assertIn("data_parallel * model_parallel * pipeline_stage should be equal to device_num", self.cluster.muster("why", f"{chain}.strategy"))
+        chain = next(word for word in done.err.split() if word.startswith("'cut-r")).strip("'")
+        self.assertIn("data_parallel * model_parallel * pipeline_stage should be equal to device_num", self.cluster.output("why", f"{chain}.strategy"))
         self.assertEqual(self.cluster.show(f"{chain}.train")["phase"], "cancelled")
 
     # ---- one whole file
@@ -145,27 +144,27 @@ class Reshard(EngineTest):
         directory = os.path.join(self.cluster.work, "whole-file")
         os.makedirs(os.path.join(directory, f"cut-step{self.saved}.ckpt.attempt-9", "cut"))  # what a killed one has left
         for words, expected in (([], None), (["-o", directory], os.path.join(directory, f"cut-step{self.saved}.ckpt"))):
-            path = self.cluster.muster("ckpt", "export", "cut", "--whole", *words).strip()
+            path = self.cluster.output("ckpt", "export", "cut", "--whole", *words).strip()
             if expected:
                 self.assertEqual(path, expected)
             record, counters = state.read_ckpt(path)
             self.assertEqual((record["step"], record["units"], len(record["weights"]), record["world"]), (self.saved, [0, 16, 16], 16, 1))
             self.assertEqual(counters["step_num"], self.saved)
         self.assertEqual(os.listdir(directory), [f"cut-step{self.saved}.ckpt"])
-        again = self.cluster.run("ckpt", "export", "cut", "--whole", "-o", directory)
-        self.assertEqual(again.returncode, 1)
-        self.assertIn("is there already", again.stderr + self.cluster.muster("logs", "@last"))
+        again = self.cluster.muster("ckpt", "export", "cut", "--whole", "-o", directory)
+        self.assertEqual(again.code, 1)
+        self.assertIn("is there already", again.err + self.cluster.output("logs", "@last"))
 
     # ---- what is refused
 
     def check_output(self, title, code, command, done):
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        text = replaced(self.cluster, f"$ muster {' '.join(command)}\nexit {code}\n{done.stdout}{done.stderr}")
+        self.assertEqual(done.code, code, done.out + done.err)
+        text = replaced(self.cluster, f"$ muster {' '.join(command)}\nexit {code}\n{done.out}{done.err}")
         text = re.sub(r"(the newest are )[0-9, ]+", r"\1<steps>", re.sub(r"(step )\d\d?:", r"\1<step>:", text))
         GOLDEN.check(self, title, text)
 
     def refused(self, title, code, *command):
-        self.check_output(title, code, command, self.cluster.run(*command))
+        self.check_output(title, code, command, self.cluster.muster(*command))
 
     def test_a_job_that_goes_on_is_not_resumed(self):
         self.check_output("a job that goes on by itself", 12, ["resume", "cut", "-d"], self.live)
@@ -210,8 +209,8 @@ class Reshard(EngineTest):
     def test_whole_as_it_is(self):
         _, (job, _) = self.megatron("dist", 4, 2, args=["--ckpt-format", "torch_dist"])
         self.cluster.wait(job)
-        done = self.cluster.run("ckpt", "export", job, "--whole")
-        self.assertEqual(done.stdout.strip(), os.path.join(self.save_dir(job), "iter_0000004"), done.stderr)
+        done = self.cluster.muster("ckpt", "export", job, "--whole")
+        self.assertEqual(done.out.strip(), os.path.join(self.save_dir(job), "iter_0000004"), done.err)
         _, (job, _) = self.megatron("own", 4, 1, engine="torch", nodes=1, devices=1)
         self.cluster.wait(job)
         self.refused("a program's own files", 64, "ckpt", "export", "own", "--whole")

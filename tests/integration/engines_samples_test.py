@@ -14,9 +14,9 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from cluster import HERE, binary  # noqa: E402
+from cluster import ROOT, binary  # noqa: E402
 
-SAMPLES = os.path.abspath(os.path.join(HERE, "../../deploy/samples"))
+SAMPLES = os.path.join(ROOT, "deploy/samples")
 
 
 class Samples(unittest.TestCase):

@@ -9,9 +9,8 @@ import struct
 import unittest
 
 import grpc
-from cluster import SLOW
+from cluster import SLOW, Cluster, wait_until
 from http2 import Connection
-from private import Private, wait_until
 
 UNARY, STREAM = "/muster.v1.JobService/CancelJob", "/muster.v1.AgentService/Connect"
 REFLECTION, HEALTH = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "/grpc.health.v1.Health/Check"
@@ -29,7 +28,7 @@ def grown_to(daemon):
 
 class Flood(unittest.TestCase):
     def setUp(self):
-        self.cluster = Private()
+        self.cluster = Cluster()
         self.addCleanup(self.cluster.close)
         self.token = "t" * 32
         path = self.cluster.write("token", self.token + "\n", mode=0o600)
@@ -84,7 +83,7 @@ class Flood(unittest.TestCase):
         self.cluster.trivial()
         self.assertLess(grown_to(self.controller) - self.before, 400 + KEPT)
         self.assertTrue(self.agent.alive())
-        self.assertNotIn("agent disconnected", self.controller.output(), "the streams of agents are not those that are dropped")
+        self.assertNotIn("agent disconnected", self.controller.logged(), "the streams of agents are not those that are dropped")
 
     def test_one_connection_has_64_calls_at_a_time(self):
         connection = self.connect()

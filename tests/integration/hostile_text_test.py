@@ -17,9 +17,9 @@ import sys
 import unittest
 
 import grpc
-import private
+from cluster import DEADLINE, ROOT, Cluster
+from protos import compile_protos
 from google.protobuf import descriptor
-from private import Private, ROOT
 
 HOSTILE = "x\x1b]0;title\x07\x9b2J\x7f\u202e\x1b[2Jy"
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -108,7 +108,7 @@ class Hostile(grpc.GenericRpcHandler):
 class Case(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Private()
+        cls.cluster = Cluster()
         cls.addClassCleanup(cls.cluster.close)
 
     def assert_text(self, text, where):
@@ -128,11 +128,11 @@ class Case(unittest.TestCase):
         except OSError:  # EIO: the other end is closed
             pass
         os.close(leader)
-        return shown.replace(b"\r\n", b"\n"), process.wait(timeout=private.PATIENCE)
+        return shown.replace(b"\r\n", b"\n"), process.wait(timeout=DEADLINE)
 
     def in_pipe(self, *args):
         """The bytes of standard output, and the exit code."""
-        done = subprocess.run(self.cluster.command(*args), env=self.cluster.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=private.PATIENCE, cwd=self.cluster.dir)
+        done = subprocess.run(self.cluster.command(*args), env=self.cluster.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, cwd=self.cluster.dir)
         return done.stdout, done.returncode
 
 
@@ -143,7 +143,7 @@ class HostileText(Case):
         classes = cls.cluster.path("classes")
         os.mkdir(classes)
         protos = glob.glob(os.path.join(ROOT, "proto/muster/v1/*.proto"))
-        private.compile_protos(classes, *protos, includes=[os.path.join(ROOT, "proto")])
+        compile_protos(classes, *protos, includes=[os.path.join(ROOT, "proto")])
         sys.path.insert(0, classes)
         from muster.v1 import event_pb2, job_pb2, job_service_pb2, node_pb2, node_service_pb2
 

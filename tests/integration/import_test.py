@@ -11,15 +11,14 @@ import subprocess
 import sys
 import unittest
 
-import private
+from cluster import DEADLINE, ROOT, Cluster, processes_of
 from golden import Golden
-from private import Private
 
 HEAD = """# What `muster run -- COMMAND`, `muster plan -- COMMAND` and `muster import` say to what they cannot take. Reviewed as text.
 # Written by tests/integration/import_test.py --rewrite. <dir> is the test's directory.
 """
-GOLDEN = Golden(os.path.join(private.ROOT, "tests/golden/import-errors.txt"), HEAD, "--rewrite" in sys.argv)
-LONG = 5 * private.PATIENCE  # s; importing torch on a machine with much to do
+GOLDEN = Golden(os.path.join(ROOT, "tests/golden/import-errors.txt"), HEAD, "--rewrite" in sys.argv)
+LONG = 5 * DEADLINE  # s; importing torch on a machine with much to do
 
 RANK = """import os
 import sys
@@ -116,7 +115,7 @@ class Import(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Private()
+        cls.cluster = Cluster()
         try:
             cls.cluster.controller()
             cls.cluster.agent("n0")
@@ -305,11 +304,11 @@ class Import(unittest.TestCase):
         _, text, err = self.imported("leaves", "bash", "leaves.sh")
         self.assertIn("left running in the background was killed 5 s after its end", err)
         self.assertIn("  devices: 2\n", text)
-        self.assertEqual([command for _, command in private.processes_of(self.cluster.path("temporary"))], [])
+        self.assertEqual([command for _, command in processes_of(self.cluster.path("temporary"))], [])
 
     def test_a_script_that_does_not_end(self):
         self.check_output("import: a script that does not end", self.muster("import", "-o", "none.yaml", "--timeout", "1s", "--", "bash", "stuck.sh"), 4)
-        self.assertEqual([command for _, command in private.processes_of(self.cluster.path("temporary"))], [])
+        self.assertEqual([command for _, command in processes_of(self.cluster.path("temporary"))], [])
         self.assertFalse(os.path.exists(self.cluster.path("none.yaml")))
 
     def test_an_interrupted_import_ends_its_script(self):
@@ -321,10 +320,10 @@ class Import(unittest.TestCase):
         with open(started, encoding="ascii") as file:
             file.read()
         process.terminate()
-        out, err = process.communicate(timeout=private.PATIENCE)
+        out, err = process.communicate(timeout=DEADLINE)
         self.assertEqual((process.returncode, out), (64, ""), err)
         self.assertIn("interrupted; it was killed with all that it had started", err)
-        self.assertEqual([command for _, command in private.processes_of(self.cluster.path("temporary"))], [])
+        self.assertEqual([command for _, command in processes_of(self.cluster.path("temporary"))], [])
 
     def test_what_one_job_cannot_be(self):
         self.cluster.write("taken.yaml", "mine\n")

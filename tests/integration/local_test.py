@@ -11,8 +11,7 @@ import re
 import signal
 import unittest
 
-import private
-from private import Private
+from cluster import DEADLINE, Cluster, processes_of, wait_ended, wait_until
 
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -39,7 +38,7 @@ def job(name, run, resources="{nodes: 2, devices: 1, type: cpu}"):
 
 class Local(unittest.TestCase):
     def setUp(self):
-        self.cluster = Private()  # only its directory and environment
+        self.cluster = Cluster()  # only its directory and environment
         self.state = self.cluster.path("cluster")
         self.cluster.env["MUSTER_LOCAL_DIR"] = self.state
         self.cluster.env.pop("MUSTER_CONTROLLER")
@@ -76,7 +75,7 @@ class Local(unittest.TestCase):
         self.cluster.muster("wait", "endless", "--for", "running", "--timeout", "60s", code=0)
         down = self.cluster.muster("local", "down", code=0)
         self.assertIn("is down", down.out)
-        self.assertEqual(private.processes_of(self.cluster.dir), [], "no process is left")
+        self.assertEqual(processes_of(self.cluster.dir), [], "no process is left")
         self.assertIn("controller.log", os.listdir(self.state + "/log"))
         left = [os.path.join(folder, name) for folder, _, names in os.walk(self.state) for name in names]
         for path in left:
@@ -118,13 +117,13 @@ class Local(unittest.TestCase):
             self.skipTest("this user may trace no process")
         os.kill(agent, signal.SIGKILL)
         self.assertEqual(os.waitpid(thread, WALL)[0], thread)  # it stops at its exit
-        private.wait_until(lambda: state_of(agent) == "Z", what="the first thread's end")
-        with self.cluster.start("local", "up", "--nodes", "1", "--devices", "1") as up:
+        wait_until(lambda: state_of(agent) == "Z", what="the first thread's end")
+        with self.cluster.popen("local", "up", "--nodes", "1", "--devices", "1") as up:
             up_fd = os.pidfd_open(up.pid)
             try:
-                private.wait_until(lambda: waits_for_a_process(up.pid), up_fd, what="`local up` to wait for the agent's end")
+                wait_until(lambda: waits_for_a_process(up.pid), up_fd, what="`local up` to wait for the agent's end")
                 self.assertEqual(LIBC.ptrace(PTRACE_DETACH, thread, None, None), 0)
-                self.assertEqual(up.communicate(timeout=private.PATIENCE), ("private cluster in " + self.state + ": controller and 1 node with 1 device each are up\n", ""))
+                self.assertEqual(up.communicate(timeout=DEADLINE), ("private cluster in " + self.state + ": controller and 1 node with 1 device each are up\n", ""))
             finally:
                 os.close(up_fd)
             self.assertEqual(up.returncode, 0)
@@ -173,7 +172,7 @@ class Local(unittest.TestCase):
         for number in which:
             fd = os.pidfd_open(int(pids[number]))
             os.kill(int(pids[number]), signal.SIGKILL)
-            self.assertTrue(private.wait_gone(fd))
+            self.assertTrue(wait_ended(fd))
             os.close(fd)
         return pids
 
@@ -195,18 +194,18 @@ class Local(unittest.TestCase):
     def test_up_that_was_killed_half_way(self):
         """Daemons that were started in the moment of its end were found by nobody: `down` left them."""
         for number in range(12):
-            with self.cluster.start("local", "up", "-n", "8", "-d", "1") as up:
+            with self.cluster.popen("local", "up", "-n", "8", "-d", "1") as up:
                 # `up` itself and some daemons: each kill falls into another moment of the starts.
-                private.wait_until(lambda: len(private.processes_of(self.state)) > 1 + number % 5, what="the first daemons")
+                wait_until(lambda: len(processes_of(self.state)) > 1 + number % 5, what="the first daemons")
                 up.kill()
-                up.communicate(timeout=private.PATIENCE)
-            private.wait_until(lambda: not any("local up" in command for _, command in private.processes_of(self.state)), what="the last child to become a daemon")
+                up.communicate(timeout=DEADLINE)
+            wait_until(lambda: not any("local up" in command for _, command in processes_of(self.state)), what="the last child to become a daemon")
             self.cluster.muster("local", "down", code=0)
-            self.assertEqual(private.processes_of(self.state), [])
-        with self.cluster.start("local", "up", "-n", "3", "-d", "1") as up:
-            private.wait_until(lambda: os.path.exists(self.state + "/processes"), what="the plan to be written")
+            self.assertEqual(processes_of(self.state), [])
+        with self.cluster.popen("local", "up", "-n", "3", "-d", "1") as up:
+            wait_until(lambda: os.path.exists(self.state + "/processes"), what="the plan to be written")
             up.kill()
-            up.communicate(timeout=private.PATIENCE)
+            up.communicate(timeout=DEADLINE)
         self.cluster.muster("local", "up", code=0)
         self.assertEqual(self.sizes(), {"n0": 1, "n1": 1, "n2": 1}, "the plan is carried out")
 
@@ -224,7 +223,7 @@ class Local(unittest.TestCase):
         self.assertEqual(self.sizes(), {"n0": 3, "n1": 3}, "it was written down again")
         os.unlink(self.state + "/processes")
         self.cluster.muster("local", "down", code=0)
-        self.assertEqual(private.processes_of(self.state), [])
+        self.assertEqual(processes_of(self.state), [])
         self.cluster.muster("local", "status", code=10)
 
     def test_up_that_cannot_write_starts_nothing(self):
@@ -235,7 +234,7 @@ class Local(unittest.TestCase):
         os.mkdir(self.state + "/processes")  # no file can take its place
         failed = self.cluster.muster("local", "up", "-n", "2", code=70)
         self.assertIn("/processes'", failed.err)
-        running = [pid for pid, _ in private.processes_of(self.state)]
+        running = [pid for pid, _ in processes_of(self.state)]
         self.assertEqual(sorted(map(str, running)), sorted(pids[:2]))
         os.rmdir(self.state + "/processes")
         self.cluster.muster("local", "up", "-n", "2", code=0)
@@ -249,7 +248,7 @@ class Local(unittest.TestCase):
         self.kill(0)
         down = self.cluster.muster("local", "down", code=0)
         self.assertIn("its jobs could not be cancelled (the controller was gone)", down.err)
-        self.assertEqual(private.processes_of(self.state), [])
+        self.assertEqual(processes_of(self.state), [])
         self.cluster.muster("local", "up", code=0)
         self.assertEqual(self.cluster.muster("ps", "-o", "name", code=0).out, "endless\n")
         self.assertEqual(self.cluster.muster("local", "down", code=0).err, "")

@@ -36,13 +36,13 @@ def lines_of(rank, first, last, size):
 
 class Logs(unittest.TestCase):
     def raw(self, cluster, job, rank, *more):
-        done = cluster.run("logs", job, "--raw", "--rank", str(rank), *more, binary_output=True)
-        self.assertIn(done.returncode, (0, 10), done.stderr)  # 10: nothing there yet
-        return done.stdout
+        done = cluster.muster("logs", job, "--raw", "--rank", str(rank), *more, text=False)
+        self.assertIn(done.code, (0, 10), done.err)  # 10: nothing there yet
+        return done.out
 
     def gaps(self, cluster, job, rank, attempt=1):
         """[(first logical offset behind the gap, why)]"""
-        text = cluster.muster("logs", job, "--rank", str(rank), "--attempt", str(attempt), "--timeout", "60s")
+        text = cluster.output("logs", job, "--rank", str(rank), "--attempt", str(attempt), "--timeout", "60s")
         return [(int(offset), why) for offset, why in re.findall(r"-- bytes missing before offset (\d+): (.*)", text)]
 
     def assert_same(self, copy, truth, what):
@@ -54,7 +54,7 @@ class Logs(unittest.TestCase):
         """Waits until a daemon that was started again is there: the controller listens (start() has waited for that), or has heard of the agent."""
         end = time.monotonic() + DEADLINE
         while name != "controller":
-            node = json.loads(cluster.muster("node", "show", name, "-o", "json"))
+            node = json.loads(cluster.output("node", "show", name, "-o", "json"))
             if node.get("connected") and datetime.datetime.fromisoformat(node["lastHeard"].replace("Z", "+00:00")).timestamp() > killed:
                 break
             self.assertLess(time.monotonic(), end, f"agent {name} does not come back\n{cluster.log_end(name)}")
@@ -75,7 +75,7 @@ class Logs(unittest.TestCase):
             try:
                 for kind in [kind for _ in range(5) for kind in choose.sample(kinds, len(kinds))]:
                     trace.wait(job, trace.best() + choose.randint(3, 25))  # a new step: an attempt without one counts against the job
-                    cluster.muster("wait", job, "--for", "running", "--timeout", "60s")
+                    cluster.output("wait", job, "--for", "running", "--timeout", "60s")
                     attempt = cluster.show(job)["attempt"]
                     files = self.hold(cluster, job, attempt, open_files)
                     victims = {"agent": cluster.nodes, "controller": ["controller"], "rank": cluster.rank_processes(), "worker": cluster.workers()}[kind]
@@ -100,7 +100,7 @@ class Logs(unittest.TestCase):
                         self.assert_same(copy, file.read(len(copy)), f"attempt {attempt}, rank {rank} after killing a {kind}")
                     took[kind].append(asked - back)
                 trace.end(job)
-                cluster.muster("wait", job, "--for", "running", "--timeout", "60s")
+                cluster.output("wait", job, "--for", "running", "--timeout", "60s")
                 self.hold(cluster, job, cluster.show(job)["attempt"], open_files)
                 cluster.wait(job)
                 self.assertEqual(sorted(open_files), list(range(1, 12)), "ten deaths of a gang, and no more attempts than that")
@@ -181,12 +181,12 @@ class Logs(unittest.TestCase):
         steps, lines, size = 160, 2000, 100  # 32 MB a rank
 
         class Small(Cluster):
-            def start(self, name, wait=True):
-                if name == "n0" and not os.path.exists(self.agent_dir(name)):
+            def agent(self, name, **more):
+                if not os.path.exists(self.agent_dir(name)):
                     os.mkdir(self.agent_dir(name), 0o700)
                     if _libc.mount(b"none", self.agent_dir(name).encode(), b"tmpfs", 0, b"size=280m,mode=0700") != 0:
                         raise OSError(ctypes.get_errno(), "mounting a tmpfs")
-                super().start(name, wait)
+                return super().agent(name, **more)
 
             def __exit__(self, *what):
                 try:

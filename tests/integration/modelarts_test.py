@@ -31,7 +31,7 @@ class ModelArts(unittest.TestCase):
         """{rank: its environment} of a job whose ranks write it down."""
         to = os.path.join(self.cluster.work, name)
         os.mkdir(to)
-        spec = self.cluster.spec(name, {"per": per, "run": ["sh", "-c", f"env -0 > {to}/env-$MUSTER_RANK"]})
+        spec = self.cluster.torch_spec(name, {"per": per, "run": ["sh", "-c", f"env -0 > {to}/env-$MUSTER_RANK"]})
         spec.update(engine=engine, **more)
         spec["resources"]["type"] = "ascend"
         self.cluster.wait(self.cluster.submit(spec))
@@ -59,7 +59,7 @@ class ModelArts(unittest.TestCase):
         for env in ranks.values():
             with open(os.path.join(env["RANK_TABLE_FILE"], "jobstart_hccl.json"), encoding="utf-8") as file:
                 self.assertEqual(json.load(file)["group_list"][0]["instance_count"], "2")
-            table = json.loads(self.cluster.muster("ranktable", "convert", env["RANK_TABLE_FILE"], "-o", "-"))
+            table = json.loads(self.cluster.output("ranktable", "convert", env["RANK_TABLE_FILE"], "-o", "-"))
             rows = [(server["server_id"], device["device_id"], device["device_ip"], device["rank_id"]) for server in table["server_list"] for device in server["device"]]
             self.assertEqual(rows, [("127.0.0.1", "0", "192.1.1.10", "0"), ("127.0.0.1", "1", "192.2.1.11", "1"),
                                     ("127.0.0.2", "0", "192.1.2.10", "2"), ("127.0.0.2", "1", "192.2.2.11", "3")])  # fmt: skip
@@ -67,7 +67,7 @@ class ModelArts(unittest.TestCase):
     def test_a_script_a_node_has_a_table_of_all_devices(self):
         ranks = self.environments("script", per="node", compat="modelarts")
         self.assertEqual(sorted(ranks), [0, 1])
-        table = json.loads(self.cluster.muster("ranktable", "convert", ranks[1]["RANK_TABLE_FILE"], "-o", "-"))
+        table = json.loads(self.cluster.output("ranktable", "convert", ranks[1]["RANK_TABLE_FILE"], "-o", "-"))
         self.assertEqual([len(server["device"]) for server in table["server_list"]], [2, 2])
 
     # Started where a cloud's variables were in the shell: none of them may switch an engine to its cloud mode.
@@ -78,14 +78,14 @@ class ModelArts(unittest.TestCase):
                 self.assertEqual({name: value for name, value in env.items() if name in INSIDE or name.startswith(("MA_", "VC_")) or "leaked" in value}, {})
 
     def test_the_platforms_own_names_are_refused(self):
-        spec = self.cluster.spec("refused", {"run": ["true"]})
+        spec = self.cluster.torch_spec("refused", {"run": ["true"]})
         spec.update(compat="modelarts", runtime={"env": {"MA_MINE": "1"}})
         path = os.path.join(self.cluster.work, "refused.yaml")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(spec, file)
-        done = self.cluster.run("run", "-d", path)
-        self.assertEqual(done.returncode, 64, done.stdout + done.stderr)
-        self.assertIn("runtime.env.MA_MINE: is the platform's own with compat: modelarts", done.stdout + done.stderr)
+        done = self.cluster.muster("run", "-d", path)
+        self.assertEqual(done.code, 64, done.out + done.err)
+        self.assertIn("runtime.env.MA_MINE: is the platform's own with compat: modelarts", done.out + done.err)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import unittest
 import namespaces
 from devices_test import Machine, recorded, with_process
 from namespaces import ip
-from private import Private, wait_until
+from cluster import Cluster, wait_until
 
 OF_THE_HOST = 4194303  # a pid that is nobody's in here
 ALONE = ("--cgroup", "none")  # control groups are the host's
@@ -51,7 +51,7 @@ class Pids(unittest.TestCase):
 class Network(unittest.TestCase):
     def test_an_interface_that_comes_later(self):
         """The agent told the interfaces of its start for as long as it lived."""
-        with Private() as cluster:
+        with Cluster() as cluster:
             cluster.controller()
             agent = cluster.agent("n0", args=ALONE)
 

@@ -16,14 +16,12 @@ Run:  /usr/bin/python3 tests/integration/netns_test.py [-v] [CASE]
 """
 
 import json
-import os
 import subprocess
 import unittest
 
 import namespaces
-import private
+from cluster import Cluster, wait_until
 from namespaces import ip
-from private import Private, wait_until
 
 CONTROLLER = "10.77.9.9"
 CONTROL = ("10.77.0.2", "10.77.0.6")
@@ -91,7 +89,7 @@ class Nodes:
 
     def __init__(self, names, address):
         self.names, self.address = names, address
-        self.cluster = Private()
+        self.cluster = Cluster()
         self.made = []
         self.agents = []
 
@@ -148,10 +146,8 @@ class Nodes:
         cluster = self.cluster
         cluster.controller("--token-file", cluster.path("token"), "--allow-plain-tcp", listen=f"{CONTROLLER}:0")
         for number, address in enumerate(self.address):
-            command = ["nsenter", f"--net=/run/netns/n{number}", os.path.join(private.BIN, "muster-agent"), "--controller", cluster.endpoint,
-                       "--name", f"n{number}", "--state-dir", cluster.path(f"agent-n{number}"), "--devices", "2", "--cgroup", "none",
-                       *(("--address", address) if address else ())]  # fmt: skip
-            self.agents.append(cluster._start(f"agent-n{number}", command))
+            inside = ["nsenter", f"--net=/run/netns/n{number}"]
+            self.agents.append(cluster.agent(f"n{number}", args=["--cgroup", "none"], address=address, before=inside, wait=False))
         for number in (0, 1):
             cluster.wait_event(lambda event, name=f"n{number}": event["type"] == "node-registered" and event["node"] == name)
 

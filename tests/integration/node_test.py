@@ -14,8 +14,7 @@ import subprocess
 import tempfile
 import unittest
 
-import private
-from private import Private
+from cluster import BIN, Cluster, processes_of, wait_ended, wait_until
 
 WATCHING = "watching files: making an inotify instance: Too many open files"
 # A user namespace has limits of its own: nobody else's programs lose theirs.
@@ -63,7 +62,7 @@ def end(pid_fd):
 class Inotify(unittest.TestCase):
     def test_an_agent_takes_one_instance(self):
         """A user has 128: with two an agent, 64 agents of one machine had them all."""
-        with Private() as cluster, cluster.gate() as gate:
+        with Cluster() as cluster, cluster.gate() as gate:
             cluster.controller()
             agent = cluster.agent("n0")
             name = cluster.submit(job("waits", f"echo here; read line < {gate.path}"))
@@ -81,15 +80,12 @@ class Inotify(unittest.TestCase):
     @unittest.skipUnless(can_have_no_inotify(), "this machine lets us make no user namespace")
     def test_without_an_instance_jobs_run_and_one_line_says_so(self):
         """The 65th agent did not start, and a job that was placed on its node failed."""
-        with Private() as cluster, cluster.gate() as gate:
+        with Cluster() as cluster, cluster.gate() as gate:
             cluster.controller()
-            command = [os.path.join(private.BIN, "muster-agent"), "--controller", cluster.endpoint, "--name", "n0", "--state-dir", cluster.path("agent-n0"),
-                       "--devices", "2", "--address", "127.0.0.1"]  # fmt: skip
-            agent = cluster._start("agent-n0", [*NO_INOTIFY, *command])
-            cluster.wait_event(lambda event: event["type"] == "node-registered")
+            agent = cluster.agent("n0", before=NO_INOTIFY)
             steps = 'printf " iteration %8d/%8d | lm loss: %E |\\n" 1 3 3.5 2 3 2.5 3 3 1.5'
             cluster.submit(job("good", f"{steps}; read line < {gate.path}; echo rank $MUSTER_RANK is well"))
-            private.wait_until(lambda: re.search(r'"step": "?3\b', cluster.muster("show", "good", "-o", "json", code=0).out), what="step 3")
+            wait_until(lambda: re.search(r'"step": "?3\b', cluster.muster("show", "good", "-o", "json", code=0).out), what="step 3")
             gate.open(2)
             cluster.muster("wait", "good", "--timeout", "60s", code=0)
             logs = cluster.muster("logs", "good", "-f", "--rank", "0-1", code=0).out
@@ -98,8 +94,8 @@ class Inotify(unittest.TestCase):
             bad = cluster.muster("run", "-q", cluster.spec(job("bad", "echo 'ValueError: no such shard' >&2; exit 3", "recovery: {max_restarts: 0}")), "--timeout", "60s")
             self.assertEqual(bad.code, 1, bad)
             self.assertIn("ValueError: no such shard", cluster.muster("why", "bad").out)
-            self.assertEqual(agent.output().count(WATCHING), 1, agent.output())
-            self.assertIn("raise fs.inotify.max_user_instances", agent.output())
+            self.assertEqual(agent.logged().count(WATCHING), 1, agent.logged())
+            self.assertIn("raise fs.inotify.max_user_instances", agent.logged())
 
 
 class Python(unittest.TestCase):
@@ -111,7 +107,7 @@ class Python(unittest.TestCase):
             path = cluster.write(f"{folder}/bin/python3", f'#!/bin/sh\necho "I am {folder} $1 $2"\n', 0o755)
             return os.path.dirname(path)
 
-        with Private() as cluster:
+        with Cluster() as cluster:
             cluster.controller()
             venv, other = interpreter(cluster, "venv"), interpreter(cluster, "other")
             cluster.agent("n0", env={"PATH": f"{venv}:/usr/bin:/bin"})
@@ -128,7 +124,7 @@ class Python(unittest.TestCase):
                 self.assertIn(output, cluster.muster("logs", name, "-f", code=0).out)
 
     def test_one_that_is_not_there_is_a_sentence(self):
-        with Private() as cluster:
+        with Cluster() as cluster:
             cluster.controller()
             cluster.agent("n0")
             script = cluster.write("train.py", "")
@@ -162,7 +158,7 @@ def frames(path):
 class Killed(unittest.TestCase):
     def test_a_rank_that_was_killed_is_named_though_its_peer_was_seen_to_end_first(self):
         """The peer said "Connection reset by peer", muster asked for a stop, and only then was the killed rank's end seen: the verdict named the peer."""
-        with Private() as cluster, cluster.gate() as gate:
+        with Cluster() as cluster, cluster.gate() as gate:
             cluster.controller()
             cluster.agent("n0")
             ranks = (f'if [ "$MUSTER_RANK" = 1 ]; then read line < {gate.path}; echo "ConnectionResetError: [Errno 104] Connection reset by peer" >&2; exit 1; fi; '
@@ -170,11 +166,11 @@ class Killed(unittest.TestCase):
             os.mkfifo(cluster.path("never"))
             name = cluster.submit(job("killed", ranks, "recovery: {max_restarts: 0, stop_grace: 50s}"))
             cluster.wait_event(lambda event: event["type"] == "node-started", name)
-            private.wait_until(lambda: read(cluster.path("pid")).endswith("\n"), what="rank 0")
+            wait_until(lambda: read(cluster.path("pid")).endswith("\n"), what="rank 0")
             gate.open()
             events = glob.glob(cluster.path("agent-n0", "runs", "*", "events"))[0]
             # Two that were forked, started, an exit, and the stop, which is written before it is carried out. Rank 0 does not obey.
-            private.wait_until(lambda: frames(events) == 5, what="the stop")
+            wait_until(lambda: frames(events) == 5, what="the stop")
             os.kill(int(read(cluster.path("pid"))), signal.SIGKILL)
             cluster.muster("wait", name, "--timeout", "40s", code=1)
             why = cluster.muster("why", name, code=0).out
@@ -185,31 +181,31 @@ class Killed(unittest.TestCase):
 class Frozen(unittest.TestCase):
     def test_a_job_whose_worker_is_frozen_can_be_cancelled(self):
         """SIGTERM waited in the queue of a worker that was stopped by SIGSTOP, and its ranks ran for ever."""
-        with Private() as cluster, cluster.gate() as gate:
+        with Cluster() as cluster, cluster.gate() as gate:
             cluster.controller()
             agent = cluster.agent("n0")
             name = cluster.submit(job("frozen", f"read line < {gate.path}", "recovery: {stop_grace: 1s}"))
             cluster.wait_event(lambda event: event["type"] == "node-started", name)
-            workers = [pid for pid, command in private.processes_of(cluster.dir) if "muster-worker" in command]
+            workers = [pid for pid, command in processes_of(cluster.dir) if "muster-worker" in command]
             self.assertEqual(len(workers), 1)
             os.kill(workers[0], signal.SIGSTOP)
             cluster.muster("cancel", name, code=0)
             cluster.muster("wait", name, "--timeout", "60s", code=3)
-            self.assertIn("it is killed, its ranks with it", agent.output())
-            self.assertEqual([command for _, command in private.processes_of(cluster.dir) if gate.path in command], [])
+            self.assertIn("it is killed, its ranks with it", agent.logged())
+            self.assertEqual([command for _, command in processes_of(cluster.dir) if gate.path in command], [])
 
 
 class Record(unittest.TestCase):
     def test_env_shows_what_the_rank_really_got(self):
         """`muster env` showed the plan: no HOME, no PATH, no process tag, and a name where the node had found a program."""
-        with Private() as cluster:
+        with Cluster() as cluster:
             cluster.controller()
-            cluster.agent("n0", env={"PATH": f"{private.BIN}:/usr/bin:/bin"})
+            cluster.agent("n0", env={"PATH": f"{BIN}:/usr/bin:/bin"})
             name = cluster.submit("name: real\nengine: torch\nlaunch: {run: [stub_trainer, --block]}\nruntime: {env: {USER: ada, RUN: 'a b'}}\n"
                                   "resources: {devices: 2, type: cpu}\n")  # fmt: skip
 
             def process(rank):
-                for pid, _ in private.processes_of(cluster.dir):
+                for pid, _ in processes_of(cluster.dir):
                     try:
                         with open(f"/proc/{pid}/environ", "rb") as file:
                             env = [item.decode() for item in file.read().split(b"\0")[:-1]]
@@ -249,16 +245,16 @@ class Record(unittest.TestCase):
 
     def test_bytes_that_are_not_utf8_do_not_break_the_stream(self):
         """What a node adds to a rank's environment travels in a message; a path may hold any bytes."""
-        with Private() as cluster:
+        with Cluster() as cluster:
             cluster.controller()
-            cluster.agent("n0", env={"PATH": f"{private.BIN}:/usr/bin:/bin:/opt/\udcff"})
+            cluster.agent("n0", env={"PATH": f"{BIN}:/usr/bin:/bin:/opt/\udcff"})
             name = cluster.submit("name: odd\nengine: command\nlaunch: {run: \"true\"}\nresources: {devices: 1, type: cpu}\n")
             cluster.muster("wait", name, "--timeout", "60s", code=0)
             self.assertIn("/opt/?", cluster.muster("env", name, "--rank", "0", code=0).out)
 
     def test_a_directory_in_a_save_directory_may_have_any_name(self):
         """One that is not UTF-8 was in every heartbeat: no fact of the node was ever heard again."""
-        with Private() as cluster:
+        with Cluster() as cluster:
             cluster.controller()
             cluster.agent("n0")
             odd = "mkdir -p \"$MUSTER_SAVE_DIR/iter_0000001/mp_rank_$(printf '\\377')\""
@@ -284,7 +280,7 @@ class Cgroups(unittest.TestCase):
 
     def test_two_clusters_with_one_node_name_share_nothing(self):
         """Their runs lay in one directory; with job ids that were equal, the end of one killed the other."""
-        with Private() as one, Private() as two, one.gate() as first, two.gate() as second:
+        with Cluster() as one, Cluster() as two, one.gate() as first, two.gate() as second:
             for cluster in (one, two):
                 cluster.controller()
                 cluster.agent(self.node)
@@ -301,16 +297,16 @@ class Cgroups(unittest.TestCase):
 
     def test_an_agent_that_is_killed_for_good_leaves_none(self):
         """kill -9 while a run goes on: it ends with its grace, and takes its group and the base with it."""
-        with Private() as cluster, cluster.gate() as gate:
+        with Cluster() as cluster, cluster.gate() as gate:
             cluster.controller()
             agent = cluster.agent(self.node)
             self.waiting(cluster, gate, "recovery: {orphan_grace: 5s, stop_grace: 1s, max_restarts: 0}")
             self.assertEqual(len(self.bases()), 1)
-            workers = [pid for pid, command in private.processes_of(cluster.dir) if "muster-worker" in command]
+            workers = [pid for pid, command in processes_of(cluster.dir) if "muster-worker" in command]
             self.assertEqual(len(workers), 1)
             worker = os.pidfd_open(workers[0])
             agent.stop(signal.SIGKILL)
-            self.assertTrue(private.wait_gone(worker))
+            self.assertTrue(wait_ended(worker))
             os.close(worker)
             self.assertEqual(self.bases(), [])
 
@@ -323,7 +319,7 @@ class Cgroups(unittest.TestCase):
         text = job("left", f"setsid env -i sleep 1000 & echo $! >> {pids}; wait", "recovery: {max_restarts: 0, orphan_grace: 10m}")
         name = cluster.submit(text)
         cluster.wait_event(lambda event: event["type"] == "node-started", name)
-        private.wait_until(lambda: os.path.exists(pids) and read(pids).count("\n") == 2, agent.pid_fd, what="both ranks' children")
+        wait_until(lambda: os.path.exists(pids) and read(pids).count("\n") == 2, agent.pid_fd, what="both ranks' children")
         left = [os.pidfd_open(int(pid)) for pid in read(pids).split()]
         for one in left:
             self.addCleanup(end, one)
@@ -334,17 +330,17 @@ class Cgroups(unittest.TestCase):
         self.assertNotIn(done.code, (0, 4), done)
         cluster.wait_event(lambda event: event["type"] == "node-swept", name)
         for one in left:
-            self.assertTrue(private.wait_gone(one, 0), "swept, it was said")
+            self.assertTrue(wait_ended(one, 0), "swept, it was said")
         cluster.trivial()
         self.assertEqual(self.bases(), [])
 
     def test_a_state_directory_that_was_emptied_leaves_nothing_running(self):
-        with Private() as cluster:
+        with Cluster() as cluster:
             state = cluster.path("state")
             self.loses_its_state(cluster, state, state, lambda: shutil.rmtree(state))
 
     def test_other_state_directory_in_its_place_leaves_nothing_running(self):
-        with Private() as cluster:
+        with Cluster() as cluster:
             state = cluster.path("state")
             self.loses_its_state(cluster, state, cluster.path("other"), lambda: shutil.rmtree(state))
 
@@ -359,12 +355,12 @@ class Cgroups(unittest.TestCase):
             take_disk(state)
             self.assertTrue(put_disk(state))
 
-        with Private() as cluster:
+        with Cluster() as cluster:
             self.loses_its_state(cluster, state, state, replace)
 
     def test_local_down_leaves_none(self):
         """After kill -9 of agent and worker the run's group stood there for ever."""
-        with Private() as cluster, cluster.gate() as gate:
+        with Cluster() as cluster, cluster.gate() as gate:
             where = cluster.path("local")
             cluster.muster("local", "up", "--nodes", "1", "--devices", "2", "--state-dir", where, code=0)
             cluster.env["MUSTER_CONTROLLER"] = os.path.join(where, "endpoint")
@@ -374,11 +370,11 @@ class Cgroups(unittest.TestCase):
             bases = f"{cgroup_parent()}/muster-*-{instance}"
             self.assertEqual(len(glob.glob(bases)), 1)
             for binary in ("muster-controller", "muster-agent", "muster-worker"):
-                for pid, command in private.processes_of(cluster.dir):
+                for pid, command in processes_of(cluster.dir):
                     if binary in command:
                         handle = os.pidfd_open(pid)
                         signal.pidfd_send_signal(handle, signal.SIGKILL)
-                        private.wait_gone(handle)
+                        wait_ended(handle)
                         os.close(handle)
             cluster.muster("local", "down", "--state-dir", where, code=0)
             self.assertEqual(glob.glob(bases), [])

@@ -12,7 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from conformance.harness import Engines  # noqa: E402
-from private import wait_until  # noqa: E402
+from cluster import wait_until  # noqa: E402
 
 LINE = ("[ERROR] HCCL(4711,python3):2026-01-07-22:43:10.004.871 [ranktable.cc:79] [4711][InitGroupStage][RanktableConfig]EI0004: Failed to parse the ranktable "
         "file. Reason: made up by rank 1")  # fmt: skip
@@ -62,7 +62,7 @@ class Plog(unittest.TestCase):
         cls.addClassCleanup(cls.cluster.__exit__, None, None, None)
 
     def job(self, name, run, **more):
-        spec = self.cluster.spec(name, {"run": run})
+        spec = self.cluster.torch_spec(name, {"run": run})
         spec.update(**more)
         to = os.path.join(self.cluster.work, name)
         os.mkdir(to)
@@ -88,26 +88,26 @@ class Plog(unittest.TestCase):
             spec = self.job(name, ["sh", "-c", DIES])
             job = self.cluster.submit(spec)
             self.cluster.wait(job, code=1)
-            why = self.cluster.muster("why", job)
+            why = self.cluster.output("why", job)
             if LINE in why:
                 break
         self.assertIn("plog-4711_20260107224103518.log: " + LINE, why)
         self.assertIn("rank 1", why)
-        plan = self.cluster.muster("plan", os.path.join(self.cluster.work, f"{name}.yaml"), "--rank", "1")
+        plan = self.cluster.output("plan", os.path.join(self.cluster.work, f"{name}.yaml"), "--rank", "1")
         self.assertRegex(plan, r"ASCEND_PROCESS_LOG_PATH='\(run directory\)/plog/rank-1' +# observe\.plog; the node tells its run directory when it has started\n")
 
         # On the node's own disk, below the run directory, and gone with it; the node has told where that is.
         with open(os.path.join(spec["runtime"]["env"]["TO"], "where"), encoding="utf-8") as file:
             where = file.read().strip()
         self.assertTrue(where.startswith(os.path.join(self.cluster.agent_dir("n0"), "runs")), where)
-        self.assertRegex(self.cluster.muster("env", job, "--rank", "1"), rf"ASCEND_PROCESS_LOG_PATH={where} +# observe\.plog\n")
+        self.assertRegex(self.cluster.output("env", job, "--rank", "1"), rf"ASCEND_PROCESS_LOG_PATH={where} +# observe\.plog\n")
         wait_until(lambda: not os.path.exists(where), what=f"'{where}' to go with its run")
 
     def test_the_jobs_own_directory_wins_and_nobody_makes_another(self):
         mine = os.path.join(self.cluster.work, "mine")
         found, job = self.run_ranks("own", runtime={"env": {"ASCEND_PROCESS_LOG_PATH": mine}}, observe={"plog": True})
         self.assertEqual([env["ASCEND_PROCESS_LOG_PATH"] for _, env in found], [mine, mine])
-        self.assertRegex(self.cluster.muster("env", job, "--rank", "0"), r"ASCEND_PROCESS_LOG_PATH=.*runtime\.env")
+        self.assertRegex(self.cluster.output("env", job, "--rank", "0"), r"ASCEND_PROCESS_LOG_PATH=.*runtime\.env")
 
     def test_who_has_none(self):
         self.assertNotIn("ASCEND_PROCESS_LOG_PATH", self.run_ranks("off", observe={"plog": False})[0][0][1])

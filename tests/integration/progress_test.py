@@ -8,8 +8,7 @@ import json
 import os
 import unittest
 
-import private
-from private import Private
+from cluster import Cluster, wait_until
 
 # Prints steps; SAVE writes a checkpoint that muster knows, or one that it does not; waits at the gates that it is given; dies of a signal where it is told to.
 TRAINER = r'''
@@ -36,7 +35,7 @@ class Progress(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Private()
+        cls.cluster = Cluster()
         try:
             cls.daemon = cls.cluster.controller()
             cls.cluster.agent("n0")
@@ -82,9 +81,9 @@ for step in range(first, 22):
         os.kill(os.getpid(), signal.SIGKILL)
 wait({gate.path!r})
 """)
-            private.wait_until(lambda: self.shown("ignores").get("checkpoints"), what="the checkpoint of step 20")
+            wait_until(lambda: self.shown("ignores").get("checkpoints"), what="the checkpoint of step 20")
             gate.open()
-            private.wait_until(lambda: self.events("ignores", "caught-up"), what="attempt 2 to be where attempt 1 was")
+            wait_until(lambda: self.events("ignores", "caught-up"), what="attempt 2 to be where attempt 1 was")
             message = "attempt 2 did not go on from step 20: began at 2; the program has to load what lies in ${resume.dir} (MUSTER_RESUME_DIR)"
             self.assertEqual(self.events("ignores", "first-step"), ["attempt 1 made its first step: 19", message])
             self.assertRegex(" and ".join(self.events("ignores", "caught-up")), r"^step 2[01] reached again, trained anew from step 2 on$")
@@ -128,9 +127,9 @@ for step in (1, 2): print(f"step {{step}}/40 loss 2.5")
 for step in (3, 4): print(f"step {{step}}/40 loss nan")
 wait({gate.path!r})
 """)
-            private.wait_until(lambda: self.events("nan", "loss-not-finite"), what="the event")
+            wait_until(lambda: self.events("nan", "loss-not-finite"), what="the event")
             self.assertEqual(self.events("nan", "loss-not-finite"), ["the loss is not a number (NaN or infinite) at step 3"])
-            private.wait_until(lambda: self.shown("nan").get("progress", {}).get("lossNotFinite"), what="the reading")
+            wait_until(lambda: self.shown("nan").get("progress", {}).get("lossNotFinite"), what="the reading")
             lines = self.muster("ps", "-o", "wide").out.splitlines()
             row = dict(zip(lines[0].split(), next(line.split() for line in lines if line.startswith("nan "))))
             self.assertEqual((row["STEP"], row["LOSS"]), ("4/40", "NaN"), lines)
@@ -150,7 +149,7 @@ wait({gate.path!r})
             self.muster("wait", name)
         seen = {}
         for name, key in (("fell", "loss"), ("broken", "lossNotFinite")):
-            private.wait_until(lambda name=name, key=key: self.shown(name)["progress"].get(key), what=f"the loss of {name}")
+            wait_until(lambda name=name, key=key: self.shown(name)["progress"].get(key), what=f"the loss of {name}")
             seen[name] = self.last_progress(name)
         self.assertEqual(seen["fell"][:2], (4, 2.0), seen)
         self.assertEqual([progress[2] for progress in seen.values()], [False, True], seen)

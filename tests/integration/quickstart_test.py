@@ -12,38 +12,38 @@ import subprocess
 import sys
 import unittest
 
-import private
+from cluster import BIN, ROOT, STUB, Cluster, Done
 from screen import Screen
 
-QUICKSTART = os.path.join(private.ROOT, "deploy/quickstart")
+QUICKSTART = os.path.join(ROOT, "deploy/quickstart")
 LONG = 400.0  # s; only a bound
 
 
 class Quickstart(unittest.TestCase):
     def setUp(self):
-        self.cluster = private.Private()  # only its directory and environment
+        self.cluster = Cluster()  # only its directory and environment
         self.addCleanup(self.cluster.close)  # fails when a process is left
         del self.cluster.env["MUSTER_CONTROLLER"]
 
     def quickstart(self, bin_dir):
         env = {**self.cluster.env, "MUSTER_BIN": bin_dir, "MUSTER_LOCAL_DIR": self.cluster.path("local")}
         done = subprocess.run([QUICKSTART], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LONG, check=False)
-        return private.Done([QUICKSTART], done.returncode, done.stdout, done.stderr)
+        return Done([QUICKSTART], done.returncode, done.stdout, done.stderr)
 
     def programs(self, muster):
         """The real programs, but for these lines of shell before the real `muster`."""
         path = self.cluster.path("bin")
         os.mkdir(path)
         for name in ("muster-controller", "muster-agent", "muster-worker"):
-            os.symlink(os.path.join(private.BIN, name), os.path.join(path, name))
-        self.cluster.write("bin/muster", f'#!/bin/sh\n{muster}\nexec {private.BIN}/muster "$@"\n', 0o755)
+            os.symlink(os.path.join(BIN, name), os.path.join(path, name))
+        self.cluster.write("bin/muster", f'#!/bin/sh\n{muster}\nexec {BIN}/muster "$@"\n', 0o755)
         return path
 
     def test_trains_through_a_kill(self):
         if importlib.util.find_spec("torch") is None:
             print("skipped: the sample training needs python3-torch", file=sys.stderr)
             self.skipTest("needs python3-torch")
-        done = self.quickstart(private.BIN)
+        done = self.quickstart(BIN)
         self.assertEqual(done.code, 0, str(done))
         self.assertRegex(done.err, r"== kill -9 \d+: rank [0-3] of four")
         self.assertRegex(done.out, r"attempt 1 broke: rank [0-3] on node 'n[01]' was killed by signal 9")
@@ -65,11 +65,11 @@ class Quickstart(unittest.TestCase):
 
     def test_the_kill_stays_on_the_terminal(self):
         """The line "== kill -9" was rubbed out by the live view, of which two rows stayed for it."""
-        if not os.access(private.STUB, os.X_OK):
+        if not os.access(STUB, os.X_OK):
             self.skipTest("stub_trainer is not built")
-        spec = self.cluster.spec(f"name: stub\nengine: torch\nlaunch:\n  script: {private.STUB}\n  args: --steps 120 --step-ms 25 --save ${{save.dir}} --load ${{resume.dir}} --save-interval 20\n"
+        spec = self.cluster.spec(f"name: stub\nengine: torch\nlaunch:\n  script: {STUB}\n  args: --steps 120 --step-ms 25 --save ${{save.dir}} --load ${{resume.dir}} --save-interval 20\n"
                                  "resources: {nodes: 2, devices: 2, type: cpu}\n")
-        env = {**self.cluster.env, "MUSTER_BIN": self.programs(f'[ "$1" != run ] || exec {private.BIN}/muster run -d {spec}'), "MUSTER_LOCAL_DIR": self.cluster.path("local")}
+        env = {**self.cluster.env, "MUSTER_BIN": self.programs(f'[ "$1" != run ] || exec {BIN}/muster run -d {spec}'), "MUSTER_LOCAL_DIR": self.cluster.path("local")}
         for columns in (80, 40):
             with self.subTest(columns), Screen([QUICKSTART], env, columns=columns, patience=LONG) as screen:
                 self.assertEqual(screen.wait(), 0, screen)
@@ -123,17 +123,17 @@ class Quickstart(unittest.TestCase):
     def test_says_that_nothing_was_killed(self):
         """A job without a checkpoint is over before there is anybody to kill: that was a success once."""
         spec = self.cluster.spec('name: short\nengine: command\nlaunch: {run: "true"}\nresources: {devices: 1, type: cpu}\n')
-        done = self.quickstart(self.programs(f'[ "$1" != run ] || exec {private.BIN}/muster run -d {spec}'))
+        done = self.quickstart(self.programs(f'[ "$1" != run ] || exec {BIN}/muster run -d {spec}'))
         self.assertEqual(done.code, 1, str(done))
         self.assertIn("quickstart failed: the training ended well, but no rank was killed", done.err)
         self.assertNotIn("== done", done.err)
 
     def test_says_that_nothing_broke(self):
-        if not os.access(private.STUB, os.X_OK):
+        if not os.access(STUB, os.X_OK):
             self.skipTest("stub_trainer is not built")
-        spec = self.cluster.spec(f"name: stub\nengine: torch\nlaunch:\n  script: {private.STUB}\n  args: --steps 200 --step-ms 10 --save ${{save.dir}} --load ${{resume.dir}} --save-interval 20\n"
+        spec = self.cluster.spec(f"name: stub\nengine: torch\nlaunch:\n  script: {STUB}\n  args: --steps 200 --step-ms 10 --save ${{save.dir}} --load ${{resume.dir}} --save-interval 20\n"
                                  "resources: {nodes: 2, devices: 2, type: cpu}\n")
-        done = self.quickstart(self.programs(f'[ "$1" != run ] || exec {private.BIN}/muster run -d {spec}\n[ "$1" != events ] || exit 0'))
+        done = self.quickstart(self.programs(f'[ "$1" != run ] || exec {BIN}/muster run -d {spec}\n[ "$1" != events ] || exit 0'))
         self.assertEqual(done.code, 1, str(done))
         self.assertRegex(done.err, r"== kill -9 \d+")
         self.assertIn("quickstart failed: a rank was killed, but no attempt broke", done.err)

@@ -8,12 +8,12 @@ import json
 import os
 import stat
 
-import private
+from cluster import DEADLINE, ROOT
 import ranktable_verbs
 from ranktable_verbs import HOSTS, RankTable, bytes_of
 
 GOLDEN = ranktable_verbs.sentences("ranktable-generate.txt", "ranktable_generate_test.py")
-TABLES = os.path.join(private.ROOT, "tests/unit/ranktable/golden")
+TABLES = os.path.join(ROOT, "tests/unit/ranktable/golden")
 
 
 class Sentences(RankTable):
@@ -247,8 +247,8 @@ class Output(Sentences):
 
     def test_a_full_disk(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
-            process = self.at.start("ranktable", "generate", "--hosts", self.put("h.yaml", "hosts: [{server_id: a, devices: [{device_id: 0, device_ip: 1.1.1.1}]}]"), "-o", "-", stdout=full)
-            _, err = process.communicate(timeout=private.PATIENCE)
+            process = self.at.popen("ranktable", "generate", "--hosts", self.put("h.yaml", "hosts: [{server_id: a, devices: [{device_id: 0, device_ip: 1.1.1.1}]}]"), "-o", "-", stdout=full)
+            _, err = process.communicate(timeout=DEADLINE)
         self.assertEqual(process.returncode, 70)
         self.assertEqual(err, "muster: writing to standard output: No space left on device\n")
 

@@ -6,11 +6,9 @@ Run:  /usr/bin/python3 tests/integration/ranktable_show_test.py [-v] [CASE]
 
 import hashlib
 import json
-import os
 import unittest
 
-import private
-from private import Private
+from cluster import Cluster
 
 # What a rank was told, one line; then its table.
 SAY = """import json, os
@@ -24,16 +22,14 @@ class Tables(unittest.TestCase):
     maxDiff = None
 
     def setUp(self):
-        self.at = Private()
+        self.at = Cluster()
         self.addCleanup(self.at.close)
         self.at.write("a.yaml", "{}\n")
 
     def cards(self, name, lines):
         """An agent whose cards are a written list."""
         listed = self.at.write(name + ".devices", "\n".join(lines) + "\n")
-        self.at._start("agent-" + name, [os.path.join(private.BIN, "muster-agent"), "--controller", self.at.endpoint, "--name", name, "--state-dir", self.at.path("agent-" + name),
-                                         "--devices-from", listed, "--address", "127.0.0.1"])  # fmt: skip
-        self.at.wait_event(lambda event: event["type"] == "node-registered" and event["node"] == name)
+        self.at.agent(name, args=["--devices-from", listed])
 
     def attempt(self, job):
         return json.loads(self.at.muster("show", job, "-o", "json", code=0).out)["attempts"][0]

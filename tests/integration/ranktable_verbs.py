@@ -5,9 +5,8 @@ import os
 import sys
 import unittest
 
-import private
+from cluster import ROOT, Cluster, processes_of, wait_until
 from golden import Golden
-from private import Private, processes_of, wait_until
 
 HEAD = """# What `muster ranktable` says: what happened, to which thing, what would help. Reviewed as text.
 # Written by tests/integration/{test} --rewrite. <dir> is the test's directory.
@@ -38,7 +37,7 @@ hosts:
 
 
 def sentences(name, test):
-    return Golden(os.path.join(private.ROOT, "tests/golden", name), HEAD.format(test=test), "--rewrite" in sys.argv)
+    return Golden(os.path.join(ROOT, "tests/golden", name), HEAD.format(test=test), "--rewrite" in sys.argv)
 
 
 def main(golden):
@@ -74,7 +73,7 @@ class RankTable(unittest.TestCase):
     golden: Golden
 
     def setUp(self):
-        self.at = Private()
+        self.at = Cluster()
         self.addCleanup(self.at.close)
         # No card tool of this machine, no endpoint: these verbs ask nobody.
         self.bin = self.at.path("bin")

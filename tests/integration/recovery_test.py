@@ -21,10 +21,10 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from cluster import HERE, SLOW, Cluster, Trace, kill_process, wait_gone  # noqa: E402
+from cluster import ROOT, SLOW, Cluster, Trace, kill_process, wait_gone  # noqa: E402
 
 SEED = int(os.environ.get("MUSTER_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
-SAMPLE = os.path.join(HERE, "../../deploy/samples/tiny-gpt")
+SAMPLE = os.path.join(ROOT, "deploy/samples/tiny-gpt")
 HAVE_TORCH = importlib.util.find_spec("torch") is not None
 
 
@@ -179,7 +179,7 @@ class TinyGpt(Matrix, unittest.TestCase):
         args = ["--steps", steps, "--save", "${save.dir}", "--load", "${resume.dir}", "--save-interval", 5, "--log-interval", 1, "--warmup", 8, "--layers", 1,
                 "--width", 16, "--heads", 2, "--sequence", 16, "--batch-size", 8, "--dropout", 0.2, "--step-delay", 0.05,
                 "--loss-hex", trace.file()]  # fmt: skip
-        spec = cls.cluster.spec(name, {"script": "train.py", "args": [str(arg) for arg in args]})
+        spec = cls.cluster.torch_spec(name, {"script": "train.py", "args": [str(arg) for arg in args]})
         spec["code"] = {"at": os.path.abspath(SAMPLE)}
         spec["runtime"] = {"python": "/usr/bin/python3"}
         return cls.cluster.submit(spec), trace
@@ -196,7 +196,7 @@ class TinyGpt(Matrix, unittest.TestCase):
         A busy machine stretches steps of four PyTorch processes as it likes, so the same run is its own control: as many steps before each kill as after it.
         """
         job, _ = self.nobody_notices(kind, 10, window=(2 * self.span + 1, 2 * self.span + 6))
-        log = self.cluster.muster("logs", job, "--rank", str(2 * self.devices - 1), "--raw", "-f")
+        log = self.cluster.output("logs", job, "--rank", str(2 * self.devices - 1), "--raw", "-f")
         took = {int(step): float(ms) for step, ms in re.findall(r" iteration +(\d+)/ *\d+ \|.* elapsed time per iteration \(ms\): ([0-9.]+) ", log)}
         self.assertEqual(len(took), self.steps)
         median = statistics.median(took.values())

@@ -13,7 +13,6 @@ import glob
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 import unittest
@@ -30,16 +29,16 @@ class Restore(unittest.TestCase):
         """The controller, once an agent has told it or at once, takes nothing in, says why, and can be read."""
         end, message = time.monotonic() + DEADLINE, None
         while message is None and time.monotonic() < end:
-            message = next((line for line in cluster.muster("version").splitlines() if "the controller pauses" in line), None)
+            message = next((line for line in cluster.output("version").splitlines() if "the controller pauses" in line), None)
         self.assertIsNotNone(message, cluster.log_end("controller"))
         self.assertRegex(message, "is older than what node '[^']+' was told.*--accept-loss")
-        self.assertEqual(cluster.muster("why", job).splitlines()[1].strip(), message)
-        self.assertRegex(cluster.muster("ps"), r"(?m)^on +\w+ +running")
+        self.assertEqual(cluster.output("why", job).splitlines()[1].strip(), message)
+        self.assertRegex(cluster.output("ps"), r"(?m)^on +\w+ +running")
         for words in (("ps",), ("node", "ls")):
-            self.assertEqual(cluster.run(*words).stderr.strip(), message, "a list that looks as always")
-        refused = cluster.run("cancel", job)
-        self.assertEqual(refused.returncode, 70, refused)
-        self.assertIn(message, refused.stderr)
+            self.assertEqual(cluster.muster(*words).err.strip(), message, "a list that looks as always")
+        refused = cluster.muster("cancel", job)
+        self.assertEqual(refused.code, 70, refused)
+        self.assertIn(message, refused.err)
         return message
 
     def test_older_copy(self):
@@ -55,8 +54,8 @@ class Restore(unittest.TestCase):
             cluster.kill("controller")
             shutil.copytree(state, copy)
             cluster.start("controller")
-            cluster.muster("cancel", other)
-            cluster.run("wait", other)
+            cluster.output("cancel", other)
+            cluster.muster("wait", other)
             again.wait(queued, 3)
             before = self.ranks(cluster, job)
             self.assertEqual(len(before), 2)
@@ -70,10 +69,8 @@ class Restore(unittest.TestCase):
             self.assertEqual(self.pauses(cluster, job), message)
             cluster.kill("controller")
 
-            cluster._controller_args.append("--accept-loss")
-            cluster.start("controller")
-            del cluster._controller_args[-1]
-            cluster.muster("cancel", other)  # again: that was lost
+            cluster.controller("--accept-loss")
+            cluster.output("cancel", other)  # again: that was lost
             went = trace.best()
             self.assertLess(went, STEPS, "the restarts did not fit into the run")
             trace.wait(job, went + 3)
@@ -134,18 +131,16 @@ class Restore(unittest.TestCase):
             copy, trace = self.backup(cluster), Trace(cluster, "trace")
             job = cluster.submit(cluster.stub("job", "--steps", AGAIN_STEPS, "--step-ms", STEP_MS, "--trace", trace.path))
             trace.wait(job, 3)
-            cluster.daemons["n0"].send_signal(signal.SIGSTOP)
+            first = cluster.daemon("n0")
+            first.send_signal(signal.SIGSTOP)
             cluster.kill("controller")
             cluster.start("controller")
-            with open(f"{cluster.dir}/log/copy.log", "ab") as log:
-                argv = [copy if word == cluster.agent_dir("n0") else word for word in cluster._argv("n0")]
-                second = subprocess.Popen(argv, cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            second = cluster.agent("n0", state=copy, wait=False)
             try:
                 self.swept_and_gone_on(cluster, trace, job)
             finally:
-                cluster.daemons["n0"].send_signal(signal.SIGCONT)
-                second.terminate()
-                second.wait(DEADLINE)
+                first.send_signal(signal.SIGCONT)
+                second.stop()
 
     @staticmethod
     def ranks(cluster, job):

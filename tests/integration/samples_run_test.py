@@ -21,7 +21,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from conformance import state  # noqa: E402
 from conformance.harness import SAMPLES, Engines, EngineTest, Record, configuration, kill_process, option, wait_gone  # noqa: E402
-from ports import Ports  # noqa: E402
+from cluster import Ports  # noqa: E402
 
 STEPS, SAVED = 12, 6
 LLAMA = "configs/llama2/run_llama2_7b"
@@ -41,20 +41,18 @@ class Machines(Engines):
         super().__init__(nodes=6, devices=8)
         self.own_disks = may_mount()
 
-    def _argv(self, name):
-        argv = super()._argv(name)
-        if name not in ("n0", "n1", "n2", "n3"):
-            return argv
-        at = argv.index("--devices")
-        argv[at : at + 2] = ["--devices-from", self._cards(self.nodes.index(name)) if name in ("n0", "n1") else self._gpus()]
-        if name in ("n0", "n1") or not self.own_disks:
-            return argv
+    def agent(self, name, **more):
+        if name not in ("n2", "n3") or not self.own_disks:
+            return super().agent(name, **more)
         outputs = os.path.join(self.dir, "controller", "outputs")
         for path in (outputs, self.disk(name)):
             os.makedirs(path, mode=0o700, exist_ok=True)
-        return ["unshare", "--mount", "sh", "-c", OWN_DISK, "sh", self.disk(name), outputs, *argv]
+        return super().agent(name, before=["unshare", "--mount", "sh", "-c", OWN_DISK, "sh", self.disk(name), outputs], **more)
 
-    def _gpus(self):
+    def device_list(self, name):
+        return {"n0": self._cards, "n1": self._cards, "n2": self._gpus, "n3": self._gpus}.get(name, lambda _: None)(self.nodes.index(name))
+
+    def _gpus(self, _):
         path = os.path.join(self.work, "gpus")
         with open(path, "w", encoding="ascii") as file:
             file.writelines(f"id={card} type=nvidia name=H100 memory_mib=81559\n" for card in range(self.devices))
@@ -154,7 +152,7 @@ class Samples(unittest.TestCase):
         words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
         env = {"CONFORMANCE_RECORD": record.path, **(env or {})}
         words += [word for key, value in env.items() for word in ("--env", f"{key}={value}")]
-        job = cls.cluster.muster("run", "-d", path, *words).split()[0]
+        job = cls.cluster.output("run", "-d", path, *words).split()[0]
         cls.cluster.jobs.append(job)
         cls.jobs[sample] = (job, record)
 
@@ -194,7 +192,7 @@ class Samples(unittest.TestCase):
         self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", attempt), self.cluster.story(job))
         self.assertEqual(sorted(rank for rank in record.starts(attempt) if rank != "scheduler"), [*range(ranks)])
         self.assertEqual(sorted(record.losses()), [*steps])
-        items = json.loads(self.cluster.muster("ckpt", "ls", job, "-o", "json"))["items"]
+        items = json.loads(self.cluster.output("ckpt", "ls", job, "-o", "json"))["items"]
         self.assertEqual(max((item["step"] for item in items if item["attempt"] == attempt), default=None), kept)
         return job, record
 
@@ -250,7 +248,7 @@ class Samples(unittest.TestCase):
         # The same of the job itself, without a spec: what is cut again is cut on a CPU slot.
         record = Record(self.cluster, "resumed-on-8")
         patch = f"{{{LLAMA}.yaml: {{parallel_config.data_parallel: 8, runner_config.batch_size: 2}}}}"
-        self.cluster.muster("resume", job, "--from", str(SAVED), "--nodes", "1", "--set", "name=resumed-on-8", "--set", f"launch.patch={patch}",
+        self.cluster.output("resume", job, "--from", str(SAVED), "--nodes", "1", "--set", "name=resumed-on-8", "--set", f"launch.patch={patch}",
                             "--env", f"CONFORMANCE_RECORD={record.path}")  # fmt: skip
         self.assertIn(self.cluster.show("resumed-on-8.transform")["attempts"][0]["nodes"][0]["node"], ("n4", "n5"))
         self.assertEqual(sorted(record.losses()), [*range(SAVED + 1, STEPS + 1)])
@@ -270,12 +268,12 @@ class Samples(unittest.TestCase):
     def test_mindformers_infer_eval(self):
         job, record = self.ended("mindformers-infer/eval", 8, steps=(), kept=None)
         self.assertEqual((self.values(record, "--run_mode"), self.sources(record)), ({"eval"}, {(self.weights, 0)}))
-        self.assertIn("'PPL': 8.395", self.cluster.muster("logs", "-f", job, "--grep", "PerplexityMetric"))  # the command that the sample names
+        self.assertIn("'PPL': 8.395", self.cluster.output("logs", "-f", job, "--grep", "PerplexityMetric"))  # the command that the sample names
 
     def test_mindformers_observe_eval_during_training(self):
         job, record = self.ended("mindformers-observe/eval-during-training", 8)
         self.assertEqual((self.values(record, "--run_mode"), self.values(record, "--do_eval")), ({"train"}, {"True"}))
-        found = self.cluster.muster("logs", "-f", job, "--rank", "0", "--grep", "Eval result")  # the command that the sample names
+        found = self.cluster.output("logs", "-f", job, "--rank", "0", "--grep", "Eval result")  # the command that the sample names
         self.assertEqual(found.count("'PPL': 8.395"), STEPS // 4, found)
         self.assertEqual(self.cluster.show(job)["progress"]["step"], STEPS)
 
@@ -292,7 +290,7 @@ class Samples(unittest.TestCase):
         self.assertEqual(sorted(files), [f"rank_{rank}/profiler_info.json" for rank in range(8)])
         with open(files["rank_7/profiler_info.json"], encoding="utf-8") as file:
             self.assertEqual(json.load(file), {"start": 5, "stop": 8})
-        self.assertIn("data sink mode will be turned off", self.cluster.muster("logs", "-f", job, "--rank", "0"))
+        self.assertIn("data sink mode will be turned off", self.cluster.output("logs", "-f", job, "--rank", "0"))
 
     def test_mindformers_observe_dump(self):
         _, record = self.ended("mindformers-observe/dump", 8)
@@ -309,7 +307,7 @@ class Samples(unittest.TestCase):
         job, record = self.ended("mindformers-infer/predict", 1, steps=(), kept=None)
         self.assertEqual((self.values(record, "--use_parallel"), self.sources(record)), ({"False"}, {(self.weights, 0)}))
         self.assertEqual(self.values(record, "--predict_data"), {"I love Beijing, because"})
-        self.assertIn("text_generation_text", self.cluster.muster("logs", "-f", job))
+        self.assertIn("text_generation_text", self.cluster.output("logs", "-f", job))
 
     def test_mindspeed_mm_finetune_job(self):
         _, record = self.ended("mindspeed-mm-finetune/job", 16)
@@ -359,11 +357,11 @@ class Samples(unittest.TestCase):
     def test_tiny_gpt_finetune(self):
         first, _ = self.jobs["tiny-gpt/job"]
         self.cluster.wait(first)
-        weights = os.path.dirname(self.cluster.muster("ckpt", "ls", first, "-o", "name").split()[-1])
+        weights = os.path.dirname(self.cluster.output("ckpt", "ls", first, "-o", "name").split()[-1])
         self.begin("tiny-gpt/finetune", options={"--steps": 5}, env={"WEIGHTS": weights}, **{"network.master_port": self.wide + 1})
         job, _ = self.jobs["tiny-gpt/finetune"]
         self.cluster.wait(job)
-        self.assertIn(f"successfully loaded checkpoint from {weights} at iteration 20", self.cluster.muster("logs", "-f", job))
+        self.assertIn(f"successfully loaded checkpoint from {weights} at iteration 20", self.cluster.output("logs", "-f", job))
         last = [self.cluster.show(one)["progress"] for one in (first, job)]
         self.assertEqual([progress["step"] for progress in last], [20, 5])
         self.assertLess(last[1]["loss"], 5.2)  # of 5.5 with random weights
@@ -371,7 +369,7 @@ class Samples(unittest.TestCase):
     def test_launcher_scripts_torchrun(self):
         job, record = self.ended("launcher-scripts/torchrun", 16)
         self.assertEqual(self.values(record, "--save"), {self.saved_in(record)})
-        self.assertIn("--nnodes 1 -> 2, --node_rank 0 -> 1, --master_addr localhost -> 127.0.0.1", self.cluster.muster("logs", "-f", job))
+        self.assertIn("--nnodes 1 -> 2, --node_rank 0 -> 1, --master_addr localhost -> 127.0.0.1", self.cluster.output("logs", "-f", job))
         # Both nodes write that one file, as they would by hand; what each has said is in its log.
         self.assertGreater(os.path.getsize(os.path.join(self.in_script["torchrun"], "logs", "train_gpt_345m.log")), 0)
         _, direct = self.ended("megatron-gpt/two-nodes", 16)
@@ -381,7 +379,7 @@ class Samples(unittest.TestCase):
         job, record = self.ended("launcher-scripts/msrun", 16)
         self.assertIn("scheduler", record.starts(1))
         self.assertEqual({start["env"]["MS_CLUSTER_TIMEOUT"] for start in record.starts(1).values()}, {"7200"})
-        self.assertIn("msrun: ranks ", self.cluster.muster("logs", "-f", job))
+        self.assertIn("msrun: ranks ", self.cluster.output("logs", "-f", job))
         self.assertTrue(os.path.exists(os.path.join(self.in_script["msrun"], "output/msrun_log/worker_15.log")))
 
     def test_launcher_scripts_run_distribute(self):
@@ -390,7 +388,7 @@ class Samples(unittest.TestCase):
             self.assertEqual((start["env"]["DEVICE_ID"], start["env"]["MUSTER_NODE"]), (str(rank % 8), "n1" if rank < 8 else "n0"))
             with open(os.path.join(self.in_script["run_distribute"], f"output/log/rank_{rank}/mindformer.log"), encoding="utf-8") as file:
                 self.assertIn("Training Over!", file.read())
-        self.assertIn("start training for rank 15, device 7", self.cluster.muster("logs", "-f", job))
+        self.assertIn("start training for rank 15, device 7", self.cluster.output("logs", "-f", job))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,7 @@ import os
 import signal
 import unittest
 
-import private
-from private import Private
+from cluster import DEADLINE, Cluster, wait_until
 
 SPEC = """
 name: toolkit
@@ -30,7 +29,7 @@ recovery: {{max_restarts: 0}}
 
 class Setup(unittest.TestCase):
     def setUp(self):
-        self.cluster = Private()
+        self.cluster = Cluster()
         self.addCleanup(self.cluster.close)
         os.mkdir(self.cluster.path("tools"))
         self.cluster.write("tools/toolkit-trainer", '#!/bin/sh\necho "rank $1: $TOOLKIT in $HOME_OF_IT, $TOOLKIT_HOME, rank again $MUSTER_RANK"\n', 0o755)
@@ -41,7 +40,7 @@ class Setup(unittest.TestCase):
     def test_ranks_inherit_its_environment(self):
         self.cluster.submit(SPEC.format(dir=self.cluster.dir))
         says = "attempt 1 is being set up (runtime.setup) on n0, within 30m a node"
-        private.wait_until(lambda: says in self.cluster.muster("why", "toolkit", code=0).out.replace("'", ""), what=f"why to say: {says}")
+        wait_until(lambda: says in self.cluster.muster("why", "toolkit", code=0).out.replace("'", ""), what=f"why to say: {says}")
         with open(self.cluster.path("gate"), "w", encoding="utf-8") as gate:  # opens when the setup reads
             gate.write("cann-8.0\n")
         self.cluster.muster("wait", "toolkit", "--timeout", "60s", code=0)
@@ -53,7 +52,7 @@ class Setup(unittest.TestCase):
 
     def test_a_cancel_ends_it(self):
         self.cluster.submit(SPEC.format(dir=self.cluster.dir))
-        private.wait_until(lambda: "being set up" in self.cluster.muster("why", "toolkit", code=0).out, what="the setup to run")
+        wait_until(lambda: "being set up" in self.cluster.muster("why", "toolkit", code=0).out, what="the setup to run")
         self.cluster.muster("cancel", "toolkit", code=0)
         self.cluster.muster("wait", "toolkit", "--timeout", "60s", code=3)
         self.assertFalse(os.path.exists(self.cluster.path("count")))
@@ -75,7 +74,7 @@ class SetupLogs(unittest.TestCase):
     """What the setup of each of two nodes wrote is with the controller, also when the run directories are gone."""
 
     def setUp(self):
-        self.cluster = Private()
+        self.cluster = Cluster()
         self.addCleanup(self.cluster.close)
         self.cluster.controller()
         self.agents = {name: self.cluster.agent(name, devices=1) for name in ("n0", "n1")}
@@ -85,17 +84,17 @@ class SetupLogs(unittest.TestCase):
 
     def until_forgotten(self):
         runs = [self.cluster.path("agent-" + name, "runs") for name in self.agents]
-        private.wait_until(lambda: not any(os.listdir(path) for path in runs), what="the run directories to be gone")
+        wait_until(lambda: not any(os.listdir(path) for path in runs), what="the run directories to be gone")
 
     def raw(self, job, node):
         return self.cluster.muster("logs", job, "--auxiliary", "setup", "--node", node, "--raw", code=0).out
 
     def test_it_is_kept_for_each_node(self):
         job = self.submit("kept", ["for i in $(seq 1 3000); do echo \"line $i\"; done"])
-        follower = self.cluster.start("logs", job, "-f", "--auxiliary", "setup", "--timeout", "60s")
+        follower = self.cluster.popen("logs", job, "-f", "--auxiliary", "setup", "--timeout", "60s")
         self.cluster.muster("wait", job, "--timeout", "60s", code=0)
         lines = [f"line {i}" for i in range(1, 3001)]
-        followed = follower.communicate(timeout=private.PATIENCE)[0].splitlines()
+        followed = follower.communicate(timeout=DEADLINE)[0].splitlines()
         self.assertEqual(follower.returncode, 0)
         self.until_forgotten()
         for node in self.agents:
@@ -151,7 +150,7 @@ class SetupLogs(unittest.TestCase):
             return [f"{node} {part} line {i}" for part in range(1, parts + 1) for i in range(1, 801)]
 
         def there(node, parts):
-            private.wait_until(lambda: self.raw(job, node).splitlines() == lines(node, parts), what=f"part {parts} of {node}")
+            wait_until(lambda: self.raw(job, node).splitlines() == lines(node, parts), what=f"part {parts} of {node}")
 
         for node in self.agents:
             go(node)

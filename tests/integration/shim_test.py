@@ -173,12 +173,12 @@ class Shim(EngineTest):
         return int(victim.env["RANK"])
 
     def steps_and_losses(self, job):
-        shown = next(item for item in json.loads(self.cluster.muster("ps", "-a", "-o", "json"))["items"] if item["id"] == job).get("progress", {})
+        shown = next(item for item in json.loads(self.cluster.output("ps", "-a", "-o", "json"))["items"] if item["id"] == job).get("progress", {})
         if shown.get("step", 0) < 8 or "loss" not in shown:
             raise OSError(f"muster ps has {shown}\n{self.cluster.story(job)}")
 
     def logs(self, job):
-        return self.cluster.muster("logs", job, "--rank", "0-1", "--attempt", "all")
+        return self.cluster.output("logs", job, "--rank", "0-1", "--attempt", "all")
 
     def rank_logs(self, record, attempt):
         directory = next(iter(record.starts(attempt).values()))["env"]["MUSTER_OUT"] + f"/logs/attempt-{attempt}"
@@ -216,15 +216,15 @@ class Shim(EngineTest):
         # `logs --rank 3` and `env --rank 3` said that there is no rank 3, and the verdict named the script alone.
         self.assertIn(f"rank {killed} of the training, in the script on node '{self.cluster.nodes[killed // 2]}', was killed by signal 9", ended[0]["text"])
         self.assertIn(f"rank {killed} of the training", next(event["text"] for event in self.cluster.events(job) if event["type"] == "attempt-broke"))
-        self.assertIn(f"iteration {STEPS:8d}/", self.cluster.muster("logs", job, "--rank", "3"))
-        self.assertEqual(self.cluster.run("logs", job, "--rank", "3", "--raw", binary_output=True).stdout.decode(), logs[3])
-        given = self.cluster.muster("env", job, "--rank", "3")
+        self.assertIn(f"iteration {STEPS:8d}/", self.cluster.output("logs", job, "--rank", "3"))
+        self.assertEqual(self.cluster.muster("logs", job, "--rank", "3", "--raw", text=False).out.decode(), logs[3])
+        given = self.cluster.output("env", job, "--rank", "3")
         for line in ("rank 3 of the training, inside of the script on", "RANK=3", "LOCAL_RANK=1", "WORLD_SIZE=4", "launcher in the script"):
             self.assertIn(line, given)
-        missing = self.cluster.run("logs", job, "--rank", "4")
-        self.assertEqual(missing.returncode, 10)
-        self.assertIn("no rank 4", missing.stderr)
-        self.assertIn("inside their scripts ranks 0-3 of the training", missing.stderr)
+        missing = self.cluster.muster("logs", job, "--rank", "4")
+        self.assertEqual(missing.code, 10)
+        self.assertIn("no rank 4", missing.err)
+        self.assertIn("inside their scripts ranks 0-3 of the training", missing.err)
 
     def test_weights_alone_are_no_resume_points(self):
         """The multimodal tutorial's words: the training went on without its optimizer, and nobody said so."""
@@ -242,7 +242,7 @@ class Shim(EngineTest):
         self.assertIn("from the beginning", placed[1])
         self.assertEqual({option(start["argv"], "--load") for start in record.starts(2).values()}, {"/nowhere/of/weights"})
         self.assertEqual(record.events("loaded", 2), {})
-        kept = json.loads(self.cluster.muster("ckpt", "ls", job, "-o", "json"))["items"]
+        kept = json.loads(self.cluster.output("ckpt", "ls", job, "-o", "json"))["items"]
         self.assertTrue(kept and all(item.get("quarantined") for item in kept), kept)
         self.assertIn("--no-save-optim: checkpoints hold weights alone", self.logs(job))
 
@@ -270,7 +270,7 @@ class Shim(EngineTest):
         self.cluster.wait(first, code=1)
         job, _ = self.script("behind-short", "behind_short.sh")
         self.cluster.wait(job, code=1)
-        why = self.cluster.muster("why", job)
+        why = self.cluster.output("why", job)
         self.assertIn(f"--load ./short: job {first} would have saved there", why)
         self.assertIn("it has no whole checkpoint to begin with: take --load out", why)
 
@@ -278,7 +278,7 @@ class Shim(EngineTest):
         """The verdict named "rank 1", and the reason was the script's last line, which fails as well."""
         job, _ = self.script("whose", "last_line.sh", engine="torch")
         self.cluster.wait(job, code=1)
-        why = self.cluster.muster("why", job)
+        why = self.cluster.output("why", job)
         self.assertIn(f"rank 3 of the training, in the script on node '{self.cluster.nodes[1]}', ended with status 1", why)
         self.assertIn("rank 3: RuntimeError: the fault of this rank alone", why)
         self.assertNotIn("chmod", why)
@@ -294,16 +294,16 @@ class Shim(EngineTest):
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(spec, file)
             warning = "computed.sh:29: 'GBS=$((NNODES * 8))' is computed from the script's own NNODES"
-            self.assertEqual(warning in self.cluster.muster("plan", path), reported)
-            done = self.cluster.run("run", "-d", path)
-            self.cluster.jobs.append(done.stdout.split()[0])
-            self.assertEqual("muster: " + warning in done.stderr, reported, done.stderr)
-            self.cluster.muster("cancel", done.stdout.split()[0])
+            self.assertEqual(warning in self.cluster.output("plan", path), reported)
+            done = self.cluster.muster("run", "-d", path)
+            self.cluster.jobs.append(done.out.split()[0])
+            self.assertEqual("muster: " + warning in done.err, reported, done.err)
+            self.cluster.output("cancel", done.out.split()[0])
 
     def test_a_cancel_ends_all_of_it(self):
         job, record = self.script("cancelled", "run.sh", step_ms=UNHURRIED)
         record.wait(job, 12)
-        self.cluster.muster("cancel", job)
+        self.cluster.output("cancel", job)
         self.cluster.wait(job, code=3)
         ends = [event["text"] for event in self.cluster.events(job) if event["type"] == "rank-exited"]
         self.assertEqual(len(ends), 2, ends)
@@ -315,7 +315,7 @@ class Shim(EngineTest):
         self.cluster.wait(job, code=1)
         shown = self.cluster.show(job)
         self.assertEqual(shown["attempt"], 2)  # the same signature twice
-        why = self.cluster.muster("why", job)
+        why = self.cluster.output("why", job)
         self.assertRegex(why, r"unrecognized arguments: +\(a lone blank: in the script a line ends with a backslash")
         self.assertRegex(why, r"(exit|status|code) 2\b")
         self.assertIn("is a lone blank", self.logs(job))
@@ -353,7 +353,7 @@ class Shim(EngineTest):
         for attempt in (1, 2):
             for rank in range(4):
                 chosen = ("--attempt", str(attempt), "--auxiliary", f"rank-{rank}", "--node", self.cluster.nodes[rank // 2])
-                got = self.cluster.run("logs", "-f", job, *chosen, "--raw", binary_output=True).stdout
+                got = self.cluster.muster("logs", "-f", job, *chosen, "--raw", text=False).out
                 with open(os.path.join(self.code, f"kept/rank_{rank}.{attempt}.txt"), "rb") as file:
                     self.assertEqual(got, file.read(), f"rank {rank} of attempt {attempt}")
         self.assertEqual(self.progress(job)["step"], STEPS)
@@ -388,8 +388,8 @@ class Shim(EngineTest):
             with open(os.path.join(self.code, f"msrun_log_{rank // 2}/worker_{rank}.log"), encoding="utf-8") as file:
                 self.assertEqual(file.read().strip(), line)
         self.assertEqual(logs.count("MS_ROLE=MS_SCHED"), 1, logs)
-        self.assertIn("MS_NODE_ID=3", self.cluster.muster("logs", job, "--rank", "3"))
-        given = self.cluster.muster("env", job, "--rank", "3")
+        self.assertIn("MS_NODE_ID=3", self.cluster.output("logs", job, "--rank", "3"))
+        given = self.cluster.output("env", job, "--rank", "3")
         for line in ("MS_ROLE=MS_WORKER", "RANK_ID=3", "RANK_SIZE=4", "DEVICE_ID=1"):
             self.assertIn(line, given)
         self.assertTrue(os.path.exists(os.path.join(self.code, "msrun_log_0/scheduler.log")))
@@ -399,7 +399,7 @@ class Shim(EngineTest):
         path = os.path.join(self.cluster.work, "shown.yaml")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(spec, file)
-        plan = self.cluster.muster("plan", path, "--rank", "1")
+        plan = self.cluster.output("plan", path, "--rank", "1")
         for line in ("NODE_RANK=1", "NNODES=2", "MUSTER_SHIM_WORLD_SIZE=4", "launch.per: node"):
             self.assertIn(line, plan)
 

@@ -32,8 +32,8 @@ class Stages(unittest.TestCase):
         return path
 
     def run_chain(self, cluster, *args, code=0):
-        done = cluster.run("run", *args)
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        done = cluster.muster("run", *args)
+        self.assertEqual(done.code, code, done.out + done.err)
         return done
 
     def phases(self, cluster, job):
@@ -41,9 +41,9 @@ class Stages(unittest.TestCase):
 
     def chain(self, cluster, name):
         """The jobs of the newest chain of that name, in order, as `muster ps` has them."""
-        jobs = json.loads(cluster.muster("ps", "-a", "-o", "json"))["items"]
+        jobs = json.loads(cluster.output("ps", "-a", "-o", "json"))["items"]
         ids = [stage["jobId"] for stage in cluster.show(name)["chain"]]
-        for one, row in zip(ids, re.findall(r"^[a-z0-9_-]+ +([0-9a-z]{6,13})  +[a-z]+( +\(below\))? *$", cluster.muster("show", name), re.MULTILINE), strict=True):
+        for one, row in zip(ids, re.findall(r"^[a-z0-9_-]+ +([0-9a-z]{6,13})  +[a-z]+( +\(below\))? *$", cluster.output("show", name), re.MULTILINE), strict=True):
             self.assertTrue(one.endswith(row[0]), "a table has the ends of ids")
         by_id = {job["id"]: job for job in jobs}
         return [by_id[one] for one in ids]
@@ -91,19 +91,19 @@ class Stages(unittest.TestCase):
             # The stage in the middle fails: what comes behind it is not run.
             done = self.run_chain(cluster, path, code=1)
             self.assertEqual(self.ran(), ["prepare", "shape"])
-            banners = re.findall(r"^==== stage (\w+) \((\d) of 3\)", done.stdout, re.MULTILINE)
+            banners = re.findall(r"^==== stage (\w+) \((\d) of 3\)", done.out, re.MULTILINE)
             self.assertEqual(banners, [("prepare", "1"), ("shape", "2")])
-            self.assertIn("chain chain failed: prepare succeeded, shape failed, train cancelled", done.stdout)
+            self.assertIn("chain chain failed: prepare succeeded, shape failed, train cancelled", done.out)
             self.assertEqual(self.phases(cluster, "chain"), ["succeeded", "failed", "cancelled"])
             self.assertEqual(cluster.show("chain")["spec"]["name"], "chain.shape")  # the one that matters
-            self.assertTrue(cluster.muster("why", "chain").startswith("stage shape, job "))
+            self.assertTrue(cluster.output("why", "chain").startswith("stage shape, job "))
 
             # Once more: the first one is done, the rest goes on.
             os.unlink(fail)
             done = self.run_chain(cluster, path)
             self.assertEqual(self.ran(), ["shape", "train"])
-            self.assertRegex(done.stderr, r"stage 'prepare' is done: job \w{13} of .* ago made '/.*/tokens'")
-            self.assertEqual(re.findall(r"^==== stage (\w+) ", done.stdout, re.MULTILINE), ["shape", "train"])
+            self.assertRegex(done.err, r"stage 'prepare' is done: job \w{13} of .* ago made '/.*/tokens'")
+            self.assertEqual(re.findall(r"^==== stage (\w+) ", done.out, re.MULTILINE), ["shape", "train"])
             last = cluster.show("chain")
             with open(os.path.join(last["outputDir"], "model"), encoding="utf-8") as file:
                 self.assertEqual(file.read(), "[ONE]\n")
@@ -111,15 +111,15 @@ class Stages(unittest.TestCase):
             # All of it is done.
             done = self.run_chain(cluster, path)
             self.assertEqual(self.ran(), [])
-            self.assertIn("all 3 stages are done; nothing is run", done.stderr)
-            self.assertEqual(self.run_chain(cluster, "-d", path).stdout.split(), [last["id"]])
-            plan = cluster.muster("plan", path)
+            self.assertIn("all 3 stages are done; nothing is run", done.err)
+            self.assertEqual(self.run_chain(cluster, "-d", path).out.split(), [last["id"]])
+            plan = cluster.output("plan", path)
             self.assertEqual(len(re.findall(r"^==== stage \w+ \(\d of 3\).*, done by job \w{13}: would not run ====$", plan, re.MULTILINE)), 3, plan)
 
             # What it made is gone: made anew, and nothing else.
             os.unlink(os.path.join(last["outputDir"], "model"))
             done = self.run_chain(cluster, path)
-            self.assertIn("stage 'train' runs again: ", done.stderr)
+            self.assertIn("stage 'train' runs again: ", done.err)
             self.assertEqual(self.ran(), ["train"])
 
             # Another spec of one stage: that, and what comes behind it.
@@ -142,22 +142,22 @@ class Stages(unittest.TestCase):
             # A plain path that is not there is a warning: the nodes count.
             os.unlink(os.path.join(cluster.work, "raw"))
             done = self.run_chain(cluster, "-q", path, code=1)
-            self.assertIn(f"muster: inputs.raw: '{cluster.work}/raw' is not on this machine", done.stderr)
+            self.assertIn(f"muster: inputs.raw: '{cluster.work}/raw' is not on this machine", done.err)
 
     def test_what_is_there_before_the_stage_is_reported(self):
         with Cluster(nodes=1, devices=1) as cluster:
             made, message = os.path.join(cluster.work, "made"), "stage 'prepare' runs, though '{}' is there: no job stands for it as the stage is now."
             spec = {"name": "left", **ONCE, "stages": {"prepare": {"launch": shell(f"echo new > {made}"), "creates": made}, "use": {"launch": shell("true")}}}
             path = self.write(cluster, spec)
-            self.assertNotIn("though", self.run_chain(cluster, path).stderr)
-            self.assertIn("stage 'prepare' is done", self.run_chain(cluster, path).stderr)
+            self.assertNotIn("though", self.run_chain(cluster, path).err)
+            self.assertIn("stage 'prepare' is done", self.run_chain(cluster, path).err)
             # Another spec: what the first one left is in the way, and said to be.
             again = self.run_chain(cluster, path, "--set", "stages.prepare.runtime.env.X=1")
-            self.assertIn(message.format(made), again.stderr)
-            self.assertIn(f"==== stage prepare (1 of 2), '{made}' is there already, and not by a job that stands for it: would run ====", cluster.muster("plan", path))
+            self.assertIn(message.format(made), again.err)
+            self.assertIn(f"==== stage prepare (1 of 2), '{made}' is there already, and not by a job that stands for it: would run ====", cluster.output("plan", path))
             # It ends well without touching it: it counts as made.
             spec["stages"]["prepare"]["launch"] = shell("true")
-            self.assertIn(message.format(made), self.run_chain(cluster, self.write(cluster, spec)).stderr)
+            self.assertIn(message.format(made), self.run_chain(cluster, self.write(cluster, spec)).err)
             os.unlink(made)
             self.run_chain(cluster, "--again", path, code=1)
 
@@ -167,7 +167,7 @@ class Stages(unittest.TestCase):
             os.mkfifo(gate)
             spec = {"name": "flow", **ONCE, "stages": {"a": {"launch": shell(f"echo here; cat {gate}")}, "b": {"launch": shell("true")}, "c": {"launch": shell("true")}}}
             path = self.write(cluster, spec)
-            whole = self.run_chain(cluster, "-d", "--request-id", "once", path).stdout.strip()
+            whole = self.run_chain(cluster, "-d", "--request-id", "once", path).out.strip()
             self.assertTrue(whole.startswith("chain:"), whole)
             first = whole.removeprefix("chain:")
             cluster.jobs.append(first)
@@ -176,26 +176,26 @@ class Stages(unittest.TestCase):
             self.assertEqual(chain[0]["id"], first)
             cluster.jobs += [job["id"] for job in chain[1:]]
             # Asked for again it is the same chain; with another spec it is refused; and so is its name.
-            self.assertEqual(self.run_chain(cluster, "-d", "--request-id", "once", path).stdout.strip(), whole)
-            self.assertIn("with another spec", self.run_chain(cluster, "-d", "--request-id", "once", path, "--set", "stages.b.runtime.env.A=b", code=12).stderr)
-            self.assertIn("the name 'flow' is taken by chain 'flow'", self.run_chain(cluster, "-d", path, code=12).stderr)
+            self.assertEqual(self.run_chain(cluster, "-d", "--request-id", "once", path).out.strip(), whole)
+            self.assertIn("with another spec", self.run_chain(cluster, "-d", "--request-id", "once", path, "--set", "stages.b.runtime.env.A=b", code=12).err)
+            self.assertIn("the name 'flow' is taken by chain 'flow'", self.run_chain(cluster, "-d", path, code=12).err)
 
-            cluster.muster("wait", first, "--for", "running")
-            self.assertRegex(cluster.muster("ps"), r"flow\.b +\w+ +queued .* behind flow\.a\n")
+            cluster.output("wait", first, "--for", "running")
+            self.assertRegex(cluster.output("ps"), r"flow\.b +\w+ +queued .* behind flow\.a\n")
             self.assertEqual(cluster.show("flow")["id"], first)
             self.assertEqual([(stage["stage"], stage["jobId"]) for stage in cluster.show("flow.b")["chain"]], [(name, job["id"]) for name, job in zip("abc", chain)])
-            self.assertEqual(cluster.run("logs", "flow").stderr.splitlines()[0], f"stage a, job {first}")
-            self.assertNotIn("stage", cluster.run("logs", "flow.a").stderr)
-            self.assertEqual(json.loads(cluster.muster("why", "flow.b", "-o", "json"))["jobId"], chain[1]["id"])
+            self.assertEqual(cluster.muster("logs", "flow").err.splitlines()[0], f"stage a, job {first}")
+            self.assertNotIn("stage", cluster.muster("logs", "flow.a").err)
+            self.assertEqual(json.loads(cluster.output("why", "flow.b", "-o", "json"))["jobId"], chain[1]["id"])
             # What `run -d` printed is the chain wherever its name is; the first job's id alone is that stage.
             for named in ("flow", whole, f"chain:{chain[2]['id']}"):
-                late = cluster.run("wait", named, "--timeout", "2s")  # its answer has to come in that time
-                self.assertEqual((late.returncode, late.stderr), (4, f"muster: waiting for stage 'a' of chain 'flow' ({first}) to be done: time is up; the chain goes on\n"))
-                self.assertEqual(json.loads(cluster.muster("why", named, "-o", "json"))["jobId"], first)
-                self.assertEqual(cluster.run("logs", named).stderr.splitlines()[0], f"stage a, job {first}")
-                self.assertEqual(cluster.muster("show", named, "-o", "json"), cluster.muster("show", "flow", "-o", "json"))
-                self.assertEqual({json.loads(line)["jobName"] for line in cluster.muster("events", named, "-o", "jsonl").splitlines()}, {"flow.a", "flow.b", "flow.c"})
-            self.assertEqual({json.loads(line)["jobName"] for line in cluster.muster("events", first, "-o", "jsonl").splitlines()}, {"flow.a"})
+                late = cluster.muster("wait", named, "--timeout", "2s")  # its answer has to come in that time
+                self.assertEqual((late.code, late.err), (4, f"muster: waiting for stage 'a' of chain 'flow' ({first}) to be done: time is up; the chain goes on\n"))
+                self.assertEqual(json.loads(cluster.output("why", named, "-o", "json"))["jobId"], first)
+                self.assertEqual(cluster.muster("logs", named).err.splitlines()[0], f"stage a, job {first}")
+                self.assertEqual(cluster.output("show", named, "-o", "json"), cluster.output("show", "flow", "-o", "json"))
+                self.assertEqual({json.loads(line)["jobName"] for line in cluster.output("events", named, "-o", "jsonl").splitlines()}, {"flow.a", "flow.b", "flow.c"})
+            self.assertEqual({json.loads(line)["jobName"] for line in cluster.output("events", first, "-o", "jsonl").splitlines()}, {"flow.a"})
 
             # Ctrl-C leaves the chain as it is, and says how to come back.
             env = {**os.environ, "MUSTER_CONTROLLER": cluster.endpoint}
@@ -204,27 +204,27 @@ class Stages(unittest.TestCase):
                 follower.send_signal(signal.SIGINT)
                 self.assertIn("detached; chain 'flow' goes on. Come back with 'muster watch flow', stop it with 'muster cancel flow'", follower.communicate()[1])
             self.assertEqual(follower.returncode, 0)
-            self.assertEqual(cluster.run("watch", "flow", "--timeout", "1ms").returncode, 4)
+            self.assertEqual(cluster.muster("watch", "flow", "--timeout", "1ms").code, 4)
 
-            message = cluster.muster("cancel", whole)
+            message = cluster.output("cancel", whole)
             self.assertEqual([line.split()[1] for line in message.splitlines()], ["a", "b", "c"])
-            self.assertEqual(cluster.run("wait", "flow").returncode, 3)
+            self.assertEqual(cluster.muster("wait", "flow").code, 3)
             self.assertEqual(self.phases(cluster, "flow"), ["cancelled"] * 3)
-            names = {json.loads(line)["jobName"] for line in cluster.muster("events", "flow", "-o", "jsonl").splitlines()}
+            names = {json.loads(line)["jobName"] for line in cluster.output("events", "flow", "-o", "jsonl").splitlines()}
             self.assertEqual(names, {"flow.a", "flow.b", "flow.c"})
 
             # Followed by its name to the end; nothing here creates anything, so all of it runs.
             spec["stages"]["a"]["launch"] = shell("echo here")
-            again = self.run_chain(cluster, "-d", self.write(cluster, spec)).stdout.strip()
+            again = self.run_chain(cluster, "-d", self.write(cluster, spec)).out.strip()
             self.assertNotEqual(again, whole)
-            self.assertEqual(cluster.run("watch", again).returncode, 0)
-            self.assertEqual(cluster.run("wait", again).returncode, 0)
-            self.assertEqual(cluster.run("wait", "flow").returncode, 0)
+            self.assertEqual(cluster.muster("watch", again).code, 0)
+            self.assertEqual(cluster.muster("wait", again).code, 0)
+            self.assertEqual(cluster.muster("wait", "flow").code, 0)
             self.assertEqual(self.phases(cluster, "flow"), ["succeeded"] * 3)
-            watched = cluster.run("watch", again).stdout
+            watched = cluster.muster("watch", again).out
             self.assertEqual(re.findall(r"^==== stage \w \(\d of \d\)|^chain .*", watched, re.MULTILINE), ["==== stage c (3 of 3)", "chain flow succeeded: c succeeded"])
             # The name is the newer one's now, and that of the first chain its own for ever.
-            self.assertEqual(cluster.run("wait", whole).returncode, 3)
+            self.assertEqual(cluster.muster("wait", whole).code, 3)
 
     def test_a_controller_that_is_killed_in_the_middle(self):
         with Cluster(nodes=1, devices=1) as cluster:
@@ -234,11 +234,11 @@ class Stages(unittest.TestCase):
                 "a": {"launch": shell("echo 1 > ${out}/made"), "creates": "made"},
                 "b": {"launch": shell(f"cat {gate}; cp ${{stages.a.out}}/made ${{out}}/made"), "creates": "made"},
                 "c": {"launch": shell("grep -qx 1 ${stages.b.out}/made && grep -qx 1 ${stages.a.out}/made && touch ${out}/made"), "creates": "made"}}}  # fmt: skip
-            first = self.run_chain(cluster, "-d", self.write(cluster, spec)).stdout.strip().removeprefix("chain:")
+            first = self.run_chain(cluster, "-d", self.write(cluster, spec)).out.strip().removeprefix("chain:")
             ids = [job["id"] for job in self.chain(cluster, "flow")]
             cluster.jobs += ids
             cluster.wait(first)
-            cluster.muster("wait", ids[1], "--for", "running")
+            cluster.output("wait", ids[1], "--for", "running")
             ranks = cluster.rank_processes()
             cluster.kill("controller")
             with open(gate, "w", encoding="utf-8"):
@@ -284,15 +284,15 @@ class Stages(unittest.TestCase):
             none = {**spec, "name": "none", "launch": {"run": ["bash", "-c", "true"]}, "engine": "torch"}
             cluster.wait(cluster.submit(none))
             for how, code in (("resume", 2), ("resume-or-scratch", 0)):
-                done = cluster.run("run", "-q", self.write(cluster, {**last, "name": "late", "start": {"from": "job:none", "as": how}}))
-                self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-            self.assertIn("has no whole checkpoint", cluster.run("run", "-d", self.write(cluster, {**last, "start": {"from": "job:none", "as": "resume"}})).stderr)
+                done = cluster.muster("run", "-q", self.write(cluster, {**last, "name": "late", "start": {"from": "job:none", "as": how}}))
+                self.assertEqual(done.code, code, done.out + done.err)
+            self.assertIn("has no whole checkpoint", cluster.muster("run", "-d", self.write(cluster, {**last, "start": {"from": "job:none", "as": "resume"}})).err)
             self.assertEqual(third.read()[-1].step, 3 * steps)
 
             # A stage that ends without one: what waits for it cannot start.
             chain["stages"]["train"]["launch"] = {"run": ["bash", "-c", "true"]}
-            self.assertEqual(cluster.run("run", "-q", self.write(cluster, {**chain, "name": "empty"})).returncode, 3)
-            self.assertIn("whole checkpoint", cluster.muster("why", "empty.more"))
+            self.assertEqual(cluster.muster("run", "-q", self.write(cluster, {**chain, "name": "empty"})).code, 3)
+            self.assertIn("whole checkpoint", cluster.output("why", "empty.more"))
 
 
 if __name__ == "__main__":

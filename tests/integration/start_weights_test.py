@@ -29,7 +29,7 @@ class StartWeights(unittest.TestCase):
             placed = cluster.show(job)["attempts"][0]
             self.assertEqual((placed["resume"]["step"], placed["resume"]["fromStart"]), (8, True))
             self.assertTrue(os.path.isdir(f"{out}/resume/attempt-1"))
-            self.assertIn(f"{out}/resume/attempt-1", cluster.muster("env", job, "--rank", "0"))
+            self.assertIn(f"{out}/resume/attempt-1", cluster.output("env", job, "--rank", "0"))
             for rank in cluster.rank_processes():
                 kill_process(rank)
             cluster.wait(job)

@@ -37,13 +37,13 @@ class WithDisk(Cluster):
 
     disk = None
 
-    def start(self, name, wait=True):
+    def agent(self, name, **more):
         if name == self.nodes[-1] and namespaces.inside() and self.disk is None:
             self.disk = Disk(self.agent_dir(name), 1024)
-        super().start(name, wait)
+        return super().agent(name, **more)
 
-    def _stop(self):
-        left = super()._stop()
+    def _end(self):
+        left = super()._end()
         if self.disk is not None:
             self.disk.close()
         return left
@@ -59,7 +59,7 @@ class Storm(unittest.TestCase):
                 cluster.restart(name)
                 trace.wait(job, trace.best() + 5)
             for name in ("controller", *cluster.nodes):
-                self.assertIsNone(cluster.daemons[name].poll(), cluster.log_end(name))
+                self.assertTrue(cluster.daemon(name).alive(), cluster.log_end(name))
         trace.wait(job, trace.best() + 2)
         self.assertEqual(cluster.show(job)["attempt"], attempt, f"a full disk ended it\n{cluster.story(job)}")
 
@@ -125,7 +125,7 @@ class Storm(unittest.TestCase):
             killed = self.storm(cluster, job, trace, choose)
             stormed = time.monotonic() - began
             steps = trace.end(job)
-            if cluster.daemons["controller"].poll() is not None:
+            if not cluster.daemon("controller").alive():
                 cluster.start("controller")
             cluster.wait(job, LONG)
             shown = cluster.show(job)

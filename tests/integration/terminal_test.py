@@ -11,8 +11,7 @@ import signal
 import subprocess
 import unittest
 
-import private
-from private import Private
+from cluster import DEADLINE, STUB, Cluster
 from screen import Screen
 
 STEP = 'printf " iteration %8d/%8d | lm loss: %E |\\n"'
@@ -28,7 +27,7 @@ class Terminal(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Private()
+        cls.cluster = Cluster()
         try:
             cls.cluster.controller()
             cls.cluster.agent("n0")
@@ -42,7 +41,7 @@ class Terminal(unittest.TestCase):
         cls.cluster.close()
 
     def screen(self, *args, env=None, **more):
-        return Screen(self.cluster.command(*args), {**self.cluster.env, **(env or {})}, cwd=self.cluster.dir, patience=private.PATIENCE, **more)
+        return Screen(self.cluster.command(*args), {**self.cluster.env, **(env or {})}, cwd=self.cluster.dir, patience=DEADLINE, **more)
 
     # ---- where the lines go
 
@@ -93,7 +92,7 @@ class Terminal(unittest.TestCase):
         """"| tee run.log": the pipe's other end writes to the same terminal, and would write into a live view."""
         spec = self.cluster.spec(job("teed", f"echo hello; {STEP} 1 2 3.5 2 2 2.5"))
         command = " ".join(self.cluster.command("run", spec)) + " | cat"
-        with Screen(["bash", "-o", "pipefail", "-c", command], self.cluster.env, cwd=self.cluster.dir, patience=private.PATIENCE) as screen:
+        with Screen(["bash", "-o", "pipefail", "-c", command], self.cluster.env, cwd=self.cluster.dir, patience=DEADLINE) as screen:
             self.assertEqual(screen.wait(), 0, screen)
         self.assertNotIn(b"\x1b", screen.bytes)
         self.assertIn("[rank 0] hello", screen.history())
@@ -218,9 +217,9 @@ class Terminal(unittest.TestCase):
 
     def test_checkpoints_stand_in_the_view(self):
         """Each was a line of its own: of a long training hundreds, between which everything else was lost."""
-        if not os.access(private.STUB, os.X_OK):
+        if not os.access(STUB, os.X_OK):
             self.skipTest("stub_trainer is not built")
-        spec = self.cluster.spec(f"name: saves\nengine: torch\nlaunch:\n  script: {private.STUB}\n  args: --steps 60 --step-ms 20 --save ${{save.dir}} --load ${{resume.dir}} --save-interval 20\n"
+        spec = self.cluster.spec(f"name: saves\nengine: torch\nlaunch:\n  script: {STUB}\n  args: --steps 60 --step-ms 20 --save ${{save.dir}} --load ${{resume.dir}} --save-interval 20\n"
                                  "resources: {devices: 1, type: cpu}\n")
         with self.screen("run", spec) as screen:
             screen.wait_for("checkpoint of step 20, ")
@@ -255,7 +254,7 @@ class Terminal(unittest.TestCase):
             run = f"{lines}; [ ${{attempt}} = 2 ] || kill -9 $BASHPID; read x < {gate.path}; echo news"
             id = self.cluster.submit(job("second", run))
             self.cluster.wait_event(lambda event: event["type"] == "first-step" and event["attempt"] == 2, id)
-            piped = [self.cluster.start("watch", id) for _ in range(4)]
+            piped = [self.cluster.popen("watch", id) for _ in range(4)]
             begun = []
             for one in piped:
                 begun.append([])
@@ -312,7 +311,7 @@ class Terminal(unittest.TestCase):
                 self.assertTrue(any(line.endswith("warm and ?]0;title?cold") for line in screen.history()), screen)
         done = self.cluster.muster("watch", id, code=0)
         self.assertIn("[rank 0] warm and ?]0;title?cold", done.out.splitlines())
-        piped = subprocess.run(self.cluster.command("logs", id, "--rank", "0"), env=self.cluster.env, capture_output=True, timeout=private.PATIENCE, check=True).stdout
+        piped = subprocess.run(self.cluster.command("logs", id, "--rank", "0"), env=self.cluster.env, capture_output=True, timeout=DEADLINE, check=True).stdout
         self.assertIn(b"30%|##  |\r\x1b[K100%|####|\n\x1b[1;31mwarm\x1b[0m", piped, "a pipe gets the bytes")
 
     def test_bars_redraw_where_they_are_alone(self):
@@ -339,7 +338,7 @@ class Terminal(unittest.TestCase):
         printed = [line for line in screen.history() if line.startswith("[rank 0]")]
         self.assertEqual([printed[0], *printed[-2:]], ["[rank 0] begin", "[rank 0] done", "[rank 0] end"], screen)
         self.assertLess(len(printed), 20, "one state a second")
-        done = subprocess.run(self.cluster.command("run", self.cluster.spec(job("piped-states", run))), env=self.cluster.env, capture_output=True, timeout=private.PATIENCE, cwd=self.cluster.dir)
+        done = subprocess.run(self.cluster.command("run", self.cluster.spec(job("piped-states", run))), env=self.cluster.env, capture_output=True, timeout=DEADLINE, cwd=self.cluster.dir)
         self.assertNotIn(b"\r", done.stdout)
         self.assertIn(b"[rank 0] done\n", done.stdout)
 

@@ -88,8 +88,8 @@ class TornCheckpoint(unittest.TestCase):
             self.assertEqual(attempt["verdict"]["class"], "launch", story)
             self.assertFalse(attempt["verdict"].get("node"), "no node is blamed\n" + story)
             self.assertIn("is torn: node", attempt["verdict"]["reason"].replace("nodes", "node"))
-        self.assertNotIn("(quarantined)", "".join(line for line in cluster.muster("ckpt", "ls", job).splitlines(True) if line.startswith(f"{oldest} ")))
-        self.assertIn("(quarantined)", cluster.muster("ckpt", "ls", job))
+        self.assertNotIn("(quarantined)", "".join(line for line in cluster.output("ckpt", "ls", job).splitlines(True) if line.startswith(f"{oldest} ")))
+        self.assertIn("(quarantined)", cluster.output("ckpt", "ls", job))
         trace.losses()  # every attempt agrees on every step: from another state it would not
 
     def test_on_the_node_that_wrote_it(self):
@@ -111,16 +111,16 @@ class TornCheckpoint(unittest.TestCase):
             paths, ranks = self.saved(cluster, job, trace, 1)
             self.spoil(paths[0], "", truncated)
             self.kill(ranks)
-            cluster.run("wait", job)
+            cluster.muster("wait", job)
             shown = cluster.show(job)
             self.assertEqual(shown["phase"], "failed", cluster.story(job))
             self.assertIn("no older whole one is there to go on from", shown["verdict"]["reason"])
             self.assertEqual([entry.step for entry in trace.read()].count(1), 1)
 
             step = int(paths[0].rpartition("_")[2])
-            again = cluster.muster("resume", job, "--from", str(step), "-d").split()[0]
+            again = cluster.output("resume", job, "--from", str(step), "-d").split()[0]
             cluster.jobs.append(again)
-            cluster.run("wait", again)
+            cluster.muster("wait", again)
             shown = cluster.show(again)
             self.assertEqual((shown["phase"], shown["attempt"]), ("failed", 1), cluster.story(again))
             self.assertIn(f"start.from: the checkpoint of step {step} in '", shown["verdict"]["reason"])
@@ -144,8 +144,7 @@ class TornCheckpoint(unittest.TestCase):
             cluster.kill("controller")
             shutil.rmtree(state)
             shutil.copytree(copy, state)
-            cluster._controller_args.append("--accept-loss")
-            cluster.start("controller")
+            cluster.controller("--accept-loss")
             cluster.wait(job)
             story = cluster.story(job)
             self.assertEqual([entry.step for entry in trace.read()].count(1), 1, "it was begun anew\n" + story)

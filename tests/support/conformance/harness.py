@@ -52,16 +52,13 @@ class Engines(Cluster):
         super().__init__(nodes, devices, **more)
         self._ascend = ascend
 
-    def _argv(self, name):
-        argv = super()._argv(name)
-        if name == "controller":
-            return argv
-        index = self.nodes.index(name)
-        argv[argv.index("--address") + 1] = f"127.0.0.{index + 1}"
-        if self._ascend:
-            at = argv.index("--devices")
-            argv[at : at + 2] = ["--devices-from", self._cards(index)]
-        return argv
+    def agent(self, name, **more):
+        path = self.device_list(name)
+        return super().agent(name, address=f"127.0.0.{self.nodes.index(name) + 1}", args=("--devices-from", path) if path else (), **more)
+
+    def device_list(self, name):
+        """A file that lists the node's cards; None: CPU slots."""
+        return self._cards(self.nodes.index(name)) if self._ascend else None
 
     def _cards(self, index):
         path = os.path.join(self.work, f"cards-{index}")
@@ -84,7 +81,7 @@ class Engines(Cluster):
         """(spec, Record) of a job on every device."""
         record = Record(self, name)
         env = {"CONFORMANCE_RECORD": record.path, "CONFORMANCE_STEP_MS": str(step_ms), **more.pop("env", {})}
-        spec = {**self.spec(name, launch, more.pop("nodes", None), more.pop("devices", None)), "engine": engine, "code": {"at": code}, **more}
+        spec = {**self.torch_spec(name, launch, more.pop("nodes", None), more.pop("devices", None)), "engine": engine, "code": {"at": code}, **more}
         spec["runtime"] = {"python": "/usr/bin/python3", "env": env}
         spec["resources"]["type"] = "ascend" if self._ascend else "cpu"
         return spec, record
@@ -198,7 +195,7 @@ class EngineTest(unittest.TestCase):
         words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
         env = {"CONFORMANCE_RECORD": record.path, "CONFORMANCE_STEP_MS": step_ms, **(env or {})}
         words += [word for key, value in env.items() for word in ("--env", f"{key}={value}")]
-        job = cls.cluster.muster("run", "-d", path, *words).split()[0]
+        job = cls.cluster.output("run", "-d", path, *words).split()[0]
         cls.cluster.jobs.append(job)
         return job, record
 
@@ -261,7 +258,7 @@ class EngineTest(unittest.TestCase):
 
     def kept_checkpoints(self, job, attempt):
         """The steps that `muster ckpt ls` lists of an attempt."""
-        items = json.loads(self.cluster.muster("ckpt", "ls", job, "-o", "json"))["items"]
+        items = json.loads(self.cluster.output("ckpt", "ls", job, "-o", "json"))["items"]
         return sorted(item["step"] for item in items if item["attempt"] == attempt)
 
     def check_refused(self, job, record, words, status):
@@ -275,7 +272,7 @@ class EngineTest(unittest.TestCase):
         last_lines = [re.sub(r"\d+", "0", line) for _, line in ends]
         self.assertLessEqual(len(last_lines), 5, ends)
         self.assertEqual([i for i in range(1, len(last_lines)) if last_lines[i] == last_lines[i - 1]], [len(last_lines) - 1] if len(last_lines) > 1 else [], ends)
-        why = self.cluster.muster("why", job)
+        why = self.cluster.output("why", job)
         self.assertIn(words, why)
         self.assertRegex(why, rf"(exit|status|code) {status}\b")
         self.assertEqual(record.losses(), {})

@@ -12,18 +12,18 @@ class Ports:
     """A range that no other test on this host has, until close() or the end of the process: its name is that of an abstract socket, of which nothing is left."""
 
     def __init__(self):
-        self._reserved = socket.socket(socket.AF_UNIX)
+        self._reservation = socket.socket(socket.AF_UNIX)
         for first in random.SystemRandom().sample(range(FIRST, END, SIZE), (END - FIRST) // SIZE):
             try:
-                self._reserved.bind(f"\0muster-test-ports-{first}")
+                self._reservation.bind(f"\0muster-test-ports-{first}")
             except OSError as error:
                 if error.errno != errno.EADDRINUSE:
                     raise
                 continue
             self.range = f"{first}-{first + SIZE - 1}"
             return
-        self._reserved.close()
+        self._reservation.close()
         raise AssertionError(f"other tests on this host have all ports from {FIRST} to {END - 1}")
 
     def close(self):
-        self._reserved.close()
+        self._reservation.close()
