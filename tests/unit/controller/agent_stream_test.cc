@@ -42,16 +42,16 @@ TEST_F(AgentStream, IsWelcomedOrderedAndAcknowledged) {
   agent.say(facts);
   ASSERT_TRUE(agent.until(is_fact_ack, response));
   EXPECT_EQ(response.fact_ack().sequence(), 5u);
-  EXPECT_EQ(response.fact_ack().index(), shell_->durable().value);
+  EXPECT_EQ(response.fact_ack().index(), controller_->shell->durable().value);
   EXPECT_EQ(job("one").phase(), v1::JOB_PHASE_RUNNING);
 
   // Already known: acknowledged, and nothing is written.
-  const std::uint64_t before = shell_->durable().value;
+  const std::uint64_t before = controller_->shell->durable().value;
   facts.set_sequence(6);
   agent.say(facts);
   ASSERT_TRUE(agent.until(is_fact_ack, response));
   EXPECT_EQ(response.fact_ack().sequence(), 6u);
-  EXPECT_EQ(shell_->durable().value, before);
+  EXPECT_EQ(controller_->shell->durable().value, before);
 
   v1::Heartbeat heartbeat;
   heartbeat.set_number(3);
@@ -209,7 +209,7 @@ TEST_F(AgentStream, WhoHasSeenThisEpochWasWelcomedInIt) {
     ASSERT_TRUE(agent.until(is_welcome, response));
     hello.set_cluster_id(response.welcome().cluster_id());
     hello.set_highest_epoch(response.welcome().epoch());
-    hello.set_acked_index(shell_->durable().value);
+    hello.set_acked_index(controller_->shell->durable().value);
   }
   EXPECT_FALSE(behind_);
   HandAgent stranger(channel_);
@@ -279,8 +279,8 @@ TEST_F(AgentStream, AnUnknownRunsSweepFreesItsNode) {
   ASSERT_TRUE(agent.until(is_welcome, response));
   const JobId id(submitted("one"));
   std::promise<core::JobPhase> phase;
-  ASSERT_TRUE(
-      shell_->read([&](const View& view) { phase.set_value(view.ledger.jobs.at(id).phase); }));
+  ASSERT_TRUE(controller_->shell->read(
+      [&](const View& view) { phase.set_value(view.ledger.jobs.at(id).phase); }));
   EXPECT_EQ(phase.get_future().get(), core::JobPhase::Queued);
   v1::Facts facts;
   facts.set_sequence(1);
@@ -301,7 +301,7 @@ TEST_F(AgentStream, LogsAreFollowedToTheirEnd) {
   const JobId id(submitted("one"));
   ASSERT_TRUE(agent.until(is_run, response));
   const logs::LogKey key{.job = id, .attempt = AttemptNo(1), .rank = RankNo(0)};
-  ASSERT_TRUE(store_->append(key, 0, "hello\n", std::nullopt));
+  ASSERT_TRUE(controller_->store->append(key, 0, "hello\n", std::nullopt));
 
   auto following = context();
   v1::ReadLogsRequest request;
@@ -311,7 +311,7 @@ TEST_F(AgentStream, LogsAreFollowedToTheirEnd) {
   v1::ReadLogsResponse chunk;
   ASSERT_TRUE(reader->Read(&chunk));
   EXPECT_EQ(chunk.data(), "hello\n");
-  ASSERT_TRUE(store_->append(key, 6, "again\n", std::nullopt));
+  ASSERT_TRUE(controller_->store->append(key, 6, "again\n", std::nullopt));
   ASSERT_TRUE(reader->Read(&chunk));
   EXPECT_EQ(chunk.data(), "again\n");
   EXPECT_EQ(chunk.offset(), 6u);
@@ -330,9 +330,9 @@ TEST_F(AgentStream, LogsAreFollowedToTheirEnd) {
   agent.say(facts);
   ASSERT_TRUE(agent.until(is_fact_ack, response));
   EXPECT_EQ(job("one").phase(), v1::JOB_PHASE_SUCCEEDED);
-  ASSERT_TRUE(store_->finish(key, 12));
-  ASSERT_FALSE(store_->sync().error);
-  collected_->on_complete(id, AttemptNo(1), RankNo(0));
+  ASSERT_TRUE(controller_->store->finish(key, 12));
+  ASSERT_FALSE(controller_->store->sync().error);
+  controller_->collected->on_complete(id, AttemptNo(1), RankNo(0));
   EXPECT_FALSE(reader->Read(&chunk));
   EXPECT_TRUE(reader->Finish().ok());
   ASSERT_TRUE(agent.until(
@@ -381,9 +381,9 @@ TEST_F(AgentStream, FollowingDoesNotWaitForAPartThatNeverStarted) {
   going->say(some);
   ASSERT_TRUE(going->until(is_fact_ack, response));
   ASSERT_EQ(job("two").phase(), v1::JOB_PHASE_FAILED);
-  shell_->report(
+  controller_->shell->report(
       core::ReportLogsCollected{.job = id, .attempt = AttemptNo(1), .node = NodeName("n1")},
-      shell_->now(), {});
+      controller_->shell->now(), {});
 
   auto following = context();
   v1::ReadLogsRequest request;
@@ -393,7 +393,7 @@ TEST_F(AgentStream, FollowingDoesNotWaitForAPartThatNeverStarted) {
   const logs::LogKey key{.job = id,
                          .attempt = AttemptNo(1),
                          .rank = RankNo(job("two").attempts(0).nodes(1).first_rank())};
-  ASSERT_TRUE(store_->append(key, 0, "hello\n", std::nullopt));
+  ASSERT_TRUE(controller_->store->append(key, 0, "hello\n", std::nullopt));
   v1::ReadLogsResponse chunk;
   ASSERT_TRUE(reader->Read(&chunk));
   EXPECT_EQ(chunk.data(), "hello\n");

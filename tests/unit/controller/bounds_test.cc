@@ -57,7 +57,7 @@ TEST_F(Bounds, TheCurveOfALongTrainingIsThinned) {
                       .step = step,
                       .loss = 1.0 / static_cast<double>(step),
                       .has_loss = true});
-  ASSERT_TRUE(store_->add_points(JobId(id), points));
+  ASSERT_TRUE(controller_->store->add_points(JobId(id), points));
   grpc::ChannelArguments plain;  // a client of another language: 4 MiB
   const auto stub = v1::JobService::NewStub(
       grpc::CreateCustomChannel(server_->bound()[0], grpc::InsecureChannelCredentials(), plain));

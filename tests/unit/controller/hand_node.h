@@ -22,9 +22,10 @@ class HandNodeTest : public ClusterTest {
       answered.set_value(outcome.refusal);
     };
     if (then) {
-      shell_->report_and_observe(std::move(input), *std::move(then), shell_->now(), reply);
+      controller_->shell->report_and_observe(std::move(input), *std::move(then),
+                                             controller_->shell->now(), reply);
     } else {
-      shell_->report(std::move(input), shell_->now(), reply);
+      controller_->shell->report(std::move(input), controller_->shell->now(), reply);
     }
     const std::optional<Error> refusal = answered.get_future().get();
     ASSERT_FALSE(refusal) << refusal->message;

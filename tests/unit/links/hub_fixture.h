@@ -1,5 +1,5 @@
-// A hub on a unix socket, and an agent's half of the stream, driven by hand. gtest creates the
-// fixture for each test. Tests run on their own thread; the controller has its usual threads.
+// A hub on a unix socket. gtest creates the fixture for each test. Tests run on their own thread;
+// the controller has its usual threads.
 //
 // The shell is real, the journal is on disk, and the clock can be set ahead. The controller can be
 // restarted over the same journal.
@@ -18,12 +18,10 @@
 
 #include "common/rpc/channel.h"
 #include "controller/journal/sqlite_journal.h"
-#include "controller/links/hub.h"
-#include "muster/v1/agent_service.grpc.pb.h"
+#include "tests/support/hand_agent.h"
+#include "tests/support/test_controller.h"
 
 namespace muster::controller {
-
-inline constexpr std::chrono::seconds kPatience(60);
 
 class SetAheadClock final : public Clock {
  public:
@@ -39,184 +37,8 @@ class SetAheadClock final : public Clock {
   std::atomic<std::int64_t> ahead_ = 0;
 };
 
-class NoLogs final : public Hub::PushLogsReactor {
- public:
-  NoLogs() { Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "not in this test")); }
-  void OnDone() override { delete this; }
-};
-
-// One agent's stream; its calls block.
-class HandAgent {
- public:
-  explicit HandAgent(const std::string& address)
-      : stub_(v1::AgentService::NewStub(rpc::make_channel({.address = address}))) {
-    context_.set_deadline(std::chrono::system_clock::now() + kPatience);
-    stream_ = stub_->Connect(&context_);
-  }
-  ~HandAgent() {
-    context_.TryCancel();
-    if (!finished_) stream_->Finish();
-  }
-  static v1::Hello hello(std::uint32_t devices, const std::string& node = "n1") {
-    v1::Hello hello;
-    hello.set_protocol_min(1);
-    hello.set_protocol_max(1);
-    hello.set_node(node);
-    hello.set_instance("i1");
-    hello.set_boot_id("boot-1");
-    hello.mutable_inventory()->set_address("127.0.0.1");
-    for (std::uint32_t id = 0; id < devices; ++id) {
-      v1::Device& device = *hello.mutable_inventory()->add_devices();
-      device.set_id(id);
-      device.set_type("cpu");
-    }
-    return hello;
-  }
-  // Returns true if it is welcomed.
-  bool connect(const v1::Hello& hello) {
-    v1::ConnectRequest request;
-    *request.mutable_hello() = hello;
-    v1::ConnectResponse response;
-    return stream_->Write(request) && stream_->Read(&response) && response.has_welcome();
-  }
-  void say(v1::Fact fact) {
-    v1::ConnectRequest request;
-    request.mutable_facts()->set_sequence(++sequence_);
-    *request.mutable_facts()->add_facts() = std::move(fact);
-    stream_->Write(request);
-  }
-  void heartbeat(v1::Heartbeat heartbeat) {
-    v1::ConnectRequest request;
-    *request.mutable_heartbeat() = std::move(heartbeat);
-    stream_->Write(request);
-  }
-  // The next message that has orders; acknowledgements are skipped. Nothing: the stream ended.
-  std::optional<v1::Orders> orders() {
-    v1::ConnectResponse response;
-    while (stream_->Read(&response)) {
-      if (response.has_orders()) return response.orders();
-    }
-    return std::nullopt;
-  }
-  // The next order for this attempt.
-  std::optional<v1::Order> order(const std::string& job, v1::Order::WantCase want) {
-    while (auto message = orders()) {
-      for (const v1::Order& order : message->orders()) {
-        if (order.job_id() == job && order.want_case() == want) return order;
-      }
-    }
-    return std::nullopt;
-  }
-  // The next files that another node wants.
-  std::optional<v1::FilesWanted> wanted() {
-    v1::ConnectResponse response;
-    while (stream_->Read(&response)) {
-      if (response.has_files_wanted()) return response.files_wanted();
-    }
-    return std::nullopt;
-  }
-  // Reads until the acknowledgement; orders are skipped.
-  bool heartbeat_acknowledged() {
-    v1::Heartbeat one;
-    one.set_number(++heartbeats_);
-    heartbeat(one);
-    v1::ConnectResponse response;
-    while (stream_->Read(&response)) {
-      if (response.has_heartbeat_ack() && response.heartbeat_ack().number() == heartbeats_)
-        return true;
-    }
-    return false;
-  }
-  bool acknowledged() {
-    v1::ConnectResponse response;
-    while (stream_->Read(&response)) {
-      if (response.has_fact_ack() && response.fact_ack().sequence() == sequence_) return true;
-    }
-    return false;
-  }
-  grpc::Status status() {
-    v1::ConnectResponse response;
-    while (stream_->Read(&response)) {
-    }
-    finished_ = true;
-    return stream_->Finish();
-  }
-
- private:
-  bool finished_ = false;
-  std::uint64_t sequence_ = 0, heartbeats_ = 0;
-  std::unique_ptr<v1::AgentService::Stub> stub_;
-  grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::ConnectRequest, v1::ConnectResponse>> stream_;
-};
-
 class HubTest : public testing::Test {
  protected:
-  // A controller's incarnation over the fixture's directory.
-  struct Controller {
-    Controller(const std::filesystem::path& dir, const Clock& clock, const std::string& address,
-               std::size_t inbox_max, bool accept_loss) {
-      journal = std::move(*journal::SqliteJournal::open({.dir = dir / "journal",
-                                                         .accept_loss = accept_loss,
-                                                         .ballast_bytes = 0,
-                                                         .low_space_bytes = 0}));
-      store = std::move(*logs::LogStore::open(dir / "logs", 1 << 30));
-      Shell::Options options;
-      options.version = "test";
-      options.new_cluster = ClusterId("cluster");
-      options.inbox_max = inbox_max;
-      options.paused = [this] {
-        return journal->behind().empty() ? std::string() : pause_text(journal->behind());
-      };
-      options.describe = [](const journal::Row& row, const core::Ledger&) {
-        v1::Event event;
-        event.set_index(row.index.value);
-        return event;
-      };
-      options.on_fatal = [](const Error& error) { ADD_FAILURE() << error.message; };
-      shell = std::make_unique<Shell>(*journal, clock, std::move(options));
-      const auto started = shell->start();
-      if (!started) {
-        work.stop();
-        throw std::runtime_error(started.error().message);
-      }
-      collected = std::make_unique<LogsCollected>(*shell, *store, work);
-      hub = std::make_unique<Hub>(
-          *shell, *store, work, *collected, clock,
-          Hub::Options{.version = "test",
-                       .cluster_out = "/out",
-                       .on_behind =
-                           [this](const Error& error) {
-                             shell->with_journal("behind", [this, error](journal::Journal&) {
-                               EXPECT_TRUE(journal->mark_behind(error.message));
-                             });
-                           }},
-          [](grpc::CallbackServerContext*) { return new NoLogs; });
-      collected->start(shell->started_ledger());
-      hub->set_start(*started);
-      shell->set_listener(hub.get());
-      shell->open();
-      grpc::ServerBuilder builder;
-      rpc::tune_server(builder);
-      builder.AddListeningPort(address, grpc::InsecureServerCredentials());
-      builder.RegisterService(hub.get());
-      server = builder.BuildAndStart();
-    }
-    ~Controller() {
-      server->Shutdown(std::chrono::system_clock::now());
-      server->Wait();
-      shell->stop();
-      work.stop();
-    }
-    std::unique_ptr<journal::SqliteJournal> journal;
-    async::Loop work{"work"};
-    std::unique_ptr<logs::LogStore> store;
-    std::unique_ptr<Shell> shell;
-    std::unique_ptr<LogsCollected> collected;
-    std::unique_ptr<Hub> hub;
-    std::unique_ptr<grpc::Server> server;
-  };
-
   HubTest() {
     // When its last server and channel are gone, gRPC shuts down as a whole. Then it waits up to 10
     // s for a poller that it keeps for blocked writes.
@@ -228,14 +50,54 @@ class HubTest : public testing::Test {
     start();
   }
   ~HubTest() override {
-    controller_.reset();
+    stop();
     std::filesystem::remove_all(dir_);
   }
+  // Throws std::runtime_error if the shell does not start.
   void start() {
-    controller_ = std::make_unique<Controller>(dir_, clock_, address_, inbox_max_, accept_loss_);
+    journal_ = std::move(*journal::SqliteJournal::open({.dir = dir_ / "journal",
+                                                        .accept_loss = accept_loss_,
+                                                        .ballast_bytes = 0,
+                                                        .low_space_bytes = 0}));
+    Shell::Options options;
+    options.inbox_max = inbox_max_;
+    options.paused = [this] {
+      return journal_->behind().empty() ? std::string() : pause_text(journal_->behind());
+    };
+    options.describe = [](const journal::Row& row, const core::Ledger&) {
+      v1::Event event;
+      event.set_index(row.index.value);
+      return event;
+    };
+    const auto mark_behind = [this](const Error& error) {
+      controller_->shell->with_journal("behind", [this, error](journal::Journal&) {
+        EXPECT_TRUE(journal_->mark_behind(error.message));
+      });
+    };
+    controller_ =
+        std::make_unique<TestController>(TestController::Setup{.dir = dir_,
+                                                               .journal = *journal_,
+                                                               .clock = clock_,
+                                                               .shell = std::move(options),
+                                                               .on_behind = mark_behind});
+    grpc::ServerBuilder builder;
+    rpc::tune_server(builder);
+    builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
+    builder.RegisterService(controller_->hub.get());
+    server_ = builder.BuildAndStart();
+  }
+  void stop() {
+    if (server_) {
+      server_->Shutdown(std::chrono::system_clock::now());
+      server_->Wait();
+      controller_->stop();
+    }
+    server_.reset();
+    controller_.reset();
+    journal_.reset();
   }
   void restart() {
-    controller_.reset();
+    stop();
     start();
   }
 
@@ -286,7 +148,9 @@ class HubTest : public testing::Test {
   std::size_t inbox_max_ = 100'000;  // of clients; this field and the next are for the next start
   bool accept_loss_ = false;
   SetAheadClock clock_;
-  std::unique_ptr<Controller> controller_;
+  std::unique_ptr<journal::SqliteJournal> journal_;
+  std::unique_ptr<TestController> controller_;
+  std::unique_ptr<grpc::Server> server_;
 };
 
 }  // namespace muster::controller

@@ -287,7 +287,7 @@ TEST_F(HubTest, WhatNoOrderMentionsAnyMoreIsForgottenWhenItIsStillThere) {
   ASSERT_TRUE(agent.connect(HandAgent::hello(1)));
   for (std::size_t number = 0; number <= core::kForgetListMax; ++number) {
     const std::string job = "job-" + std::to_string(number);
-    agent.heartbeat(v1::Heartbeat());  // the whole test may take longer than a node may be silent
+    agent.say(v1::Heartbeat());  // the whole test may take longer than a node may be silent
     submit(command(job, 1));
     ASSERT_TRUE(agent.order(job, v1::Order::kRun)) << job;
     ASSERT_TRUE(controller_->collected->known(JobId(job)));
@@ -312,7 +312,7 @@ TEST_F(HubTest, WhatNoOrderMentionsAnyMoreIsForgottenWhenItIsStillThere) {
     reading.set_job_id(job);
     reading.set_attempt(1);
   }
-  agent.heartbeat(heartbeat);
+  agent.say(heartbeat);
   const auto orders = agent.orders();
   ASSERT_TRUE(orders);
   std::set<std::string> forgotten;

@@ -1,0 +1,73 @@
+// The parts of a controller that tests run in their own process: shell, log store and hub, over a
+// journal of the test's. A fixture owns it and adds a server and services. It has the controller's
+// usual threads.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "controller/journal/journal.h"
+#include "controller/links/hub.h"
+
+namespace muster::controller {
+
+class NoLogs final : public Hub::PushLogsReactor {
+ public:
+  NoLogs() { Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "not in this test")); }
+  void OnDone() override { delete this; }
+};
+
+struct TestController {
+  struct Setup {
+    std::filesystem::path dir;  // `logs` is below it
+    journal::Journal& journal;
+    const Clock& clock;
+    Shell::Options shell;  // version, cluster and on_fatal are set here
+    std::function<void(const Error&)> on_behind;
+  };
+  explicit TestController(Setup setup)
+      : store(std::move(*logs::LogStore::open(setup.dir / "logs", 1 << 30))) {
+    setup.shell.version = "test";
+    setup.shell.new_cluster = ClusterId("cluster");
+    setup.shell.on_fatal = [](const Error& error) { ADD_FAILURE() << error.message; };
+    shell = std::make_unique<Shell>(setup.journal, setup.clock, std::move(setup.shell));
+    const auto started = shell->start();
+    if (!started) {
+      work.stop();
+      throw std::runtime_error(started.error().message);
+    }
+    collected = std::make_unique<LogsCollected>(*shell, *store, work);
+    hub = std::make_unique<Hub>(
+        *shell, *store, work, *collected, setup.clock,
+        Hub::Options{
+            .version = "test", .cluster_out = "/out", .on_behind = std::move(setup.on_behind)},
+        [](grpc::CallbackServerContext*) { return new NoLogs; });
+    collected->start(shell->started_ledger());
+    hub->set_start(*started);
+    shell->set_listener(hub.get());
+    shell->open();
+  }
+  ~TestController() { stop(); }
+  // The owner has shut its server down before.
+  void stop() {
+    if (std::exchange(stopped, true)) return;
+    shell->stop();
+    work.stop();
+  }
+  TestController(const TestController&) = delete;
+  TestController& operator=(const TestController&) = delete;
+
+  bool stopped = false;
+  async::Loop work{"work"};
+  std::unique_ptr<logs::LogStore> store;
+  std::unique_ptr<Shell> shell;
+  std::unique_ptr<LogsCollected> collected;
+  std::unique_ptr<Hub> hub;
+};
+
+}  // namespace muster::controller
