@@ -65,7 +65,7 @@ struct End {
 };
 
 bool asked_for(const RankExited& exit) { return exit.stop_requested; }
-bool killed_by_others(const RankExited& exit) { return !exit.killed_unasked; }
+bool not_killed_unasked(const RankExited& exit) { return !exit.killed_unasked; }
 
 // For one node: by its own clock, which orders the ends exactly.
 template <class Match>
@@ -344,7 +344,7 @@ Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& j
     if (attempt.world_size() <= 1) return of_ends(*ends);
     // The end of a killed rank is seen only when its memory is freed. Before that, a peer may have
     // failed because of it, and muster may have requested a stop.
-    if (const std::optional<FirstEnds> unasked = first_ends(attempt, is_sigkill, killed_by_others))
+    if (const std::optional<FirstEnds> unasked = first_ends(attempt, is_sigkill, not_killed_unasked))
       return of_ends(*unasked);
     return of_consequence(*ends);
   }
