@@ -3,6 +3,7 @@
 
 #include "common/base/controls.h"
 #include "common/base/utf8.h"
+#include "controller/core/core.h"
 #include "controller/core/journal_end/lost_end.h"
 #include "controller/core/recovery/checkpoints.h"
 #include "controller/core/recovery/notes.h"

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "controller/core/core.h"
 #include "controller/core/journal_end/lost_end.h"
 #include "controller/core/model/spec_view.h"
 #include "controller/core/model/text.h"

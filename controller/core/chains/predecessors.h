@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "controller/core/model/decision.h"
+#include "controller/core/model/input.h"
 #include "controller/core/model/ledger.h"
 #include "controller/core/model/presence.h"
 

@@ -10,7 +10,7 @@
 namespace muster::core {
 namespace {
 
-constexpr std::size_t kPathMax = 4096;
+constexpr std::size_t kShardPathMax = 4096;
 
 bool has_any(const std::vector<SavedBefore>& saved) {
   return !saved.empty() && !saved.front().path.empty();
@@ -19,7 +19,7 @@ bool has_any(const std::vector<SavedBefore>& saved) {
 }  // namespace
 
 bool can_be_passed_on(std::string_view path) {
-  return path.starts_with('/') && path.size() < kPathMax &&
+  return path.starts_with('/') && path.size() < kShardPathMax &&
          std::ranges::none_of(
              path, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }

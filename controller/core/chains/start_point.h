@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "common/base/error.h"
 #include "controller/core/model/ledger.h"
 
 namespace muster::core {
