@@ -6,7 +6,8 @@ namespace {
 // allowed between two lines, whatever the earlier distance was
 constexpr std::int64_t kReach = 1000;
 constexpr std::int64_t kTimes = 10;  // multiple of the earlier distance
-// highest total that is accepted in a first line
+// The highest total that is accepted in a first line, and the highest step that is accepted without
+// a total that contains it.
 constexpr std::int64_t kTotalMost = 1'000'000'000;
 
 }  // namespace
@@ -32,6 +33,7 @@ StepGuard::Verdict StepGuard::judge(const engine::StepLine& line, const engine::
     if (latest.step >= 0 && line.step > latest.step) apart_ = line.step - latest.step;
     return Verdict::Counts;
   }
+  if (line.step > kTotalMost) return Verdict::Not;
   const std::int64_t from = std::max<std::int64_t>(latest.step >= 0 ? latest.step : begin_, 0);
   if (pending_ && line.step > pending_->step &&
       line.step - pending_->step <= std::max(reach(), pending_->step - from)) {

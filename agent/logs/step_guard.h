@@ -5,6 +5,7 @@
 //   - A step beyond the total of its own line never counts.
 //   - A step far from the training's current step is kept as pending. It counts when the next line
 //     continues from it.
+//   - No two lines make a step count that no training reaches (10^9).
 #pragma once
 
 #include <algorithm>

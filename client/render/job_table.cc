@@ -17,7 +17,7 @@ namespace {
 // Six characters of an id's end: its whole random part, and the end of its time, which covers about
 // a second.
 constexpr std::size_t kIdLeast = 6;
-constexpr std::size_t kNameLeast = 12;  // minimum for a name on a narrow terminal
+constexpr std::size_t kNameLeast = 6;  // minimum for a name on a narrow terminal
 
 // Returns the time since the job's last step.
 std::string since_text(const v1::Job& job, WallTime now) {

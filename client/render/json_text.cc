@@ -102,7 +102,9 @@ struct NoneIs {
   std::string_view field;
   std::int64_t value;
 };
-constexpr auto kNone = std::to_array<NoneIs>({{"muster.v1.Event.rank", -1},
+constexpr auto kNone = std::to_array<NoneIs>({{"muster.v1.Event.attempt", 0},
+                                              {"muster.v1.Event.rank", -1},
+                                              {"muster.v1.Job.attempt", 0},
                                               {"muster.v1.Progress.step", -1},
                                               {"muster.v1.Progress.total", 0},
                                               {"muster.v1.Progress.step_seconds", 0},

@@ -113,7 +113,8 @@ class Cluster {
                              .instance = InstanceId(hello.instance()),
                              .boot_id = BootId(hello.boot_id()),
                              .inventory = hello.inventory(),
-                             .version = hello.version()};
+                             .version = hello.version(),
+                             .uptime = controller::uptime_of(hello)};
     Decision decision = decide(ledger_, presence_, input, now_, limits_);
     if (decision.refusal)
       return require(is_message(decision.refusal->message), "a refusal is a sentence",

@@ -49,6 +49,15 @@ TEST(StepGuard, BeyondTheTotalOfItsOwnLineIsNoStep) {
   EXPECT_EQ(counted({{kHuge, kHuge}, {1, 40}}), (Steps{1}));
 }
 
+// Regression: two lines that rise ("step 999999999990", then "step 999999999999") confirmed each
+// other, and the job failed as above.
+TEST(StepGuard, TwoThatNoTrainingReachesDoNotConfirmEachOther) {
+  EXPECT_EQ(counted({{kHuge - 9, 0}, {kHuge, 0}, {1, 0}, {2, 0}}), (Steps{1, 2}));
+  EXPECT_EQ(counted({{20, 0}, {kHuge - 9, 0}, {kHuge, 0}, {21, 0}}), (Steps{20, 21}));
+  EXPECT_EQ(counted({{kHuge, 0}, {kHuge + 1, 0}}, kHuge - 1), (Steps{kHuge, kHuge + 1}))
+      << "a checkpoint of such a step is another matter";
+}
+
 TEST(StepGuard, StepsThatGoOnCount) {
   EXPECT_EQ(counted({{1, 0}, {500, 0}, {1500, 0}}), (Steps{1, 500, 1500}))
       << "a line each few hundred steps";

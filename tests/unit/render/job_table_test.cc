@@ -49,7 +49,7 @@ std::vector<std::string> lines(const std::string& text) {
 
 TEST(JobTable, ALongNameGivesWayToTheFigures) {
   const std::string name(60, 'n');
-  for (const std::size_t width : {80U, 100U, 120U}) {
+  for (const std::size_t width : {40U, 80U, 100U, 120U}) {
     for (const std::string& line :
          lines(jobs_text({running(name, "01kd0000000ab"), running("b", "01kd0000000cd")}, false, {},
                          width, kNowWall))) {

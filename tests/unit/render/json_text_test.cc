@@ -71,6 +71,7 @@ TEST(JsonText, NoTextIsEmptyAndNoZeroMeansNone) {
   const std::string text = document(job, "Job", Format::Json);
   EXPECT_EQ(text.find("\"\""), std::string::npos) << text;
   nlohmann::json json = nlohmann::json::parse(text);
+  EXPECT_FALSE(json.contains("attempt")) << "a queued job had attempt 0";
   EXPECT_FALSE(json["verdict"].contains("evidence"));
   EXPECT_FALSE(json["spec"]["network"].contains("masterPort"));
   for (const char* key : {"memory", "millicpus"})
