@@ -13,7 +13,7 @@
 namespace muster::agent {
 
 // An auxiliary process's evidence is stored under this impossible rank number. Its line is the
-// name, a line feed, and the log's line. An agent before 0.4 knows only this form.
+// name, a line feed, and the log's line. An older agent knows only this form.
 inline constexpr std::uint32_t kAuxiliaryEvidence = UINT32_MAX;
 
 class RunView {

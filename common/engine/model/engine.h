@@ -249,7 +249,7 @@ inline constexpr std::string_view kLaunchFiles = "launch-files", kAuxiliaries = 
                                   kContainerLimits = "container-limits",
                                   kFetchFiles = "fetch-files";
 std::vector<std::string_view> features_needed(const v1::JobSpec& spec);
-// This feature is not required. An agent without it (before 0.4) judges an end by status 0 alone
+// This feature is not required. An older agent without it judges an end by status 0 alone
 // (Watching.success_last_step).
 inline constexpr std::string_view kLastStep = "last-step";
 

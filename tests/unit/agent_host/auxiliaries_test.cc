@@ -88,7 +88,7 @@ TEST_F(Auxiliaries, AnAgentOfTheReleaseBeforeReadsItsEvidence) {
   EXPECT_EQ(found->evidence().auxiliary(), "scheduler");
 }
 
-// Agents before 0.4 recorded it as the evidence of a rank number that cannot exist.
+// Older agents recorded it as the evidence of a rank number that cannot exist.
 TEST_F(Auxiliaries, AnOldMarkOfItsEvidenceIsRead) {
   const rundir::RunLayout layout(
       rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second));
