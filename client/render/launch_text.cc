@@ -112,6 +112,12 @@ std::string launch_text(const v1::RankLaunch& launch, const Style& style) {
                    launch.rank(), printable(launch.node()))
              : fmt::format("# rank {} on {}", launch.rank(), printable(launch.node()));
   std::string out = style.paint(Tint::Dim, where) + "\n";
+  if (!launch.training_node().empty())
+    out += style.paint(Tint::Dim,
+                       fmt::format("# rank {0} of the training is inside of the script on {1}: "
+                                   "--training-rank {0} shows it",
+                                   launch.rank(), printable(launch.training_node()))) +
+           "\n";
   out += fmt::format("cd {}\n", shell_quote(launch.cwd()));
   out += environment_text(launch.env(), style);
   return out + sources_text(launch, style) + command_text(launch) + "\n";

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,6 +27,7 @@ struct Recorded {
   std::uint32_t first_rank = 0;
   // For a rank of the training inside the script that is rank `first_rank`.
   std::optional<engine::TrainingPlace> inside;
+  std::string training_node{};  // RankLaunch.training_node
 };
 using RecordedPtr = std::shared_ptr<Recorded>;
 
@@ -45,6 +47,13 @@ RecordedPtr record(const core::JobRecord& job, const core::AttemptRecord& attemp
   recorded->request = launch_request(job, attempt, ledger, cluster_out);
   recorded->request.spec = &recorded->spec;
   return recorded;
+}
+
+std::size_t training_ranks(const core::AttemptRecord& attempt) {
+  std::size_t count = 0;
+  for (const core::NodePart& part : attempt.parts)
+    count += std::max<std::size_t>(1, part.placed.devices.size());
+  return count;
 }
 
 // Adds what the node added when it started the rank, so that the plan shows what the rank really
@@ -86,6 +95,7 @@ grpc::Status show_rank(std::uint32_t number, Recorded& recorded,
   fill_auxiliaries(*response.mutable_auxiliaries(), recorded.request, *plan, {rank.node});
   add_resolved(*response.mutable_launch(), recorded);
   if (recorded.inside) response.mutable_launch()->set_rank(number);
+  response.mutable_launch()->set_training_node(recorded.training_node);
   response.set_attempt(recorded.request.attempt);
   return grpc::Status::OK;
 }
@@ -133,25 +143,39 @@ void with_job(Edge& edge, const std::string& ref, grpc::ServerUnaryReactor* reac
 
 }  // namespace
 
+std::string ranks_there(std::size_t ranks, std::size_t inside) {
+  const auto numbers = [](std::size_t count) {
+    return count > 1 ? fmt::format("ranks 0..{}", count - 1) : std::string("rank 0");
+  };
+  if (inside == 0) return numbers(ranks);
+  return fmt::format("{}, and inside the scripts {} of the training", numbers(ranks),
+                     numbers(inside));
+}
+
 void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request,
                      v1::GetRankLaunchResponse* response, grpc::ServerUnaryReactor* reactor) {
   with_job(
       edge, request->job(), reactor,
       [&edge, request, response, reactor](const core::JobRecord& job, const core::Ledger& ledger) {
-        const std::string doing =
-            fmt::format("showing rank {} of job '{}'", request->rank(), job.id.str());
+        const bool scripts = job.spec.launch().per() == v1::LAUNCH_PER_NODE;
+        const bool training = scripts && request->training();
+        const std::string doing = fmt::format("showing rank {}{} of job '{}'", request->rank(),
+                                              training ? " of the training" : "", job.id.str());
         const core::AttemptRecord* attempt = find_attempt(job, request->attempt());
         if (attempt == nullptr)
           return reactor->Finish(
               {grpc::StatusCode::NOT_FOUND, doing + ": " + no_attempt(job, request->attempt())});
         RecordedPtr recorded = record(job, *attempt, ledger, edge.cluster_out);
         std::uint32_t rank = request->rank();
-        if (rank >= attempt->world_size()) {
-          recorded->inside = engine::training_place(recorded->request, rank);
-          if (!recorded->inside)
-            return reactor->Finish({grpc::StatusCode::NOT_FOUND,
-                                    fmt::format("{}: attempt {} has ranks 0..{}", doing,
-                                                attempt->number.value, attempt->world_size() - 1)});
+        const auto place = engine::training_place(recorded->request, rank);
+        if (training || rank >= attempt->world_size()) {
+          if (!place)
+            return reactor->Finish(
+                {grpc::StatusCode::NOT_FOUND,
+                 fmt::format("{}: attempt {} has {}", doing, attempt->number.value,
+                             ranks_there(attempt->world_size(),
+                                         scripts ? training_ranks(*attempt) : std::size_t{0}))});
+          recorded->inside = place;
           rank = attempt->parts[recorded->inside->node].placed.first_rank.value;
           if (!job.spec.launch().intercept())
             return reactor->Finish(
@@ -161,7 +185,11 @@ void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request,
                      "(launch.intercept: off), and what that gives it, muster does not see; the "
                      "script's own is that of rank {}",
                      doing, attempt->parts[recorded->inside->node].placed.node.str(), rank)});
+        } else if (place && job.spec.launch().intercept()) {
+          const core::PlacedNode& placed = attempt->parts[place->node].placed;
+          if (placed.first_rank.value != rank) recorded->training_node = placed.node.str();
         }
+        response->set_training(request->training());
         for (const core::NodePart& part : attempt->parts) {
           const std::uint32_t first = part.placed.first_rank.value;
           if (rank < first || rank - first >= part.placed.rank_count) continue;

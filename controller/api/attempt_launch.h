@@ -3,6 +3,9 @@
 // archive's thread, and plan on the work loop.
 #pragma once
 
+#include <cstddef>
+#include <string>
+
 #include "controller/api/edge.h"
 #include "muster/v1/job_service.pb.h"
 
@@ -13,5 +16,9 @@ void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request,
                      v1::GetRankLaunchResponse* response, grpc::ServerUnaryReactor* reactor);
 void get_rank_table(Edge& edge, const v1::GetRankTableRequest* request,
                     v1::GetRankTableResponse* response, grpc::ServerUnaryReactor* reactor);
+
+// The ranks that an attempt has, for the end of a sentence. `inside`: the ranks of the training
+// inside its scripts; 0: it has no scripts.
+std::string ranks_there(std::size_t ranks, std::size_t inside);
 
 }  // namespace muster::controller

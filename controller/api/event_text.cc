@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "controller/api/bounded.h"
 #include "controller/api/convert.h"
 #include "controller/core/model/text.h"
@@ -180,6 +182,29 @@ std::string went_back(const core::EventBody& body, const core::Ledger& after) {
                      *attempt->first_step);
 }
 
+// What follows the text of a script's launch, if an earlier job would have saved in the same
+// directory. The launch does not report what it loads, so the sentence says for which launches it
+// is true: worker/shim/earlier.h answers no --load that names the directory of --save. Empty: there
+// is no such job, the attempt was given a checkpoint, the spec says where to start, or it is
+// another event.
+std::string begins_without(const core::EventBody& body, const core::Ledger& after) {
+  const auto* launched = std::get_if<core::ScriptLaunched>(&body);
+  if (launched == nullptr) return {};
+  const auto job = after.jobs.find(launched->job);
+  const core::AttemptRecord* attempt =
+      job == after.jobs.end() ? nullptr : job->second.attempt(launched->attempt);
+  if (attempt == nullptr || attempt->resume || job->second.spec.has_start()) return {};
+  const auto saved = std::ranges::find_if(attempt->saved, [&](const core::SavedBefore& one) {
+    return one.as == launched->save && !one.path.empty();
+  });
+  if (saved == attempt->saved.end()) return {};
+  return fmt::format(
+      ". Job {0} would have saved there, too: a launch with this directory in both --save and "
+      "--load begins without that job's checkpoints; to go on from them write start: {{from: "
+      "'job:{0}', as: resume}}",
+      saved->job.str());
+}
+
 }  // namespace
 
 v1::Event describe(const journal::Row& row, const core::Ledger& after) {
@@ -202,6 +227,7 @@ v1::Event describe(const journal::Row& row, const core::Ledger& after) {
     event.set_node(ended->verdict.node.str());
   EventText result = std::visit(Sayer{}, body);
   if (std::string back = went_back(body, after); !back.empty()) result.text = std::move(back);
+  result.text += begins_without(body, after);
   event.set_type(result.type);
   event.set_text(std::move(result.text));
   event.set_rank(result.rank);

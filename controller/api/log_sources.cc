@@ -104,22 +104,36 @@ LogChoice::LogChoice(const v1::ReadLogsRequest& request)
   ranks = !chosen_ranks.empty() || !any_auxiliaries();
 }
 
-void find_training_ranks(LogSources& sources, v1::ReadLogsRequest& request) {
-  std::set<std::uint32_t> scripts, inside;
-  for (const auto& [attempt, parts] : sources.attempts) {
-    for (const LogSources::Part& part : parts) {
-      for (std::uint32_t i = 0; i < part.training_count; ++i)
-        inside.insert(part.training_first + i);
-      if (part.training_count == 0) continue;
-      for (std::uint32_t i = 0; i < part.count; ++i) scripts.insert(part.first.value + i);
+void find_training_ranks(LogSources& sources, std::span<const AttemptNo> chosen,
+                         v1::ReadLogsRequest& request) {
+  std::vector<const LogSources::Part*> parts;
+  for (const AttemptNo attempt : chosen) {
+    for (const LogSources::Part& part : sources.attempts.at(attempt)) {
+      if (part.training_count > 0) parts.push_back(&part);
+    }
+  }
+  const auto elsewhere = [&request](const LogSources::Part* part) {
+    return part->node.str() != request.node();
+  };
+  // A node that has no part is refused later, by its name.
+  if (!request.node().empty() && !std::ranges::all_of(parts, elsewhere))
+    std::erase_if(parts, elsewhere);
+  // `apart`: the ranks that are not inside the script of their own number.
+  std::set<std::uint32_t> scripts, inside, apart;
+  for (const LogSources::Part* part : parts) {
+    const std::uint32_t first = part->first.value;
+    for (std::uint32_t i = 0; i < part->count; ++i) scripts.insert(first + i);
+    for (std::uint32_t i = 0; i < part->training_count; ++i) {
+      const std::uint32_t rank = part->training_first + i;
+      inside.insert(rank);
+      if (rank < first || rank - first >= part->count) apart.insert(rank);
     }
   }
   google::protobuf::RepeatedField<std::uint32_t> ranks;
   for (const std::uint32_t rank : request.ranks()) {
-    if (scripts.contains(rank) || !inside.contains(rank)) {
-      ranks.Add(rank);
-      continue;
-    }
+    const bool stays = scripts.contains(rank) || !inside.contains(rank);
+    if (stays) ranks.Add(rank);
+    if (stays && !(request.training_ranks() && apart.contains(rank))) continue;
     const std::string name = fmt::format("rank-{}", rank);
     request.add_auxiliaries(name);
     sources.node_logs.insert(name);

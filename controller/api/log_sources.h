@@ -59,7 +59,12 @@ struct LogChoice {
 // numbers. The ranks whose number no script has are requested by the names of their logs
 // ("rank-5"), in addition to the ranks. Such a log may not have begun, or may belong to a rank
 // without a log.
-void find_training_ranks(LogSources& sources, v1::ReadLogsRequest& request);
+//
+// If a script has the number of a rank that is inside another script, the number means the script.
+// With request.training_ranks it means both logs. Only the `chosen` attempts count, and with
+// request.node only the script of that node and the ranks inside it.
+void find_training_ranks(LogSources& sources, std::span<const AttemptNo> chosen,
+                         v1::ReadLogsRequest& request);
 
 // What `request` (attempt, node, ranks) asks for that the `chosen` attempts do not have, and what
 // exists instead, as one sentence. Nothing: all of it exists. `chosen` is empty if the requested

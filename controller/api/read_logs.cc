@@ -126,12 +126,17 @@ bool LogStream::wanted(AttemptNo attempt) const {
   return request_.follow() ? attempt >= first_attempt_ : attempt == first_attempt_;
 }
 
-bool LogStream::refuse_missing(const LogSources& sources) {
-  std::vector<AttemptNo> chosen;
+std::vector<AttemptNo> LogStream::chosen(const LogSources& sources) const {
+  std::vector<AttemptNo> attempts;
   for (const auto& [attempt, parts] : sources.attempts) {
-    if (wanted(attempt)) chosen.push_back(attempt);
+    if (wanted(attempt)) attempts.push_back(attempt);
   }
-  if (chosen.empty()) {
+  return attempts;
+}
+
+bool LogStream::refuse_missing(const LogSources& sources) {
+  const std::vector<AttemptNo> attempts = chosen(sources);
+  if (attempts.empty()) {
     // The attempt is not placed yet, so there is nothing to read and no error. It may still come as
     // long as the job continues.
     const bool may_come = request_.follow() && !sources.final;
@@ -139,7 +144,7 @@ bool LogStream::refuse_missing(const LogSources& sources) {
   } else if (std::exchange(checked_, true)) {
     return false;  // a later attempt may be placed elsewhere
   }
-  const auto missing = missing_logs(sources, chosen, request_);
+  const auto missing = missing_logs(sources, attempts, request_);
   if (missing) finish({grpc::StatusCode::NOT_FOUND, *missing});
   return missing.has_value();
 }
@@ -186,8 +191,10 @@ void LogStream::sources(LogSources sources) {
   if (finished_) return;
   job_ = sources.job;
   if (!opened_ && !sources.attempts.empty()) first_attempt_ = sources.attempts.rbegin()->first;
-  if (!std::exchange(ranks_found_, !sources.attempts.empty())) {
-    find_training_ranks(sources, request_);
+  if (!ranks_found_) {
+    const std::vector<AttemptNo> attempts = chosen(sources);
+    ranks_found_ = !attempts.empty();
+    find_training_ranks(sources, attempts, request_);
     choice_ = LogChoice(request_);
   }
   if (refuse_missing(sources)) return;

@@ -101,6 +101,7 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>,
   bool begin_at(const logs::LogKey& log, Cursor& cursor);
   bool write_some(const logs::LogKey& log, Cursor& cursor);  // false: nothing there now
   [[nodiscard]] bool wanted(AttemptNo attempt) const;
+  [[nodiscard]] std::vector<AttemptNo> chosen(const LogSources& sources) const;
   [[nodiscard]] bool wanted(const NodeName& node) const {
     return request_.node().empty() || request_.node() == node.str();
   }
@@ -110,7 +111,7 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>,
 
   Edge& edge_;
   LogFollowers& followers_;
-  v1::ReadLogsRequest request_;  // constant once the job has an attempt
+  v1::ReadLogsRequest request_;  // constant once the job has a chosen attempt
   LogChoice choice_{request_};
   std::shared_ptr<LogStream> self_;
   std::atomic<bool> cancelled_ = false;

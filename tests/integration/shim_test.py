@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import sys
 import unittest
 
@@ -80,6 +81,12 @@ if os.environ["RANK"] == "3":
 time.sleep(600)
 """
 
+# Each rank says who it is. On two nodes with two devices each, n1's script has the number 1, and rank 1 of the training is inside n0's.
+NUMBERS = "torchrun --nproc_per_node 8 numbers.py\n"
+WHO = """import os
+print(f"this is rank {os.environ['RANK']} of the training", flush=True)
+"""
+
 # A batch size that is the script's own business, as it thinks.
 COMPUTED = TORCHRUN.replace("mkdir -p logs", "GBS=$((NNODES * 8))\nmkdir -p logs")
 
@@ -142,7 +149,7 @@ NOT_THIS = '#!/bin/sh\necho "the real $(basename $0) was called" >&2\nexit 99\n'
 
 class Shim(EngineTest):
     scripts = {"pretrain_gpt.py": "megatron-core-0.12"}
-    files = {"run.sh": TORCHRUN, "weights.sh": WEIGHTS, "first.sh": FIRST, "further.sh": FURTHER, "short.sh": SHORT, "behind_short.sh": BEHIND_SHORT, "computed.sh": COMPUTED, "last_line.sh": LAST_LINE, "fails.py": FAILS, "faulty.sh": FAULTY, "activated.sh": ACTIVATED, "background.sh": BACKGROUND, "kept.sh": KEPT, "allreduce.py": ALLREDUCE, "real.sh": REAL, "msrun.sh": MSRUN, "worker.py": WORKER,
+    files = {"run.sh": TORCHRUN, "weights.sh": WEIGHTS, "first.sh": FIRST, "further.sh": FURTHER, "short.sh": SHORT, "behind_short.sh": BEHIND_SHORT, "computed.sh": COMPUTED, "last_line.sh": LAST_LINE, "fails.py": FAILS, "numbers.sh": NUMBERS, "numbers.py": WHO, "faulty.sh": FAULTY, "activated.sh": ACTIVATED, "background.sh": BACKGROUND, "kept.sh": KEPT, "allreduce.py": ALLREDUCE, "real.sh": REAL, "msrun.sh": MSRUN, "worker.py": WORKER,
              "real/torchrun": REAL_TORCHRUN, "env/bin/torchrun": NOT_THIS}  # fmt: skip
 
     @classmethod
@@ -263,6 +270,21 @@ class Shim(EngineTest):
         self.assertEqual(sorted(record.losses())[0], STEPS + 1)
         self.assertIn(f"--load ./ckpt: job {first} would have saved there", self.logs(job))
         self.assertFalse(os.path.lexists(os.path.join(self.code, "ckpt")), "nothing is put into the user's tree")
+        # Regression: checkpoints of the user's own in ./ckpt were ignored, and the other job's were loaded.
+        own = min(json.loads(self.cluster.muster("ckpt", "ls", first, "-o", "json"))["items"], key=lambda item: item["step"])
+        self.assertLess(own["step"], STEPS)
+        shutil.copytree(own["path"], os.path.join(self.code, "ckpt", os.path.basename(own["path"])))
+        with open(os.path.join(self.code, "ckpt/latest_checkpointed_iteration.txt"), "w", encoding="ascii") as file:
+            file.write(str(own["step"]))
+        theirs, record = self.script("theirs", "further.sh")
+        self.cluster.wait(theirs)
+        loaded = record.events("loaded", 1)
+        self.assertEqual({event["step"] for event in loaded.values()}, {own["step"]}, self.cluster.story(theirs))
+        self.assertEqual({event["source"] for event in loaded.values()}, {"./ckpt"})
+        self.assertIn("itself are loaded, as its latest_checkpointed_iteration.txt says; to go on from that job's checkpoints", self.logs(theirs))
+        # Both save in `further`: the event names the job without whose checkpoints a launch would begin that loads there as well.
+        launched = next(event["text"] for event in self.cluster.events(theirs) if event["type"] == "script-launched")
+        self.assertIn(f". Job {job} would have saved there, too: ", launched)
 
     def test_an_earlier_job_that_saved_nothing(self):
         """The launch stopped with a sentence in its log alone: the verdict was "ended with status 1"."""
@@ -284,6 +306,36 @@ class Shim(EngineTest):
         self.assertNotIn("chmod", why)
         exits = [exit for exit in self.cluster.show(job)["attempts"][0]["exits"] if exit.get("trainingRank") == 3]
         self.assertEqual([exit["rank"] for exit in exits], [1])
+
+    def test_a_number_of_a_script_and_of_a_rank(self):
+        """`logs --rank 1` printed n1's script alone, and `env --rank 1` showed it: rank 1 of the training, which `why` names, is inside n0's."""
+        job, _ = self.script("numbers", "numbers.sh", engine="torch")
+        self.cluster.wait(job)
+        first, second = self.cluster.nodes
+        ranks = [f"this is rank {rank} of the training" for rank in range(4)]
+        lines = self.cluster.muster("logs", job, "--rank", "1").splitlines()
+        said = [line for line in lines if "this is rank" in line]
+        self.assertEqual(sorted(said), sorted([f"[{first} rank-1] {ranks[1]}", f"[rank 1] {ranks[2]}", f"[rank 1] {ranks[3]}"]), lines)
+        self.assertEqual(self.cluster.muster("logs", job, "--rank", "1", "--grep", "rank [01] of"), f"[{first} rank-1] {ranks[1]}\n")
+        raw = self.cluster.muster("logs", job, "--rank", "1", "--raw")
+        self.assertEqual([ranks[i] in raw for i in range(4)], [False, False, True, True], raw)
+        for node, expected in ((first, [False, True, False, False]), (second, [False, False, True, True])):
+            shown = self.cluster.muster("logs", job, "--rank", "1", "--node", node)
+            self.assertEqual([ranks[i] in shown for i in range(4)], expected, shown)
+        shown = self.cluster.muster("env", job, "--rank", "1")
+        self.assertIn(f"# rank 1 on {second}\n# rank 1 of the training is inside of the script on {first}: --training-rank 1 shows it\n", shown)
+        self.assertEqual(json.loads(self.cluster.muster("env", job, "--rank", "1", "-o", "json"))["trainingNode"], first)
+        given = self.cluster.muster("env", job, "--training-rank", "1")
+        for line in (f"# rank 1 of the training, inside of the script on {first};", "RANK=1", "LOCAL_RANK=1", "WORLD_SIZE=4", "launcher in the script"):
+            self.assertIn(line, given)
+        self.assertNotIn("--training-rank", given)
+        self.assertNotIn("--training-rank", self.cluster.muster("env", job, "--rank", "0"))
+        for flag in ("--rank", "--training-rank"):
+            missing = self.cluster.run("env", job, flag, "5")
+            self.assertEqual(missing.returncode, 10, missing.stderr)
+            self.assertIn("attempt 1 has ranks 0..1, and inside the scripts ranks 0..3 of the training", missing.stderr)
+        self.assertEqual(self.cluster.run("env", job, "--rank", "1", "--training-rank", "1").returncode, 64)
+        self.assertIn("--rank is required, or --training-rank", self.cluster.run("env", job).stderr)
 
     def test_run_warns_of_what_plan_warns_of(self):
         """`muster plan` told of computed values and `muster run` did not; a value that launch.vars replaces was told all the same."""

@@ -17,6 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTracker = "latest_checkpointed_iteration.txt";
+constexpr std::string_view kIteration = "iter_", kRelease = "release";
+constexpr std::size_t kStepDigitsLeast = 7;
 
 std::string_view take_until(std::string_view& text, char end) {
   const std::size_t at = std::min(text.find(end), text.size());
@@ -30,6 +32,51 @@ std::string steps_text(const std::vector<Earlier::Checkpoint>& checkpoints) {
   for (const Earlier::Checkpoint& one : checkpoints)
     text += (text.empty() ? "" : ", ") + std::to_string(one.step);
   return text;
+}
+
+// Whether Megatron gives this name to the directory of a checkpoint: iter_%07d, or release for
+// converted weights. common/engine/megatron/layout_megatron.cc has the whole layout.
+bool is_checkpoint_name(std::string_view name) {
+  if (name == kRelease) return true;
+  if (!name.starts_with(kIteration)) return false;
+  name.remove_prefix(kIteration.size());
+  return name.size() >= kStepDigitsLeast &&
+         name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+std::string unreadable(const std::string& dir, int error_number) {
+  return "'" + dir + "' cannot be read on this node (" +
+         std::generic_category().message(error_number) + ")";
+}
+
+// Returns why --load stays as the script has it. Empty: the directory does not exist, or it has no
+// checkpoint. Another job's weights never replace files of the user. What is no directory, or
+// cannot be read, is left to the training program.
+std::string reason_to_stay(const std::string& dir) {
+  struct stat info{};
+  if (::stat(dir.c_str(), &info) != 0) {
+    const int error_number = errno;
+    if (error_number == ENOENT || error_number == ENOTDIR) return {};
+    return unreadable(dir, error_number);
+  }
+  if (!S_ISDIR(info.st_mode)) return "'" + dir + "' is no directory";
+  const std::string own = "the files in '" + dir + "' itself are loaded";
+  const std::string tracker = dir + "/" + kTracker;
+  if (::stat(tracker.c_str(), &info) != 0) {
+    if (errno != ENOENT) return unreadable(dir, errno);
+  } else if (S_ISREG(info.st_mode)) {
+    return own + ", as its " + kTracker + " says";
+  }
+  std::string last;
+  std::error_code error;
+  for (fs::directory_iterator at(dir, error), end; !error && at != end; at.increment(error)) {
+    std::error_code ignored;
+    const std::string name = at->path().filename().string();
+    if (is_checkpoint_name(name) && at->is_directory(ignored)) last = std::max(last, name);
+  }
+  if (error) return unreadable(dir, error.value());
+  if (last.empty()) return {};
+  return own + " ('" + last + "'), where the program finds them without a " + kTracker;
 }
 
 // Other nodes of a shared file system create the same links at the same time.
@@ -92,6 +139,13 @@ Result<LoadAnswer> answer_load(const ScriptOptions& given, std::string_view line
   if (earlier.job.empty()) return LoadAnswer();
   const std::string doing = "--load " + given.load + ": job " + earlier.job +
                             " would have saved there, and saved in a directory of its own";
+  const std::string how = "write start: {from: 'job:" + earlier.job + "', as: resume}";
+  if (const std::string reason = reason_to_stay(dir); !reason.empty())
+    return LoadAnswer{
+        .dir = {},
+        .notice = doing + "; --load stays as it is: " + reason +
+                  (earlier.checkpoints.empty() ? "; that job has no whole checkpoint"
+                                               : "; to go on from that job's checkpoints " + how)};
   const bool own = !given.save.empty() && absolute_path(given.save) == dir;
   if (own && earlier.checkpoints.empty()) return LoadAnswer();
   if (own)
@@ -99,8 +153,8 @@ Result<LoadAnswer> answer_load(const ScriptOptions& given, std::string_view line
                       .notice = doing +
                                 ". This launch saves there as well, and would go on from what it "
                                 "has saved itself: it begins without that job's; to go on from "
-                                "them write start: {from: 'job:" +
-                                earlier.job + "', as: resume}"};
+                                "them " +
+                                how};
   if (earlier.checkpoints.empty())
     return fail(ErrorCode::NotFound, doing +
                                          "; it has no whole checkpoint to begin with: take --load "

@@ -5,6 +5,9 @@
 // "--load ./ckpt". The directory is empty, and a training program would start with random weights
 // without a message. MUSTER_SHIM_SAVED names what such jobs have saved. The launch gets it as a new
 // directory of links. Nothing is put into the user's own tree.
+//
+// If the directory has a checkpoint or a tracker itself, the user has put it there, and --load
+// stays as it is.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +39,16 @@ struct LoadAnswer {
   std::string dir;     // replaces the script's directory; empty: no change
   std::string notice;  // the notice to print
 };
-// Errors: there is no checkpoint to start with, or it is not on this node. A script that uses one
-// directory for --save and --load resumes from its own checkpoints. Jobs that share a code
-// directory share a ./ckpt, and none of them loads another's weights. The notice then reports that
-// another job has saved there.
+// Errors: there is no checkpoint to start with, or it is not on this node.
+//
+// The directory is read first, on each node. If it has a tracker or a checkpoint of Megatron's
+// layout, the answer changes nothing, and the notice reports that these files are loaded. If it is
+// no directory or cannot be read, the answer changes nothing either, and the notice reports that.
+// If it does not exist, or has nothing of that layout, the earlier job counts.
+//
+// A script that uses one directory for --save and --load resumes from its own checkpoints. Jobs
+// that share a code directory share a ./ckpt, and none of them loads another's weights. The notice
+// then reports that another job has saved there.
 Result<LoadAnswer> answer_load(const ScriptOptions& given, std::string_view lines,
                                const std::string& links_dir);
 

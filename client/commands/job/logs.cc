@@ -138,6 +138,7 @@ Result<v1::ReadLogsRequest> request_of(const LogsOptions& options) {
   const auto ranks = parse_ranks(options.ranks);
   if (!ranks) return fail(ranks.error());
   for (const auto rank : *ranks) request.add_ranks(rank);
+  request.set_training_ranks(!options.raw);  // raw: bytes of two logs would run into each other
   const bool all_ranks = ranks->empty() && !options.ranks.empty();
   if (all_ranks && !options.auxiliaries.empty())
     return fail(
@@ -219,21 +220,56 @@ std::string why_none(const Session& session, Interrupt& interrupt, const LogsOpt
   return ended.empty() ? " yet" : ended;
 }
 
+// With launch.per: node: the node whose script has this number. Null: no script has it.
+const v1::NodePlacement* node_of_script(const v1::Attempt& attempt, std::uint32_t number) {
+  for (const v1::NodePlacement& node : attempt.nodes()) {
+    if (number >= node.first_rank() && number - node.first_rank() < node.rank_count()) return &node;
+  }
+  return nullptr;
+}
+
+// The node whose script contains the rank of the training with this number. Null: there is none.
+const v1::NodePlacement* node_of_training_rank(const v1::Attempt& attempt, std::uint32_t number) {
+  for (const v1::NodePlacement& node : attempt.nodes()) {
+    const auto inside = static_cast<std::uint32_t>(std::max(1, node.devices_size()));
+    if (number < inside) return &node;
+    number -= inside;
+  }
+  return nullptr;
+}
+
+// A script may have the number of a rank that is inside another script. Then both logs come. True
+// for a job without an attempt if it may become so.
+bool may_have_two_logs(const v1::Job& job, std::uint32_t number) {
+  if (job.spec().launch().per() != v1::LAUNCH_PER_NODE) return false;
+  if (job.attempts().empty()) return number > 0;
+  return std::ranges::any_of(job.attempts(), [number](const v1::Attempt& attempt) {
+    const v1::NodePlacement* script = node_of_script(attempt, number);
+    const v1::NodePlacement* training = node_of_training_rank(attempt, number);
+    return script != nullptr && training != nullptr && script != training;
+  });
+}
+
 // With launch.per: node, one number may mean a script and also a rank inside a script.
 void tell_scripts(const v1::Job& job, const v1::ReadLogsRequest& request) {
   if (job.spec().launch().per() != v1::LAUNCH_PER_NODE || job.attempts().empty() ||
       !render::is_terminal(2))
     return;
-  const auto& nodes = job.attempts(job.attempts_size() - 1).nodes();
-  int inside = 0;
-  for (const v1::NodePlacement& node : nodes) inside += std::max(1, node.devices_size());
-  if (inside <= nodes.size()) return;
+  const v1::Attempt& attempt = job.attempts(job.attempts_size() - 1);
   for (const std::uint32_t rank : request.ranks()) {
-    if (rank >= static_cast<std::uint32_t>(nodes.size())) continue;
-    fmt::print(stderr,
-               "rank {0} is the script of node '{1}', with all of its ranks; rank {0} of the "
-               "training alone: --auxiliary rank-{0}\n",
-               rank, render::printable(nodes[static_cast<int>(rank)].node()));
+    const v1::NodePlacement* script = node_of_script(attempt, rank);
+    const v1::NodePlacement* training = node_of_training_rank(attempt, rank);
+    if (script == nullptr || training == nullptr) continue;
+    if (script != training && request.node().empty())
+      fmt::print(stderr,
+                 "rank {0} is the script of node '{1}', as [rank {0}], and rank {0} of the "
+                 "training, in the script of node '{2}', as [{2} rank-{0}]\n",
+                 rank, render::printable(script->node()), render::printable(training->node()));
+    if (script == training && script->devices_size() > 1)
+      fmt::print(stderr,
+                 "rank {0} is the script of node '{1}', with all of its ranks; rank {0} of the "
+                 "training alone: --auxiliary rank-{0}\n",
+                 rank, render::printable(script->node()));
   }
 }
 
@@ -256,8 +292,10 @@ Result<int> logs(const Context& context, const LogsOptions& options) {
                      render::printable(job->job().spec().stage().name()),
                      render::printable(job->job().id()));
         if (!options.raw) tell_scripts(job->job(), *request);
-        Printer printer(context, options.raw, std::move(*grep),
-                        request->ranks_size() != 1 || !options.auxiliaries.empty());
+        const bool several =
+            request->ranks_size() != 1 || !options.auxiliaries.empty() ||
+            (options.node.empty() && may_have_two_logs(job->job(), request->ranks(0)));
+        Printer printer(context, options.raw, std::move(*grep), several);
         const auto status = read_logs(
             session, interrupt.calls(), *request, options.follow ? OnLoss::Notify : OnLoss::End,
             [&](const v1::ReadLogsResponse& chunk) { printer.add(chunk); });
@@ -313,6 +351,8 @@ void add_logs(CLI::App& app, Context& context, int& exit) {
       "A pipe gets the bytes as they are.\n"
       "Where an attempt failed in its setup, what that said on the node comes with the ranks' "
       "lines, as [n07 setup].\n"
+      "With launch.per: node, --rank 1 is the script of node 1, and also rank 1 of the training if "
+      "that is inside another script: as [n07 rank-1].\n"
       "--since goes by when lines reached the controller, which notes the time every ten seconds: "
       "a few lines from before may come along\n"
       "A line longer than 1 MiB is printed as several of 1 MiB, and --grep looks at each; --raw "

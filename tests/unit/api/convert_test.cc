@@ -224,6 +224,39 @@ TEST_F(ConvertTest, NotesAreEventsAndAPartOfTheirAttempt) {
   EXPECT_EQ(full.attempts(0).unknown_file(), "");
 }
 
+// Regression: a script with one directory for --save and --load was run again, and began with
+// random weights. The only sign was a line in the script's log.
+TEST_F(ConvertTest, AScriptsLaunchNamesTheEarlierJobThatItBeginsWithout) {
+  core::JobRecord& job = ledger_.jobs.at(job_);
+  core::AttemptRecord& last = job.attempts.back();
+  last.saved = {
+      {.as = "/data/none", .job = JobId("0000000000003"), .path = "", .step = 0},
+      {.as = "/data/ckpt", .job = JobId("0000000000002"), .path = "/out/2/iter_20", .step = 20}};
+  const auto launched = [&](const char* save) {
+    row(core::ScriptLaunched{.job = job_,
+                             .attempt = AttemptNo(2),
+                             .node = node_,
+                             .first_rank = 0,
+                             .ranks = 1,
+                             .save = save});
+    EXPECT_EQ(events_.back().type(), "script-launched");
+    return events_.back().text();
+  };
+  const std::string plain =
+      "the script would save in '/data/ckpt'; muster has it save in a directory of attempt 2's own";
+  EXPECT_EQ(launched("/data/ckpt"), plain) << "it was given a checkpoint of its own job";
+  last.resume.reset();
+  EXPECT_EQ(launched("/data/ckpt"),
+            plain +
+                ". Job 0000000000002 would have saved there, too: a launch with this directory in "
+                "both --save and --load begins without that job's checkpoints; to go on from them "
+                "write start: {from: 'job:0000000000002', as: resume}");
+  for (const char* other : {"/data/none", "/data/other"})
+    EXPECT_EQ(launched(other).find("would have saved there"), std::string::npos) << other;
+  job.spec.mutable_start()->set_from("job:0000000000004");
+  EXPECT_EQ(launched("/data/ckpt"), plain) << "the spec says where to start";
+}
+
 TEST_F(ConvertTest, EventsSayTheirSentenceAndThePhaseAfterThem) {
   EXPECT_EQ(events_[0].type(), "job-submitted");
   EXPECT_EQ(events_[0].phase(), v1::JOB_PHASE_QUEUED);

@@ -113,7 +113,7 @@ TEST(LogChoice, ARankInsideOfAScriptIsTheLogOfThatName) {
                                      .training_count = 8}};
   v1::ReadLogsRequest request;
   for (const std::uint32_t rank : {1U, 5U, 15U, 16U}) request.add_ranks(rank);
-  find_training_ranks(sources, request);
+  find_training_ranks(sources, std::vector{AttemptNo(1)}, request);
   EXPECT_EQ(std::vector<std::uint32_t>(request.ranks().begin(), request.ranks().end()),
             (std::vector<std::uint32_t>{1, 16}))
       << "1 is the script of node b";
@@ -127,13 +127,58 @@ TEST(LogChoice, ARankInsideOfAScriptIsTheLogOfThatName) {
             "the training");
   v1::ReadLogsRequest one;
   one.add_ranks(5);
-  find_training_ranks(sources, one);
+  find_training_ranks(sources, std::vector{AttemptNo(1)}, one);
   EXPECT_FALSE(LogChoice(one).ranks) << "not the scripts' besides";
   v1::ReadLogsRequest plain;
   plain.add_ranks(9);
   LogSources ranks = two_attempts();
-  find_training_ranks(ranks, plain);
+  find_training_ranks(ranks, std::vector{AttemptNo(1), AttemptNo(2)}, plain);
   EXPECT_EQ(plain.ranks(0), 9U);
+}
+
+// Regression: on two nodes with two ranks each, `muster logs JOB --rank 1` printed only the script
+// of node b. Rank 1 of the training, which `muster why` named, is inside the script of node a.
+TEST(LogChoice, ANumberOfAScriptAndOfARankInsideAnotherScript) {
+  LogSources sources{.job = JobId("01h"), .name = "two"};
+  sources.attempts[AttemptNo(1)] = {{.node = NodeName("a"),
+                                     .first = RankNo(0),
+                                     .count = 1,
+                                     .training_first = 0,
+                                     .training_count = 2},
+                                    {.node = NodeName("b"),
+                                     .first = RankNo(1),
+                                     .count = 1,
+                                     .training_first = 2,
+                                     .training_count = 2}};
+  // The second attempt has one node.
+  sources.attempts[AttemptNo(2)] = {sources.attempts[AttemptNo(1)].front()};
+  const std::vector<AttemptNo> first{AttemptNo(1)}, second{AttemptNo(2)},
+      both{AttemptNo(1), AttemptNo(2)};
+  // "1 rank-1": the numbers and the names that are requested after that.
+  const auto found = [&](const std::vector<AttemptNo>& chosen, std::uint32_t rank,
+                         const std::string& node = "", bool training_ranks = true) {
+    v1::ReadLogsRequest request;
+    request.add_ranks(rank);
+    request.set_node(node);
+    request.set_training_ranks(training_ranks);
+    find_training_ranks(sources, chosen, request);
+    EXPECT_EQ(missing_auxiliaries(sources, {}, LogChoice(request)), std::nullopt);
+    std::string text;
+    for (const std::uint32_t number : request.ranks()) text += std::to_string(number) + " ";
+    for (const std::string& name : request.auxiliaries()) text += name + " ";
+    return text;
+  };
+  EXPECT_EQ(found(first, 1), "1 rank-1 ");
+  EXPECT_EQ(found(first, 0), "0 ") << "rank 0 of the training is inside script 0";
+  EXPECT_EQ(found(first, 2), "rank-2 ");
+  EXPECT_EQ(found(first, 4), "4 ") << "there is none";
+  EXPECT_EQ(found(first, 1, "", false), "1 ") << "as in a request of an earlier release";
+  EXPECT_EQ(found(second, 1), "rank-1 ") << "the attempt has one script";
+  EXPECT_EQ(found(both, 1), "1 rank-1 ");
+  EXPECT_EQ(found(first, 1, "a"), "rank-1 ") << "it was refused: 'no rank 1 on node a'";
+  EXPECT_EQ(found(first, 1, "b"), "1 ");
+  EXPECT_EQ(found(first, 2, "a"), "2 ") << "refused later, with what node a has";
+  EXPECT_EQ(found(first, 2, "x"), "rank-2 ") << "only the node is refused later";
 }
 
 TEST(MissingLogs, ARankOfAnotherNode) {

@@ -140,6 +140,59 @@ TEST_F(RankLaunch, OtherEnginesAndSingleRanksHaveNone) {
               HasSubstr("ranks of engine command find each other without one"));
 }
 
+// Regression: on two nodes with two devices each, `muster env JOB --rank 1` showed the script of the
+// second node. Nothing showed rank 1 of the training, which is inside the script of the first node.
+TEST_F(RankLaunch, ANumberOfAScriptAndOfARankInsideAnotherScript) {
+  HandAgent one(channel_), other(channel_);
+  const auto come = [](HandAgent& agent, const std::string& node, const std::string& instance) {
+    v1::Hello made = HandAgent::hello(node, instance);
+    made.mutable_inventory()->add_features("node-script");
+    agent.say(made);
+    v1::ConnectResponse welcome;
+    ASSERT_TRUE(agent.until([](const v1::ConnectResponse& answer) { return answer.has_welcome(); },
+                            welcome));
+  };
+  come(one, "n1", "i1");
+  come(other, "n2", "i2");
+  v1::JobSpec script = spec("two");
+  script.mutable_launch()->set_per(v1::LAUNCH_PER_NODE);
+  script.mutable_resources()->set_nodes(2);
+  script.mutable_resources()->set_devices(2);
+  placed(one, script);
+  const v1::Job shown = job("two");
+  ASSERT_EQ(shown.attempts_size(), 1);
+  ASSERT_EQ(shown.attempts(0).nodes_size(), 2);
+  const std::string first = shown.attempts(0).nodes(0).node(),
+                    second = shown.attempts(0).nodes(1).node();
+  v1::GetRankLaunchResponse launch;
+  const auto ask = [&](std::uint32_t rank, bool training) {
+    v1::GetRankLaunchRequest request;
+    request.set_job("two");
+    request.set_rank(rank);
+    request.set_training(training);
+    launch.Clear();
+    return stub_->GetRankLaunch(context().get(), request, &launch);
+  };
+  ASSERT_TRUE(ask(1, false).ok());
+  EXPECT_EQ(launch.launch().node(), second);
+  EXPECT_EQ(launch.launch().training_node(), first);
+  EXPECT_FALSE(launch.training());
+  ASSERT_TRUE(ask(1, true).ok());
+  EXPECT_EQ(launch.launch().node(), first);
+  EXPECT_EQ(launch.launch().rank(), 1U);
+  EXPECT_EQ(launch.launch().training_node(), "");
+  EXPECT_TRUE(launch.training());
+  ASSERT_TRUE(ask(0, false).ok());
+  EXPECT_EQ(launch.launch().node(), first);
+  EXPECT_EQ(launch.launch().training_node(), "") << "it is inside the script of its own number";
+  const grpc::Status none = ask(5, false);
+  EXPECT_EQ(none.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(none.error_message(),
+              HasSubstr("': attempt 1 has ranks 0..1, and inside the scripts ranks 0..3 of the "
+                        "training"));
+  EXPECT_THAT(ask(4, true).error_message(), HasSubstr("showing rank 4 of the training of job '"));
+}
+
 TEST_F(RankLaunch, APlanShowsFilesOnceAndTheirContent) {
   v1::PlanJobRequest request;
   *request.mutable_spec() = mindformers("one", 8);

@@ -56,6 +56,21 @@ TEST(LaunchText, SaysWhereEveryWordComesFrom) {
             "/usr/bin/python3 -u a.py --lr '1 e' --save\n");
 }
 
+// Regression: of a script whose number a rank inside another script has, too, only the script was
+// named, as "rank 3 on n1".
+TEST(LaunchText, AScriptNamesTheRankOfItsNumber) {
+  v1::GetRankLaunchResponse shown = answer();
+  shown.mutable_launch()->set_training_node("n\x1b[0");
+  EXPECT_TRUE(launch_text(shown.launch(), Style())
+                  .starts_with("# rank 3 on n1\n"
+                               "# rank 3 of the training is inside of the script on n?[0: "
+                               "--training-rank 3 shows it\n"
+                               "cd /w\n"));
+  const auto document = nlohmann::json::parse(launch_document(shown, Format::Json));
+  EXPECT_EQ(document["rank"], 3);
+  EXPECT_EQ(document["trainingNode"], "n\x1b[0");
+}
+
 TEST(LaunchText, WhatTheNodeAloneKnowsIsMarkedSo) {
   v1::RankLaunch launch = answer().launch();
   launch.mutable_env(0)->set_value("(run directory)/plog/rank-3");

@@ -16,6 +16,7 @@ namespace muster::shim {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -44,6 +45,29 @@ class EarlierJobs : public testing::Test {
   [[nodiscard]] Result<LoadAnswer> answer(const ScriptOptions& given,
                                           const std::string& lines) const {
     return answer_load(given, lines, (dir_ / "links").string());
+  }
+  // In every branch: the earlier job has checkpoints or none, and the script saves nothing, saves
+  // elsewhere, or saves where it loads.
+  void expect_load_stays(const std::string& reason) const {
+    for (const char* save : {"", "./other", "ckpt"}) {
+      const ScriptOptions given{.save = save, .weights_alone = false, .load = "./ckpt"};
+      const auto found = answer(given, lines()), none = answer(given, line("0", ""));
+      ASSERT_TRUE(found) << "--save " << save << ": " << found.error().message;
+      EXPECT_THAT(found->dir, IsEmpty()) << "--save " << save;
+      EXPECT_THAT(found->notice,
+                  AllOf(HasSubstr("--load ./ckpt: job j1 would have saved there, and saved in a "
+                                  "directory of its own; --load stays as it is: "),
+                        HasSubstr(reason),
+                        HasSubstr("; to go on from that job's checkpoints write start: {from: "
+                                  "'job:j1', as: resume}")))
+          << "--save " << save;
+      ASSERT_TRUE(none) << "--save " << save << ": " << none.error().message;
+      EXPECT_THAT(none->dir, IsEmpty()) << "--save " << save;
+      EXPECT_THAT(none->notice, AllOf(HasSubstr("--load stays as it is: "), HasSubstr(reason),
+                                      HasSubstr("; that job has no whole checkpoint")))
+          << "--save " << save;
+    }
+    EXPECT_FALSE(fs::exists(dir_ / "links"));
   }
   fs::path dir_, before_;
 };
@@ -93,6 +117,78 @@ TEST_F(EarlierJobs, WithoutACheckpointTheLaunchStops) {
       answer({.save = "ckpt", .weights_alone = false, .load = "./ckpt"}, line("0", ""));
   ASSERT_TRUE(begins) << "a script that saves where it loads begins anew where nothing is";
   EXPECT_THAT(begins->dir, IsEmpty());
+}
+
+// Regression: nobody checked what --load itself names. The user's own checkpoints in ./ckpt were
+// ignored, and another job's weights were loaded. If that job had failed before its first
+// checkpoint, the launch was refused.
+TEST_F(EarlierJobs, ATrackerInTheDirectoryItselfIsNotReplaced) {
+  fs::create_directories(dir_ / "code/ckpt");
+  std::ofstream(dir_ / "code/ckpt/latest_checkpointed_iteration.txt") << "500";
+  expect_load_stays("the files in '" + (dir_ / "code/ckpt").string() +
+                    "' itself are loaded, as its latest_checkpointed_iteration.txt says");
+}
+
+TEST_F(EarlierJobs, ACheckpointInTheDirectoryItselfIsNotReplaced) {
+  for (const char* name : {"iter_0000500", "iter_12345678", "release"}) {
+    fs::create_directories(dir_ / "code/ckpt" / name);
+    expect_load_stays("the files in '" + (dir_ / "code/ckpt").string() + "' itself are loaded ('" +
+                      name +
+                      "'), where the program finds them without a "
+                      "latest_checkpointed_iteration.txt");
+    fs::remove_all(dir_ / "code/ckpt");
+  }
+}
+
+TEST_F(EarlierJobs, TheDirectoryMayBeALink) {
+  fs::create_directories(dir_ / "disk");
+  fs::create_directory_symlink(dir_ / "disk", dir_ / "code/ckpt");
+  const std::string saved =
+      (dir_ / "disk").string() + "\tj1\t10\t" + (dir_ / "saved/iter_0000010").string() + "\n";
+  const ScriptOptions given{.save = "", .weights_alone = false, .load = "./ckpt"};
+  const auto empty = answer(given, saved);
+  ASSERT_TRUE(empty) << empty.error().message;
+  EXPECT_EQ(empty->dir, (dir_ / "links/j1").string());
+  // A checkpoint may be a link, too.
+  fs::create_directory_symlink(dir_ / "saved/iter_0000020", dir_ / "disk/iter_0000020");
+  const auto found = answer(given, saved);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_THAT(found->dir, IsEmpty());
+  EXPECT_THAT(found->notice, HasSubstr("('iter_0000020')"));
+}
+
+TEST_F(EarlierJobs, ADirectoryWithoutACheckpointIsAnsweredAsBefore) {
+  // Megatron writes none of these names as the directory of a checkpoint.
+  for (const char* name : {"tensorboard", "iter_500", "iter_", "iter_0000500x"})
+    fs::create_directories(dir_ / "code/ckpt" / name);
+  std::ofstream(dir_ / "code/ckpt/iter_0000500") << "a file";
+  const ScriptOptions given{.save = "./other", .weights_alone = false, .load = "./ckpt"};
+  const auto found = answer(given, lines());
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->dir, (dir_ / "links/j1").string());
+  const auto none = answer(given, line("0", ""));
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, HasSubstr("it has no whole checkpoint to begin with"));
+}
+
+TEST_F(EarlierJobs, AnEmptyDirectoryIsAnsweredAsBefore) {
+  fs::create_directories(dir_ / "code/ckpt");
+  const ScriptOptions given{.save = "./other", .weights_alone = false, .load = "./ckpt"};
+  const auto found = answer(given, lines());
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->dir, (dir_ / "links/j1").string());
+  EXPECT_FALSE(answer(given, line("0", "")));
+}
+
+TEST_F(EarlierJobs, WhatIsNoDirectoryIsLeftToTheProgram) {
+  std::ofstream(dir_ / "code/ckpt") << "weights";
+  expect_load_stays("'" + (dir_ / "code/ckpt").string() + "' is no directory");
+}
+
+// A link to itself: nobody can read it, root included.
+TEST_F(EarlierJobs, WhatCannotBeReadIsLeftToTheProgram) {
+  fs::create_symlink("ckpt", dir_ / "code/ckpt");
+  expect_load_stays("'" + (dir_ / "code/ckpt").string() + "' cannot be read on this node (");
 }
 
 TEST_F(EarlierJobs, WhatIsNotOnThisNodeIsReported) {
