@@ -58,8 +58,8 @@ Agent::Agent(async::Loop& loop, StateDir state, AgentOptions options)
       evidence_timer_(loop, "evidence bound"),
       retry_timer_(loop, "retry actions"),
       identity_timer_(loop, "store identity"),
-      first_probe_timer_(loop, "first look at devices"),
-      network_timer_(loop, "look at network") {}
+      first_probe_timer_(loop, "first probe of devices"),
+      network_timer_(loop, "read network") {}
 
 Agent::~Agent() { disk_.stop(); }
 
@@ -122,9 +122,9 @@ Result<void> Agent::open() {
   if (!watch) return fail(std::move(watch).error());
   watch_ = std::move(*watch);
   for (const auto& [run, seen] : host_->seen()) {
-    log::info(
-        seen.worker == WorkerState::Alive ? "adopted a run" : "found a run of an earlier life",
-        {{"job", run.first.str()}, {"attempt", run.second.value}});
+    log::info(seen.worker == WorkerState::Alive ? "adopted a run"
+                                                : "found a run of an earlier incarnation",
+              {{"job", run.first.str()}, {"attempt", run.second.value}});
     dirty_.insert(run);
   }
   turn();

@@ -33,9 +33,8 @@ Result<void> Agent::start_devices() {
     return {};
   }
   first_probe_timer_.arm(hello_bound(), [this] {
-    on_probed(
-        {.findings = {
-             "the tools have not answered yet: the devices are told as soon as they are known"}});
+    on_probed({.findings = {"the tools have not answered yet: the devices are announced as soon as "
+                            "they are known"}});
     probes_ = 0;  // that was no probe
   });
   return {};
@@ -47,15 +46,15 @@ bool Agent::restore_devices() {
   auto kept = probe::load_kept(options_.host.layout.devices(), options_.host.self.instance,
                                options_.host.self.boot_id);
   if (!kept) {
-    log::warn(kept.error().message + "; ignored: the first Hello waits for a look at the devices");
+    log::warn(kept.error().message + "; ignored: the first Hello waits for a probe of the devices");
     return false;
   }
   if (!*kept) return false;
   devices_.restore((*kept)->inventory, (*kept)->this_boot);
   device_ids_->set(devices_.ids(), devices_.numa_nodes());
   log::info(
-      "devices, as they were told last: until the tools have answered nothing new is placed on "
-      "them",
+      "devices, as they were announced last: until the tools have answered nothing new is placed "
+      "on them",
       {{"count", devices_.ids().size()},
        {"reported", (*kept)->this_boot ? "on this boot" : "on another boot"}});
   return true;
@@ -92,7 +91,7 @@ void Agent::on_probed(probe::Probed probed) {
   const bool soon = announced_at_ && options_.clock->now().boot - *announced_at_ <
                                          kProbesApart * options_.probe_interval;
   if (others && (restored || !soon || !link_->up() || devices_.ids().empty())) {
-    log::info("the devices are others than before; they are told with a new Hello");
+    log::info("the devices have changed; they are announced with a new Hello");
     announce_devices();
     link_->say_hello_again();
   }
@@ -119,15 +118,15 @@ void Agent::keep_devices() {
 }
 
 void Agent::store_devices() {
-  disk_.post("keep devices",
-             [file = options_.host.layout.devices(), bytes = kept_, failed = keeping_failed_] {
-               auto stored = probe::store_kept(file, bytes);
-               *failed = !stored;
-               if (!stored)
-                 log::warn(stored.error().message +
-                           "; trying again with the next look at them, else the agent's next start "
-                           "waits for the tools");
-             });
+  disk_.post("keep devices", [file = options_.host.layout.devices(), bytes = kept_,
+                              failed = keeping_failed_] {
+    auto stored = probe::store_kept(file, bytes);
+    *failed = !stored;
+    if (!stored)
+      log::warn(
+          stored.error().message +
+          "; trying again after the next probe, else the agent's next start waits for the tools");
+  });
 }
 
 // Each list of findings is logged once, until it changes.
@@ -135,7 +134,7 @@ void Agent::say_findings() {
   if (devices_.findings() == findings_logged_) return;
   findings_logged_ = devices_.findings();
   for (std::size_t at = 0; at < std::min(findings_logged_.size(), probe::kFindingsMax); ++at)
-    log::warn("looking at the devices: " + findings_logged_[at]);
+    log::warn("probing the devices: " + findings_logged_[at]);
 }
 
 void Agent::note_own_processes() {

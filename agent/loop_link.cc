@@ -340,8 +340,8 @@ void Agent::probe_disk() {
   if (disk_probing_ || (disk_probed_at_ && now - *disk_probed_at_ < kDiskProbeInterval)) return;
   disk_probed_at_ = now;
   disk_probing_ = true;
-  disk_.post("look at the disk", [this, layout = options_.host.layout] {
-    loop_.post("looked at the disk", [this, error = write_error(layout)] {
+  disk_.post("probe the disk", [this, layout = options_.host.layout] {
+    loop_.post("probed the disk", [this, error = write_error(layout)] {
       disk_probing_ = false;
       if (stopped_ || std::exchange(disk_error_, error) == error) return;
       if (error == 0) {

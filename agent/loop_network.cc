@@ -30,7 +30,7 @@ void Agent::watch_network() {
   auto news = InterfaceNews::open();
   if (!news) {
     log::warn(news.error().message +
-              "; they stay as they are told now until the agent is started again");
+              "; they stay as they are announced now until the agent is started again");
     return;
   }
   interface_news_.emplace(std::move(*news));
@@ -64,9 +64,8 @@ void Agent::probe_network() {
     return probe_network_after(*network_reported_at_ + kHellosApart - at);
   network_reported_at_ = at;
   options_.inventory = std::move(now);
-  log::info(
-      "the network interfaces or routes are others than before; they are told with a new Hello",
-      {{"address", options_.inventory.address()}});
+  log::info("the network interfaces or routes have changed; they are announced with a new Hello",
+            {{"address", options_.inventory.address()}});
   if (link_) link_->say_hello_again();
 }
 

@@ -133,8 +133,9 @@ Result<int> run(const agent::CommandLine& line) {
   Result<int> result = 0;
   if (auto started = agent.start(); started) {
     result = ended.get_future().get();
-    log::info(*result == 0 ? "leaving as told; workers and ranks stay, the next start adopts them"
-                           : "leaving; workers and ranks stay");
+    log::info(*result == 0
+                  ? "leaving on a signal; workers and ranks stay, the next start adopts them"
+                  : "leaving; workers and ranks stay");
   } else {
     result = fail(std::move(started).error());
   }

@@ -58,8 +58,8 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   std::vector<std::string> labels;
   std::uint32_t devices = 0;
   CLI::App app{
-      "muster-agent: starts, minds and reports a node's training processes. Ends with SIGTERM; the "
-      "processes stay and are adopted by the next start."};
+      "muster-agent: starts, supervises and reports a node's training processes. Ends with "
+      "SIGTERM; the processes stay and are adopted by the next start."};
   app.set_version_flag("--version", "muster-agent " MUSTER_VERSION);
   app.add_option("--controller", line.controller,
                  "the controller: unix:/path, host:port, or its endpoint file")
@@ -76,7 +76,7 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
       ->capture_default_str();
   CLI::Option* devices_option =
       app.add_option("--devices", devices,
-                     "device slots of type cpu, and no look for cards (default: the cards that "
+                     "device slots of type cpu, and no probe for cards (default: the cards that "
                      "npu-smi or nvidia-smi shows, else one a core)")
           ->envname("MUSTER_DEVICES")
           ->check(CLI::Range(0U, 65'536U));
@@ -86,7 +86,7 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
       ->envname("MUSTER_DEVICES_FROM")
       ->excludes(devices_option);
   app.add_option("--probe-interval", probe_interval,
-                 "time between looks at the health of devices, as 30s; 0: they are looked at once")
+                 "time between probes of the health of devices, as 30s; 0: they are probed once")
       ->envname("MUSTER_PROBE_INTERVAL")
       ->type_name("TIME")
       ->capture_default_str();

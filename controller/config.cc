@@ -90,10 +90,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
          "Address to serve, repeatable: unix:/path or host:port (port 0: a free one); one that "
          "other machines reach wants --allow-plain-tcp. Default unix:STATE_DIR/controller.sock")
       ->type_name("ADDRESS");
-  option("--token-file", config.token_file, "MUSTER_CONTROLLER_TOKEN_FILE",
-         "File with the token that callers over TCP must bring, mode 0600; made, in a directory "
-         "that is there, when the controller listens on TCP and it is "
-         "missing. Default STATE_DIR/token")
+  option(
+      "--token-file", config.token_file, "MUSTER_CONTROLLER_TOKEN_FILE",
+      "File with the token that callers over TCP must send, mode 0600; made, in a directory that "
+      "is there, when the controller listens on TCP and it is missing. Default STATE_DIR/token")
       ->type_name("FILE");
   app.add_flag("--allow-plain-tcp", config.allow_plain_tcp,
                "Serve other machines without TLS: only on a network you trust")
@@ -110,15 +110,14 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
          "it is turned over, and three old ones are kept")
       ->type_name("FILE");
   option("--log-quota", config.log_quota, "MUSTER_CONTROLLER_LOG_QUOTA",
-         "Room for all ranks' logs together, as 20GB, where the disk has it beside the 320 MiB "
-         "that logs leave free; the oldest finished jobs' logs go first. "
-         "Default 20GB")
+         "Room for all ranks' logs together, as 20GB, where the disk has it in addition to the 320 "
+         "MiB that logs leave free; the oldest finished jobs' logs go first. Default 20GB")
       ->transform(CLI::AsSizeValue(false))
       ->type_name("SIZE");
   app.add_flag("--accept-loss", config.accept_loss,
                "For one start: go on with a damaged or older journal, whose newest records are "
-               "gone, though none may be seen to be missing. No job of before is "
-               "placed until every node has said what it runs")
+               "gone, though none may be seen to be missing. No job of before is placed until "
+               "every node has reported what it runs")
       ->envname("MUSTER_CONTROLLER_ACCEPT_LOSS");
   option("--archive-after", archive_after, "MUSTER_CONTROLLER_ARCHIVE_AFTER",
          "How long a finished job stays at hand before it moves to the archive")

@@ -53,8 +53,8 @@ int main(int argc, char** argv) {
   }
   if (argc != 2 || argv[1][0] == '-') {
     std::fprintf(stderr,
-                 "usage: muster-worker RUN_DIR\nstarted by muster-agent; minds the ranks of one "
-                 "attempt on one node\n");
+                 "usage: muster-worker RUN_DIR\nstarted by muster-agent; supervises the ranks of "
+                 "one attempt on one node\n");
     return 64;
   }
   // Descriptors 0 to 2 are open after this. No other descriptor of the agent (sockets, journals)

@@ -71,7 +71,7 @@ Result<void> Supervisor::run() {
   loop();
   if (!events_.empty())
     return fail(ErrorCode::Io,
-                "minding '" + run_.root().string() +
+                "supervising '" + run_.root().string() +
                     "': its disk takes no writes; everything is swept, and nothing recorded");
   return {};
 }

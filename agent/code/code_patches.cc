@@ -235,7 +235,7 @@ Result<std::optional<std::string>> read_below(const fs::path& tree, const std::s
             name));
   if (!fd) return fail_errno(fmt::format("opening '{}'", name), errno);
   struct stat info{};
-  if (::fstat(fd.get(), &info) != 0) return fail_errno(fmt::format("looking at '{}'", name), errno);
+  if (::fstat(fd.get(), &info) != 0) return fail_errno(fmt::format("checking '{}'", name), errno);
   if (!S_ISREG(info.st_mode))
     return fail(ErrorCode::InvalidArgument, fmt::format("'{}' is not a file", name));
   std::string text;

@@ -56,7 +56,7 @@ class Copier {
     copying_ = true;
     bytes_ = entries_ = 0;
     struct stat info{};
-    if (::fstat(top.get(), &info) != 0) return failed("", "looking at it", errno);
+    if (::fstat(top.get(), &info) != 0) return failed("", "checking it", errno);
     if (::mkdir(copy_.target.c_str(), 0700) != 0) return failed("", "making its directory", errno);
     const io::UniqueFd target(
         ::open(copy_.target.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -155,7 +155,7 @@ class Copier {
                       doing(), without_controls(path)));
     struct stat info{};
     if (::fstatat(from, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0)
-      return errno == ENOENT ? Result<void>() : failed(path, "looking at it", errno);
+      return errno == ENOENT ? Result<void>() : failed(path, "checking it", errno);
     if (S_ISDIR(info.st_mode)) return directory(from, into, name, path, depth, info);
     if (S_ISLNK(info.st_mode)) return copying_ ? link(from, into, name, path) : Result<void>();
     if (!S_ISREG(info.st_mode)) return {};
@@ -216,7 +216,7 @@ class Copier {
         ::openat(from, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     if (!in) return failed(path, "opening it", errno);
     struct stat info{};
-    if (::fstat(in.get(), &info) != 0) return failed(path, "looking at it", errno);
+    if (::fstat(in.get(), &info) != 0) return failed(path, "checking it", errno);
     if (!S_ISREG(info.st_mode)) return {};
     io::UniqueFd out(
         ::openat(into, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));

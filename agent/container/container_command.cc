@@ -174,7 +174,7 @@ Result<std::vector<std::string>> container_command(const v1::NodeLaunch& order,
   if (!mounts.bad().empty())
     return fail(ErrorCode::InvalidArgument,
                 fmt::format("mounting '{}': it has a ',', a '\"' or a line feed in it, which "
-                            "podman and docker cannot be told",
+                            "podman and docker do not accept",
                             mounts.bad()));
 
   std::vector<std::string> words = {tool.program};

@@ -174,7 +174,7 @@ Result<ContainerImage> parse_image(const std::string& inspected) {
   const auto env = nlohmann::json::parse(
       std::string_view(inspected).substr(std::min(end + 1, inspected.size())), nullptr, false);
   if (image.id.empty() || env.is_discarded())
-    return fail(ErrorCode::Io, "looking at an image: the answer of 'image inspect' cannot be read");
+    return fail(ErrorCode::Io, "inspecting an image: the answer of 'image inspect' cannot be read");
   if (!env.is_array()) return image;
   for (const auto& variable : env) {
     if (variable.is_string()) image.env.push_back(variable.get<std::string>());
@@ -211,17 +211,17 @@ Result<ContainerImage> ready_image(const ContainerTool& tool, const std::string&
                                   info.st_mtim.tv_sec, info.st_mtim.tv_nsec));
   }
   if (auto there = inspect(tool, name)) return there;
-  now_preparing(fmt::format("waiting for another start that brings image '{}'", image));
+  now_preparing(fmt::format("waiting for another start that fetches image '{}'", image));
   const auto turn = fetching.turns->take(name, until, fetching.news);
   if (!turn) {
     const std::string patience =
         fmt::format("{} s", std::chrono::duration_cast<std::chrono::seconds>(most).count());
     return fail(
         ErrorCode::TimedOut,
-        fmt::format("waiting for image '{}', which another start on this node brings: it has not "
-                    "come within {}; give it longer by runtime.setup.timeout, or kill '{} {}' "
-                    "there if it hangs",
-                    image, patience, tool.docker ? "docker" : "podman", file ? "load" : "pull"));
+        fmt::format(
+            "waiting for image '{}', which another start on this node fetches: it has not arrived "
+            "within {}; give it longer by runtime.setup.timeout, or kill '{} {}' there if it hangs",
+            image, patience, tool.docker ? "docker" : "podman", file ? "load" : "pull"));
   }
   if (turn->waited()) {
     if (auto there = inspect(tool, name)) return there;
@@ -234,7 +234,7 @@ Result<ContainerImage> ready_image(const ContainerTool& tool, const std::string&
     return fail(std::move(fetched).error());
   auto there = inspect(tool, name);
   if (!there)
-    return fail(ErrorCode::Io, fmt::format("looking for image '{}', which was just brought: {}",
+    return fail(ErrorCode::Io, fmt::format("looking for image '{}', which was just fetched: {}",
                                            image, there.error().message));
   return there;
 }

@@ -139,8 +139,8 @@ std::string ImageNews::text() const {
     other = other_;
   }
   const std::lock_guard lock(other->mutex_);
-  return other->text_.empty() ? "brought by another start"
-                              : other->text_ + ", brought by another start";
+  return other->text_.empty() ? "fetched by another start"
+                              : other->text_ + ", fetched by another start";
 }
 
 ImageTurns::Turn::~Turn() {

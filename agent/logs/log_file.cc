@@ -123,7 +123,7 @@ Result<bool> LogFile::check() {
       return fail_errno(fmt::format("opening log '{}'", log_.string()), errno);
     struct stat what{};
     if (fd && ::fstat(fd.get(), &what) != 0)
-      return fail_errno(fmt::format("looking at log '{}'", log_.string()), errno);
+      return fail_errno(fmt::format("checking log '{}'", log_.string()), errno);
     if (!fd || !S_ISREG(what.st_mode)) {
       if (size_ > 0 || parsed_ > 0) begin_segment(0, 0);  // what was read earlier is gone
       return false;
@@ -133,7 +133,7 @@ Result<bool> LogFile::check() {
   }
   struct stat now{};
   if (::fstat(fd_.get(), &now) != 0)
-    return fail_errno(fmt::format("looking at log '{}'", log_.string()), errno);
+    return fail_errno(fmt::format("checking log '{}'", log_.string()), errno);
   const auto size = static_cast<std::uint64_t>(now.st_size);
   const auto inode = static_cast<std::uint64_t>(now.st_ino);
   if (segment_.inode() == 0) segment_.set_inode(inode);

@@ -92,7 +92,7 @@ std::string ScanThreads::why_waiting() const {
   if (state_->refused) return "no thread is to be had: " + state_->refused.message();
   if (state_->threads < state_->most) return {};
   return "all " + std::to_string(state_->most) +
-         " threads for such looks wait for file systems that do not answer";
+         " threads for such scans wait for file systems that do not answer";
 }
 
 void ScanThreads::kick() {

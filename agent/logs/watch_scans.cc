@@ -202,12 +202,11 @@ void FileWatch::check_scans(BootTime now) {
     const bool waits =
         run->last_scan == WatchedRun::LastScan::Due || run->last_scan == WatchedRun::LastScan::Out;
     if (!waits || now < run->last_scan_until) continue;
-    say(
-        fmt::format("looking once more for checkpoints of job '{}' attempt {} before its sweep is "
-                    "told: no answer from '{}' for {} ms; what was saved last is "
-                    "told when it answers",
-                    run->key.first.str(), run->key.second.value, run->checkpoints->save_dir().path,
-                    options_.last_scan / std::chrono::milliseconds(1)));
+    say(fmt::format(
+        "looking once more for checkpoints of job '{}' attempt {} before its sweep is reported: no "
+        "answer from '{}' for {} ms; what was saved last is reported when it answers",
+        run->key.first.str(), run->key.second.value, run->checkpoints->save_dir().path,
+        options_.last_scan / std::chrono::milliseconds(1)));
     report_last_scan(run);
   }
 }

@@ -67,7 +67,7 @@ void FileWatch::ask_kernel() {
   }
   if (std::exchange(instance_troubled_, true)) return;
   say(fmt::format(
-      "watching files: {}; logs are looked at every {} ms and save directories every {} ms "
+      "watching files: {}; logs are read every {} ms and save directories scanned every {} ms "
       "instead, runs go on as ever{}",
       made.error().message, options_.unnotified_scan / std::chrono::milliseconds(1),
       options_.blind_scan / std::chrono::milliseconds(1),
@@ -81,9 +81,8 @@ void FileWatch::watch_logs(WatchedRun& run) {
   run.logs_watched = watching == Inotify::Watching::New || watching == Inotify::Watching::Already;
   if (watching != Inotify::Watching::NoneLeft || std::exchange(watches_troubled_, true)) return;
   say(
-      fmt::format("watching files: this user's inotify watches are used up; logs are looked at "
-                  "every {} ms instead, runs go on as ever; raise fs.inotify.max_user_watches "
-                  "(sysctl)",
+      fmt::format("watching files: this user's inotify watches are used up; logs are read every {} "
+                  "ms instead, runs go on as ever; raise fs.inotify.max_user_watches (sysctl)",
                   options_.unnotified_scan / std::chrono::milliseconds(1)));
 }
 

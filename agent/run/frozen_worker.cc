@@ -87,8 +87,8 @@ void Host::Impl::kill_worker(const RunKey& run, Entry& entry, std::string_view w
   entry.worker_killed = true;  // its pidfd reports its end
   entry.obey_timer.reset();
   trouble(
-      fmt::format("minding run '{}.{}': its worker, process {}, {}; it is killed, its ranks with "
-                  "it (was it frozen by SIGSTOP?)",
+      fmt::format("supervising run '{}.{}': its worker, process {}, {}; it is killed, its ranks "
+                  "with it (was it frozen by SIGSTOP?)",
                   run.first.str(), run.second.value, entry.seen.worker_pid, why));
   if (auto sent = entry.view.worker()->signal(SIGKILL);
       !sent && sent.error().code != ErrorCode::NotFound) {

@@ -211,9 +211,8 @@ void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
   } else if (!entry.wake_fifo) {
     if (!std::exchange(scan_logged, true)) {
       trouble(fmt::format(
-          "listening to run '{}.{}': its directory has no wake FIFO (an older agent made "
-          "it, or its file system has no FIFOs); it is looked at every "
-          "{} ms instead",
+          "listening to run '{}.{}': its directory has no wake FIFO (an older agent made it, or "
+          "its file system has no FIFOs); it is scanned every {} ms instead",
           run.first.str(), run.second.value,
           std::chrono::duration_cast<std::chrono::milliseconds>(kScanInterval).count()));
     }
@@ -315,7 +314,7 @@ void Host::Impl::judge_obedience(const RunKey& run) {
   if (!by || *by > options.clock->now().boot) return;
   kill_worker(run, *entry,
               entry->stop_signalled || entry->view.stop_written()
-                  ? "was told to stop and has not ended the run in time"
+                  ? "was asked to stop and has not ended the run in time"
                   : "has not stopped its ranks at the end of the orphan grace");
 }
 

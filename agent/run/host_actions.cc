@@ -303,9 +303,9 @@ void Host::Impl::tell_what_blocks(const RunKey& run, Entry& entry) const {
     pids += fmt::format("{}{}", pids.empty() ? "" : ", ", pid);
   if (pids.empty() || std::exchange(entry.blocked_logged, pids) == pids) return;
   trouble(
-      fmt::format("sweeping run '{}': whether it has left process {} cannot be told: of this user, "
-                  "started after the run, and closed to us (not dumpable); the run is swept when "
-                  "it has ended; kill it if it is the job's",
+      fmt::format("sweeping run '{}': whether it has left process {} cannot be determined: of this "
+                  "user, started after the run, and closed to us (not dumpable); the run is swept "
+                  "when it has ended; kill it if it is the job's",
                   name_of(run), pids));
 }
 
@@ -318,8 +318,7 @@ void Host::Impl::wait_for_group(const RunKey& run, Entry& entry, process::Cgroup
   entry.group_waited = std::move(group);
   entry.sweep_ready = std::make_unique<async::Readable>(
       loop, "sweep", fd, [this, run] { group_changed(run); }, async::Readable::Ready::Priority);
-  if (!entry.group_timer)
-    entry.group_timer = std::make_unique<async::Timer>(loop, "look at a group");
+  if (!entry.group_timer) entry.group_timer = std::make_unique<async::Timer>(loop, "check a group");
   entry.group_timer->arm(kScanInterval, [this, run] { check_group(run); });
 }
 

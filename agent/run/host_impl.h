@@ -44,7 +44,7 @@ struct Host::Impl {
         heard(options.clock->now().boot),
         start_threads(owner),
         disposal("agent-disposal"),
-        scan_timer(owner, "look at runs"),
+        scan_timer(owner, "scan runs"),
         frozen_timer(owner, "look for frozen workers") {}
   ~Impl() { disposal.stop(); }
 

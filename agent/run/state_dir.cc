@@ -122,7 +122,7 @@ Result<StateDir> StateDir::open(const std::filesystem::path& path) {
     if (errno != EWOULDBLOCK)
       return fail_errno(fmt::format("locking '{}'", layout.lock().string()), errno);
     return fail(ErrorCode::Conflict,
-                fmt::format("a second agent on this state directory: '{}' is held by a running "
+                fmt::format("a second agent on this state directory: '{}' is locked by a running "
                             "agent; stop that one, or give each agent its own --state-dir",
                             absolute.string()));
   }

@@ -104,7 +104,7 @@ Result<engine::LinkPlan> plan_resume_links(const v1::ResumeLinks& resume,
   const auto gone = [&]() -> std::unexpected<Error> {
     if (!trouble.empty())
       return fail(ErrorCode::Io,
-                  fmt::format("{}: {}; this node cannot tell whether its checkpoint is whole",
+                  fmt::format("{}: {}; this node cannot determine whether its checkpoint is whole",
                               doing(), trouble));
     if (resume.given()) {
       return fail(ErrorCode::NotFound,

@@ -89,20 +89,20 @@ Result<void> write(const v1::LaunchFile& file) {
     temporary = fmt::format(".muster-{:08x}{:08x}", random(), random());
     fd.reset(::openat(dir.get(), temporary.c_str(),
                       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!fd && errno != EEXIST) return failed(file, "making a file beside it", errno);
+    if (!fd && errno != EEXIST) return failed(file, "making a file next to it", errno);
   }
-  if (!fd) return failed(file, "making a file beside it", EEXIST);
+  if (!fd) return failed(file, "making a file next to it", EEXIST);
   const auto undo = [&](const char* doing, int error) {
     ::unlinkat(dir.get(), temporary.c_str(), 0);
     return failed(file, doing, error);
   };
   std::size_t written = 0;
   if (const int error = io::write_all(fd.get(), file.content(), written); error != 0)
-    return undo("writing beside it", error);
+    return undo("writing the file next to it", error);
   if (::fchmod(fd.get(), file.mode() == 0 ? kModeDefault : file.mode()) != 0)
     return undo("setting its mode", errno);
   // NFS and quotas report a full disk only here.
-  if (::close(fd.release()) != 0) return undo("writing beside it", errno);
+  if (::close(fd.release()) != 0) return undo("writing the file next to it", errno);
   if (::renameat(dir.get(), temporary.c_str(), dir.get(), name.c_str()) != 0)
     return undo("putting it in place", errno);
   return {};

@@ -116,7 +116,7 @@ Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* o
   std::string pattern =
       (target.parent_path() / fmt::format(".{}.XXXXXX", target.filename().string())).string();
   if (::mkdtemp(pattern.data()) == nullptr)
-    return failed(fmt::format("making a directory beside '{}'", target.string()), errno);
+    return failed(fmt::format("making a directory next to '{}'", target.string()), errno);
   const fs::path fresh = pattern;
   std::error_code ignored;
   const auto undo = [&](Result<void> why) {

@@ -159,7 +159,7 @@ StartThreads::StartThreads(async::Loop& loop, std::size_t most, Duration patienc
     : home_(std::make_shared<Home>()),
       most_(most),
       patience_(patience),
-      timer_(loop, "starts held up") {
+      timer_(loop, "blocked starts") {
   home_->loop = &loop;
 }
 
@@ -233,7 +233,7 @@ Refusal StartThreads::blocked(BootTime now) const {
   const std::lock_guard lock(longest.mutex);
   return {
       .why = v1::START_FAILURE_NODE,
-      .text = fmt::format("preparing the start: all {} threads for starts are held up on this "
+      .text = fmt::format("preparing the start: all {} threads for starts are blocked on this "
                           "node, the longest for {} s in {}; is that file system there? They come "
                           "back with it, or with a restart of the agent",
                           most_, (now - longest.since) / std::chrono::seconds(1), longest.what)};

@@ -118,7 +118,7 @@ void as_it_is(const Observed& observed, const launcher::MoreThanLaunch& more, Im
   std::vector<std::string> warnings = computed_warnings(observed.script, {});
   std::ranges::move(weights_warnings(observed.script, {}), std::back_inserter(warnings));
   for (std::string& line : warnings) {
-    draft.remarks["launch.run"].push_back("look at this: " + line);
+    draft.remarks["launch.run"].push_back("check this: " + line);
     out.notes.push_back(std::move(line));
   }
 }
@@ -134,10 +134,10 @@ void alone(const Observed& observed, const Captured& call, Imported& out) {
       "with the values that the script's variables had when it was imported");
   for (const launcher::Computed& one : launcher::computed_from_placement(observed.script.text)) {
     const std::string line = fmt::format(
-        "{}:{}: '{}' was computed from {}; what came of it stands in the spec, and does not follow "
-        "its resources",
+        "{}:{}: '{}' was computed from {}; the result is in the spec, and does not follow its "
+        "resources",
         observed.script.name, one.line, one.text, one.variable);
-    draft.remarks[draft.args.empty() ? "launch" : "launch.args"].push_back("look at this: " + line);
+    draft.remarks[draft.args.empty() ? "launch" : "launch.args"].push_back("check this: " + line);
     out.notes.push_back(line);
   }
 }
@@ -198,7 +198,7 @@ std::unexpected<Error> nothing(const Observed& observed) {
   if (!observed.how_ended.empty())
     return fail(
         ErrorCode::InvalidArgument,
-        fmt::format("it ended with {} before it launched anything; what it said stands above",
+        fmt::format("it ended with {} before it launched anything; what it printed is above",
                     observed.how_ended));
   return fail(ErrorCode::InvalidArgument,
               "it launched nothing that muster sees: it called no torchrun, msrun or python -m "

@@ -39,7 +39,7 @@ std::string environment_text(const google::protobuf::RepeatedPtrField<v1::EnvVal
             Tint::Dim,
             fmt::format(
                 "# {}{}", printable(value.source()),
-                not_yet_known ? "; the node tells its run directory when it has started" : "")));
+                not_yet_known ? "; the node reports its run directory when it has started" : "")));
   }
   return out;
 }

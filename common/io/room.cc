@@ -14,7 +14,7 @@ Result<Room> room_at(const std::filesystem::path& path) {
   } while (done != 0 && errno == EINTR);
   if (done != 0) {
     const int error = errno;
-    auto failed = fail_errno("looking how much room is left at '" + path.string() + "'", error);
+    auto failed = fail_errno("reading how much room is left at '" + path.string() + "'", error);
     if (error == ENOENT) failed.error().code = ErrorCode::NotFound;
     return failed;
   }

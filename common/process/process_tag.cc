@@ -205,7 +205,7 @@ Result<ProcessTagScan> scan_process_tag(std::string_view name, std::string_view 
     }
     if (check == Check::Unknown) {
       if (!in_between(*stat) || stat->start_time < since) continue;
-      return fail_errno(std::string("looking into process ") + entry->d_name, error);
+      return fail_errno(std::string("reading process ") + entry->d_name, error);
     }
     if (check == Check::Closed) {
       if (stat->state == 'Z' || stat->state == 'X') continue;

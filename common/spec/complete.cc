@@ -194,8 +194,8 @@ class Completer {
         problem(one, "is set by muster for every rank, each its own; leave it out");
       else if (engine_ != nullptr &&
                std::ranges::find(engine_->cloud, name) != engine_->cloud.end())
-        problem(one, fmt::format("tells {} that it is inside ModelArts, where it would write "
-                                 "elsewhere and upload by itself; leave it out",
+        problem(one, fmt::format("makes {} believe that it is inside ModelArts, where it would "
+                                 "write elsewhere and upload by itself; leave it out",
                                  engine_->name));
       else if (engine::is_modelarts(spec_) && engine::is_modelarts_variable(name))
         problem(one,
@@ -494,7 +494,7 @@ class Completer {
     if (success.means_case() != v1::SuccessSpec::kLastStep) return;
     success.set_last_step(true);
     if (!unknown_why.empty())
-      problem("success", fmt::format("last-step could not be told: {} ({})", unknown_why,
+      problem("success", fmt::format("last-step could not be determined: {} ({})", unknown_why,
                                      accepted("success")));
   }
 

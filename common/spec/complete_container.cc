@@ -25,7 +25,7 @@ std::string path_trouble(std::string_view path) {
                           [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }))
     return "has control characters in it";
   if (path.find_first_of(",\"") != std::string_view::npos)
-    return "has a ',' or '\"' in it, which podman and docker cannot be told";
+    return "has a ',' or '\"' in it, which podman and docker do not accept";
   for (std::size_t at = 1; at < path.size();) {
     const std::size_t end = std::min(path.find('/', at), path.size());
     const std::string_view part = path.substr(at, end - at);

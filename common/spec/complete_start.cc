@@ -25,7 +25,7 @@ std::string source_problem(const v1::JobSpec& spec, std::string_view from, std::
     return fmt::format("has {} bytes, at most {}", from.size(), kSourceMax);
   if (from.find("://") != std::string_view::npos)
     return fmt::format(
-        "'{}': a URL is known but not in this release; bring it to where every node sees it ({})",
+        "'{}': a URL is known but not in this release; copy it to where every node sees it ({})",
         shown(from), forms);
   if (from.find("${") != std::string_view::npos)
     return fmt::format(
@@ -38,8 +38,8 @@ std::string source_problem(const v1::JobSpec& spec, std::string_view from, std::
     return fmt::format("'{}' names no stage ({})", shown(from), forms);
   if (source.kind == "stage" && !spec.has_stage())
     return fmt::format(
-        "'{}': this job is no stage of a chain, so there are no others beside it; of another job "
-        "it is job:J ({})",
+        "'{}': this job is no stage of a chain, so it has no other stages; of another job it is "
+        "job:J ({})",
         shown(from), forms);
   if (source.kind == "stage" && source.name == spec.stage().name())
     return fmt::format("'{}' is this stage itself; it comes behind those that it takes from",

@@ -22,7 +22,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"code.at", Special, "auto", "auto | an absolute directory", "", "directory of the code on every node, used in place"},
     {"code.exclude", Later, "[]", "", "", "files that a snapshot leaves out"},
     {"code.patches", Special, "[]", "a file | list of files, each a unified diff relative to the spec's directory, or builtin:NAME; at most 64", "", "patches put on a copy of the code that each node makes; its ranks get the copy"},
-    {"code.parts", Later, "[]", "", "", "further trees beside it"},
+    {"code.parts", Later, "[]", "", "", "further trees in addition to it"},
 
     {"runtime", Section, "", "", "", "what the ranks run in"},
     {"runtime.image", Special, "null", "null | an image's name | file:///x.tar", "", "container image that setup, auxiliary processes and ranks run in; null: on the node itself", "container docker"},
@@ -32,7 +32,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"runtime.setup.timeout", Duration, "30m", "a duration, 1s..24h", "", "how long they may take on a node, all together"},
     {"runtime.requirements", Later, "auto", "", "", "Python packages to install at the start"},
     {"runtime.env", TextMap, "{}", "NAME: text, at most 4096", "", "environment of every rank; templates are filled in", "environment envs env_vars variables"},
-    {"runtime.mounts", Special, "[]", "list of SRC[:DST][:ro] | {source: , target: , read_only: }", "", "files and directories of the node inside the container, beside the job's own", "volumes binds"},
+    {"runtime.mounts", Special, "[]", "list of SRC[:DST][:ro] | {source: , target: , read_only: }", "", "files and directories of the node inside the container, in addition to the job's own", "volumes binds"},
     {"runtime.user", Text, "submitter", "submitter", "", "whom the ranks run as; submitter: the user of the node's agent"},
     {"runtime.limits", Section, "", "", "", "limits of a rank's process, where raising one without the right to is a warning, and of a node's container"},
     {"runtime.limits.nofile", Special, "1048576", "1..1048576 | null", "", "open files; null: as the system has it"},
@@ -61,14 +61,14 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"resources.hosts", Special, "[]", "list of node names", "", "only these nodes; empty: any", "nodelist node_list hostfile servers"},
     {"resources.select", TextMap, "{}", "LABEL: text", "", "only nodes with these labels", "node_selector constraint"},
     {"resources.rank_table", Special, "null", "a file, relative to the spec's directory | null", "", "a rank table of one's own (version 1.0 or 1.2): fixes nodes, devices and the order of ranks", "ranktable rank_table_file hccl_json"},
-    {"resources.spares", Later, "0", "", "", "nodes kept ready beside the job's"},
+    {"resources.spares", Later, "0", "", "", "nodes kept ready in addition to the job's"},
     {"resources.min_nodes", Later, "same", "", "", "go on with fewer nodes, down to this"},
 
     {"network", Section, "", "", "", "how ranks reach each other"},
     {"network.interface", Text, "auto", "auto | a name, as in /sys/class/net", "", "network interface of the training traffic, the same on every node; auto: the one that routes to the first node", "nic ifname socket_ifname"},
     {"network.master_port", Special, "auto", "auto | 1..65535", "", "port of rank 0's store; auto: a free one of the controller's range", "port"},
 
-    {"inputs", Special, "{}", "NAME: PATH | NAME: {from: PATH, env: VARIABLE}, at most 64; PATH is absolute, relative to the spec's directory, stage:S/DIR or job:J/DIR", "", "files that others have made, used where they lie: ${inputs.NAME} is the absolute path, the same on every node", "datasets"},
+    {"inputs", Special, "{}", "NAME: PATH | NAME: {from: PATH, env: VARIABLE}, at most 64; PATH is absolute, relative to the spec's directory, stage:S/DIR or job:J/DIR", "", "files that others have made, used in place: ${inputs.NAME} is the absolute path, the same on every node", "datasets"},
 
     {"start", Section, "", "", "", "weights or a run to start from"},
     {"start.from", Special, "none", "none | job:J | stage:S | a save directory: /DIR, stage:S/DIR or job:J/DIR", "", "where the checkpoint is that the first attempt begins with: of another job, of a stage of this spec, or in a directory", "pretrained load_checkpoint load"},
@@ -78,7 +78,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
 
     {"checkpoint", Section, "", "", "", "where checkpoints go"},
     {"checkpoint.dir", Special, "auto", "auto | a path, below ${out} unless absolute", "", "below it each attempt has its own directory, ${save.dir}; auto: ${out}/checkpoints", "save_dir ckpt_dir output_checkpoint"},
-    {"checkpoint.storage", Special, "auto", "auto | shared | local", "", "auto, shared: every node sees the same files; local: each node has a disk of its own, and what another one has saved is brought before a start (mindformers; of other layouts each node goes on from what its own disk has)"},
+    {"checkpoint.storage", Special, "auto", "auto | shared | local", "", "auto, shared: every node sees the same files; local: each node has a disk of its own, and what another one has saved is fetched before a start (mindformers; of other layouts each node goes on from what its own disk has)"},
     {"checkpoint.keep", Later, "engine", "", "", "how many are kept"},
     {"checkpoint.mirror", Later, "0", "", "", "copies on other nodes"},
 
@@ -103,7 +103,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"observe.dump", Special, "null", "a file, relative to the spec's directory | null", "", "mindformers: a configuration of MindSpore's dump of tensors (JSON), for MINDSPORE_DUMP_CONFIG"},
     {"observe.plog", Special, "auto", "auto | true | false", "", "a directory of each rank's own for CANN's process log (ASCEND_PROCESS_LOG_PATH), which is searched for why a rank failed; auto: with mindformers, megatron, mindspeed-mm and torch on Ascend devices"},
     {"observe.progress", Special, "auto", "auto | none | {step: RE, loss: RE, total: N or RE}", "", "step and loss from log lines; auto: Megatron's, else `step N/M loss X`"},
-    {"observe.progress.step", Special, "null", "a regular expression (RE2) with one group, the step", "", "which lines tell a step"},
+    {"observe.progress.step", Special, "null", "a regular expression (RE2) with one group, the step", "", "which lines report a step"},
     {"observe.progress.loss", Special, "null", "a regular expression (RE2) with one group, the loss", "", "the loss, on the same line"},
     {"observe.progress.total", Special, "null", "a number | a regular expression (RE2) with one group", "", "the last step"},
 
@@ -128,7 +128,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"schedule.time_limit", Later, "none", "", "", "longest run", "walltime max_time time_limit_seconds"},
     {"schedule.after", Special, "[]", "a job | list of jobs, at most 64; each a name, an id or @last", "", "jobs that must have succeeded before this one is placed", "depends_on depend dependency dependencies"},
 
-    {"notify", Later, "[]", "", "", "whom to tell"},
+    {"notify", Later, "[]", "", "", "whom to notify"},
     {"stages", Special, "{}", "NAME: {after: , creates: , any key but name and stages}, at most 32; NAME is a-z 0-9 _ -", "", "a chain of jobs in one spec: each stage is a job CHAIN.STAGE, and inherits the keys of the top level"},
     {"stages.NAME", Section, "", "", "", "a stage: its own keys over those of the top level, and"},
     {"stages.NAME.after", Special, "the stage before it", "a stage | list of stages | []", "", "which stages must have succeeded before it; []: none, it starts at once"},

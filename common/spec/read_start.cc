@@ -94,7 +94,7 @@ void SpecReader::input(const std::string& name, const Node& node, const std::str
         spoiled_.insert(key);
       } else if (part == "to" || part == "pass" || part == "unpack" || part == "scope") {
         problem(node.keys[i], at,
-                "is known but not in this release: files are used where they lie; leave it out");
+                "is known but not in this release: files are used in place; leave it out");
       } else if (part != "from" && part != "env") {
         problem(node.keys[i], at, "unknown key (from, env)");
       } else if (value.kind != Node::Kind::Scalar) {

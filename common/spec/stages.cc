@@ -197,7 +197,7 @@ class ChainReader {
       } else if (name == "creates") {
         stage.creates = &value.items[i];
       } else if (name == "name") {
-        own_problem(value.keys[i], name, "a stage has the name that it stands under; leave it out");
+        own_problem(value.keys[i], name, "a stage has the name of its key; leave it out");
       } else if (name == "stages") {
         own_problem(value.keys[i], name,
                     "a stage has no stages of its own; write them all below 'stages'");

@@ -88,12 +88,12 @@ Result<std::vector<std::string>> split_words(std::string_view text) {
         // This is the rest of a pasted continuation line after YAML's '>' has joined the lines. The
         // program would get an argument that begins with a blank.
         if (!in_word && (text[i] == ' ' || text[i] == '\t')) {
-          return fail(ErrorCode::InvalidArgument,
-                      fmt::format("the backslash at character {} stands before a blank, as when "
-                                  "'>' joins the lines of a pasted command; use '|', which keeps "
-                                  "them apart, or take the backslash out (a word that begins with "
-                                  "a blank: in quotes)",
-                                  i));
+          return fail(
+              ErrorCode::InvalidArgument,
+              fmt::format("the backslash at character {} is before a blank, as when '>' joins the "
+                          "lines of a pasted command; use '|', which keeps them apart, or take the "
+                          "backslash out (a word that begins with a blank: in quotes)",
+                          i));
         }
         word.push_back(text[i]);
         in_word = true;

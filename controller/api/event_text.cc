@@ -139,7 +139,7 @@ struct Sayer {
         return {"loss-not-finite", fmt::format("the loss is not a number (NaN or infinite){}",
                                                e.step ? fmt::format(" at step {}", *e.step) : "")};
       case core::Note::UnknownFiles:
-        return {"unknown-files", fmt::format("'{}' lies in ${{save.dir}}, and nothing that "
+        return {"unknown-files", fmt::format("'{}' is in ${{save.dir}}, and nothing that "
                                              "checkpoint.layout knows: no attempt goes on from it",
                                              e.text)};
     }

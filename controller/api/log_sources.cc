@@ -149,7 +149,7 @@ std::optional<std::string> missing_auxiliaries(const LogSources& sources,
   std::ranges::set_difference(choice.auxiliaries, there, std::inserter(missing, missing.end()));
   if (missing.empty()) return std::nullopt;
   return fmt::format(
-      "reading the logs of job '{}' ({}): it has no log of {}; beside its ranks' there {}",
+      "reading the logs of job '{}' ({}): it has no log of {}; apart from its ranks' there {}",
       sources.name, sources.job.str(), names_text(missing),
       there.empty() ? "is none"
                     : fmt::format("{} {}", there.size() == 1 ? "is that of" : "are those of",

@@ -93,9 +93,10 @@ class Filler {
         return Error{ErrorCode::InvalidArgument,
                      fmt::format("{}which is not '{}.{}'", doing, chain, stage)};
       if (job.phase != core::JobPhase::Succeeded)
-        return Error{ErrorCode::Unsatisfiable,
-                     fmt::format("{}which is {}; only a job that has succeeded stands for a stage",
-                                 doing, core::to_string(job.phase))};
+        return Error{
+            ErrorCode::Unsatisfiable,
+            fmt::format("{}which is {}; only a job that has succeeded can be taken for a stage",
+                        doing, core::to_string(job.phase))};
     }
     return std::nullopt;
   }

@@ -99,7 +99,7 @@ void dump_attempt(std::string& out, const AttemptRecord& attempt) {
 
 void dump_owned(std::string& out, const JobRecord& job) {
   for (const auto& [before, owned] : job.owned) {
-    out += fmt::format("  held {} attempt {}:", before.str(), owned.attempt.value);
+    out += fmt::format("  owned {} attempt {}:", before.str(), owned.attempt.value);
     for (const ShardHolder& one : owned.holders)
       out += fmt::format(" {}[{}+{}]", one.node.str(), one.first_rank.value, one.ranks);
     out += "\n";

@@ -177,7 +177,7 @@ void explain_verdict(std::vector<std::string>& lines, const JobRecord& job,
                      const AttemptRecord* attempt, const Verdict& verdict, std::string cause,
                      Now now) {
   lines.push_back(std::move(cause));
-  if (!verdict.evidence.empty()) lines.push_back("it said: " + verdict.evidence);
+  if (!verdict.evidence.empty()) lines.push_back("it printed: " + verdict.evidence);
   const std::optional<WallTime> at =
       attempt != nullptr && attempt->broke_at ? attempt->broke_at : job.ended_at;
   if (attempt == nullptr || !at || verdict.cls == FailureClass::Operator) return;
@@ -186,7 +186,7 @@ void explain_verdict(std::vector<std::string>& lines, const JobRecord& job,
     more = fmt::format("`muster logs {} --attempt {} --rank {}` has what it printed before",
                        job.id.str(), attempt->number.value, verdict.rank->value);
   } else if (verdict.cls == FailureClass::Node && !verdict.node.empty()) {
-    more = fmt::format("`muster node show {}` has how it stands now", verdict.node.str());
+    more = fmt::format("`muster node show {}` shows its state now", verdict.node.str());
   } else {
     more = fmt::format("`muster events {}` has what came before", job.id.str());
   }

@@ -73,7 +73,7 @@ bool Ballast::spend() {
 std::string Ballast::shortage() const {
   const auto room = io::room_at(dir_);
   if (!room)
-    return "how much room the controller's disk has cannot be told (" + room.error().message + ")";
+    return "how much room the controller's disk has is unknown (" + room.error().message + ")";
   if (room->inodes < kInodesMark)
     return fmt::format("the controller's disk has {} inodes left ('df -i' shows it)", room->inodes);
   return room->bytes < mark_ + (there() ? 0 : size_) ? "the controller's disk is nearly full"

@@ -22,7 +22,7 @@ Result<void> make_private_directory(const std::filesystem::path& dir) {
     return fail_errno(fmt::format("making the journal's directory '{}'", dir.native()), errno);
   struct stat status{};
   if (::stat(dir.c_str(), &status) != 0)
-    return fail_errno(fmt::format("looking at the journal's directory '{}'", dir.native()), errno);
+    return fail_errno(fmt::format("checking the journal's directory '{}'", dir.native()), errno);
   if (!S_ISDIR(status.st_mode))
     return fail(
         ErrorCode::Io,

@@ -11,7 +11,7 @@ Result<void> KeptFile::check() {
   struct stat status{};
   const bool there = ::stat(file_.c_str(), &status) == 0;
   if (!there && errno != ENOENT && errno != ENOTDIR)
-    return fail_errno(fmt::format("looking at '{}'", file_.native()), errno);
+    return fail_errno(fmt::format("checking '{}'", file_.native()), errno);
   if (there && !id_) id_ = {status.st_dev, status.st_ino};
   if (there && id_ == std::pair(status.st_dev, status.st_ino)) return {};
   return fail(ErrorCode::DataLoss,

@@ -37,8 +37,7 @@ Result<void> MemoryJournal::append(std::span<const Row> batch) {
   ++disk_->appends_;
   const auto fail_now = std::exchange(disk_->fail_next_append, MemoryDisk::Fail::Never);
   if (fail_now == MemoryDisk::Fail::BeforeEffect)
-    return fail(ErrorCode::Io,
-                "appending to the journal in memory: told to fail before the effect");
+    return fail(ErrorCode::Io, "appending to the journal in memory: set to fail before the effect");
   for (const Row& row : batch) {
     MUSTER_ASSERT(row.index.value == disk_->last_.value + 1,
                   "a batch whose indexes are not the next ones");
@@ -48,7 +47,7 @@ Result<void> MemoryJournal::append(std::span<const Row> batch) {
   }
   if (!disk_->lazy) disk_->sync();
   if (fail_now == MemoryDisk::Fail::AfterEffect)
-    return fail(ErrorCode::Io, "appending to the journal in memory: told to fail after the effect");
+    return fail(ErrorCode::Io, "appending to the journal in memory: set to fail after the effect");
   return {};
 }
 

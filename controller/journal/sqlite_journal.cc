@@ -167,10 +167,11 @@ Result<SqliteJournal::Loaded> SqliteJournal::verify(const std::function<void(con
   if (!found_head_) {
     // A new journal: its creation ends with the head file.
     if (loaded.last.value == 0 || salvaged) return loaded;
-    return damaged(fmt::format("the head file '{}' is gone, so that nobody can tell whether the "
-                               "database is the newest",
-                               (options_.dir / "head").native()),
-                   false);
+    return damaged(
+        fmt::format(
+            "the head file '{}' is gone, so that it is unknown whether the database is the newest",
+            (options_.dir / "head").native()),
+        false);
   }
   if (found_head_->journal_id != journal_id_ && found_head_->index.value != 0)
     return damaged("the head file belongs to another journal", false);
@@ -255,7 +256,7 @@ Error SqliteJournal::refusal(const Loaded& loaded) const {
               "{}; {}; restore the whole directory from a newer copy, or start with --accept-loss "
               "to go on from {}{}",
               loaded.damage, extent, from,
-              loaded.rebuild ? " (the damaged database is kept beside the new one)" : "")};
+              loaded.rebuild ? " (the damaged database is kept next to the new one)" : "")};
 }
 
 Result<void> SqliteJournal::load(const std::function<void(const Row&)>& each) {

@@ -125,7 +125,7 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
     reading_ = false;
     if (!whole_) {
       end_locked({grpc::StatusCode::UNAVAILABLE,
-                  "the node was cut off while it sent; another start brings all of it anew"});
+                  "the node was cut off while it sent; another start fetches all of it anew"});
     }
     finish_giver(grpc::Status::OK);
   }

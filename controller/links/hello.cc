@@ -123,7 +123,7 @@ Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIn
   const core::Reach reach{.epoch = ledger.epoch, .loaded = loaded, .last = last};
   if (!hello.cluster_id().empty() && core::reaches_beyond(reported, reach)) {
     const std::string says =
-        fmt::format("it says that it was told up to journal row {} and controller epoch {}",
+        fmt::format("it reports that it has seen up to journal row {} and controller epoch {}",
                     hello.acked_index(), hello.highest_epoch());
     if (!core::believable_reach(reported, reach)) {
       return refuse(grpc::StatusCode::FAILED_PRECONDITION,
@@ -146,10 +146,9 @@ Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIn
                       who, says, loaded.value, ledger.epoch.value, hello.instance()));
     }
     std::string behind = fmt::format(
-        "the controller's journal is older than what node '{}' was told: that was up to journal "
-        "row {} and controller epoch {}, but this journal had no row "
-        "behind {} when its epoch {} began; its directory is an older copy, or another controller "
-        "went on from it",
+        "the controller's journal is older than what node '{}' has seen: that was up to journal "
+        "row {} and controller epoch {}, but this journal had no row behind {} when its epoch {} "
+        "began; its directory is an older copy, or another controller went on from it",
         hello.node(), hello.acked_index(), hello.highest_epoch(), loaded.value, ledger.epoch.value);
     return {
         .status =

@@ -114,15 +114,14 @@ void Hub::find_files(const FileTransferPtr& transfer, const v1::FetchFilesReques
   const auto source = peers_.find(NodeName(what.node()));
   if (source == peers_.end() || !source->second.welcomed) {
     return refuse(grpc::StatusCode::UNAVAILABLE,
-                  "it lies on that node alone, and the node is not connected; bring it up again, "
-                  "or go on from a checkpoint that is on nodes which are there "
-                  "(--from)");
+                  "it is on that node alone, and the node is not connected; start it again, or go "
+                  "on from a checkpoint that is on nodes which are there (--from)");
   }
   const auto& features = view.ledger.nodes.at(source->first).inventory.features();
   if (std::ranges::find(features, engine::kFetchFiles) == features.end())
     return refuse(
         grpc::StatusCode::UNIMPLEMENTED,
-        "it lies on that node alone, and its agent is of a version that sends none; upgrade it");
+        "it is on that node alone, and its agent is of a version that sends none; upgrade it");
   v1::FilesWanted wanted;
   wanted.set_ticket(files_.open(transfer, source->first, source->second.session->instance(),
                                 {job->first, attempt->number}));
@@ -189,7 +188,7 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
     behind.clear();
     status = {grpc::StatusCode::ABORTED,
               "connecting node '" + session->node().str() + "' (instance '" +
-                  session->instance().str() + "'): the name is held by instance '" +
+                  session->instance().str() + "'): the name is taken by instance '" +
                   holder->second.session->instance().str() + "' from " +
                   holder->second.session->peer() + "; two agents need two names"};
   }

@@ -43,7 +43,7 @@ Result<RankLog> RankLog::open(std::filesystem::path log, std::filesystem::path i
   if (::stat(rank.log_.c_str(), &now) == 0) {
     rank.size_ = static_cast<std::uint64_t>(now.st_size);
   } else if (errno != ENOENT) {
-    return fail_errno(fmt::format("looking at log '{}'", rank.log_.string()), errno);
+    return fail_errno(fmt::format("checking log '{}'", rank.log_.string()), errno);
   }
   if (auto done = rank.index_.forget_beyond(rank.size_); !done)
     return fail(std::move(done.error()));

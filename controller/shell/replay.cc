@@ -18,7 +18,7 @@ std::optional<std::string> taken_device(const core::Ledger& ledger,
     for (const std::uint32_t device : node.devices) {
       if (holders->second.contains(device))
         return "device " + std::to_string(device) + " of node '" + node.node.str() +
-               "' is held by another attempt";
+               "' is reserved by another attempt";
     }
   }
   return std::nullopt;

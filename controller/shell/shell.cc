@@ -329,7 +329,7 @@ BootTime Shell::horizon(const std::optional<Now>& first_left) {
   if (timer_due_ && !stall_until_) {
     if (const Duration late = now_.boot - *timer_due_; late > options_.stall_after) {
       stall_until_ = now_.boot + std::min(late, options_.stall_wait_max);
-      log::warn("this process was held up; silence is judged a little later",
+      log::warn("this process was delayed; silence is judged a little later",
                 {{"late_ms", std::chrono::duration_cast<std::chrono::milliseconds>(late).count()}});
     }
   }

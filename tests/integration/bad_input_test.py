@@ -237,8 +237,8 @@ class OneCluster(Case):
 
     def test_second_agent_with_one_name(self):
         second = self.cluster.agent("n0", state=self.cluster.path("other-n0"), wait=False)
-        second.wait_for("the name is held by")
-        complaint = [line for line in second.logged().split("\n") if "the name is held by" in line][0]
+        second.wait_for("the name is taken by")
+        complaint = [line for line in second.logged().split("\n") if "the name is taken by" in line][0]
         GOLDEN.check(self, "a second agent with one name", replaced(self.cluster, last_log_line(complaint)))
         self.cluster.trivial()
         second.stop()

@@ -382,7 +382,7 @@ class Containers(unittest.TestCase):
         jobs = [self.cluster.submit(self.spec(name).replace("nodes: 2", "nodes: 1")) for name in ("one", "two")]
         for job in jobs:
             wait_until(lambda job=job: "being set up (runtime.image) on 'n0'" in self.cluster.muster("why", job, code=0).out, what=f"{job} to be set up")
-        says = "node 'n0': runtime.image: brought by another start"
+        says = "node 'n0': runtime.image: fetched by another start"
         wait_until(lambda: any(says in self.cluster.muster("why", job, code=0).out for job in jobs), what=f"one of them to say: {says}")
         gate.open(1)
         for job in jobs:

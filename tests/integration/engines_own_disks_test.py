@@ -108,7 +108,7 @@ class OwnDisks(EngineTest):
         self.assertEqual(nodes["transform"], "n2")
         self.assertEqual(self.ranks_on("n2", old), [*range(16)])
         for node in ("n0", "n1", "n2"):
-            self.assertEqual([name for _, dirs, _ in os.walk(self.cluster.disk(node)) for name in dirs if ".bring-" in name], [], "nothing is left beside")
+            self.assertEqual([name for _, dirs, _ in os.walk(self.cluster.disk(node)) for name in dirs if ".fetch-" in name], [], "nothing is left beside")
 
     def test_the_same_size_on_another_node(self):
         launch = {"config": CONFIG, "mode": "train", "launcher": "msrun", "patch": {CONFIG: {"parallel_config.model_parallel": 1}}}
@@ -172,8 +172,8 @@ class OwnDisks(EngineTest):
         chain, _ = self.resume("away", "--set", "recovery.max_restarts=0", "--set", "resources.hosts=[n0]", code=1)
         why = self.cluster.output("why", f"{chain}.transform")
         old = self.cluster.show(self.old)["attempts"][0]["saveDir"]
-        self.assertIn(f"node 'n2' could not start its part: fetching '{old}' from node 'n1' for job '{chain}.transform': it lies on that node alone, and the "
-                      "node is not connected; bring it up again", why)  # fmt: skip
+        self.assertIn(f"node 'n2' could not start its part: fetching '{old}' from node 'n1' for job '{chain}.transform': it is on that node alone, and the "
+                      "node is not connected; start it again", why)  # fmt: skip
 
 
 if __name__ == "__main__":

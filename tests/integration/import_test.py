@@ -226,7 +226,7 @@ class Import(unittest.TestCase):
         self.assertIn("launch.sh:18: '$((WORLD_SIZE * 4))' was computed from WORLD_SIZE", err)
         self.assertNotIn("hidden-word", text + err)
         for part in ("engine: torch\n", "    A: \"one two\"\n", "  script: rank.py\n", "    --global-batch-size 16\n    --name 'a $${b}'\n", "  nodes: 2\n", "  devices: 2\n",
-                     "# decided by the placement: --master_addr localhost, --master_port 6000, --node_rank 0\n", "# look at this: launch.sh:18:"):  # fmt: skip
+                     "# decided by the placement: --master_addr localhost, --master_port 6000, --node_rank 0\n", "# check this: launch.sh:18:"):  # fmt: skip
             self.assertIn(part, text)
         self.assertNotIn("per: node", text)
         self.run_to_its_end(path)

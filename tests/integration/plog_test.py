@@ -94,7 +94,7 @@ class Plog(unittest.TestCase):
         self.assertIn("plog-4711_20260107224103518.log: " + LINE, why)
         self.assertIn("rank 1", why)
         plan = self.cluster.output("plan", os.path.join(self.cluster.work, f"{name}.yaml"), "--rank", "1")
-        self.assertRegex(plan, r"ASCEND_PROCESS_LOG_PATH='\(run directory\)/plog/rank-1' +# observe\.plog; the node tells its run directory when it has started\n")
+        self.assertRegex(plan, r"ASCEND_PROCESS_LOG_PATH='\(run directory\)/plog/rank-1' +# observe\.plog; the node reports its run directory when it has started\n")
 
         # On the node's own disk, below the run directory, and gone with it; the node has told where that is.
         with open(os.path.join(spec["runtime"]["env"]["TO"], "where"), encoding="utf-8") as file:

@@ -84,7 +84,7 @@ wait({gate.path!r})
             wait_until(lambda: self.shown("ignores").get("checkpoints"), what="the checkpoint of step 20")
             gate.open()
             wait_until(lambda: self.events("ignores", "caught-up"), what="attempt 2 to be where attempt 1 was")
-            message = "attempt 2 did not go on from step 20: began at 2; the program has to load what lies in ${resume.dir} (MUSTER_RESUME_DIR)"
+            message = "attempt 2 did not go on from step 20: began at 2; the program has to load what is in ${resume.dir} (MUSTER_RESUME_DIR)"
             self.assertEqual(self.events("ignores", "first-step"), ["attempt 1 made its first step: 19", message])
             self.assertRegex(" and ".join(self.events("ignores", "caught-up")), r"^step 2[01] reached again, trained anew from step 2 on$")
             self.assertIn(message, self.muster("why", "ignores").out)
@@ -104,7 +104,7 @@ sys.exit(0 if attempt == 2 else 3)
 """)
         self.muster("wait", "strange")
         message = self.events("strange", "unknown-files")
-        self.assertEqual(message, ["'step_3.pt' lies in ${save.dir}, and nothing that checkpoint.layout knows: no attempt goes on from it"], "once a job")
+        self.assertEqual(message, ["'step_3.pt' is in ${save.dir}, and nothing that checkpoint.layout knows: no attempt goes on from it"], "once a job")
         listed = self.muster("ckpt", "ls", "strange")
         self.assertIn("step_3.pt' of attempt 1 is no checkpoint that layout megatron knows: no attempt goes on from it; docs/engines/torch.md says", listed.err)
 

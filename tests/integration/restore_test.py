@@ -31,7 +31,7 @@ class Restore(unittest.TestCase):
         while message is None and time.monotonic() < end:
             message = next((line for line in cluster.output("version").splitlines() if "the controller pauses" in line), None)
         self.assertIsNotNone(message, cluster.log_end("controller"))
-        self.assertRegex(message, "is older than what node '[^']+' was told.*--accept-loss")
+        self.assertRegex(message, "is older than what node '[^']+' has seen.*--accept-loss")
         self.assertEqual(cluster.output("why", job).splitlines()[1].strip(), message)
         self.assertRegex(cluster.output("ps"), r"(?m)^on +\w+ +running")
         for words in (("ps",), ("node", "ls")):

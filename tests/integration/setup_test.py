@@ -110,7 +110,7 @@ class SetupLogs(unittest.TestCase):
     def test_a_name_that_is_not_there_says_what_there_is(self):
         job = self.submit("named", ["true"])
         done = self.cluster.muster("logs", job, "--auxiliary", "schedulr", code=10)
-        self.assertIn("it has no log of 'schedulr'; beside its ranks' there is that of 'setup'", done.err)
+        self.assertIn("it has no log of 'schedulr'; apart from its ranks' there is that of 'setup'", done.err)
         for wrong in (["--auxiliary", "a b"], ["--auxiliary", "setup", "--raw"], ["--auxiliary", "setup", "--rank", "all"]):
             self.cluster.muster("logs", job, *wrong, code=64)
 

@@ -146,7 +146,7 @@ class Stages(unittest.TestCase):
 
     def test_what_is_there_before_the_stage_is_reported(self):
         with Cluster(nodes=1, devices=1) as cluster:
-            made, message = os.path.join(cluster.work, "made"), "stage 'prepare' runs, though '{}' is there: no job stands for it as the stage is now."
+            made, message = os.path.join(cluster.work, "made"), "stage 'prepare' runs, though '{}' is there: no job of the stage as it is now has made it."
             spec = {"name": "left", **ONCE, "stages": {"prepare": {"launch": shell(f"echo new > {made}"), "creates": made}, "use": {"launch": shell("true")}}}
             path = self.write(cluster, spec)
             self.assertNotIn("though", self.run_chain(cluster, path).err)
@@ -154,7 +154,7 @@ class Stages(unittest.TestCase):
             # Another spec: what the first one left is in the way, and said to be.
             again = self.run_chain(cluster, path, "--set", "stages.prepare.runtime.env.X=1")
             self.assertIn(message.format(made), again.err)
-            self.assertIn(f"==== stage prepare (1 of 2), '{made}' is there already, and not by a job that stands for it: would run ====", cluster.output("plan", path))
+            self.assertIn(f"==== stage prepare (1 of 2), '{made}' is there already, and not by a job of the stage as it is now: would run ====", cluster.output("plan", path))
             # It ends well without touching it: it counts as made.
             spec["stages"]["prepare"]["launch"] = shell("true")
             self.assertIn(message.format(made), self.run_chain(cluster, self.write(cluster, spec)).err)

@@ -123,7 +123,7 @@ Error to_error(const Session& session, const grpc::Status& status) {
     }
     return {ErrorCode::Unreachable,
             fmt::format("calling the controller at '{}': {}; is it running? 'muster local status' "
-                        "tells of a private one",
+                        "shows a private one",
                         session.where, cause)};
   }
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {

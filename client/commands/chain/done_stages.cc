@@ -37,11 +37,10 @@ void find_leftovers(const std::vector<v1::JobSpec>& stages, DoneStages& done) {
     if (place.empty() || done.found.contains(stage) || !std::filesystem::exists(place, error))
       continue;
     done.leftover[stage] = place;
-    done.notes.push_back(
-        fmt::format("stage '{}' runs, though '{}' is there: no job stands for it as the stage is "
-                    "now. What is there when it ends counts as made; remove it first where an old "
-                    "one must not",
-                    stage, place));
+    done.notes.push_back(fmt::format(
+        "stage '{}' runs, though '{}' is there: no job of the stage as it is now has made it. What "
+        "is there when it ends counts as made; remove it first where an old one must not",
+        stage, place));
   }
 }
 

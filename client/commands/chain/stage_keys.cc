@@ -142,7 +142,7 @@ std::vector<std::string> set_stage_keys(std::vector<v1::JobSpec>& stages, const 
       if (!spec.stage().creates().empty())
         notes.push_back(
             fmt::format("stage '{}' takes from more than {} files: whether they have changed is "
-                        "not looked at, and it runs",
+                        "not checked, and it runs",
                         name, files_most));
       continue;
     }

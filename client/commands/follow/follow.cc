@@ -154,7 +154,7 @@ class Follower {
     if (found && render::is_final(job_.phase()) && options_.chain.empty()) return report_end();
     if (!found && !may_pass(found.error())) return fail(std::move(found.error()));
     if (!found)
-      fmt::print(stderr, "muster: time is up, and how {} '{}' stands is not known: {}\n", what(),
+      fmt::print(stderr, "muster: time is up, and the state of {} '{}' is not known: {}\n", what(),
                  name(), render::printable(found.error().message));
     else
       fmt::print(stderr,

@@ -91,8 +91,8 @@ grpc::Status read_logs(const Session& session, CallGroup& calls, v1::ReadLogsReq
         call.TryCancel();
         stream->Finish();
         return grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
-                            "reading logs beside the ranks': the controller is of a release that "
-                            "keeps none; upgrade it");
+                            "reading logs other than the ranks': the controller is of a release "
+                            "that keeps none; upgrade it");
       }
       if (response.attempt() < first) continue;
       std::uint64_t& have = seen[label_of(response)];

@@ -183,7 +183,7 @@ Result<int> make_whole(const Context& context, const ExportOptions& options,
   if (job->phase() != v1::JOB_PHASE_SUCCEEDED) {
     fmt::print(stderr, "{} {}\n", context.err.paint(render::Tint::Bad, "muster:"),
                render::printable(fmt::format("exporting a checkpoint of job '{}': job '{}' has {}: "
-                                             "{}; 'muster logs {}' has what the tool said",
+                                             "{}; 'muster logs {}' has what the tool printed",
                                              source.job.spec().name(), wanted.name,
                                              render::phase_text(job->phase()),
                                              job->verdict().reason(), job->id())));

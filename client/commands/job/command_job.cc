@@ -78,7 +78,8 @@ Result<launcher::Launch> read_here(const std::vector<std::string>& words) {
   if (!launcher::is_launch(words)) return no_launcher(words);
   std::error_code error;
   const std::string here = fs::current_path(error).string();
-  if (error) return wrong(fmt::format("the current directory cannot be told: {}", error.message()));
+  if (error)
+    return wrong(fmt::format("the current directory cannot be determined: {}", error.message()));
   for (const std::string& word : words)
     if (!is_utf8(word) || !is_utf8(here))
       return wrong(fmt::format("'{}' is not UTF-8; a spec holds text",

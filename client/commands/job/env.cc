@@ -57,7 +57,7 @@ void add_env(CLI::App& app, Context& context, int& exit) {
   CLI::App* command =
       app.add_subcommand("env",
                          "Print what a rank really gets: command line, directory, environment and "
-                         "where each value came from (not what runtime.setup left beside it)");
+                         "where each value came from (not what runtime.setup adds to it)");
   add_job_option(*command, options->job);
   CLI::Option* rank = add_number_option(*command, "-r,--rank", options->rank,
                                         "which one, counted over the whole job from 0")

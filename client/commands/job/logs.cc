@@ -314,15 +314,15 @@ Result<int> logs(const Context& context, const LogsOptions& options) {
 void add_logs(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<LogsOptions>();
   CLI::App* command = app.add_subcommand(
-      "logs", "Print what the ranks wrote, labelled by rank; the current attempt unless told");
+      "logs", "Print what the ranks wrote, labelled by rank; by default of the current attempt");
   add_job_option(*command, options->job);
   command->add_flag("-f,--follow", options->follow,
                     "go on with what comes, over restarts, until the job ends");
   add_ranks_option(*command, options->ranks, "only these: 0,8-15 (default: all)");
   command
       ->add_option("--auxiliary", options->auxiliaries,
-                   "of what runs beside the ranks: setup (runtime.setup, on each node), scheduler "
-                   "(MindSpore's), or all; alone unless --rank is there, too")
+                   "of what runs in addition to the ranks: setup (runtime.setup, on each node), "
+                   "scheduler (MindSpore's), or all; alone unless --rank is there, too")
       ->delimiter(',')
       ->type_name("NAME")
       ->allow_extra_args(false);
@@ -349,13 +349,13 @@ void add_logs(CLI::App& app, Context& context, int& exit) {
       "A terminal shows the programs' colours (NO_COLOR: none), and of one --rank progress bars as "
       "they move; of several logs a bar's states are lines, one a second.\n"
       "A pipe gets the bytes as they are.\n"
-      "Where an attempt failed in its setup, what that said on the node comes with the ranks' "
+      "Where an attempt failed in its setup, what that printed on the node comes with the ranks' "
       "lines, as [n07 setup].\n"
       "With launch.per: node, --rank 1 is the script of node 1, and also rank 1 of the training if "
       "that is inside another script: as [n07 rank-1].\n"
       "--since goes by when lines reached the controller, which notes the time every ten seconds: "
       "a few lines from before may come along\n"
-      "A line longer than 1 MiB is printed as several of 1 MiB, and --grep looks at each; --raw "
+      "A line longer than 1 MiB is printed as several of 1 MiB, and --grep checks each; --raw "
       "gives the bytes as they are.\n"
       "exit:         0 all was printed, or Ctrl-C  4 time is up  10 no such job, rank, auxiliary "
       "process, node or attempt");

@@ -43,8 +43,8 @@ void print_plan(const Context& context, const v1::PlanJobResponse& plan,
     fmt::print("{}\n", context.out.paint(render::Tint::Warn,
                                          "would wait: " + render::printable(plan.waits_for())));
     fmt::print("{}\n\n", context.out.paint(render::Tint::Dim,
-                                           "shown on nodes that are made up: which they are, with "
-                                           "their addresses and ports, its placement will tell"));
+                                           "shown on nodes that are made up: its placement decides "
+                                           "which they are, with their addresses and ports"));
   }
   render::Table table{.columns = {{"NODE"}, {"ADDRESS"}, {"DEVICES"}, {"RANKS"}}, .rows = {}};
   for (const auto& node : plan.nodes()) {
@@ -139,9 +139,9 @@ Result<std::vector<Planned>> plan_all(const Context& context, const PlanOptions&
       heading += fmt::format(", done by job {}: would not run",
                              done->found.at(spec.stage().name()).job_id());
     if (done && done->leftover.contains(spec.stage().name()))
-      heading +=
-          fmt::format(", '{}' is there already, and not by a job that stands for it: would run",
-                      done->leftover.at(spec.stage().name()));
+      heading += fmt::format(
+          ", '{}' is there already, and not by a job of the stage as it is now: would run",
+          done->leftover.at(spec.stage().name()));
     if (auto added = add(heading + " ====", spec); !added) return fail(std::move(added.error()));
   }
   return planned;

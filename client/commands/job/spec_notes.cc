@@ -41,9 +41,9 @@ void note_words(const Words& words, const std::string& key, launcher::Flags flag
     const std::string& word = words[i];
     if (launcher::wants_value(word, flags) &&
         (i + 1 == words.size() || words[i + 1].starts_with("--")))
-      notes.push_back(fmt::format(
-          "{}[{}]: '{}' has no value{}", key, i, word,
-          i + 1 == words.size() ? "" : fmt::format(": '{}' stands behind it", words[i + 1])));
+      notes.push_back(
+          fmt::format("{}[{}]: '{}' has no value{}", key, i, word,
+                      i + 1 == words.size() ? "" : fmt::format(": '{}' follows it", words[i + 1])));
   }
 }
 

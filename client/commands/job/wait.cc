@@ -99,8 +99,8 @@ Result<int> wait_for_job(const Session& session, Interrupt& interrupt, const Wai
     if (state && *state) return **state;
     if (!state && !may_pass(state.error())) return fail(std::move(state.error()));
     if (!state) {
-      fmt::print(stderr, "muster: {}: time is up, and how it stands is not known: {}\n",
-                 doing(options), render::printable(state.error().message));
+      fmt::print(stderr, "muster: {}: time is up, and its state is not known: {}\n", doing(options),
+                 render::printable(state.error().message));
       return kTimedOut;
     }
   }

@@ -34,7 +34,7 @@ std::filesystem::path dir_of(const LocalOptions& options) {
 std::string hint(const LocalOptions& options) {
   return dir_of(options) == default_local_dir()
              ? ""
-             : fmt::format("; tell clients: export MUSTER_CONTROLLER={}",
+             : fmt::format("; for clients: export MUSTER_CONTROLLER={}",
                            local_endpoint(dir_of(options)).string());
 }
 

@@ -37,7 +37,7 @@ Result<std::string> sibling(std::string_view name) {
   const fs::path path = self.parent_path() / name;
   if (error || !fs::exists(path, error))
     return fail(ErrorCode::NotFound,
-                fmt::format("finding '{}': it should lie beside '{}'; is the installation whole?",
+                fmt::format("finding '{}': it should be next to '{}'; is the installation whole?",
                             name, self.string()));
   return path.string();
 }

@@ -98,7 +98,7 @@ void print_routes(const Context& context, const v1::Inventory& inventory) {
   }
   if (inventory.routes_cut())
     line(
-        "and others, which the agent does not tell: there are too many, or rules choose their "
+        "and others, which the agent does not announce: there are too many, or rules choose their "
         "tables");
 }
 

@@ -111,7 +111,7 @@ def one_builder_a_node(build):
 std::unexpected<Error> unknown(std::string_view file, const std::string& what) {
   return fail(ErrorCode::InvalidArgument,
               fmt::format("'{}' {}; it knows Megatron-LM of megatron-core 0.4 to 0.19: leave the "
-                          "patch out and bring the index files to every node, or write a diff",
+                          "patch out and copy the index files to every node, or write a diff",
                           file, what));
 }
 

@@ -111,7 +111,7 @@ class Reader {
     }
     if (line == "GIT binary patch" ||
         (line.starts_with("Binary files ") && line.ends_with(" differ")))
-      return wrong("it changes a binary file, which is not put on; bring that file another way");
+      return wrong("it changes a binary file, which is not put on; copy that file separately");
     // git accepts modes and names after "+++", too, up to the first hunk
     if (git_ && git_->hunks.empty()) {
       if (auto good = git_line(line); !good) return good;
@@ -262,11 +262,10 @@ class Reader {
     if (body_ && git_->hunks.empty())
       return wrong(fmt::format("'{}' has no hunk", shown(git_->name)));
     if (git_->name.empty())
-      return fail(
-          ErrorCode::InvalidArgument,
-          fmt::format(
-              "line {}: which file it changes cannot be told; make the diff without --no-prefix",
-              git_line_));
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("line {}: which file it changes cannot be determined; make the diff "
+                              "without --no-prefix",
+                              git_line_));
     if (files_.size() == kFilesMax)
       return wrong(fmt::format("it changes more than {} files", kFilesMax));
     files_.push_back(std::move(*git_));

@@ -108,9 +108,10 @@ std::vector<Slip> slips_of(std::string_view script, Flags flags) {
       continue;
     }
     if (ends_with_backslash(bare) && !ends_with_backslash(line))
-      slips.push_back({.line = number,
-                       .text = "blanks stand behind the '\\': it joins no lines, and what follows "
-                               "is another command"});
+      slips.push_back(
+          {.line = number,
+           .text =
+               "blanks follow the '\\': it joins no lines, and what follows is another command"});
     else if (bare == "\\" && !joined)
       slips.push_back(
           {.line = number,
@@ -128,7 +129,7 @@ std::vector<Slip> slips_of(std::string_view script, Flags flags) {
     else if (next.starts_with("--") || next == ")" || ends_command(next))
       slips.push_back(
           {.line = tokens[i].line,
-           .text = fmt::format("'{}' has no value: '{}' stands behind it", tokens[i].text, next)});
+           .text = fmt::format("'{}' has no value: '{}' follows it", tokens[i].text, next)});
   }
   std::ranges::stable_sort(slips, {}, &Slip::line);
   if (slips.size() > kSlipsMost) slips.resize(kSlipsMost);

@@ -195,8 +195,8 @@ void check_node_script(const v1::JobSpec& spec, Problems& problems) {
   if (spec.output_dir().find(line_end) != std::string::npos ||
       spec.checkpoint().dir().find(line_end) != std::string::npos)
     problems.push_back({.key = "output_dir",
-                        .message = "has a line feed in it, which a script a node cannot be told "
-                                   "of; choose another directory"});
+                        .message = "has a line feed in it, which cannot be passed to a script a "
+                                   "node; choose another directory"});
 }
 
 // Does what megatron.cc does for a rank's own command line: --save is the attempt's directory, and

@@ -52,7 +52,7 @@ void check_one(const Variables& env, const char* key, bool torch_like, Problems&
         {.key = fmt::format("{}.HCCL_EVENT_TIMEOUT", key),
          .message = fmt::format("{} is not more than HCCL's own HCCL_EXEC_TIMEOUT, {}: torch_npu "
                                 "would give up before HCCL says what is wrong; raise it, or set a "
-                                "smaller HCCL_EXEC_TIMEOUT beside it",
+                                "smaller HCCL_EXEC_TIMEOUT in addition to it",
                                 *event, kExecTimeoutDefault)});
   } else if (event) {
     problems.push_back(
@@ -61,11 +61,11 @@ void check_one(const Variables& env, const char* key, bool torch_like, Problems&
                                 "up before HCCL says what is wrong",
                                 *event, *exec)});
   } else if (torch_like) {
-    problems.push_back(
-        {.key = fmt::format("{}.HCCL_EXEC_TIMEOUT", key),
-         .message = fmt::format("{} needs HCCL_EVENT_TIMEOUT beside it, greater (or 0, never): "
-                                "torch_npu's own, {}, would give up before HCCL says what is wrong",
-                                *exec, kEventTimeoutDefault)});
+    problems.push_back({.key = fmt::format("{}.HCCL_EXEC_TIMEOUT", key),
+                        .message = fmt::format(
+                            "{} needs HCCL_EVENT_TIMEOUT in addition to it, greater (or 0, never): "
+                            "torch_npu's own, {}, would give up before HCCL says what is wrong",
+                            *exec, kEventTimeoutDefault)});
   }
 }
 

@@ -153,7 +153,7 @@ Result<std::string> start_value(const LaunchRequest& request) {
   if (!starts_as_weights(*request.spec))
     return fail(ErrorCode::InvalidArgument,
                 "'${start.dir}' is for start.as: weights; what a job goes on from is "
-                "'${resume.dir}', and stands in resume.args");
+                "'${resume.dir}', and belongs in resume.args");
   return request.start_dir;
 }
 

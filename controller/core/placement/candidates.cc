@@ -124,7 +124,7 @@ std::string Candidates::away(const NodeRecord& node) const {
   const NodeSeen& seen = presence.nodes.at(node.name);
   if (seen.instance != node.instance) return "is just coming back with another state directory";
   if (!seen.unknown_runs.empty()) return unknown_run_text(*seen.unknown_runs.begin());
-  if (awaits_probe(node, seen)) return "has not said yet how its devices are";
+  if (awaits_probe(node, seen)) return "has not reported yet how its devices are";
   if (const auto avoided = avoided_.find(node.name);
       avoided != avoided_.end() && avoided->second.retry_at && heed_pauses_)
     return fmt::format("could not start attempt {} ({}) and is tried again in {}",

@@ -69,14 +69,14 @@ std::string lacks_interface(const NodeRecord& node, const v1::JobSpec& spec) {
 }
 
 std::string_view what_for(std::string_view feature) {
-  if (feature == engine::kLaunchFiles) return "does not bring rank tables";
+  if (feature == engine::kLaunchFiles) return "does not write rank tables";
   if (feature == engine::kAuxiliaries) return "does not start msrun's scheduler";
   if (feature == engine::kNodeScript) return "does not run a script a node";
   if (feature == engine::kPatchedFiles) return "does not make changed copies of files";
   if (feature == engine::kSetup) return "does not run runtime.setup";
   if (feature == engine::kCodePatches) return "does not patch code (code.patches)";
   if (feature == engine::kFetchFiles)
-    return "does not bring checkpoints from other nodes (checkpoint.storage: local)";
+    return "does not fetch checkpoints from other nodes (checkpoint.storage: local)";
   if (feature == engine::kContainers) return "does not run containers (runtime.image)";
   if (feature == engine::kContainerLimits)
     return "does not limit containers (runtime.limits.memory, runtime.limits.cpus)";

@@ -148,8 +148,8 @@ std::string port_shortage_text(const Placing& placing, const Candidates& candida
 
 std::string no_master_port_text(const NodeName& node, const Limits& limits) {
   return fmt::format(
-      "'{}' has no port of {}-{} free for rank 0 beside those for HCCL, because other attempts "
-      "hold them{}",
+      "'{}' has no port of {}-{} free for rank 0 in addition to those for HCCL, because other "
+      "attempts hold them{}",
       node.str(), limits.port_first, limits.port_last, kWhenPortsAreReserved);
 }
 

@@ -251,7 +251,7 @@ std::string went_back_text(const JobRecord& job, const AttemptRecord& attempt) {
   const std::optional<std::int64_t> from = goes_on_from(job, attempt);
   if (!from || !attempt.first_step || *attempt.first_step > *from) return {};
   return fmt::format(
-      "attempt {} did not go on from step {}: began at {}; the program has to load what lies in "
+      "attempt {} did not go on from step {}: began at {}; the program has to load what is in "
       "${{resume.dir}} (MUSTER_RESUME_DIR)",
       attempt.number.value, *from, *attempt.first_step);
 }

@@ -77,9 +77,9 @@ std::string last_step_missing(const Ledger& ledger, const JobRecord& job,
           step, total);
     if (reported < 0) return {};  // it has saved, and prints nothing that muster can read
     return fmt::format(
-        "every rank ended with status 0 after step {}, and no line tells of how many; if its lines "
-        "are of another form give observe.progress with a total, or success: exit0 to take the "
-        "status alone",
+        "every rank ended with status 0 after step {}, and no line reports how many there are; if "
+        "its lines are of another form give observe.progress with a total, or success: exit0 to "
+        "take the status alone",
         step);
   }
   return "every rank ended with status 0, and no step line was seen; if its lines are of another "

@@ -192,7 +192,8 @@ Verdict naming_all(Verdict verdict, const FirstEnds& ends) {
   verdict.reason += "; " + ends.others.front().text();
   if (const std::size_t more = ends.others.size() - 1; more > 0)
     verdict.reason += fmt::format(", and {} other node{} lost ranks", more, more == 1 ? "" : "s");
-  verdict.reason += fmt::format(" within {}: which was first cannot be told", age_text(kDelayBar));
+  verdict.reason +=
+      fmt::format(" within {}: which was first cannot be determined", age_text(kDelayBar));
   return verdict;
 }
 
@@ -202,7 +203,7 @@ Verdict of_ends(const FirstEnds& ends) { return naming_all(of_end(ends.first), e
 // programs looks like this, also a second time. It is no error of the program.
 Verdict of_consequence(const FirstEnds& ends) {
   Verdict verdict = of_end(ends.first, FailureClass::Node, "consequence");
-  verdict.reason += ", as after another's fault, which no process tells";
+  verdict.reason += ", as after another's fault, which no process reports";
   return naming_all(std::move(verdict), ends);
 }
 

@@ -212,7 +212,7 @@ TEST_F(AgentDevices, TheHelloDoesNotWaitForAToolThatHangs) {
   EXPECT_EQ(inventory->devices_size(), 0) << "not CPU slots";
   ASSERT_EQ(inventory->findings_size(), 1);
   EXPECT_EQ(inventory->findings(0),
-            "the tools have not answered yet: the devices are told as soon as they are known");
+            "the tools have not answered yet: the devices are announced as soon as they are known");
 }
 
 TEST_F(AgentDevices, WhatComesLateIsReportedWithAnotherHello) {

@@ -221,7 +221,7 @@ TEST(ContainerCommand, NothingCoversTheRunsOwnFiles) {
       HasSubstr("--mount type=bind,source=/data,target=/var/lib/muster/agent/runs/job.11\n"));
   EXPECT_EQ(says("/da,ta", "/data"),
             "refused: mounting '/da,ta': it has a ',', a '\"' or a line feed in it, which podman "
-            "and docker cannot be told");
+            "and docker do not accept");
   EXPECT_THAT(says("/da:ta", "/data"), HasSubstr("--mount type=bind,source=/da:ta,target=/data\n"));
 }
 

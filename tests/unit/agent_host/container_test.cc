@@ -220,9 +220,9 @@ TEST_F(ContainerTest, StartsThatWantTheSameImageFetchItOnce) {
   std::ofstream opened(gate);  // this opens when the pull reads
   auto other = fetch(second);
   while (second.news->text().empty()) std::this_thread::yield();
-  EXPECT_EQ(second.news->text(), "brought by another start");
+  EXPECT_EQ(second.news->text(), "fetched by another start");
   first.news->tell("3 of 7 layers");
-  EXPECT_EQ(second.news->text(), "3 of 7 layers, brought by another start");
+  EXPECT_EQ(second.news->text(), "3 of 7 layers, fetched by another start");
   opened << "go\n" << std::flush;
   ASSERT_TRUE(one.get());
   ASSERT_TRUE(other.get());
@@ -240,10 +240,11 @@ TEST_F(ContainerTest, AnImageThatAnotherStartCouldNotFetchIsTriedAgain) {
   const auto late = ready_image(tool(), "registry/far:2", std::chrono::milliseconds(0), second);
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, ErrorCode::TimedOut);
-  EXPECT_EQ(late.error().message,
-            "waiting for image 'registry/far:2', which another start on this node brings: it has "
-            "not come within 0 s; give it longer by runtime.setup.timeout, or kill 'podman pull' "
-            "there if it hangs");
+  EXPECT_EQ(
+      late.error().message,
+      "waiting for image 'registry/far:2', which another start on this node fetches: it has not "
+      "arrived within 0 s; give it longer by runtime.setup.timeout, or kill 'podman pull' "
+      "there if it hangs");
   auto other = std::async(std::launch::async, [&] {
     return ready_image(tool(), "registry/far:2", std::chrono::seconds(60), second);
   });

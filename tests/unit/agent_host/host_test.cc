@@ -117,7 +117,7 @@ TEST_F(HostTest, ARunWithoutAWakeFifoIsScanned) {
       << "rank 0 lives: no end of a worker tells of it";
   EXPECT_EQ(agent.seen().worker, WorkerState::Alive);
   ASSERT_EQ(agent.troubles().size(), 1U);
-  EXPECT_NE(agent.troubles().front().find("it is looked at every 50 ms instead"), std::string::npos)
+  EXPECT_NE(agent.troubles().front().find("it is scanned every 50 ms instead"), std::string::npos)
       << agent.troubles().front();
   agent.perform(SignalStop{.run = kRun});
   EXPECT_TRUE(agent.wait_for(

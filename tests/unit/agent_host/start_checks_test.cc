@@ -507,7 +507,7 @@ TEST_F(ResumeReading, WhatCannotBeReadIsTheNodesTroubleAlone) {
   EXPECT_EQ(unread.error().message, "resuming from step 20 in '" + resume_.source() +
                                         "': reading '" + model.string() +
                                         "': Too many levels of symbolic links; this node cannot "
-                                        "tell whether its checkpoint is whole");
+                                        "determine whether its checkpoint is whole");
   EXPECT_EQ(reading_.needed(), 0U);
   resume_.set_given(true);
   EXPECT_EQ(failure_of(make().error()), v1::START_FAILURE_NODE);

@@ -87,7 +87,7 @@ TEST_F(StartThreadsTest, BeyondTheBoundAStartIsTheNodesFaultAndSaysWhatHangs) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().why, v1::START_FAILURE_NODE);
   const std::string& text = refused.error().text;
-  EXPECT_EQ(text.find("preparing the start: all 2 threads for starts are held up on this node, the "
+  EXPECT_EQ(text.find("preparing the start: all 2 threads for starts are blocked on this node, the "
                       "longest for "),
             0U)
       << text;
@@ -120,7 +120,7 @@ TEST_F(StartThreadsTest, ThoseThatWaitAreRefusedWhenTheLastThreadIsBlockedAsWell
   auto first = hang("reading '/mnt/dead'");
   auto second = run([] { return named("second"); });
   EXPECT_EQ(
-      name_of(second).find("refused: preparing the start: all 1 threads for starts are held up"),
+      name_of(second).find("refused: preparing the start: all 1 threads for starts are blocked"),
       0U);
   EXPECT_EQ(first.wait_for(0s), std::future_status::timeout)
       << "it hangs on, and nobody waits for it";

@@ -209,7 +209,7 @@ TEST_F(WatchHang, beyond_the_threads_runs_wait_their_turn) {
   ASSERT_TRUE(hangs(2));
   const Run third = run("third", 'c'), fourth = run("fourth", 'd');
   const auto of_threads = [](const std::string& text) {
-    return text.find("all 2 threads for such looks wait for file systems") != std::string::npos;
+    return text.find("all 2 threads for such scans wait for file systems") != std::string::npos;
   };
   ASSERT_TRUE(eventually([&] { return std::ranges::any_of(troubles(), of_threads); }));
   third.rank->write(line(1));
@@ -247,9 +247,9 @@ TEST_F(WatchHang, a_last_scan_that_does_not_come_back_is_waited_for_no_longer) {
   ASSERT_TRUE(comes(one.key, [](const Reports& reports) { return reports.last_scans == 1; }));
   const auto of_sweep = [&](const std::string& text) {
     return text ==
-           "looking once more for checkpoints of job 'one' attempt 1 before its sweep is told: no "
-           "answer from '" +
-               one.save.string() + "' for 1 ms; what was saved last is told when it answers";
+           "looking once more for checkpoints of job 'one' attempt 1 before its sweep is reported: "
+           "no answer from '" +
+               one.save.string() + "' for 1 ms; what was saved last is reported when it answers";
   };
   EXPECT_TRUE(eventually([&] { return std::ranges::count_if(troubles(), of_sweep) == 1; }));
   EXPECT_FALSE(sealed(one, 5));

@@ -259,8 +259,8 @@ TEST_F(WatchWithoutInotify, logs_are_scanned_and_one_line_says_so) {
   watch_->stop();
   ASSERT_EQ(troubles_.size(), 2u) << "one for each life of the watch";
   EXPECT_EQ(troubles_[1],
-            "watching files: making an inotify instance: Too many open files; logs are looked at "
-            "every 100 ms and save directories every 3600000 ms instead, runs go "
+            "watching files: making an inotify instance: Too many open files; logs are read every "
+            "100 ms and save directories scanned every 3600000 ms instead, runs go "
             "on as ever; raise fs.inotify.max_user_instances (sysctl), which bounds how many a "
             "user may have");
 }

@@ -192,8 +192,8 @@ TEST_F(ConvertTest, AnAttemptThatDidNotGoOnFromWhereItWasToSaysSo) {
   row(core::FirstStep{.job = job_, .attempt = AttemptNo(2), .node = node_, .step = 2});
   EXPECT_EQ(events_.back().type(), "first-step");
   EXPECT_EQ(events_.back().text(),
-            "attempt 2 did not go on from step 100: began at 2; the program has to load what lies "
-            "in ${resume.dir} (MUSTER_RESUME_DIR)");
+            "attempt 2 did not go on from step 100: began at 2; the program has to load what is in "
+            "${resume.dir} (MUSTER_RESUME_DIR)");
   row(core::CaughtUp{.job = job_, .attempt = AttemptNo(2), .step = 120});
   EXPECT_EQ(events_.back().text(), "step 120 reached again, trained anew from step 2 on");
   const v1::Job full = to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::Full);
@@ -217,7 +217,7 @@ TEST_F(ConvertTest, NotesAreEventsAndAPartOfTheirAttempt) {
                          .text = "step_20.pt"});
   EXPECT_EQ(events_.back().type(), "unknown-files");
   EXPECT_EQ(events_.back().text(),
-            "'step_20.pt' lies in ${save.dir}, and nothing that checkpoint.layout knows: no "
+            "'step_20.pt' is in ${save.dir}, and nothing that checkpoint.layout knows: no "
             "attempt goes on from it");
   const v1::Job full = to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::Full);
   EXPECT_EQ(full.attempts(1).unknown_file(), "step_20.pt");

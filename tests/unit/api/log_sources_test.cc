@@ -51,16 +51,16 @@ TEST(MissingAuxiliaries, ANameSaysWhichThereAre) {
   };
   EXPECT_EQ(problem_text({"*", "setup:failed"}, {}), "");
   EXPECT_EQ(problem_text({"setup"}, {}),
-            "reading the logs of job 'llama' (01h): it has no log of 'setup'; beside its ranks' "
-            "there is none");
+            "reading the logs of job 'llama' (01h): it has no log of 'setup'; apart from its "
+            "ranks' there is none");
   EXPECT_EQ(problem_text({"scheduler", "setup", "\x1b[2J\n"}, {"setup"}),
-            "reading the logs of job 'llama' (01h): it has no log of '?[2J?', 'scheduler'; beside "
-            "its ranks' there is that of 'setup'");
+            "reading the logs of job 'llama' (01h): it has no log of '?[2J?', 'scheduler'; apart "
+            "from its ranks' there is that of 'setup'");
   sources.node_logs = {"scheduler", "setup"};
   EXPECT_EQ(problem_text({"setup"}, {}), "") << "it may not have begun";
   EXPECT_EQ(problem_text({"schedulr"}, {}),
-            "reading the logs of job 'llama' (01h): it has no log of 'schedulr'; beside its ranks' "
-            "there are those of 'scheduler', 'setup'");
+            "reading the logs of job 'llama' (01h): it has no log of 'schedulr'; apart from its "
+            "ranks' there are those of 'scheduler', 'setup'");
   EXPECT_LT(problem_text(std::vector<std::string>(1, std::string(1 << 20, 'x')), {}).size(), 300u);
 }
 

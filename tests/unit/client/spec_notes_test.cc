@@ -63,7 +63,7 @@ TEST_F(SpecNotes, AScriptThatIsNotOnThisMachine) {
 TEST_F(SpecNotes, AFlagWithoutItsValue) {
   EXPECT_THAT(
       notes("engine: megatron\nlaunch: {script: train.py, args: --micro-batch-size --bf16}"),
-      ElementsAre("launch.args[0]: '--micro-batch-size' has no value: '--bf16' stands behind it"));
+      ElementsAre("launch.args[0]: '--micro-batch-size' has no value: '--bf16' follows it"));
   EXPECT_THAT(notes("engine: torch\nlaunch: {script: train.py, args: --save --bf16}"), IsEmpty())
       << "of another program it may be a switch";
 }
@@ -71,7 +71,7 @@ TEST_F(SpecNotes, AFlagWithoutItsValue) {
 TEST_F(SpecNotes, SlipsOfAScript) {
   write("run.sh", "#!/bin/bash\ntorchrun --nnodes 1 train.py \\ \n  --lr 1\n");
   EXPECT_THAT(notes("engine: torch\nlaunch: {per: node, run: bash run.sh}"),
-              ElementsAre(HasSubstr("run.sh:2: blanks stand behind the '\\'")));
+              ElementsAre(HasSubstr("run.sh:2: blanks follow the '\\'")));
 }
 
 TEST_F(SpecNotes, AMistypedKeyOfAPatchedConfiguration) {

@@ -106,7 +106,7 @@ TEST_F(StageKeys, AreNotThereWhereTheFilesAreTooMany) {
   std::vector<v1::JobSpec> found = stages();
   EXPECT_THAT(set_stage_keys(found, {}, 2),
               ElementsAre("stage 'prepare' takes from more than 2 files: whether they have changed "
-                          "is not looked at, and it runs"));
+                          "is not checked, and it runs"));
   EXPECT_EQ(found[0].stage().key(), "");
   EXPECT_EQ(found[1].stage().key(), "") << "what it stands on cannot be told";
 }

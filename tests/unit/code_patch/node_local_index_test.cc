@@ -117,8 +117,8 @@ std::string why(const Tree& tree) {
 
 TEST(NodeLocalIndex, WhatItDoesNotKnowNamesTheFile) {
   const std::string known =
-      "; it knows Megatron-LM of megatron-core 0.4 to 0.19: leave the patch out and bring the "
-      "index files to every node, or write a diff";
+      "; it knows Megatron-LM of megatron-core 0.4 to 0.19: leave the patch out and copy the index "
+      "files to every node, or write a diff";
   const std::string gpt = "megatron/core/datasets/gpt_dataset.py",
                     blended = "megatron/core/datasets/blended_dataset.py";
   EXPECT_EQ(why({}),

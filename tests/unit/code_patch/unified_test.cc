@@ -112,9 +112,9 @@ TEST(Unified, WhatIsNeverPutOnIsReportedWithItsLine) {
   EXPECT_EQ(summary("diff --git a/x b/y\nsimilarity index 100%\ncopy from x\ncopy to y\n"),
             "line 3: it copies a file, which is not put on; make the diff without --find-copies");
   EXPECT_EQ(summary("diff --git a/x b/x\nindex 1..2 100644\nGIT binary patch\nliteral 1\n"),
-            "line 3: it changes a binary file, which is not put on; bring that file another way");
+            "line 3: it changes a binary file, which is not put on; copy that file separately");
   EXPECT_EQ(summary("diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ\n"),
-            "line 3: it changes a binary file, which is not put on; bring that file another way");
+            "line 3: it changes a binary file, which is not put on; copy that file separately");
   EXPECT_EQ(summary("diff --git \"a/\\303\\244\" \"b/\\303\\244\"\n").substr(0, 50),
             "line 1: the name \"a/\\303\\244\" \"b/\\303\\244\" is quot");
 }
@@ -134,8 +134,9 @@ TEST(Unified, WhatIsNoDiffIsRefused) {
       "line 5: '*b' does not belong into hunk 1 of 'x' (line 3), whose head counts other lines");
   EXPECT_EQ(summary("@@ -1 +1 @@\n-a\n+b\n"),
             "line 1: a hunk without the names of its file (--- and +++) before it");
-  EXPECT_EQ(summary("diff --git x.py y.py\nsimilarity index 90%\n"),
-            "line 1: which file it changes cannot be told; make the diff without --no-prefix");
+  EXPECT_EQ(
+      summary("diff --git x.py y.py\nsimilarity index 90%\n"),
+      "line 1: which file it changes cannot be determined; make the diff without --no-prefix");
   EXPECT_EQ(summary("--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n"),
             "line 2: both names are /dev/null");
 }

@@ -351,7 +351,7 @@ TEST(CardPlacement, WhatAnAgentCannotDoIsReportedOfEveryFeature) {
   image.mutable_runtime()->set_image("img:1");
   patched.mutable_code()->add_patches()->set_name("a.diff");
   const std::tuple<std::string_view, v1::JobSpec, const char*> rows[] = {
-      {engine::kLaunchFiles, table, "does not bring rank tables"},
+      {engine::kLaunchFiles, table, "does not write rank tables"},
       {engine::kAuxiliaries, msrun, "does not start msrun's scheduler"},
       {engine::kSetup, setup, "does not run runtime.setup"},
       {engine::kNodeScript, script, "does not run a script a node"},

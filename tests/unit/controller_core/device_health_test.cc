@@ -126,7 +126,8 @@ TEST(DeviceHealth, NothingIsPlacedBeforeTheFirstProbeIsHeard) {
   Probed world(1);
   world.submit("j1", SmallWorld::spec("one", 1, 1));
   EXPECT_TRUE(world.job("j1").attempts.empty());
-  EXPECT_NE(world.why("j1").find("'n0' has not said yet how its devices are"), std::string::npos)
+  EXPECT_NE(world.why("j1").find("'n0' has not reported yet how its devices are"),
+            std::string::npos)
       << world.why("j1");
   world.tell(Probed::probe(1));
   EXPECT_EQ(world.job("j1").attempts.size(), 1U);

@@ -37,7 +37,7 @@ TEST(LastStep, TheLastStepThatIsReportedIsReachedWhoeverKnowsTheTotal) {
   EXPECT_EQ(missing({{101, 100}}), "");
   EXPECT_THAT(missing({{{}, 100}, {99, {}}}),
               HasSubstr("after step 99 of 100: the training did not reach its last step"));
-  EXPECT_THAT(missing({{100, {}}}), HasSubstr("no line tells of how many"));
+  EXPECT_THAT(missing({{100, {}}}), HasSubstr("no line reports how many there are"));
   EXPECT_THAT(missing({{}}), HasSubstr("no step line was seen"));
 }
 

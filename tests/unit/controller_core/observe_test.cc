@@ -201,7 +201,7 @@ TEST(Observe, WhyGivesTheCauseThenTheLineThenWhenAndWhoKnowsMore) {
       explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits),
       (std::vector<std::string>{
           "failed: rank 0 on node 'n0' ended with status 1; the same user error twice in a row",
-          "it said: ValueError: bad config (train.py:214, in load)",
+          "it printed: ValueError: bad config (train.py:214, in load)",
           "attempt 2, 5s ago; `muster logs j1 --attempt 2 --rank 0` has what it printed before"}));
 }
 

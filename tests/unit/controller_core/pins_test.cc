@@ -183,7 +183,7 @@ TEST(Features, ANodeWhoseAgentLacksOneIsNotGivenTheJob) {
               setup = SmallWorld::spec("a", 2, 2);
   msrun.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
   setup.mutable_runtime()->add_setup("true");
-  for (const auto& [spec, why] : {std::pair{table, "does not bring rank tables"},
+  for (const auto& [spec, why] : {std::pair{table, "does not write rank tables"},
                                   {msrun, "does not start msrun's scheduler"},
                                   {setup, "does not run runtime.setup"}}) {
     const PlaceResult placed = place_spec(world, spec);

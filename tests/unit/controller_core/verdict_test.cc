@@ -278,7 +278,7 @@ TEST(Verdict, WithinTheDelayACauseGoesBeforeAConsequenceElseBothAreNamed) {
     EXPECT_EQ(verdict.rank, RankNo(0));
     EXPECT_EQ(verdict.reason,
               "rank 0 on node 'n0' ended with status 3; rank 3 on node 'n1' ended with status 4 "
-              "within 250ms: which was first cannot be told");
+              "within 250ms: which was first cannot be determined");
   }
   {  // On one node, its own clock decides, however close they are.
     Skewed world;

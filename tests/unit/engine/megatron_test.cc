@@ -314,7 +314,7 @@ TEST(Hccl, VariablesThatItWouldRefuse) {
         Row{"HCCL_CONNECT_TIMEOUT", "10m", "'10m' is refused"},
         Row{"HCCL_CONNECT_TIMEOUT", "${attempt}", ""}, Row{"HCCL_EXEC_TIMEOUT", "0", ""},
         Row{"HCCL_EXEC_TIMEOUT", "-1", "is refused"}, Row{"HCCL_EXEC_TIMEOUT", "1800", ""},
-        Row{"HCCL_EXEC_TIMEOUT", "7200", "7200 needs HCCL_EVENT_TIMEOUT beside it"},
+        Row{"HCCL_EXEC_TIMEOUT", "7200", "7200 needs HCCL_EVENT_TIMEOUT in addition to it"},
         Row{"HCCL_IF_BASE_PORT", "80", "is refused"},
         Row{"HCCL_EVENT_TIMEOUT", "10", "10 is not more than HCCL's own HCCL_EXEC_TIMEOUT, 1836"},
         Row{"HCCL_EVENT_TIMEOUT", "1837", ""}}) {

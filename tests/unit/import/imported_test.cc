@@ -106,7 +106,7 @@ runtime:
 launch:
   script: train.py
   # with the values that the script's variables had when it was imported
-  # look at this: run.sh:3: 'GBS=$((NNODES*4))' was computed from NNODES; what came of it stands in the spec, and does not follow its resources
+  # check this: run.sh:3: 'GBS=$((NNODES*4))' was computed from NNODES; the result is in the spec, and does not follow its resources
   args: |
     --gbs 8
 resources:
@@ -145,7 +145,7 @@ launch:
   per: node
   # the script as it is, on every node: it does more than launch (line 2: mkdir -p logs);
   # muster answers its launcher with the job's nodes, processes and master
-  # look at this: run.sh:3: 'steps=$((NNODES*100))' is computed from the script's own NNODES, while the launcher gets the job's: take the script's assignments of such variables out, or replace them by launch.vars
+  # check this: run.sh:3: 'steps=$((NNODES*100))' is computed from the script's own NNODES, while the launcher gets the job's: take the script's assignments of such variables out, or replace them by launch.vars
   run: [bash, run.sh, "a b", "$$x"]
 resources:
   # torchrun --nnodes 1

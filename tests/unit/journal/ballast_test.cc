@@ -196,7 +196,7 @@ TEST(Ballast, RoomThatNobodyCanTellIsNone) {
   TempDir dir;
   Ballast ballast(dir.path() / "gone", kMiB, kMiB);
   EXPECT_THAT(ballast.shortage(),
-              testing::HasSubstr("cannot be told (looking how much room is left at '"));
+              testing::HasSubstr("is unknown (reading how much room is left at '"));
   const auto refused = ballast.restore();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::ResourceExhausted) << "a start goes on without it";

@@ -320,7 +320,7 @@ TEST(Head, GoneOrWhollyDamagedIsRefused) {
   write_all(dir.path() / "head", "");
   refuses("neither of its two slots is sound");
   std::filesystem::remove(dir.path() / "head");
-  refuses("is gone, so that nobody can tell whether the database is the newest");
+  refuses("is gone, so that it is unknown whether the database is the newest");
   const Opened accepted = open_journal(dir.path(), true);
   ASSERT_FALSE(accepted.error);
   EXPECT_EQ(accepted.rows.size(), 2u);

@@ -20,7 +20,7 @@ std::vector<std::string> slip_texts(std::string_view script, Flags flags = Flags
 
 TEST(Slips, ABackslashWithABlankBehindItJoinsNothing) {
   EXPECT_THAT(slip_texts("torchrun a.py \\\n  --lr 1 \\ \n  --seed 3\n"),
-              ElementsAre("2: blanks stand behind the '\\': it joins no lines, and what follows is "
+              ElementsAre("2: blanks follow the '\\': it joins no lines, and what follows is "
                           "another command"));
   EXPECT_THAT(slip_texts("torchrun a.py \\\n  --lr 1 \\\n  --seed 3\n"), IsEmpty());
   EXPECT_THAT(slip_texts("# a comment \\ \ntorchrun a.py\n"), IsEmpty());
@@ -35,20 +35,19 @@ TEST(Slips, ABackslashAloneAfterACommandThatHasEnded) {
 }
 
 TEST(Slips, AFlagWithoutItsValue) {
-  EXPECT_THAT(
-      slip_texts("ARGS=(\n --micro-batch-size\n --global-batch-size 16\n --lr\n)\n"),
-      ElementsAre("2: '--micro-batch-size' has no value: '--global-batch-size' stands behind it",
-                  "4: '--lr' has no value: ')' stands behind it"));
+  EXPECT_THAT(slip_texts("ARGS=(\n --micro-batch-size\n --global-batch-size 16\n --lr\n)\n"),
+              ElementsAre("2: '--micro-batch-size' has no value: '--global-batch-size' follows it",
+                          "4: '--lr' has no value: ')' follows it"));
   EXPECT_THAT(slip_texts("torchrun --nnodes \\\n --nproc_per_node 8 a.py\n", Flags::OfLaunchers),
-              ElementsAre("1: '--nnodes' has no value: '--nproc_per_node' stands behind it"));
+              ElementsAre("1: '--nnodes' has no value: '--nproc_per_node' follows it"));
   EXPECT_THAT(slip_texts("torchrun --nnodes $N --node_rank=0 a.py --save --bf16 --lr -1\n",
                          Flags::OfLaunchers),
               IsEmpty())
       << "of another program --save may be a switch";
   EXPECT_THAT(slip_texts("torchrun a.py --lr 1 --train-iters 2>&1 | tee log\ntorchrun b.py --lr && "
                          "echo\ntorchrun c.py --train-iters\n"),
-              ElementsAre("1: '--train-iters' has no value: '2>&1' stands behind it",
-                          "2: '--lr' has no value: '&&' stands behind it",
+              ElementsAre("1: '--train-iters' has no value: '2>&1' follows it",
+                          "2: '--lr' has no value: '&&' follows it",
                           "3: '--train-iters' has no value: the script ends behind it"));
   EXPECT_THAT(slip_texts("python a.py --lr 1e-5 --train-iters 500 > log\n"), IsEmpty());
   EXPECT_THAT(slip_texts("python a.py --lr -1 --bf16 --use-flash-attn --save \"$OUT\"\n"),

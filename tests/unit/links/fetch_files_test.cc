@@ -122,7 +122,7 @@ TEST_F(FetchFiles, ANodeThatIsAwayOrTooOldIsNamed) {
   submit(going_on("job"));
   ASSERT_TRUE(n1.order("job", v1::Order::kRun));
   EXPECT_EQ(asked(request("n1", 0)).error_message(),
-            "it lies on that node alone, and the node is not connected; bring it up again, or go "
+            "it is on that node alone, and the node is not connected; start it again, or go "
             "on from a checkpoint that is on nodes which are there (--from)");
   HandAgent n2(address_);
   ASSERT_TRUE(n2.connect(hello("n2", false)));

@@ -119,7 +119,7 @@ TEST_F(Relay, OneThatIsCutOffHasNoGoodEnd) {
   come();
   EXPECT_EQ(ended_.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(ended_.error_message(),
-            "the node was cut off while it sent; another start brings all of it anew");
+            "the node was cut off while it sent; another start fetches all of it anew");
   (void)writer_->Finish();
 }
 

@@ -441,7 +441,7 @@ TEST_F(HubTest, AControllerThatIsBehindPauses) {
   EXPECT_THAT(
       paused(),
       HasSubstr(
-          "the controller pauses: the controller's journal is older than what node 'n2' was told"));
+          "the controller pauses: the controller's journal is older than what node 'n2' has seen"));
   EXPECT_EQ(decided(core::CancelJob{.job = JobId("one"), .reason = ""}), paused());
   v1::Fact fact;
   fact.set_job_id("one");
@@ -460,7 +460,7 @@ TEST_F(HubTest, AControllerThatIsBehindPauses) {
   // The mark stays over restarts by a supervisor, without a person.
   for (int start = 0; start < 2; ++start) {
     restart();
-    EXPECT_THAT(paused(), HasSubstr("is older than what node 'n2' was told"));
+    EXPECT_THAT(paused(), HasSubstr("is older than what node 'n2' has seen"));
     EXPECT_EQ(seen([](const View& view) { return view.ledger.jobs.size(); }), 1U);
     EXPECT_EQ(decided(core::CancelJob{.job = JobId("one"), .reason = ""}), paused());
     HandAgent again(address_);

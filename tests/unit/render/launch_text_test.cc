@@ -75,7 +75,7 @@ TEST(LaunchText, WhatTheNodeAloneKnowsIsMarkedSo) {
   v1::RankLaunch launch = answer().launch();
   launch.mutable_env(0)->set_value("(run directory)/plog/rank-3");
   EXPECT_NE(launch_text(launch, Style())
-                .find("export RANK='(run directory)/plog/rank-3'  # engine x; the node tells its "
+                .find("export RANK='(run directory)/plog/rank-3'  # engine x; the node reports its "
                       "run directory when it has started\n"),
             std::string::npos);
 }
