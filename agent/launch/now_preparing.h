@@ -5,7 +5,7 @@
 #include <mutex>
 #include <string>
 
-#include "common/base/clock.h"
+#include "common/base/time.h"
 
 namespace muster::agent {
 

@@ -271,7 +271,7 @@ class Shim(EngineTest):
         self.assertIn(f"--load ./ckpt: job {first} would have saved there", self.logs(job))
         self.assertFalse(os.path.lexists(os.path.join(self.code, "ckpt")), "nothing is put into the user's tree")
         # Regression: checkpoints of the user's own in ./ckpt were ignored, and the other job's were loaded.
-        own = min(json.loads(self.cluster.muster("ckpt", "ls", first, "-o", "json"))["items"], key=lambda item: item["step"])
+        own = min(json.loads(self.cluster.output("ckpt", "ls", first, "-o", "json"))["items"], key=lambda item: item["step"])
         self.assertLess(own["step"], STEPS)
         shutil.copytree(own["path"], os.path.join(self.code, "ckpt", os.path.basename(own["path"])))
         with open(os.path.join(self.code, "ckpt/latest_checkpointed_iteration.txt"), "w", encoding="ascii") as file:
@@ -313,29 +313,29 @@ class Shim(EngineTest):
         self.cluster.wait(job)
         first, second = self.cluster.nodes
         ranks = [f"this is rank {rank} of the training" for rank in range(4)]
-        lines = self.cluster.muster("logs", job, "--rank", "1").splitlines()
-        said = [line for line in lines if "this is rank" in line]
-        self.assertEqual(sorted(said), sorted([f"[{first} rank-1] {ranks[1]}", f"[rank 1] {ranks[2]}", f"[rank 1] {ranks[3]}"]), lines)
-        self.assertEqual(self.cluster.muster("logs", job, "--rank", "1", "--grep", "rank [01] of"), f"[{first} rank-1] {ranks[1]}\n")
-        raw = self.cluster.muster("logs", job, "--rank", "1", "--raw")
+        lines = self.cluster.output("logs", job, "--rank", "1").splitlines()
+        printed = [line for line in lines if "this is rank" in line]
+        self.assertEqual(sorted(printed), sorted([f"[{first} rank-1] {ranks[1]}", f"[rank 1] {ranks[2]}", f"[rank 1] {ranks[3]}"]), lines)
+        self.assertEqual(self.cluster.output("logs", job, "--rank", "1", "--grep", "rank [01] of"), f"[{first} rank-1] {ranks[1]}\n")
+        raw = self.cluster.output("logs", job, "--rank", "1", "--raw")
         self.assertEqual([ranks[i] in raw for i in range(4)], [False, False, True, True], raw)
         for node, expected in ((first, [False, True, False, False]), (second, [False, False, True, True])):
-            shown = self.cluster.muster("logs", job, "--rank", "1", "--node", node)
+            shown = self.cluster.output("logs", job, "--rank", "1", "--node", node)
             self.assertEqual([ranks[i] in shown for i in range(4)], expected, shown)
-        shown = self.cluster.muster("env", job, "--rank", "1")
+        shown = self.cluster.output("env", job, "--rank", "1")
         self.assertIn(f"# rank 1 on {second}\n# rank 1 of the training is inside of the script on {first}: --training-rank 1 shows it\n", shown)
-        self.assertEqual(json.loads(self.cluster.muster("env", job, "--rank", "1", "-o", "json"))["trainingNode"], first)
-        given = self.cluster.muster("env", job, "--training-rank", "1")
+        self.assertEqual(json.loads(self.cluster.output("env", job, "--rank", "1", "-o", "json"))["trainingNode"], first)
+        given = self.cluster.output("env", job, "--training-rank", "1")
         for line in (f"# rank 1 of the training, inside of the script on {first};", "RANK=1", "LOCAL_RANK=1", "WORLD_SIZE=4", "launcher in the script"):
             self.assertIn(line, given)
         self.assertNotIn("--training-rank", given)
-        self.assertNotIn("--training-rank", self.cluster.muster("env", job, "--rank", "0"))
+        self.assertNotIn("--training-rank", self.cluster.output("env", job, "--rank", "0"))
         for flag in ("--rank", "--training-rank"):
-            missing = self.cluster.run("env", job, flag, "5")
-            self.assertEqual(missing.returncode, 10, missing.stderr)
-            self.assertIn("attempt 1 has ranks 0..1, and inside the scripts ranks 0..3 of the training", missing.stderr)
-        self.assertEqual(self.cluster.run("env", job, "--rank", "1", "--training-rank", "1").returncode, 64)
-        self.assertIn("--rank is required, or --training-rank", self.cluster.run("env", job).stderr)
+            missing = self.cluster.muster("env", job, flag, "5")
+            self.assertEqual(missing.code, 10, missing.err)
+            self.assertIn("attempt 1 has ranks 0..1, and inside the scripts ranks 0..3 of the training", missing.err)
+        self.assertEqual(self.cluster.muster("env", job, "--rank", "1", "--training-rank", "1").code, 64)
+        self.assertIn("--rank is required, or --training-rank", self.cluster.muster("env", job).err)
 
     def test_run_warns_of_what_plan_warns_of(self):
         """`muster plan` told of computed values and `muster run` did not; a value that launch.vars replaces was told all the same."""

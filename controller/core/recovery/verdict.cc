@@ -345,7 +345,8 @@ Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& j
     if (attempt.world_size() <= 1) return of_ends(*ends);
     // The end of a killed rank is seen only when its memory is freed. Before that, a peer may have
     // failed because of it, and muster may have requested a stop.
-    if (const std::optional<FirstEnds> unasked = first_ends(attempt, is_sigkill, not_killed_unasked))
+    if (const std::optional<FirstEnds> unasked =
+            first_ends(attempt, is_sigkill, not_killed_unasked))
       return of_ends(*unasked);
     return of_consequence(*ends);
   }
