@@ -10,8 +10,8 @@
 #include "common/log/log.h"
 #include "common/rpc/channel.h"
 #include "muster/rundir/v1/rundir.pb.h"
-#include "tests/unit/agent_host/support.h"
 #include "tests/unit/agent_link/fake_controller.h"
+#include "tests/unit/agent_run/support.h"
 
 namespace muster::agent {
 namespace {

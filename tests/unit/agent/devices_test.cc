@@ -12,9 +12,9 @@
 #include "common/io/unique_fd.h"
 #include "common/log/log.h"
 #include "common/rpc/channel.h"
-#include "tests/unit/agent_host/support.h"
 #include "tests/unit/agent_link/fake_controller.h"
 #include "tests/unit/agent_probe/folder.h"
+#include "tests/unit/agent_run/support.h"
 
 namespace muster::agent {
 namespace {

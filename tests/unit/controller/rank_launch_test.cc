@@ -140,8 +140,8 @@ TEST_F(RankLaunch, OtherEnginesAndSingleRanksHaveNone) {
               HasSubstr("ranks of engine command find each other without one"));
 }
 
-// Regression: on two nodes with two devices each, `muster env JOB --rank 1` showed the script of the
-// second node. Nothing showed rank 1 of the training, which is inside the script of the first node.
+// Regression: on two nodes with two devices each, `muster env JOB --rank 1` showed the script of
+// the second node. Nothing showed rank 1 of the training, which is inside the script of the first.
 TEST_F(RankLaunch, ANumberOfAScriptAndOfARankInsideAnotherScript) {
   HandAgent one(channel_), other(channel_);
   const auto come = [](HandAgent& agent, const std::string& node, const std::string& instance) {

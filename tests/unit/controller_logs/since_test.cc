@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "controller/logs/rank_log.h"
-#include "tests/unit/agent_watch/temp_dir.h"
+#include "tests/unit/agent_logs/temp_dir.h"
 
 namespace muster::logs {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "controller/logs/log_store.h"
-#include "tests/unit/agent_watch/temp_dir.h"
+#include "tests/unit/agent_logs/temp_dir.h"
 
 namespace muster::logs {
 

@@ -8,7 +8,7 @@
 
 #include "controller/journal/memory_journal.h"
 #include "controller/shell/view.h"
-#include "tests/unit/agent_watch/temp_dir.h"
+#include "tests/unit/agent_logs/temp_dir.h"
 
 namespace muster::controller {
 namespace {

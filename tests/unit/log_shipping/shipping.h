@@ -20,7 +20,7 @@
 #include "common/rundir/layout.h"
 #include "controller/links/log_receive.h"
 #include "muster/v1/agent_service.grpc.pb.h"
-#include "tests/unit/agent_watch/temp_dir.h"
+#include "tests/unit/agent_logs/temp_dir.h"
 
 namespace muster::test {
 
